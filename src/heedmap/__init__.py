@@ -1,0 +1,1 @@
+"""heedmap: should you heed the heat map?"""

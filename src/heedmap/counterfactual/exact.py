@@ -1,0 +1,120 @@
+"""The most different attention with the same prediction: the global optimum, for two classes.
+
+Jain & Wallace (2019, section 4.2.2) look for adversarial attention by gradient descent. For two classes
+and a read-out linear in the attention their problem with one adversary is solved exactly: the
+weightings within ε of the prediction are the simplex cut by two parallel planes, the Jensen-Shannon
+divergence is convex, so a maximum sits at a vertex, and a vertex has at most two positions.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from heedmap.counterfactual.pairs import best_pair
+from heedmap.measures import LN2, jensen_shannon
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The optimal weighting of each row: (1 − w) on position `first`, w on `second`, w ≤ ½.
+
+    A single position has first == second and w = 0.
+    """
+
+    jsd: Float[Tensor, " B"]
+    first: Int[Tensor, " B"]
+    second: Int[Tensor, " B"]
+    weight_second: Float[Tensor, " B"]
+
+    def dense(self, positions: int) -> Float[Tensor, "B T"]:
+        """The weighting itself, over `positions` columns."""
+        weights = self.jsd.new_zeros(len(self.jsd), positions)
+        weights.scatter_(1, self.first.unsqueeze(1), (1 - self.weight_second).unsqueeze(1))
+        return weights.scatter_add_(1, self.second.unsqueeze(1), self.weight_second.unsqueeze(1))
+
+
+def prediction_interval(
+    logit: Float[Tensor, " B"], epsilon: float
+) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
+    """Logits whose probability is within ε: [logit(p − ε), logit(p + ε)], p = σ(logit).
+
+    logit(p − ε) = logit + ln(1 − ε/p) − ln(1 + ε/(1 − p)), with p and 1 − p kept as logarithms: exact
+    at ε = 0 and accurate where p rounds to 0 or 1. −∞ where p − ε ≤ 0, +∞ where p + ε ≥ 1.
+    """
+    if epsilon < 0:
+        raise ValueError(f"expected epsilon >= 0, got {epsilon}")
+    x = logit.double()
+    log_epsilon = torch.tensor(epsilon, dtype=torch.float64, device=x.device).log()
+
+    def below(x: Tensor) -> Tensor:
+        ratio = log_epsilon - logsigmoid(x)  # ln(ε/p)
+        shrink = torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
+        return x + shrink - torch.logaddexp(torch.zeros_like(x), log_epsilon - logsigmoid(-x))
+
+    return below(x), -below(-x)
+
+
+def adversary(
+    attention: Float[Tensor, "B T"],
+    readout: Float[Tensor, "B T 2"],
+    bias: Float[Tensor, " 2"],
+    mask: Bool[Tensor, "B T"],
+    epsilon: float,
+) -> Optimum:
+    """Maximise JSD(α, α̂) subject to TVD(softmax z(α), softmax z(α̂)) ≤ ε, for two classes.
+
+    For two classes the total variation distance is |p_1 − p̂_1|. The global optimum, where Jain &
+    Wallace's search returns what it met.
+    """
+    relevance = readout[..., 1].double() - readout[..., 0].double()
+    offset = bias[1].double() - bias[0].double()
+    logit = (attention.double() * relevance * mask).sum(-1) + offset
+    lower, upper = prediction_interval(logit, epsilon)
+    return most_different(attention, relevance, offset, mask, lower, upper)
+
+
+def most_different(
+    attention: Float[Tensor, "B T"],
+    relevance: Float[Tensor, "B T"],
+    bias: Float[Tensor, "*#B"],
+    mask: Bool[Tensor, "B T"],
+    lower: Float[Tensor, " B"],
+    upper: Float[Tensor, " B"],
+) -> Optimum:
+    """Maximise JSD(α, α̂) over the simplex, subject to lower ≤ Σ_t α_t r_t + bias ≤ upper.
+
+    Candidates: every position whose own logit lies between the bounds, and for each bound every pair of
+    positions on its two sides, mixed to meet it exactly. α̂ counts as feasible: the bounds are widened
+    to hold its logit, which for bounds made from that logit only undoes rounding.
+    """
+    if not bool(mask.any(-1).all()):
+        raise ValueError(
+            "expected at least one real position in every row, got a row with none: "
+            "mask is True on real positions"
+        )
+    q = attention.double().masked_fill(~mask, 0.0)
+    r = relevance.double()
+    logits = r + bias.double().reshape(-1, 1)
+    current = (q * r).sum(-1) + bias.double().reshape(-1)
+    smallest = logits.masked_fill(~mask, torch.inf).amin(-1)
+    largest = logits.masked_fill(~mask, -torch.inf).amax(-1)
+    # Rounding may put the logit of α̂ outside [smallest, largest], and with it a bound that equals it.
+    low = torch.minimum(torch.minimum(lower.double(), current), largest)
+    high = torch.maximum(torch.maximum(upper.double(), current), smallest)
+
+    inside = mask & (logits >= low.unsqueeze(1)) & (logits <= high.unsqueeze(1))
+    alone = 0.5 * (LN2 + torch.xlogy(q, q) - torch.xlogy(1 + q, 1 + q))
+    best, first = alone.masked_fill(~inside, -torch.inf).max(-1)
+    second, weight = first, torch.zeros_like(best)
+    for bound in (low, high):
+        pair = best_pair(q, logits, mask, bound)
+        better = pair.gain > best
+        best = torch.where(better, pair.gain, best)
+        first = torch.where(better, pair.first, first)
+        second = torch.where(better, pair.second, second)
+        weight = torch.where(better, pair.weight_second, weight)
+    found = Optimum(best, first, second, weight)
+    return Optimum(jensen_shannon(found.dense(mask.shape[1]), q), first, second, weight)

@@ -1,0 +1,99 @@
+"""The weightings whose prediction stays within ε: the test itself, and the polytope around them."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+# Rounding of a total variation distance computed in float64; far below any ε of interest.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Rows in float64: α̂, the logits z_t = R_t + b of each position alone, and the predictions.
+
+    `margins[c, c']` is the least z_c − z_c' that the tolerance allows: TVD ≤ ε moves no probability
+    by more than ε, so z_c − z_c' ≥ ln((p_c − ε)/(p_c' + ε)), and −∞ where p_c ≤ ε. Together, these
+    half-spaces are a polytope that contains the weightings within ε.
+    """
+
+    attention: Float[Tensor, "B T"]
+    logits: Float[Tensor, "B T C"]
+    mask: Bool[Tensor, "B T"]
+    prediction: Float[Tensor, "B C"]
+    margins: Float[Tensor, "B C C"]
+    epsilon: float
+
+    @classmethod
+    def of(
+        cls,
+        attention: Float[Tensor, "B T"],
+        readout: Float[Tensor, "B T C"],
+        bias: Float[Tensor, " C"],
+        mask: Bool[Tensor, "B T"],
+        epsilon: float,
+    ) -> "Instances":
+        """From a model's cached attention and read-out: z(α) = Σ_t α_t R_t + b."""
+        if epsilon < 0:
+            raise ValueError(f"expected epsilon >= 0, got {epsilon}")
+        if not bool(mask.any(-1).all()):
+            raise ValueError(
+                "expected at least one real position in every row, got a row with none: "
+                "mask is True on real positions"
+            )
+        weights = attention.double().masked_fill(~mask, 0.0)
+        relevance = readout.double().masked_fill(~mask.unsqueeze(-1), 0.0)
+        z = torch.einsum("bt,btc->bc", weights, relevance) + bias.double()
+        log_p = z.log_softmax(-1)
+        log_epsilon = torch.tensor(epsilon, dtype=torch.float64, device=z.device).log()
+        ratio = log_epsilon - log_p  # ln(ε/p): logarithms throughout, for p that round to 0 or 1
+        less = log_p + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
+        more = torch.logaddexp(log_p, log_epsilon)
+        margins = less.unsqueeze(2) - more.unsqueeze(1)
+        return cls(weights, relevance + bias.double(), mask, log_p.exp(), margins, epsilon)
+
+    def rows(self, index: Tensor | slice) -> "Instances":
+        """Some of the rows."""
+        return Instances(
+            self.attention[index],
+            self.logits[index],
+            self.mask[index],
+            self.prediction[index],
+            self.margins[index],
+            self.epsilon,
+        )
+
+    def logits_of(self, weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
+        """z(α) of one weighting a row, whose weights sum to one."""
+        return torch.einsum("bt,btc->bc", weights, self.logits)
+
+    def keeps(self, logits: Float[Tensor, "B *S C"]) -> Bool[Tensor, "B *S"]:
+        """Whether TVD(softmax z, p̂) ≤ ε, for any number of logit vectors a row."""
+        p = self.prediction.reshape(len(logits), *(1 for _ in logits.shape[1:-1]), -1)
+        distance = 0.5 * (logits.softmax(-1) - p).abs().sum(-1)
+        return distance <= self.epsilon + ROUNDING
+
+    def range_along(
+        self, base: Float[Tensor, "B *#S C"], step: Float[Tensor, "B *S C"]
+    ) -> tuple[Float[Tensor, "B *S"], Float[Tensor, "B *S"]]:
+        """Interval of w that holds every base + w·step within ε; empty where its ends are reversed.
+
+        From the margins between the predicted class and each other one: necessary, not sufficient.
+        """
+        rows = torch.arange(len(base), device=base.device)
+        top = self.prediction.argmax(-1)
+        shape = (len(base), *(1 for _ in base.shape[1:-1]), -1)
+        low = self.margins[rows, top].reshape(shape)
+        high = -self.margins[rows, :, top].reshape(shape)
+        pick = top.reshape(*shape[:-1], 1)
+        lead = torch.take_along_dim(base, pick, -1) - base
+        slope = torch.take_along_dim(step, pick, -1) - step
+        # A class whose lead does not move allows every w or none.
+        within = (lead >= low - ROUNDING) & (lead <= high + ROUNDING)
+        still = slope == 0
+        to_low, to_high = (low - lead) / slope, (high - lead) / slope
+        start = torch.where(still, torch.where(within, -torch.inf, torch.inf), to_low.fmin(to_high))
+        end = torch.where(still, torch.where(within, torch.inf, -torch.inf), to_low.fmax(to_high))
+        return start.amax(-1), end.amin(-1)

@@ -1,0 +1,1 @@
+"""Texts and labels: reading, splitting, tokens, vocabulary, batches."""

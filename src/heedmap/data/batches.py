@@ -1,0 +1,103 @@
+"""Padded batches, and the order in which a split is read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedmap.data.vocabulary import PAD
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts of one batch, padded on the right; T is the longest text's number of tokens.
+
+    `ids` has two columns more than `mask`: the encoder also reads the start and end marks, to which
+    attention is never paid.
+    """
+
+    rows: Int[Tensor, " B"]
+    ids: Int[Tensor, "B T+2"]
+    mask: Bool[Tensor, "B T"]
+    labels: Int[Tensor, " B"]
+
+    @property
+    def lengths(self) -> Int[Tensor, " B"]:
+        """Tokens of each text, the marks not counted."""
+        return self.mask.sum(1)
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on another device."""
+        return Batch(
+            self.rows.to(device), self.ids.to(device), self.mask.to(device), self.labels.to(device)
+        )
+
+
+class Encoded:
+    """A split as word numbers: one flat array with offsets, so that long texts cost what they hold."""
+
+    def __init__(self, texts: Sequence[NDArray[np.int64]], labels: NDArray[np.int64]) -> None:
+        self.lengths = np.array([len(text) - 2 for text in texts], dtype=np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(self.lengths + 2)])
+        flat = np.concatenate(texts) if texts else np.zeros(0, dtype=np.int64)
+        self.ids = flat.astype(np.int32)
+        self.labels = labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
+        """The texts of some rows, padded to the longest of them."""
+        lengths = self.lengths[np.asarray(rows, dtype=np.int64)]
+        ids = np.full((len(rows), int(lengths.max(initial=0)) + 2), PAD, dtype=np.int64)
+        for i, row in enumerate(rows):
+            ids[i, : lengths[i] + 2] = self.ids[self.offsets[row] : self.offsets[row + 1]]
+        mask = np.arange(ids.shape[1] - 2) < lengths[:, None]
+        return Batch(
+            torch.as_tensor(np.asarray(rows, dtype=np.int64)),
+            torch.from_numpy(ids),
+            torch.from_numpy(mask),
+            torch.from_numpy(self.labels[np.asarray(rows, dtype=np.int64)]),
+        )
+
+
+def sorted_batches(lengths: NDArray[np.int64], tokens: int) -> list[NDArray[np.int64]]:
+    """Rows in order of length (equal lengths in file order), cut into batches of about `tokens`.
+
+    Almost nothing is padded, and a batch's memory is bounded whatever its texts' lengths.
+    """
+    order = np.argsort(lengths, kind="stable")
+    batches: list[NDArray[np.int64]] = []
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end + 1 - start) * lengths[order[end]] > tokens:
+            batches.append(order[start:end])
+            start = end
+    return batches
+
+
+def bucketed_batches(
+    lengths: NDArray[np.int64], size: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """One epoch's batches: rows of similar length together, the batches in random order.
+
+    As Jain & Wallace: a noise of up to a tenth is added to each length (marks included) before
+    sorting, so that other rows meet every epoch.
+    """
+    marked = lengths + 2
+    spread = np.ceil(0.1 * marked).astype(np.int64)
+    noisy = marked + rng.integers(-spread, spread)
+    order = np.argsort(noisy, kind="stable")
+    batches = [order[i : i + size] for i in range(0, len(order), size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def scatter_rows(
+    rows: Sequence[Int[Tensor, " B"]], values: Sequence[Float[Tensor, "B *rest"]]
+) -> Float[Tensor, "N *rest"]:
+    """Values of batches back in the order of the split."""
+    return torch.cat(list(values))[torch.argsort(torch.cat(list(rows)))]

@@ -1,0 +1,51 @@
+"""Pretrained word vectors from a text file: `word v1 v2 ...` a line, .gz too."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedmap.data.vocabulary import SPECIAL, Vocabulary
+from heedmap.errors import InputError
+
+
+def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32], int]:
+    """The vectors of the vocabulary's words, shape (V, E), and how many words were found.
+
+    Words that the file does not have, and the four marks, get the zero vector, as in the papers'
+    released code; they are trained like all others, but for padding. Only wanted lines are parsed.
+
+    Raises:
+        InputError: no such file, or a line whose numbers do not fit the first line's.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; expected word vectors, `word v1 v2 ...` a line")
+    numbers = {word: i for i, word in enumerate(vocabulary.words, len(SPECIAL))}
+    matrix: NDArray[np.float32] | None = None
+    found = 0
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                fields = line.rstrip().split(" ")
+                if number == 1 and len(fields) == 2:  # word2vec's header: words, dimensions
+                    continue
+                if matrix is None:
+                    matrix = np.zeros((len(vocabulary), len(fields) - 1), dtype=np.float32)
+                index = numbers.pop(fields[0], None)
+                if index is None:
+                    continue
+                try:
+                    matrix[index] = np.array(fields[1:], dtype=np.float32)
+                except ValueError:
+                    raise InputError(
+                        f"{path}, line {number}: expected a word and {matrix.shape[1]} numbers, "
+                        f"got {line[:60].strip()!r}"
+                    ) from None
+                found += 1
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not readable as a UTF-8 text file ({error})") from error
+    if matrix is None or matrix.shape[1] == 0:
+        raise InputError(f"{path}: no vectors; expected `word v1 v2 ...` a line")
+    return matrix, found

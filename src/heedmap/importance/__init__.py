@@ -1,0 +1,1 @@
+"""What else says that a token matters: gradients, integrated gradients, leave-one-out."""

@@ -1,0 +1,38 @@
+"""Integrated gradients (Sundararajan et al. 2017), computed by Captum."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedmap.data.batches import Batch
+from heedmap.measures import log_odds
+from heedmap.models.trace import Model, Trace
+
+
+def integrated_gradients(
+    model: Model, batch: Batch, trace: Trace, steps: int
+) -> tuple[Float[Tensor, "B T"], Float[Tensor, " B"]]:
+    """|attribution| of every token to the log-odds of the predicted class, and its completeness error.
+
+    The path leads from zero vectors in the tokens' places (start and end marks stay) to the text, with
+    Gauss-Legendre steps; the attention is free to move along it. The error is |Σ attributions −
+    (y(text) − y(baseline))|, in log-odds: attributions whose error is large need more steps.
+    """
+    from captum.attr import IntegratedGradients
+
+    embedded = model.embed(batch).detach()
+    tokens = torch.zeros(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
+    model.on_tokens(tokens, batch)[batch.mask] = True
+    baseline = embedded.masked_fill(tokens.unsqueeze(-1), 0.0)
+
+    def target(path: Tensor) -> Tensor:
+        times = len(path) // len(embedded)  # Captum stacks the steps along the batch
+        repeated = Batch(*(part.repeat(times, *[1] * (part.dim() - 1)) for part in (
+            batch.rows, batch.ids, batch.mask, batch.labels)))
+        return log_odds(model.logits_from(path, repeated), trace.predicted.repeat(times))
+
+    attributions, error = IntegratedGradients(target, multiply_by_inputs=True).attribute(
+        embedded, baselines=baseline, n_steps=steps, return_convergence_delta=True
+    )
+    values = model.on_tokens(attributions.sum(-1), batch).detach().abs()
+    return values.masked_fill(~batch.mask, 0.0), error.detach().abs()

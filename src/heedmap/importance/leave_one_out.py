@@ -1,0 +1,116 @@
+"""Leave-one-out without reading the text again: what a deletion leaves unchanged is kept.
+
+Every encoder gives, for each deletion j and position t, the score and the relevance of t in the text
+without j; one attention and one read-out then decode all deletions. Same numbers as deletions.py.
+
+* average: nothing changes but the token that is gone.
+* cnn: only windows that hold the seam change, at most three positions on either side of it.
+* lstm: forward states before j and backward states after j stay, and so do all input projections
+  (staircase.py).
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn import functional
+
+from heedmap.data.batches import Batch
+from heedmap.importance.staircase import lstm_without_each
+from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.encoders import CNN, LSTM
+from heedmap.models.normalisers import normalise
+
+# Deletions carried at a time: their gates stay in the processor's cache.
+ROWS = 2048
+
+
+@torch.no_grad()
+def logits_without_each(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
+    """Logits of each text without its token t; NaN where t is padding or the only token."""
+    lengths = batch.lengths
+    at_once = max(1, ROWS // max(1, batch.mask.shape[1]))
+    parts = []
+    for start in range(0, len(lengths), at_once):
+        rows = slice(start, start + at_once)
+        longest = int(lengths[rows].max())
+        part = Batch(
+            batch.rows[rows], batch.ids[rows, : longest + 2], batch.mask[rows, :longest], batch.labels[rows]
+        )
+        logits = _decode(model, *_states(model, part), part.mask)
+        parts.append(functional.pad(logits, (0, 0, 0, batch.mask.shape[1] - longest), value=torch.nan))
+    return torch.cat(parts)
+
+
+def _states(
+    model: AttentionClassifier, batch: Batch
+) -> tuple[Float[Tensor, "B J T"], Float[Tensor, "B J T O"]]:
+    """Scores and relevance of position t once token j is deleted (J = T; t = j is meaningless)."""
+    embedded = model.embed(batch)
+    if isinstance(model.encoder, LSTM):
+        return lstm_without_each(model, embedded, batch)
+    states = model.encode(embedded, batch)
+    size = states.shape[1]
+    scores = model.score(states).unsqueeze(1).repeat(1, size, 1)
+    relevance = torch.matmul(states, model.decoder.weight.T).unsqueeze(1).repeat(1, size, 1, 1)
+    if isinstance(model.encoder, CNN):
+        _mend_windows(model, model.encoder, embedded, scores, relevance)
+    return scores, relevance
+
+
+def _decode(
+    model: AttentionClassifier,
+    scores: Float[Tensor, "B J T"],
+    relevance: Float[Tensor, "B J T O"],
+    mask: Bool[Tensor, "B T"],
+) -> Float[Tensor, "B J C"]:
+    size = mask.shape[1]
+    others = mask.unsqueeze(1) & ~torch.eye(size, dtype=torch.bool, device=mask.device)
+    weights = normalise(scores, others, model.settings.normaliser)
+    outputs = torch.einsum("bjt,bjto->bjo", weights, relevance) + model.decoder.bias
+    logits = model.as_logits(outputs)
+    defined = mask & (mask.sum(1, keepdim=True) > 1)
+    return logits.masked_fill(~defined.unsqueeze(-1), torch.nan)
+
+
+def _mend_windows(
+    model: AttentionClassifier,
+    encoder: CNN,
+    embedded: Float[Tensor, "B L E"],
+    scores: Float[Tensor, "B J T"],
+    relevance: Float[Tensor, "B J T O"],
+) -> None:
+    """Write the scores and relevance of positions near the seam of every deletion, in place.
+
+    A window is a sum of taps, one product of a filter column with one embedding each; all taps are
+    computed once, and a window over the seam adds up other taps.
+    """
+    reach = max(c.kernel_size[0] // 2 for c in encoder.convolutions)  # type: ignore[index, operator]
+    size = scores.shape[1]
+    for near in (*range(-reach, 0), *range(1, reach + 1)):
+        columns = []
+        for convolution in encoder.convolutions:
+            assert isinstance(convolution, torch.nn.Conv1d)
+            half = convolution.kernel_size[0] // 2
+            window = torch.zeros((), device=embedded.device)
+            for offset in range(-half, half + 1):
+                place = near + offset  # counted from j in the shortened text; then past the seam
+                source = place + 1 if near < 0 <= place else place - 1 if place <= 0 < near else place
+                tap = functional.linear(embedded, convolution.weight[:, :, offset + half])
+                window = window + _shift(tap, source)
+            columns.append(window + convolution.bias)
+        states = functional.relu(torch.cat(columns, dim=-1))[:, 1:-1]  # one a deletion j
+        deleted = torch.arange(max(0, -near), size - max(0, near), device=embedded.device)
+        if len(deleted) == 0:
+            continue
+        scores[:, deleted, deleted + near] = model.score(states[:, deleted])
+        relevance[:, deleted, deleted + near] = torch.matmul(
+            states[:, deleted], model.decoder.weight.T
+        )
+
+
+def _shift(values: Float[Tensor, "B L D"], by: int) -> Float[Tensor, "B L D"]:
+    """values[:, t + by], 0 beyond the ends."""
+    return functional.pad(values, (0, 0, max(0, -by), max(0, by)))[
+        :, max(0, by) : max(0, by) + values.shape[1]
+    ]
+

@@ -1,0 +1,63 @@
+"""Distances between distributions and between predictions: pure functions of tensors.
+
+Natural logarithm everywhere, so the Jensen-Shannon divergence is at most ln 2.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+LN2 = math.log(2.0)
+
+
+def total_variation(
+    p: Float[Tensor, "*batch C"], q: Float[Tensor, "*batch C"]
+) -> Float[Tensor, "*batch"]:
+    """Total variation distance: ½ Σ_c |p_c − q_c|, in [0, 1] (Jain & Wallace 2019, eq. 1)."""
+    return 0.5 * (p - q).abs().sum(-1)
+
+
+def change_in_prediction(
+    before: Float[Tensor, "*batch C"], after: Float[Tensor, "*batch C"]
+) -> Float[Tensor, "*batch"]:
+    """Total variation distance of softmax(before) and softmax(after), from logits, in float64.
+
+    The most probable class is left out of the sum and put back as minus the others' change, so that a
+    change of 1e-12 in a prediction that rounds to 1 is still a number and not a tie.
+    """
+    p, q = before.double().softmax(-1), after.double().softmax(-1)
+    top = before.argmax(-1, keepdim=True)
+    change = (q - p).scatter(-1, top, 0.0)
+    return 0.5 * (change.sum(-1).abs() + change.abs().sum(-1))
+
+
+def jensen_shannon(
+    p: Float[Tensor, "*batch T"], q: Float[Tensor, "*batch T"]
+) -> Float[Tensor, "*batch"]:
+    """Jensen-Shannon divergence in nats: ½ KL(p‖m) + ½ KL(q‖m), m = (p+q)/2; in [0, ln 2].
+
+    0 · ln 0 is 0 exactly, where the released code of Jain & Wallace adds 1e-10 inside the logarithm.
+    """
+    m = 0.5 * (p + q)
+    half_p = torch.xlogy(p, p) - torch.xlogy(p, m)
+    half_q = torch.xlogy(q, q) - torch.xlogy(q, m)
+    return (0.5 * (half_p + half_q).sum(-1)).clamp(min=0.0)
+
+
+def entropy(p: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch"]:
+    """Shannon entropy in nats: −Σ p ln p, in [0, ln T]."""
+    return -torch.xlogy(p, p).sum(-1)
+
+
+def log_odds(logits: Float[Tensor, "*batch C"], of: int | Tensor) -> Float[Tensor, "*batch"]:
+    """Log-odds of one class: z_c − ln Σ_{c'≠c} exp z_c'.
+
+    Increasing in the class's probability, and the same function of the input up to the positive factor
+    p(1 − p), so ranks of its gradient are those of the probability's; but where the probability rounds
+    to 1 (float32: logit > 16.6) its gradient does not vanish. `of` is a class or one class a row.
+    """
+    index = torch.as_tensor(of, device=logits.device).expand(logits.shape[:-1]).unsqueeze(-1)
+    others = logits.scatter(-1, index, -torch.inf).logsumexp(-1)
+    return logits.gather(-1, index).squeeze(-1) - others

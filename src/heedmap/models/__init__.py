@@ -1,0 +1,1 @@
+"""Attention models, their one door, and the trace that a forward pass leaves behind."""

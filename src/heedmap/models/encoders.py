@@ -1,0 +1,87 @@
+"""Encoders: one state for every position, marks and padding included (Jain & Wallace 2019).
+
+All take embeddings (B, L, E) that are 0 at padding, and the number of real positions of each row, and
+give states (B, L, size); states at padding are meaningless and masked by whoever reads them.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+KERNELS = (1, 3, 5, 7)
+
+
+def reverse_rows(
+    values: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
+) -> Float[Tensor, "B L D"]:
+    """Each row's real positions back to front; padding stays behind."""
+    place = torch.arange(values.shape[1], device=values.device)
+    mirrored = lengths[:, None] - 1 - place
+    index = torch.where(mirrored >= 0, mirrored, place)
+    return values.gather(1, index.unsqueeze(-1).expand_as(values))
+
+
+class LSTM(nn.Module):
+    """One bidirectional layer; states are [forward; backward], of size 2 × hidden.
+
+    Two LSTMs over padded rows, the second one over the reversed rows: the same numbers as one over packed
+    sequences, whose backward pass on a CPU takes time quadratic in the length.
+    """
+
+    def __init__(self, embedding_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.forward_lstm = nn.LSTM(embedding_size, hidden_size, batch_first=True)
+        self.backward_lstm = nn.LSTM(embedding_size, hidden_size, batch_first=True)
+        self.size = 2 * hidden_size
+
+    def forward(
+        self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B L D"]:
+        """States of every position."""
+        forward = self.forward_lstm(embedded)[0]
+        backward = self.backward_lstm(reverse_rows(embedded, lengths))[0]
+        return torch.cat([forward, reverse_rows(backward, lengths)], dim=-1)
+
+
+class CNN(nn.Module):
+    """Windows of 1, 3, 5 and 7 positions, hidden // 4 filters each, ReLU."""
+
+    def __init__(self, embedding_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(embedding_size, hidden_size // len(KERNELS), k, padding=k // 2)
+            for k in KERNELS
+        )
+        self.size = hidden_size // len(KERNELS) * len(KERNELS)
+
+    def forward(
+        self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B L D"]:
+        """States of every position."""
+        channels = embedded.transpose(1, 2)
+        states = torch.cat([convolution(channels) for convolution in self.convolutions], dim=1)
+        return functional.relu(states).transpose(1, 2)
+
+
+class Average(nn.Module):
+    """h_t = tanh(W e_t + b): each position by itself."""
+
+    def __init__(self, embedding_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.projection = nn.Linear(embedding_size, hidden_size)
+        self.size = hidden_size
+
+    def forward(
+        self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B L D"]:
+        """States of every position."""
+        states: Tensor = self.projection(embedded)
+        return states.tanh()
+
+
+ENCODERS: dict[str, type[LSTM] | type[CNN] | type[Average]] = {
+    "lstm": LSTM,
+    "cnn": CNN,
+    "average": Average,
+}

@@ -1,0 +1,273 @@
+"""The run folder: settings, weights, vocabulary, tables, findings, report.
+
+    runs/sst/
+      settings.toml  vocabulary.json  model.safetensors  training.json
+      tables/*.parquet   findings.json   report.html
+
+Every file is written whole or not at all, and everything after the tables is a function of the tables.
+While a model is in training, checkpoint.safetensors stands in its place.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+
+from heedmap.data.batches import Encoded
+from heedmap.data.corpus import Corpus, Split, load_corpus
+from heedmap.data.vectors import read_vectors
+from heedmap.data.vocabulary import Vocabulary
+from heedmap.errors import InputError
+from heedmap.models.classifier import AttentionClassifier
+from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.storage import write_atomically
+from heedmap.training.loop import Report, Trained, train_classifier
+
+OWN_FILES = (
+    "settings.toml",
+    "vocabulary.json",
+    "model.safetensors",
+    "training.json",
+    "checkpoint.safetensors",
+    "findings.json",
+    "report.html",
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model, the corpus it learned from and the settings of both; `folder` if it is kept."""
+
+    settings: RunSettings
+    corpus: Corpus
+    model: AttentionClassifier
+    training: Trained
+    folder: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        return self.folder.name if self.folder else self.corpus.name
+
+    def encoded(self, split: Split) -> Encoded:
+        """A split in the model's vocabulary."""
+        return encode(split, self.model.vocabulary)
+
+    @cached_property
+    def unknown_share(self) -> float:
+        """Share of the test split's tokens that the vocabulary does not have."""
+        tokens = [token for text in self.corpus.splits["test"].tokens for token in text]
+        return sum(token not in self.model.vocabulary for token in tokens) / len(tokens)
+
+
+def encode(split: Split, vocabulary: Vocabulary) -> Encoded:
+    """Word numbers of a whole split."""
+    return Encoded([vocabulary.encode(tokens) for tokens in split.tokens], split.labels)
+
+
+def train(
+    corpus: Corpus,
+    *,
+    encoder: str = "lstm",
+    score: str = "additive",
+    normaliser: str = "softmax",
+    embedding_size: int = 300,
+    hidden_size: int = 128,
+    seed: int = 0,
+    epochs: int = 8,
+    batch_size: int = 32,
+    learning_rate: float = 1e-3,
+    weight_decay: float = 1e-5,
+    min_df: int = 2,
+    vectors: str | Path | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    report: Report = lambda done, total, text: None,
+) -> Run:
+    """Train an attention classifier on a corpus (see `heedmap.training.loop` for the protocol).
+
+    Args:
+        corpus: from `heedmap.load`.
+        encoder: `lstm`, `cnn` or `average`.
+        score: `additive` or `dot`.
+        normaliser: `softmax`, `sparsemax` or `entmax15`.
+        embedding_size: of words without `vectors`; else the file's.
+        hidden_size: of each direction of the LSTM, of the other encoders altogether.
+        seed: of the initial weights and the order of the batches.
+        epochs, batch_size, learning_rate, weight_decay: as in the paper.
+        min_df: words that fewer training texts hold become the unknown word.
+        vectors: pretrained word vectors, a text file.
+        out: a run folder to keep the run in; where it holds this very run, it is continued.
+        overwrite: replace a different run in `out` instead of refusing.
+        report: called with steps done, steps in all and a text.
+
+    Raises:
+        InputError: a setting that does not fit, or another run in `out`.
+    """
+    model_settings = ModelSettings.of(
+        encoder=encoder,
+        score=score,
+        normaliser=normaliser,
+        embedding_size=embedding_size,
+        hidden_size=hidden_size,
+    )
+    train_settings = TrainSettings.of(
+        seed=seed,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        min_df=min_df,
+        vectors=None if vectors is None else str(vectors),
+    )
+    settings = RunSettings(
+        fingerprint=corpus.fingerprint(),
+        data=corpus.settings,
+        model=model_settings,
+        train=train_settings,
+    )
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        claim(folder, settings, overwrite)
+        if (folder / "model.safetensors").exists():
+            return _load(folder, RunSettings.read(folder / "settings.toml"), corpus)
+    return _train(corpus, settings, folder, report)
+
+
+def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report) -> Run:
+    texts = corpus.splits["train"].tokens
+    vocabulary = Vocabulary.build(texts, settings.train.min_df)
+    if settings.train.vectors is not None:
+        matrix, _ = read_vectors(Path(settings.train.vectors), vocabulary)
+        size = {"embedding_size": matrix.shape[1]}
+        settings = settings.model_copy(update={"model": settings.model.model_copy(update=size)})
+        model = _new_model(settings, vocabulary, corpus.classes)
+        with torch.no_grad():
+            model.embedding.weight.copy_(torch.from_numpy(matrix))
+    else:
+        model = _new_model(settings, vocabulary, corpus.classes)
+    if folder is not None:
+        write_atomically(folder / "settings.toml", settings.to_toml())
+        write_atomically(folder / "vocabulary.json", json.dumps(
+            {"classes": corpus.classes, "words": vocabulary.words}, ensure_ascii=False))
+    trained = train_classifier(
+        model,
+        encode(corpus.splits["train"], vocabulary),
+        encode(corpus.splits["dev"], vocabulary),
+        settings.train,
+        None if folder is None else folder / "checkpoint.safetensors",
+        report,
+    )
+    model.cpu()
+    run = Run(settings, corpus, model, trained, folder)
+    return run if folder is None else save_run(run, folder)
+
+
+def save_run(run: Run, folder: Path) -> Run:
+    """Write settings, vocabulary, weights and training scores; the weights last: they say it is done."""
+    about = {"scores": run.training.scores, "best_epoch": run.training.best_epoch}
+    words = {"classes": run.model.classes, "words": run.model.vocabulary.words}
+    write_atomically(folder / "settings.toml", run.settings.to_toml())
+    write_atomically(folder / "vocabulary.json", json.dumps(words, ensure_ascii=False))
+    write_atomically(folder / "training.json", json.dumps(about, indent=1))
+    tensors = {k: v.detach().contiguous() for k, v in run.model.state_dict().items()}
+    write_atomically(folder / "model.safetensors", save_tensors(tensors))
+    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    return replace(run, folder=folder)
+
+
+def _new_model(settings: RunSettings, vocabulary: Vocabulary, classes: list[str]) -> AttentionClassifier:
+    with torch.random.fork_rng(devices=[]):  # the global generator is left as it was
+        torch.manual_seed(settings.train.seed)
+        return AttentionClassifier(settings.model, vocabulary, classes)
+
+
+def claim(folder: Path, settings: RunSettings, overwrite: bool) -> None:
+    """Make sure that `folder` is free for this run, or holds this very run.
+
+    Raises:
+        InputError: it holds another run (the differences are named), or something else.
+    """
+    if folder.is_file():
+        raise InputError(f"{folder}: expected a run folder, found a file; choose another --out")
+    there = folder / "settings.toml"
+    if not there.exists():
+        if folder.is_dir() and any(folder.iterdir()):
+            raise InputError(f"{folder}: holds files that are not a run's; choose another --out")
+        return
+    if overwrite:
+        clear(folder)
+        return
+    found = RunSettings.read(there)
+    wanted = settings.model_copy(update={"audit": found.audit})
+    if settings.train.vectors is not None:  # the file decides the size, once it is read
+        size = {"embedding_size": found.model.embedding_size}
+        wanted = wanted.model_copy(update={"model": wanted.model.model_copy(update=size)})
+    if changed := found.difference(wanted):
+        raise InputError(
+            f"{folder}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "
+            "or insist with --overwrite"
+        )
+
+
+def clear(folder: Path) -> None:
+    """Remove what a run wrote, and nothing else."""
+    for name in OWN_FILES:
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "tables", ignore_errors=True)
+
+
+def open_run(folder: str | Path) -> Run:
+    """A finished run from its folder; the corpus is read again from its source.
+
+    Raises:
+        InputError: no run there, not trained to the end, damaged, or its corpus is not what it was.
+    """
+    folder = Path(folder)
+    if not (folder / "settings.toml").exists():
+        raise InputError(f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs")
+    settings = RunSettings.read(folder / "settings.toml")
+    corpus = load_corpus(settings.data)
+    if corpus.fingerprint() != settings.fingerprint:
+        raise InputError(
+            f"{folder}: {settings.data.source} is not what it was when the run was made; "
+            "bring it back, or make a new run"
+        )
+    if not (folder / "model.safetensors").exists():
+        raise InputError(f"{folder}: not trained to the end; run `heedmap train` again to go on")
+    return _load(folder, settings, corpus)
+
+
+def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
+    try:
+        words = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
+        about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        model = _new_model(settings, Vocabulary(words["words"]), words["classes"])
+        model.load_state_dict(load_tensors((folder / "model.safetensors").read_bytes()))
+        trained = Trained(about["scores"], about["best_epoch"])
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        raise InputError(
+            f"{folder}: the run is damaged ({str(error).splitlines()[0]}); "
+            "make it again with --overwrite"
+        ) from error
+    model.eval().requires_grad_(False)
+    return Run(settings, corpus, model, trained, folder)
+
+
+def list_runs(root: Path) -> list[Path]:
+    """Run folders under `root`, itself included."""
+    return sorted(path.parent for path in root.glob("**/settings.toml"))
+
+
+def seeded(seed: int, name: str) -> np.random.Generator:
+    """The generator of one experiment: its own, whatever else is run."""
+    return np.random.default_rng([seed, *name.encode()])
+
+

@@ -1,0 +1,136 @@
+"""Everything a run depends on, as it stands in its settings.toml. Unknown keys are errors."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from heedmap.errors import InputError
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """Checked settings.
+
+        Raises:
+            InputError: the first value that does not fit, and what was expected.
+        """
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(str(part) for part in first["loc"]) or cls.__name__
+            raise InputError(f"{name} = {first['input']!r}: {first['msg'].lower()}") from error
+
+
+class DataSettings(_Settings):
+    """Where the texts come from and how they become tokens."""
+
+    source: str
+    text: str | None = None
+    label: str | None = None
+    tokenizer: Literal["words", "spaces"] = "words"
+    min_tokens: Positive = 1
+    max_tokens: Positive = 512
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class ModelSettings(_Settings):
+    """An attention model: sizes are those of Jain & Wallace."""
+
+    encoder: Literal["lstm", "cnn", "average"] = "lstm"
+    score: Literal["additive", "dot"] = "additive"
+    normaliser: Literal["softmax", "sparsemax", "entmax15"] = "softmax"
+    embedding_size: Positive = 300
+    hidden_size: Annotated[int, Field(ge=4)] = 128
+
+
+class TrainSettings(_Settings):
+    """How a model is trained."""
+
+    seed: Annotated[int, Field(ge=0)] = 0
+    epochs: Positive = 8
+    batch_size: Positive = 32
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
+    weight_decay: Annotated[float, Field(ge=0)] = 1e-5
+    min_df: Positive = 2
+    vectors: str | None = None
+
+
+class AuditSettings(_Settings):
+    """What is asked of the attention.
+
+    `instances` bounds the number of test texts: a larger test split is sampled, and the report says so.
+    """
+
+    seed: Annotated[int, Field(ge=0)] = 0
+    instances: Positive = 2000
+    permutations: Positive = 100
+    epsilon: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    curve: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (0.0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1)
+    integrated_gradients_steps: Positive = 16
+    integrated_gradients_instances: Positive = 500
+    search_instances: Positive = 500
+
+
+class RunSettings(_Settings):
+    """One run: data, model, training, and the audit once there is one."""
+
+    version: Literal[1] = 1
+    fingerprint: str
+    data: DataSettings
+    model: ModelSettings
+    train: TrainSettings
+    audit: AuditSettings | None = None
+
+    def to_toml(self) -> str:
+        """The text of settings.toml; values that are None are left out."""
+        return tomli_w.dumps(self.model_dump(exclude_none=True, mode="json"))
+
+    @classmethod
+    def read(cls, path: Path) -> "RunSettings":
+        """Settings from a file.
+
+        Raises:
+            InputError: unreadable, of another version, or with a key or value that does not fit.
+        """
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"{path}: cannot be read as settings ({error})") from error
+        if values.get("version") != 1:
+            raise InputError(
+                f"{path}: written by another version (format {values.get('version')!r}, expected 1); "
+                "make the run again with --overwrite"
+            )
+        try:
+            return cls.of(**values)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+    def difference(self, other: "RunSettings") -> list[str]:
+        """`name: mine -> other's` for every setting that differs."""
+        mine, theirs = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
+        names = sorted(mine.keys() | theirs.keys())
+        return [
+            f"{name}: {mine.get(name)!r} -> {theirs.get(name)!r}"
+            for name in names
+            if mine.get(name) != theirs.get(name)
+        ]
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat

@@ -1,0 +1,1 @@
+"""Training: an explicit loop around Accelerate."""

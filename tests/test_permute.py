@@ -1,0 +1,132 @@
+from itertools import permutations as orders
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heedmap.counterfactual.permute import permutation_moments, permuted_logits
+
+
+def random_rows(lengths, classes=2, positions=8, seed=0, side="left"):
+    """Rows of the given lengths, real positions at a random place when side is 'mixed'."""
+    generator = torch.Generator().manual_seed(seed)
+    mask = torch.zeros(len(lengths), positions, dtype=torch.bool)
+    for row, length in enumerate(lengths):
+        start = {"left": positions - length, "right": 0}[side]
+        mask[row, start : start + length] = True
+    scores = torch.randn(mask.shape, generator=generator, dtype=torch.float64)
+    attention = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+    readout = torch.randn(*mask.shape, classes, generator=generator, dtype=torch.float64)
+    bias = torch.randn(classes, generator=generator, dtype=torch.float64)
+    return attention, mask, readout, bias
+
+
+def every_permutation(attention, mask, readout, bias):
+    """All n! logits of one row, the slow way."""
+    weights, relevance = attention[mask].tolist(), readout[mask]
+    return torch.stack(
+        [
+            sum(w * r for w, r in zip(order, relevance, strict=True)) + bias
+            for order in orders(weights)
+        ]
+    )
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_moments_are_those_of_all_permutations(side):
+    rows = random_rows([1, 2, 3, 4, 5], side=side)
+    mean, variance = permutation_moments(*rows)
+    attention, mask, readout, bias = rows
+    for row in range(5):
+        logits = every_permutation(attention[row], mask[row], readout[row], bias)
+        torch.testing.assert_close(mean[row], logits.mean(0))
+        torch.testing.assert_close(variance[row], logits.var(0, correction=0))
+
+
+def test_one_position_never_varies():
+    attention, mask, readout, bias = random_rows([1])
+    mean, variance = permutation_moments(attention, mask, readout, bias)
+    sampled = permuted_logits(attention, mask, readout, bias, 7, np.random.default_rng(0))
+    assert variance.eq(0).all()
+    assert torch.equal(sampled, (readout[mask] + bias)[None].expand(1, 7, 2))
+    torch.testing.assert_close(mean, readout[mask] + bias)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 8), min_size=1, max_size=6),
+    side=st.sampled_from(["left", "right"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_each_sample_is_a_permutation_of_the_real_weights(lengths, side, seed):
+    # A read-out of one class a position hands the shuffled weights back.
+    attention, mask, _, _ = random_rows(lengths, seed=seed, side=side)
+    identity = torch.eye(8, dtype=torch.float64).expand(len(lengths), 8, 8)
+    shuffled = permuted_logits(
+        attention,
+        mask,
+        identity,
+        torch.zeros(8, dtype=torch.float64),
+        5,
+        np.random.default_rng(seed),
+    )
+    assert shuffled.masked_select(~mask[:, None, :]).eq(0).all()
+    expected = attention.sort(-1).values[:, None, :].expand_as(shuffled)
+    torch.testing.assert_close(shuffled.sort(-1).values, expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("length", [2, 3, 4])
+def test_every_permutation_is_equally_likely(length):
+    attention, mask, _, _ = random_rows([length], positions=length)
+    identity = torch.eye(length, dtype=torch.float64)[None]
+    zero = torch.zeros(length, dtype=torch.float64)
+    draws = 24_000
+    sampled = permuted_logits(attention, mask, identity, zero, draws, np.random.default_rng(1))[0]
+    counts = torch.unique(sampled.argsort(-1), dim=0, return_counts=True)[1]
+    expected = draws / torch.arange(1, length + 1).prod()
+    assert len(counts) == torch.arange(1, length + 1).prod()
+    assert (counts - expected).abs().max() < 5 * expected.sqrt()
+
+
+def test_rows_of_the_same_length_are_shuffled_independently():
+    attention, mask, readout, bias = random_rows([6, 6])
+    twins = [x[:1].expand_as(x) for x in (attention, mask, readout)]
+    first, second = permuted_logits(*twins, bias, 50, np.random.default_rng(0))
+    assert not torch.isclose(first, second).all()
+    assert abs(np.corrcoef(first[:, 0], second[:, 0])[0, 1]) < 0.5
+
+
+def test_sampled_moments_approach_the_closed_form():
+    rows = random_rows([2, 3, 5, 8, 8, 1], classes=3, side="right")
+    mean, variance = permutation_moments(*rows)
+    draws = 20_000
+    sampled = permuted_logits(*rows, draws, np.random.default_rng(3))
+    error = (sampled.mean(1) - mean).abs()
+    assert (error <= 5 * (variance / draws).sqrt() + 1e-12).all()
+    torch.testing.assert_close(sampled.var(1), variance, rtol=0.05, atol=1e-12)
+
+
+def test_the_seed_decides_the_samples():
+    rows = random_rows([4, 7, 2])
+    same = [permuted_logits(*rows, 9, np.random.default_rng(5)) for _ in range(2)]
+    other = permuted_logits(*rows, 9, np.random.default_rng(6))
+    assert torch.equal(*same)
+    assert not torch.allclose(same[0], other)
+
+
+def test_a_length_that_needs_more_blocks_than_one_is_shuffled_whole():
+    # 60 rows of 100 × 30 entries span three blocks; each row keeps its own weights.
+    attention, mask, _, _ = random_rows([30] * 60, positions=30)
+    squares = torch.ones(60, 30, 1, dtype=torch.float64)
+    scaled = attention * torch.arange(1, 61)[:, None]
+    total = permuted_logits(
+        scaled, mask, squares, torch.zeros(1, dtype=torch.float64), 100, np.random.default_rng(0)
+    )
+    torch.testing.assert_close(total[..., 0], torch.arange(1.0, 61.0).double()[:, None].expand(60, 100))
+
+
+def test_no_permutations_is_an_error():
+    with pytest.raises(ValueError, match="at least 1 permutation, got 0"):
+        permuted_logits(*random_rows([3]), 0, np.random.default_rng(0))
