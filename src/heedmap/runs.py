@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
@@ -264,10 +263,3 @@ def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
 def list_runs(root: Path) -> list[Path]:
     """Run folders under `root`, itself included."""
     return sorted(path.parent for path in root.glob("**/settings.toml"))
-
-
-def seeded(seed: int, name: str) -> np.random.Generator:
-    """The generator of one experiment: its own, whatever else is run."""
-    return np.random.default_rng([seed, *name.encode()])
-
-

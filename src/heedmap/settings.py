@@ -77,7 +77,6 @@ class AuditSettings(_Settings):
     curve: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (0.0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1)
     integrated_gradients_steps: Positive = 16
     integrated_gradients_instances: Positive = 500
-    search_instances: Positive = 500
 
 
 class RunSettings(_Settings):

@@ -77,7 +77,8 @@ def _candidates(instances: Instances) -> Int[Tensor, "B M"]:
     Short rows fill up with padding, whose weight is never moved: it fails the mask.
     """
     width = instances.mask.shape[1]
-    ranked = instances.attention.masked_fill(~instances.mask, torch.inf).argsort(-1, stable=True)
+    ordered = instances.attention.masked_fill(~instances.mask, torch.inf)
+    ranked = torch.argsort(ordered, dim=-1, stable=True)
     if width <= SMALLEST + LARGEST:
         return ranked
     column = torch.arange(SMALLEST + LARGEST, device=ranked.device)
@@ -120,7 +121,7 @@ def _best_pairs(
     value = _shared(1 - w, q[:, i].unsqueeze(-1)) + _shared(w, q[:, j].unsqueeze(-1))
     value += (fixed[:, i] + fixed[:, j]).unsqueeze(-1)
     value = value.masked_fill(~(keeps & possible.unsqueeze(-1)), -torch.inf)
-    value, at = value.max(-1) if value.shape[1] else (value.amax(-1), value.long().sum(-1))
+    value, at = value.max(-1)
 
     value, pair = value.topk(min(count, value.shape[1]), dim=1)
     found = instances.attention.expand(count, -1, -1).clone()

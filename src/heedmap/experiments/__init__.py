@@ -1,1 +1,1 @@
-"""."""
+"""One question a file; each gives a table with one row an instance."""

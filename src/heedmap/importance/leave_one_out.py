@@ -9,24 +9,37 @@ without j; one attention and one read-out then decode all deletions. Same number
   (staircase.py).
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
 from heedmap.data.batches import Batch
+from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.staircase import lstm_without_each
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.encoders import CNN, LSTM
 from heedmap.models.normalisers import normalise
+from heedmap.models.trace import Model
 
 # Deletions carried at a time: their gates stay in the processor's cache.
 ROWS = 2048
 
 
-@torch.no_grad()
-def logits_without_each(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
+def logits_without_each(
+    model: Model, batch: Batch, texts: Sequence[Sequence[str]]
+) -> Float[Tensor, "B T C"]:
     """Logits of each text without its token t; NaN where t is padding or the only token."""
+    if isinstance(model, AttentionClassifier):
+        return _reuse(model, batch)
+    lists = reread_without_each(model, texts)
+    return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)
+
+
+@torch.no_grad()
+def _reuse(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
     lengths = batch.lengths
     at_once = max(1, ROWS // max(1, batch.mask.shape[1]))
     parts = []

@@ -1,0 +1,37 @@
+"""Who is on trial: every audited text with its prediction and its heat map."""
+
+import pyarrow as pa
+import torch
+
+from heedmap.data.batches import scatter_rows
+from heedmap.experiments.evidence import Evidence
+from heedmap.measures import entropy
+from heedmap.tables import ragged, table
+
+
+def instances(evidence: Evidence) -> pa.Table:
+    """Key, tokens, label, probabilities and heat map, and how sharp the heat map is.
+
+    `entropy` is in nats; `max_attention` is the largest weight.
+    """
+    split, traces = evidence.split, evidence.traces
+    rows = [trace.rows for trace in traces]
+    logits = scatter_rows(rows, [trace.logits for trace in traces])
+    columns: dict[str, object] = {
+        "row": range(len(split)),
+        "key": split.keys,
+        "tokens": pa.array(split.tokens, pa.list_(pa.string())),
+        "n_tokens": [len(tokens) for tokens in split.tokens],
+        "label": split.labels,
+        "predicted": logits.argmax(-1),
+        "probabilities": pa.array(list(logits.double().softmax(-1).numpy(force=True))),
+        "max_attention": scatter_rows(rows, [trace.heat.amax(-1) for trace in traces]),
+        "entropy": scatter_rows(rows, [entropy(trace.heat) for trace in traces]),
+        "attention": ragged(
+            rows, [trace.heat for trace in traces], [trace.mask for trace in traces]
+        ),
+    }
+    if split.rationale is not None:
+        columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
+    assert torch.isfinite(logits).all(), "the model's logits are not finite"
+    return table(columns)

@@ -1,0 +1,94 @@
+"""Tables of results: Arrow columns, one row an instance, lists where there is a number a token."""
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from jaxtyping import Bool, Int, Shaped
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedmap.errors import InputError
+from heedmap.storage import write_atomically
+
+
+def ragged(
+    rows: Sequence[Int[Tensor, " B"]],
+    values: Sequence[Shaped[Tensor, "B T"]],
+    masks: Sequence[Bool[Tensor, "B T"]],
+) -> pa.Array:
+    """One list an instance, in the order of the rows, from padded batches."""
+    order = torch.argsort(torch.cat(list(rows))).tolist()
+    pieces = [
+        v[i][m[i]].numpy(force=True) for v, m in zip(values, masks, strict=True) for i in range(len(v))
+    ]
+    return pa.array([pieces[i] for i in order])
+
+
+def padded(
+    columns: Sequence[pa.ChunkedArray], elements: int
+) -> list[tuple[NDArray[np.int64], Tensor, Tensor]]:
+    """Lists of several columns as blocks (rows, values (B, M, T), mask (B, T)), sorted by length.
+
+    A block holds at most about `elements` numbers of a (B, M, T, T) array. A missing list becomes zeros,
+    that is, a constant.
+    """
+    lists = [column.to_pylist() for column in columns]
+    lengths = np.array([len(values) for values in lists[0]], dtype=np.int64)
+    order = np.argsort(lengths, kind="stable")
+    blocks = []
+    start = 0
+    while start < len(order):
+        # Ascending lengths: the block's last row is its longest.
+        end = start + 1
+        while end < len(order) and (
+            (end + 1 - start) * len(lists) * int(lengths[order[end]]) ** 2 <= elements
+        ):
+            end += 1
+        rows = order[start:end]
+        size = int(lengths[rows].max())
+        values = np.zeros((len(rows), len(lists), size))
+        for i, row in enumerate(rows):
+            for m, column in enumerate(lists):
+                if column[row] is not None:
+                    values[i, m, : lengths[row]] = column[row]
+        mask = np.arange(size) < lengths[rows][:, None]
+        blocks.append((rows, torch.from_numpy(values), torch.from_numpy(mask)))
+        start = end
+    return blocks
+
+
+def table(columns: Mapping[str, object]) -> pa.Table:
+    """A table from columns of numbers, tensors, lists or Arrow arrays."""
+    arrays = {
+        name: column
+        if isinstance(column, pa.Array | pa.ChunkedArray)
+        else pa.array(column.numpy(force=True) if isinstance(column, Tensor) else column)
+        for name, column in columns.items()
+    }
+    return pa.table(arrays)
+
+
+def write_table(path: Path, content: pa.Table) -> None:
+    """Write a Parquet file, whole or not at all; the same table gives the same bytes."""
+    buffer = io.BytesIO()
+    pq.write_table(content, buffer, compression="zstd")
+    write_atomically(path, buffer.getvalue())
+
+
+def read_table(path: Path) -> pa.Table:
+    """Read a Parquet file.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(
+            f"{path}: damaged ({str(error).splitlines()[0]}); delete it and run the audit again"
+        ) from error
