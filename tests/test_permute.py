@@ -117,14 +117,16 @@ def test_the_seed_decides_the_samples():
 
 
 def test_a_length_that_needs_more_blocks_than_one_is_shuffled_whole():
-    # 60 rows of 100 × 30 entries span three blocks; each row keeps its own weights.
+    # 60 rows of 100 × 30 entries span two blocks; each row keeps its own weights.
     attention, mask, _, _ = random_rows([30] * 60, positions=30)
     squares = torch.ones(60, 30, 1, dtype=torch.float64)
     scaled = attention * torch.arange(1, 61)[:, None]
     total = permuted_logits(
         scaled, mask, squares, torch.zeros(1, dtype=torch.float64), 100, np.random.default_rng(0)
     )
-    torch.testing.assert_close(total[..., 0], torch.arange(1.0, 61.0).double()[:, None].expand(60, 100))
+    torch.testing.assert_close(
+        total[..., 0], torch.arange(1.0, 61.0).double()[:, None].expand(60, 100)
+    )
 
 
 def test_no_permutations_is_an_error():

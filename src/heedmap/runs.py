@@ -263,3 +263,24 @@ def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
 def list_runs(root: Path) -> list[Path]:
     """Run folders under `root`, itself included."""
     return sorted(path.parent for path in root.glob("**/settings.toml"))
+
+
+def describe(folder: Path) -> tuple[str, str, str, str, str]:
+    """A line of `heedmap list`: folder, data, model, seed and how far the run has come."""
+    try:
+        settings = RunSettings.read(folder / "settings.toml")
+    except InputError as error:
+        return str(folder), "", "", "", f"unreadable ({error})"
+    model = settings.model
+    state = "audited" if (folder / "report.html").exists() else "trained"
+    if not (folder / "model.safetensors").exists():
+        state = "training stopped"
+    elif settings.audit is not None and state == "trained":
+        state = "audit stopped"
+    return (
+        str(folder),
+        settings.data.source,
+        f"{model.encoder} {model.score} {model.normaliser}",
+        str(settings.train.seed),
+        state,
+    )

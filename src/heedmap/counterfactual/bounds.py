@@ -11,14 +11,15 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.climb import best_pairs, climb, shrink
+from heedmap.counterfactual.climb import best_pair, climb
 from heedmap.counterfactual.exact import adversary, most_different
+from heedmap.counterfactual.pivot import pivot
 from heedmap.counterfactual.polytope import vertex_bound
 from heedmap.counterfactual.tolerance import Instances
 from heedmap.measures import LN2, jensen_shannon
 
 LONGEST_FOR_VERTICES = 48  # positions of a row whose triples are enumerated
-STARTS = 3  # pairs that the local search begins from
+MOST_FOR_VERTICES = 4  # classes: every triple of them costs as much again, and C = 5 has ten
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ def bound_adversary(
     """Enclose max JSD(α, α̂) subject to TVD(softmax z(α), softmax z(α̂)) ≤ ε.
 
     Jain & Wallace's problem (2019, equation 2) with one adversary. Upper: TVD ≤ ε implies
-    ln((p_c − ε)/(p_c' + ε)) ≤ z_c − z_c' for every two classes; the least of the exact optima over one
-    pair of classes at a time, for three classes and at most 48 positions the optimum over all pairs
-    together, and ln 2. Lower: the best weighting found, α̂ itself (0) at worst. C = 2 is exact.
+    ln((p_c − ε)/(p_c' + ε)) ≤ z_c − z_c' for every two classes; the least of the exact optima over
+    one pair of classes at a time, over one triple at a time (C = 3 or 4, at most 48 positions), and
+    ln 2. Lower: the best weighting found, α̂ itself (0) at worst. C = 2 is exact.
     """
     classes = readout.shape[-1]
     if classes < 2:
@@ -54,15 +55,19 @@ def bound_adversary(
         return Bounds(optimum.jsd, optimum.jsd, optimum.dense(mask.shape[1]))
 
     instances = Instances.of(attention, readout, bias, mask, epsilon)
-    upper, relaxed = _slab_bound(instances)
-    if classes == 3:
+    upper = _slab_bound(instances)
+    if classes <= MOST_FOR_VERTICES:
         short = (mask.sum(-1) <= LONGEST_FOR_VERTICES).nonzero()[:, 0]
-        tighter = torch.minimum(upper[short], vertex_bound(instances.rows(short)))
-        upper = upper.index_copy(0, short, tighter)
+        for triple in combinations(range(classes), 3):
+            tighter = vertex_bound(instances.rows(short).of_classes(list(triple)))
+            upper = upper.index_copy(0, short, torch.minimum(upper[short], tighter))
 
     best, lower = instances.attention, torch.zeros_like(upper)
-    for start in (*best_pairs(instances, STARTS), shrink(instances, relaxed)):
+    for start in (pivot(instances, instances.attention), best_pair(instances)):
         found = climb(instances, start)
+        # The climb spends the tolerance, after which there may be better weights for the same
+        # logits.
+        found = climb(instances, pivot(instances, found))
         jsd = jensen_shannon(found, instances.attention)
         best = torch.where((jsd > lower).unsqueeze(1), found, best)
         lower = torch.maximum(jsd, lower)
@@ -70,11 +75,9 @@ def bound_adversary(
     return Bounds(lower, torch.maximum(upper, lower), best)
 
 
-def _slab_bound(instances: Instances) -> tuple[Float[Tensor, " B"], Float[Tensor, "B T"]]:
-    """The least of the two-class optima, one a pair of classes, and the weighting that attains it."""
-    positions = instances.mask.shape[1]
+def _slab_bound(instances: Instances) -> Float[Tensor, " B"]:
+    """The least of the two-class optima, one a pair of classes."""
     upper = torch.full_like(instances.attention[:, 0], LN2)
-    relaxed = instances.attention
     no_bias = torch.zeros_like(upper)
     for c, other in combinations(range(instances.logits.shape[-1]), 2):
         optimum = most_different(
@@ -85,7 +88,5 @@ def _slab_bound(instances: Instances) -> tuple[Float[Tensor, " B"], Float[Tensor
             instances.margins[:, c, other],
             -instances.margins[:, other, c],
         )
-        better = optimum.jsd < upper
-        upper = torch.where(better, optimum.jsd, upper)
-        relaxed = torch.where(better.unsqueeze(1), optimum.dense(positions), relaxed)
-    return upper, relaxed
+        upper = torch.minimum(upper, optimum.jsd)
+    return upper

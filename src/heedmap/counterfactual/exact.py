@@ -1,9 +1,10 @@
 """The most different attention with the same prediction: the global optimum, for two classes.
 
-Jain & Wallace (2019, section 4.2.2) look for adversarial attention by gradient descent. For two classes
-and a read-out linear in the attention their problem with one adversary is solved exactly: the
-weightings within ε of the prediction are the simplex cut by two parallel planes, the Jensen-Shannon
-divergence is convex, so a maximum sits at a vertex, and a vertex has at most two positions.
+Jain & Wallace (2019, section 4.2.2) look for adversarial attention by gradient descent. For two
+classes and a read-out linear in the attention their problem with one adversary is solved exactly:
+the weightings within ε of the prediction are the simplex cut by two parallel planes, the
+Jensen-Shannon divergence is convex, so a maximum sits at a vertex, and a vertex has at most two
+positions.
 """
 
 from dataclasses import dataclass
@@ -41,8 +42,8 @@ def prediction_interval(
 ) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
     """Logits whose probability is within ε: [logit(p − ε), logit(p + ε)], p = σ(logit).
 
-    logit(p − ε) = logit + ln(1 − ε/p) − ln(1 + ε/(1 − p)), with p and 1 − p kept as logarithms: exact
-    at ε = 0 and accurate where p rounds to 0 or 1. −∞ where p − ε ≤ 0, +∞ where p + ε ≥ 1.
+    logit(p − ε) = logit + ln(1 − ε/p) − ln(1 + ε/(1 − p)), with p and 1 − p kept as logarithms:
+    exact at ε = 0 and accurate where p rounds to 0 or 1. −∞ where p − ε ≤ 0, +∞ where p + ε ≥ 1.
     """
     if epsilon < 0:
         raise ValueError(f"expected epsilon >= 0, got {epsilon}")
@@ -86,9 +87,9 @@ def most_different(
 ) -> Optimum:
     """Maximise JSD(α, α̂) over the simplex, subject to lower ≤ Σ_t α_t r_t + bias ≤ upper.
 
-    Candidates: every position whose own logit lies between the bounds, and for each bound every pair of
-    positions on its two sides, mixed to meet it exactly. α̂ counts as feasible: the bounds are widened
-    to hold its logit, which for bounds made from that logit only undoes rounding.
+    Candidates: every position whose own logit lies between the bounds, and for each bound every
+    pair of positions on its two sides, mixed to meet it exactly. α̂ counts as feasible: the bounds
+    are widened to hold its logit, which for bounds made from that logit only undoes rounding.
     """
     if not bool(mask.any(-1).all()):
         raise ValueError(
@@ -101,7 +102,8 @@ def most_different(
     current = (q * r).sum(-1) + bias.double().reshape(-1)
     smallest = logits.masked_fill(~mask, torch.inf).amin(-1)
     largest = logits.masked_fill(~mask, -torch.inf).amax(-1)
-    # Rounding may put the logit of α̂ outside [smallest, largest], and with it a bound that equals it.
+    # Rounding may put the logit of α̂ outside [smallest, largest], and with it a bound that equals
+    # it.
     low = torch.minimum(torch.minimum(lower.double(), current), largest)
     high = torch.maximum(torch.maximum(upper.double(), current), smallest)
 

@@ -42,8 +42,8 @@ def best_pair(
     q = attention.gather(1, order)
     below = (mask & (logits < bound.unsqueeze(1))).sum(-1)
     above = (mask & (logits > bound.unsqueeze(1))).sum(-1)
-    # The smaller of the two groups makes the rectangle's short side. Sorted by both sides, neighbours
-    # have like shapes and share a block with little padding.
+    # The smaller of the two groups makes the rectangle's short side. Sorted by both sides,
+    # neighbours have like shapes and share a block with little padding.
     upper_start = mask.sum(-1) - above
     swap = below > above
     short, long = torch.minimum(below, above), torch.maximum(below, above)
@@ -67,8 +67,12 @@ def best_pair(
             value, flat = _gain(other, side, bound[block]).flatten(1).max(-1)
             better = value > gain[block]
             gain[block] = torch.where(better, value, gain[block])
-            i[block] = torch.where(better, other.index.gather(1, flat[:, None] // columns)[:, 0], i[block])
-            j[block] = torch.where(better, side.index.gather(1, flat[:, None] % columns)[:, 0], j[block])
+            i[block] = torch.where(
+                better, other.index.gather(1, flat[:, None] // columns)[:, 0], i[block]
+            )
+            j[block] = torch.where(
+                better, side.index.gather(1, flat[:, None] % columns)[:, 0], j[block]
+            )
 
     z_i, z_j = z.gather(1, i[:, None])[:, 0], z.gather(1, j[:, None])[:, 0]
     i, j = order.gather(1, i[:, None])[:, 0], order.gather(1, j[:, None])[:, 0]
@@ -83,7 +87,7 @@ def best_pair(
 
 
 def _blocks(shorts: list[int], longs: list[int]) -> list[tuple[int, int]]:
-    """Consecutive ranges of rectangles whose padded total stays within BLOCK; empty ones left out."""
+    """Consecutive ranges of rectangles, padded no larger than BLOCK; empty ones left out."""
     ranges = []
     start = next((at for at, short in enumerate(shorts) if short), len(shorts))
     widest = 0
@@ -99,7 +103,7 @@ def _blocks(shorts: list[int], longs: list[int]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of a block of rectangles: logits, α̂ and q ln q (−∞ on padding, so that it never wins)."""
+    """One side of a block of rectangles: logits, α̂ and q ln q (−∞ on padding: it never wins)."""
 
     index: Int[Tensor, "b side"]
     z: Float[Tensor, "b side"]
@@ -110,7 +114,7 @@ class _Side:
     def take(
         cls, z: Tensor, q: Tensor, block: Tensor, starts: Tensor, sizes: Tensor, width: int
     ) -> "_Side":
-        """Columns starts … starts + sizes of the rows `block`, padded to `width` with the last one."""
+        """Columns starts … starts + sizes of the rows `block`, padded to `width`."""
         column = torch.arange(width, device=z.device)
         size = sizes[block, None]
         # Padding repeats a position of the same side, so that the mixing weight stays in (0, 1).
@@ -120,9 +124,7 @@ class _Side:
         return cls(index, z[block[:, None], index], rows_q, log)
 
 
-def _gain(
-    short: _Side, long: _Side, bound: Float[Tensor, " b"]
-) -> Float[Tensor, "b short long"]:
+def _gain(short: _Side, long: _Side, bound: Float[Tensor, " b"]) -> Float[Tensor, "b short long"]:
     """½ [ln 2 + Σ a ln a + q ln q − (a + q) ln(a + q)] over the two positions of every pair."""
     distance = long.z[:, None, :] - short.z[:, :, None]
     on_short = (long.z - bound[:, None])[:, None, :] / distance

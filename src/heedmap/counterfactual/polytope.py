@@ -1,8 +1,8 @@
 """The tighter upper bound for three classes: every vertex of the polytope that holds the answer.
 
 Two logit differences place each position in a plane. The tolerance becomes a polygon of at most six
-sides there; the weightings whose mean position lies in it form a polytope in the simplex, and a vertex
-of it has as many positions as sides it lies on, plus one:
+sides there; the weightings whose mean position lies in it form a polytope in the simplex, and a
+vertex of it has as many positions as sides it lies on, plus one:
 
     one position inside      two, crossing a side      three, around a corner
 """
@@ -27,7 +27,9 @@ def vertex_bound(instances: Instances) -> Float[Tensor, " B"]:
     start = 0
     while start < len(order):
         stop = start + 1
-        while stop < len(order) and (stop + 1 - start) * _entries(int(lengths[order[stop]])) <= BLOCK:
+        while (
+            stop < len(order) and (stop + 1 - start) * _entries(int(lengths[order[stop]])) <= BLOCK
+        ):
             stop += 1
         rows = order[start:stop]
         bound[rows] = _vertex_bound(instances.rows(rows), int(lengths[order[stop - 1]]))
@@ -58,7 +60,7 @@ def _vertex_bound(instances: Instances, width: int) -> Float[Tensor, " b"]:
 
 
 def _polygon(instances: Instances, q: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
-    """Bounds (b, 3) of z_1 − z_0, z_2 − z_0 and z_1 − z_2, widened by rounding to hold those of α̂."""
+    """Bounds (b, 3) of z_1 − z_0, z_2 − z_0 and z_1 − z_2, which hold those of α̂."""
     margins = instances.margins
     first, second = (1, 2, 1), (0, 0, 2)
     current = torch.einsum("bt,btx->bx", q, points) @ SIDES.to(q.device).mT
@@ -103,7 +105,7 @@ def _pairs(points: Tensor, q: Tensor, real: Tensor, low: Tensor, high: Tensor) -
 
 
 def _corners(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """The corners of the polygons (b, k, 2), k the most that any has, and which of them are there."""
+    """Corners of the polygons (b, k, 2), k the most that any has, and which of them are there."""
     sides = SIDES.to(low.device)
     found = []
     for one, other in ((0, 1), (0, 2), (1, 2)):
@@ -122,8 +124,9 @@ def _corners(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
 def _triples(points: Tensor, q: Tensor, real: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Best mixture of three positions whose triangle holds a corner of the polygon.
 
-    The weights are the corner's barycentric coordinates: areas, from cross products of the positions
-    seen from the corner. All three areas have one sign just when the corner is in the triangle.
+    The weights are the corner's barycentric coordinates: areas, from cross products of the
+    positions seen from the corner. All three areas have one sign just when the corner is in the
+    triangle.
     """
     width = points.shape[1]
     best = torch.full_like(q[:, 0], -torch.inf)
@@ -135,9 +138,7 @@ def _triples(points: Tensor, q: Tensor, real: Tensor, low: Tensor, high: Tensor)
     for corner in range(corners.shape[1]):
         x, y = (points - corners[:, corner : corner + 1]).unbind(-1)
         cross = x.unsqueeze(2) * y.unsqueeze(1) - y.unsqueeze(2) * x.unsqueeze(1)
-        areas = [
-            cross.flatten(1)[:, a * width + b] for a, b in ((j, k), (k, i), (i, j))
-        ]
+        areas = [cross.flatten(1)[:, a * width + b] for a, b in ((j, k), (k, i), (i, j))]
         total = areas[0] + areas[1] + areas[2]
         # Rounding must not lose a triangle that has the corner on its border; a flat one is a pair.
         edge = -SLACK * total.abs()

@@ -1,7 +1,8 @@
 """The search for adversarial attention of Jain & Wallace (2019, section 4.2.2, Algorithm 3).
 
-Gradient descent on the logits of K weightings at once, as they ran it, on the cached read-out instead
-of the encoder's states, with the gradient written out: no graph, no autograd, one pass an operation.
+Gradient descent on the logits of K weightings at once, as they ran it, on the cached read-out
+instead of the encoder's states, with the gradient written out: no graph, no autograd, one pass an
+operation.
 """
 
 import math
@@ -15,8 +16,11 @@ from heedmap.measures import jensen_shannon, total_variation
 LEARNING_RATE = 0.01
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8  # Adam's defaults
 START_SPREAD = 3.0
-BLOCK = 1 << 16  # weights optimised together: the working set of about ten such arrays stays in cache
-TINY = 1e-30  # keeps ln 0 finite on masked positions, whose weight then multiplies it by 0
+BLOCK = (
+    1 << 17
+)  # weights optimised together: the working set of about ten such arrays stays in cache
+TINY = 1e-30  # stands for a weight of 0, on masked positions: its logarithm is finite
+HIDDEN = -1e4  # the logit of a masked position: exp of it is 0, and 0 times it is too
 
 
 def search_adversaries(
@@ -31,13 +35,14 @@ def search_adversaries(
     slack: float = 0.01,
     generator: torch.Generator,
 ) -> Float[Tensor, "K B T"]:
-    """K weightings a row, as different from α̂ and from each other as 500 steps of descent make them.
+    """K weightings a row, as different from α̂ and each other as 500 steps of descent make them.
 
-    loss = Σ_k [−JSD(α_k, α̂) + λ max(0, d(p_k, p̂) − slack)] − mean_{k,k'} JSD(α_k, α_k'), a row, where
-    d = |p_1 − p̂_1| for two classes (the paper's models have one output) and Σ_c |Δp_c| for more.
-    Start: ln(1/T) + 3 N(0, 1); Adam(0.01, amsgrad); the last iterate, feasible or not: `best_feasible`
-    judges. As in the released code, the mean runs over the K × K pairs with the zero diagonal, where
-    the paper has 2/(K(K−1)) Σ_{k<k'} of which this is (K−1)/K. Run in the dtype of `attention`.
+    loss = Σ_k [−JSD(α_k, α̂) + λ max(0, d(p_k, p̂) − slack)] − mean_{k,k'} JSD(α_k, α_k'), a row,
+    where d = |p_1 − p̂_1| for two classes (the paper's models have one output) and Σ_c |Δp_c| for
+    more. Start: ln(1/T) + 3 N(0, 1); Adam(0.01, amsgrad); the last iterate, feasible or not:
+    `best_feasible` judges. As in the released code, the mean runs over the K × K pairs with the
+    zero diagonal, where the paper has 2/(K(K−1)) Σ_{k<k'} of which this is (K−1)/K. Run in the
+    dtype of `attention`.
     """
     if adversaries < 1:
         raise ValueError(f"expected at least 1 adversary, got {adversaries}")
@@ -49,6 +54,9 @@ def search_adversaries(
     order = torch.argsort(lengths, stable=True)
     # Real positions to the front; blocks of like lengths carry little padding.
     packed = torch.argsort(~mask, dim=-1, stable=True)
+    # Only differences of logits matter: class 0 is the origin, and one product fewer.
+    relative = (readout[..., 1:] - readout[..., :1]).to(dtype)
+    offset = (bias[1:] - bias[:1]).to(dtype)
     found = torch.zeros_like(logits)
     size = max(1, BLOCK // (adversaries * positions))
     for at in range(0, rows, size):
@@ -59,8 +67,8 @@ def search_adversaries(
         weights = _descend(
             start,
             attention[pick].T.contiguous(),
-            readout[pick].to(dtype).permute(1, 2, 0).contiguous(),
-            bias.to(dtype),
+            relative[pick].permute(1, 2, 0).contiguous(),
+            offset,
             mask[pick].T.contiguous(),
             steps,
             penalty,
@@ -78,10 +86,11 @@ def best_feasible(
     mask: Bool[Tensor, "B T"],
     epsilon: float,
 ) -> tuple[Float[Tensor, " B"], Bool[Tensor, " B"], Float[Tensor, "B T"]]:
-    """The most different candidate with TVD(p, p̂) ≤ ε: its JSD, whether there is one, and its weights.
+    """The most different candidate with TVD(p, p̂) ≤ ε: its JSD, if there is one, its weights.
 
     ε-max JSD of Jain & Wallace (2019). Where no candidate is feasible the original stands in with a
-    JSD of 0, as in the released code; `found` keeps such rows apart from real zeros, which it does not.
+    JSD of 0, as in the released code; `found` keeps such rows apart from real zeros, which it does
+    not.
     """
     original = attention.double().masked_fill(~mask, 0.0)
     weights = candidates.double().masked_fill(~mask, 0.0)
@@ -99,69 +108,69 @@ def best_feasible(
 def _descend(
     logits: Float[Tensor, "T K b"],
     attention: Float[Tensor, "T b"],
-    readout: Float[Tensor, "T C b"],
-    bias: Float[Tensor, " C"],
+    readout: Float[Tensor, "T others b"],
+    bias: Float[Tensor, " others"],
     mask: Bool[Tensor, "T b"],
     steps: int,
     penalty: float,
     slack: float,
 ) -> Float[Tensor, "T K b"]:
-    """Adam with amsgrad (Reddi et al. 2018), in place; positions first so that sums are vectorised."""
-    hidden = ~mask.unsqueeze(1)
+    """Adam with amsgrad (Reddi et al. 2018), in place; positions first: sums are vectorised."""
     original = _predict(attention.unsqueeze(1), readout, bias)
     mean, square, largest = (torch.zeros_like(logits) for _ in range(3))
     scratch = torch.empty_like(logits)
-    # Masked logits take part with weight exp(−∞) = 0 and are otherwise 0, which keeps 0 · logit at 0.
-    logits = logits.masked_fill(hidden, 0.0)
-    floor = torch.zeros_like(attention).masked_fill(~mask, -torch.inf).unsqueeze(1)
+    logits = logits.masked_fill(~mask.unsqueeze(1), HIDDEN)
     for step in range(1, steps + 1):
-        weights = (logits + floor).softmax(0)
-        gradient = _gradient(
-            logits, weights, attention, readout, bias, original, penalty, slack
-        )
+        weights = logits.softmax(0).clamp_(min=TINY)
+        gradient = _gradient(logits, weights, attention, readout, bias, original, penalty, slack)
         mean.lerp_(gradient, 1 - BETA1)
         square.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
         torch.maximum(largest, square, out=largest)
         torch.sqrt(largest, out=scratch)
         scratch.div_(math.sqrt(1 - BETA2**step)).add_(EPS)
         logits.addcdiv_(mean, scratch, value=-LEARNING_RATE / (1 - BETA1**step))
-    return (logits + floor).softmax(0)
+    return logits.softmax(0)
 
 
 def _predict(
-    weights: Float[Tensor, "T K b"], readout: Float[Tensor, "T C b"], bias: Float[Tensor, " C"]
+    weights: Float[Tensor, "T K b"],
+    readout: Float[Tensor, "T others b"],
+    bias: Float[Tensor, " others"],
 ) -> Float[Tensor, "K C b"]:
-    """softmax(Σ_t α_t R_t + b)."""
-    z = torch.stack([(weights * r.unsqueeze(1)).sum(0) for r in readout.unbind(1)], dim=1)
-    return z.add_(bias.unsqueeze(1)).softmax(1)
+    """softmax(0, Σ_t α_t (R_tc − R_t0) + b_c − b_0, …)."""
+    z = [
+        (weights * r.unsqueeze(1)).sum(0) + b for r, b in zip(readout.unbind(1), bias, strict=True)
+    ]
+    return torch.stack([torch.zeros_like(z[0]), *z], dim=1).softmax(1)
 
 
 def _gradient(
     logits: Float[Tensor, "T K b"],
     weights: Float[Tensor, "T K b"],
     attention: Float[Tensor, "T b"],
-    readout: Float[Tensor, "T C b"],
-    bias: Float[Tensor, " C"],
+    readout: Float[Tensor, "T others b"],
+    bias: Float[Tensor, " others"],
     original: Float[Tensor, "1 C b"],
     penalty: float,
     slack: float,
 ) -> Float[Tensor, "T K b"]:
     """∂loss/∂logits of `search_adversaries`, written out.
 
-    ∂JSD(a, q)/∂a_t = ½ ln(2a_t/(a_t + q_t)); through the softmax, a_t (g_t − Σ_s a_s g_s): constants in
-    g cancel, and with them ln 2 and the normaliser of ln a_t, so that the logit s_t stands for ln a_t:
+    ∂JSD(a, q)/∂a_t = ½ ln(2a_t/(a_t + q_t)); through the softmax, a_t (g_t − Σ_s a_s g_s):
+    constants in g cancel, and with them ln 2 and the normaliser of ln a_t, so that the logit s_t
+    stands for ln a_t:
 
         g_k = −½ [s_k − ln(a_k + q)] − K⁻² Σ_{k'≠k} [s_k − ln(a_k + a_k')] + λ ∂d/∂a_k
-        ∂d/∂a_t = Σ_c p_c (v_c − Σ_c' p_c' v_c') R_tc,  v = sign(Δp), on one class when there are two
+        ∂d/∂a_t = Σ_c p_c (v_c − Σ_c' p_c' v_c') R_tc,  v = sign(Δp) (two classes: of class 1 only)
     """
     count = logits.shape[1]
     pair = 1.0 / count**2
     g = weights + attention.unsqueeze(1)
-    g.clamp_(min=TINY).log_().mul_(0.5)
+    g.log_().mul_(0.5)
     g.sub_(logits, alpha=0.5 + (count - 1) * pair)
     for apart in range(1, count):
         # Every unordered pair once: k with k + apart, whose term goes to both.
-        term = (weights[:, apart:] + weights[:, :-apart]).clamp_(min=TINY).log_()
+        term = (weights[:, apart:] + weights[:, :-apart]).log_()
         g[:, apart:].add_(term, alpha=pair)
         g[:, :-apart].add_(term, alpha=pair)
 
@@ -172,7 +181,7 @@ def _gradient(
     sign = change.sign()
     outside = change.abs().sum(1, keepdim=True) > slack
     pull = p * (sign - (p * sign).sum(1, keepdim=True)) * (penalty * outside)
-    for c, r in enumerate(readout.unbind(1)):
-        g.addcmul_(r.unsqueeze(1), pull[:, c])
+    for c, r in enumerate(readout.unbind(1), start=1):
+        g.addcmul_(r.unsqueeze(1), pull[:, c])  # pull sums to 0: class 0 is in the others' R
     g.sub_((weights * g).sum(0))
     return g.mul_(weights)

@@ -1,6 +1,6 @@
 """The weightings whose prediction stays within ε: the test itself, and the polytope around them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -22,7 +22,7 @@ class Instances:
     attention: Float[Tensor, "B T"]
     logits: Float[Tensor, "B T C"]
     mask: Bool[Tensor, "B T"]
-    prediction: Float[Tensor, "B C"]
+    prediction: Float[Tensor, "B classes"]
     margins: Float[Tensor, "B C C"]
     epsilon: float
 
@@ -47,10 +47,11 @@ class Instances:
         relevance = readout.double().masked_fill(~mask.unsqueeze(-1), 0.0)
         z = torch.einsum("bt,btc->bc", weights, relevance) + bias.double()
         log_p = z.log_softmax(-1)
-        log_epsilon = torch.tensor(epsilon, dtype=torch.float64, device=z.device).log()
-        ratio = log_epsilon - log_p  # ln(ε/p): logarithms throughout, for p that round to 0 or 1
+        # The tolerance that `keeps` grants, so that the polytope holds all that it accepts.
+        granted = torch.tensor(epsilon + ROUNDING, dtype=torch.float64, device=z.device)
+        ratio = granted.log() - log_p  # ln(ε/p): logarithms throughout, for p that round to 0 or 1
         less = log_p + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
-        more = torch.logaddexp(log_p, log_epsilon)
+        more = torch.logaddexp(log_p, granted.log())
         margins = less.unsqueeze(2) - more.unsqueeze(1)
         return cls(weights, relevance + bias.double(), mask, log_p.exp(), margins, epsilon)
 
@@ -65,13 +66,18 @@ class Instances:
             self.epsilon,
         )
 
+    def of_classes(self, classes: list[int]) -> "Instances":
+        """Some of the classes: fewer margins, and a larger polytope. The prediction stays whole."""
+        margins = self.margins[:, classes][:, :, classes]
+        return replace(self, logits=self.logits[..., classes], margins=margins)
+
     def logits_of(self, weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
         """z(α) of one weighting a row, whose weights sum to one."""
         return torch.einsum("bt,btc->bc", weights, self.logits)
 
     def keeps(self, logits: Float[Tensor, "B *S C"]) -> Bool[Tensor, "B *S"]:
         """Whether TVD(softmax z, p̂) ≤ ε, for any number of logit vectors a row."""
-        p = self.prediction.reshape(len(logits), *(1 for _ in logits.shape[1:-1]), -1)
+        p = self.prediction[(slice(None), *(None for _ in logits.shape[1:-1]))]
         distance = 0.5 * (logits.softmax(-1) - p).abs().sum(-1)
         return distance <= self.epsilon + ROUNDING
 
@@ -84,10 +90,10 @@ class Instances:
         """
         rows = torch.arange(len(base), device=base.device)
         top = self.prediction.argmax(-1)
-        shape = (len(base), *(1 for _ in base.shape[1:-1]), -1)
-        low = self.margins[rows, top].reshape(shape)
-        high = -self.margins[rows, :, top].reshape(shape)
-        pick = top.reshape(*shape[:-1], 1)
+        spread = (slice(None), *(None for _ in base.shape[1:-1]))
+        low = self.margins[rows, top][spread]
+        high = -self.margins[rows, :, top][spread]
+        pick = top[spread].unsqueeze(-1)
         lead = torch.take_along_dim(base, pick, -1) - base
         slope = torch.take_along_dim(step, pick, -1) - step
         # A class whose lead does not move allows every w or none.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int, Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,12 +16,12 @@ from heedmap.data.vocabulary import PAD
 class Batch:
     """Texts of one batch, padded on the right; T is the longest text's number of tokens.
 
-    `ids` has two columns more than `mask`: the encoder also reads the start and end marks, to which
+    `ids` has two columns more than `mask` (L = T + 2): the encoder also reads the start and end marks, to which
     attention is never paid.
     """
 
     rows: Int[Tensor, " B"]
-    ids: Int[Tensor, "B T+2"]
+    ids: Int[Tensor, "B L"]
     mask: Bool[Tensor, "B T"]
     labels: Int[Tensor, " B"]
 
@@ -97,7 +97,7 @@ def bucketed_batches(
 
 
 def scatter_rows(
-    rows: Sequence[Int[Tensor, " B"]], values: Sequence[Float[Tensor, "B *rest"]]
-) -> Float[Tensor, "N *rest"]:
+    rows: Sequence[Int[Tensor, " B"]], values: Sequence[Shaped[Tensor, "B *rest"]]
+) -> Shaped[Tensor, "N *rest"]:
     """Values of batches back in the order of the split."""
     return torch.cat(list(values))[torch.argsort(torch.cat(list(rows)))]

@@ -133,6 +133,8 @@ def _diagnosis(path: Path, kind: str, error: Exception) -> str:
                 return f"{path}, line {number}: broken JSON ({broken.msg}); expected one object a line"
             if not isinstance(row, dict):
                 return f"{path}, line {number}: expected a JSON object, got {type(row).__name__}"
+    if "corresponds to no data" in str(error):
+        return f"{path}: no rows; expected rows with a text and a label"
     cause = error.__cause__ or error.__context__ or error
     return f"{path}: not readable as {kind.upper()} ({_first_line(cause)})"
 

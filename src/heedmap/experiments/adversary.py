@@ -32,8 +32,8 @@ def adversary(evidence: Evidence) -> pa.Table:
     curves: list[list[Bounds]] = []
     searched: list[tuple[Tensor, Tensor]] = []
     for trace in evidence.traces:
-        found.append(_most_different(trace, settings.epsilon))
-        curves.append([_most_different(trace, epsilon) for epsilon in settings.curve])
+        found.append(most_different(trace, settings.epsilon))
+        curves.append([most_different(trace, epsilon) for epsilon in settings.curve])
         searched.append(_search(trace, settings.epsilon, generator))
     rows = [trace.rows for trace in evidence.traces]
     lower = scatter_rows(rows, [torch.stack([b.lower for b in c], dim=1) for c in curves])
@@ -58,7 +58,7 @@ def adversary(evidence: Evidence) -> pa.Table:
     )
 
 
-def _most_different(trace: Trace, epsilon: float) -> Bounds:
+def most_different(trace: Trace, epsilon: float) -> Bounds:
     weights, relevance, bias = linear(trace)
     if relevance.shape[-1] > 2:
         return bound_adversary(weights, relevance, bias, trace.mask, epsilon)

@@ -100,6 +100,8 @@ def _mend_windows(
     reach = max(c.kernel_size[0] // 2 for c in encoder.convolutions)  # type: ignore[index, operator]
     size = scores.shape[1]
     for near in (*range(-reach, 0), *range(1, reach + 1)):
+        if abs(near) >= size:
+            continue
         columns = []
         for convolution in encoder.convolutions:
             assert isinstance(convolution, torch.nn.Conv1d)
@@ -113,8 +115,6 @@ def _mend_windows(
             columns.append(window + convolution.bias)
         states = functional.relu(torch.cat(columns, dim=-1))[:, 1:-1]  # one a deletion j
         deleted = torch.arange(max(0, -near), size - max(0, near), device=embedded.device)
-        if len(deleted) == 0:
-            continue
         scores[:, deleted, deleted + near] = model.score(states[:, deleted])
         relevance[:, deleted, deleted + near] = torch.matmul(
             states[:, deleted], model.decoder.weight.T

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from heedmap.data.batches import Batch, Encoded
@@ -52,7 +52,9 @@ class AttentionClassifier(nn.Module):
         embedded: Tensor = self.embedding(batch.ids)
         return embedded
 
-    def on_tokens(self, values: Float[Tensor, "B L *rest"], batch: Batch) -> Float[Tensor, "B T *rest"]:
+    def on_tokens(
+        self, values: Shaped[Tensor, "B L *rest"], batch: Batch
+    ) -> Shaped[Tensor, "B T *rest"]:
         """Of values at all positions, those of the tokens: without the start mark and the last column."""
         return values[:, 1:-1]
 

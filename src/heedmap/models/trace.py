@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from heedmap.data.batches import Batch
@@ -44,6 +44,7 @@ class Trace:
         return self.logits.argmax(-1)
 
 
+@runtime_checkable
 class Model(Protocol):
     """A model on trial. Experiments see this and nothing else, whatever family it is of."""
 
@@ -67,7 +68,9 @@ class Model(Protocol):
         """Input embeddings, marks and padding included (L ≥ T)."""
         ...
 
-    def on_tokens(self, values: Float[Tensor, "B L *rest"], batch: Batch) -> Float[Tensor, "B T *rest"]:
+    def on_tokens(
+        self, values: Shaped[Tensor, "B L *rest"], batch: Batch
+    ) -> Shaped[Tensor, "B T *rest"]:
         """Of values at the model's input positions, those of the text's tokens."""
         ...
 

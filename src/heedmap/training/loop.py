@@ -1,6 +1,6 @@
 """The training loop of Jain & Wallace's classifiers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -168,9 +168,7 @@ class _Batches(Dataset[Batch]):
     def __getitem__(self, index: int) -> Batch:
         return self.split.batch(self.order[index])
 
-    def __iter__(self) -> Iterator[Batch]:
-        return (self[i] for i in range(len(self)))
-
 
 def _loader(split: Encoded, order: list[NDArray[np.int64]]) -> DataLoader[Batch]:
-    return DataLoader(_Batches(split, order), batch_size=None, shuffle=False)
+    # A generator of its own: a loader draws a seed from the global one otherwise.
+    return DataLoader(_Batches(split, order), batch_size=None, generator=torch.Generator())

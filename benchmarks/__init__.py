@@ -1,0 +1,1 @@
+"""Timings: ratios against the plain loop, in one process."""

@@ -1,0 +1,126 @@
+"""The papers' loops, written out plainly: what the fast paths are measured against and checked with.
+
+Batches of 32 as in the papers. Fairer than the released code where that costs nothing: no autograd graph is
+kept where none is needed, and the encoder is the library's own LSTM, not packed sequences.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from scipy.stats import kendalltau
+from torch import Tensor
+
+from heedmap.data.batches import Batch, Encoded
+from heedmap.models.classifier import AttentionClassifier
+
+BATCH = 32
+
+
+def batches(split: Encoded) -> Iterator[Batch]:
+    """Batches of 32 texts in order of length, as the papers read their test split."""
+    order = np.argsort(split.lengths, kind="stable")
+    for start in range(0, len(order), BATCH):
+        yield split.batch(order[start : start + BATCH])
+
+
+@torch.no_grad()
+def states_of(model: AttentionClassifier, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Encoder states, attention (B, T) and the probability of class 1 (B)."""
+    states = model.encode(model.embed(batch), batch)
+    attention = model.attend(states, batch.mask).squeeze(1)
+    return states, attention, probability(model, states, attention)
+
+
+def probability(model: AttentionClassifier, states: Tensor, attention: Tensor) -> Tensor:
+    """σ(w · Σ α h + b)."""
+    context = (attention.unsqueeze(-1) * states).sum(-2)
+    return model.decoder(context).squeeze(-1).sigmoid()
+
+
+@torch.no_grad()
+def permutation(
+    model: AttentionClassifier, split: Encoded, permutations: int, rng: np.random.Generator
+) -> dict[int, float]:
+    """Median |Δp| over permutations: one decoder pass over the states a permutation."""
+    medians = {}
+    for batch in batches(split):
+        states, attention, before = states_of(model, batch)
+        changes = []
+        for _ in range(permutations):
+            shuffled = attention.clone()
+            for i, n in enumerate(batch.lengths.tolist()):
+                order = torch.from_numpy(rng.permutation(n))
+                shuffled[i, :n] = attention[i, :n][order]
+            changes.append((probability(model, states, shuffled) - before).abs())
+        median = np.median(torch.stack(changes).numpy(), axis=0)
+        medians |= dict(zip(batch.rows.tolist(), median.tolist(), strict=True))
+    return medians
+
+
+@torch.no_grad()
+def leave_one_out(model: AttentionClassifier, split: Encoded) -> dict[int, list[float]]:
+    """|Δp| of every token: for each position, delete its column and read the whole batch again."""
+    found: dict[int, list[float]] = {}
+    for batch in batches(split):
+        before = states_of(model, batch)[2]
+        columns = []
+        for t in range(batch.mask.shape[1]):
+            keep = [c for c in range(batch.ids.shape[1]) if c != t + 1]
+            mask = batch.mask[:, [c for c in range(batch.mask.shape[1]) if c != t]]
+            # Rows that end before t lose a column of padding and stay as they are.
+            mask = torch.where((batch.lengths > t)[:, None], batch.mask[:, 1:], mask)
+            shorter = Batch(batch.rows, batch.ids[:, keep], mask, batch.labels)
+            columns.append((states_of(model, shorter)[2] - before).abs())
+        table = torch.stack(columns, dim=1)
+        for row, n, values in zip(batch.rows.tolist(), batch.lengths.tolist(), table, strict=True):
+            found[row] = values[:n].tolist()
+    return found
+
+
+def jensen_shannon(p: Tensor, q: Tensor) -> Tensor:
+    """As the papers' code: clipped, 1e-10 inside the logarithms."""
+
+    def kl(a: Tensor, b: Tensor) -> Tensor:
+        a, b = a.clamp(0, 1), b.clamp(0, 1)
+        return (a * (torch.log(a + 1e-10) - torch.log(b + 1e-10))).sum(-1)
+
+    m = (p + q) / 2
+    return 0.5 * (kl(p, m) + kl(q, m))
+
+
+def adversary(
+    model: AttentionClassifier, split: Encoded, epsilon: float, generator: torch.Generator
+) -> dict[int, float]:
+    """The paper's search: K = 5 weightings, 500 steps of Adam through the states, last iterate."""
+    found = {}
+    for batch in batches(split):
+        states, attention, before = states_of(model, batch)
+        size = (len(before), 5, attention.shape[1])
+        logits = np.log(1 / size[-1]) + 3 * torch.randn(size, generator=generator)
+        logits.requires_grad_()
+        adam = torch.optim.Adam([logits], lr=0.01, amsgrad=True)
+        mask = batch.mask.unsqueeze(1)
+        for _ in range(500):
+            weights = torch.softmax(logits.masked_fill(~mask, -torch.inf), dim=-1)
+            p = probability(model, states.unsqueeze(1), weights)
+            slack = torch.relu((p - before[:, None]).abs() - 0.01)
+            apart = jensen_shannon(weights, attention.unsqueeze(1))
+            pairs = jensen_shannon(weights.unsqueeze(1), weights.unsqueeze(2)).mean((1, 2))
+            loss = (500 * slack - apart).sum() - pairs.sum()
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+        with torch.no_grad():
+            weights = torch.softmax(logits.masked_fill(~mask, -torch.inf), dim=-1)
+            p = probability(model, states.unsqueeze(1), weights)
+            apart = jensen_shannon(weights, attention.unsqueeze(1))
+            apart[(p - before[:, None]).abs() > epsilon] = 0.0
+            best = apart.amax(1)
+        found |= dict(zip(batch.rows.tolist(), best.tolist(), strict=True))
+    return found
+
+
+def kendall(first: list[np.ndarray], second: list[np.ndarray]) -> list[float]:
+    """scipy, one text after the other."""
+    return [float(kendalltau(a, b).statistic) for a, b in zip(first, second, strict=True)]

@@ -1,0 +1,218 @@
+"""The audit: every question asked of a run's attention, in tables, findings and a report."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from heedmap.data.corpus import Split
+from heedmap.errors import InputError
+from heedmap.experiments.adversary import adversary
+from heedmap.experiments.agreement import agreement
+from heedmap.experiments.evidence import Announce, Evidence, Experiment
+from heedmap.experiments.importance import gradient, integrated, leave_one_out
+from heedmap.experiments.instances import instances
+from heedmap.experiments.permutation import permutation
+from heedmap.experiments.rationale import rationale
+from heedmap.findings import Finding, make_findings, to_json
+from heedmap.runs import Run, claim, save_run
+from heedmap.settings import AuditSettings, RunSettings
+from heedmap.storage import write_atomically
+from heedmap.tables import read_table, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "instances": instances,
+    "gradient": gradient,
+    "leave_one_out": leave_one_out,
+    "integrated_gradients": integrated,
+    "agreement": agreement,
+    "permutation": permutation,
+    "adversary": adversary,
+    "rationale": rationale,
+}
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Tables and findings of one run. Everything but the tables is computed from the tables."""
+
+    settings: RunSettings
+    classes: list[str]
+    tables: dict[str, pa.Table]
+    findings: list[Finding]
+    about: dict[str, object]
+    run: Run | None = None
+
+    def to_dataframe(self, table: str) -> "pd.DataFrame":
+        """One table as a pandas frame, one row an instance.
+
+        Raises:
+            InputError: no such table.
+        """
+        if table not in self.tables:
+            raise InputError(f"no table {table!r}; there are {', '.join(self.tables)}")
+        return self.tables[table].to_pandas()
+
+    def show(self) -> None:
+        """Print the verdict card."""
+        from rich.console import Console
+
+        from heedmap.report.card import card
+
+        Console().print(card(self))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report, where `path` ends in .html, or else the whole run folder; returns the path.
+
+        Raises:
+            InputError: the place cannot be written, or holds another run.
+        """
+        from heedmap.report.page import page
+
+        path = Path(path)
+        if path.suffix == ".html":
+            write_atomically(path, page(self))
+            return path
+        if self.run is None:
+            raise InputError(f"{path}: an audit read from tables alone is saved as .html only")
+        if self.run.folder is None or path.resolve() != self.run.folder.resolve():
+            claim(path, self.settings, overwrite=False)
+            save_run(self.run, path)
+        for name, content in self.tables.items():
+            write_table(path / "tables" / f"{name}.parquet", content)
+        _write_conclusions(self, path)
+        return path
+
+
+def audit(
+    run: Run,
+    *,
+    seed: int = 0,
+    instances: int = 2000,
+    permutations: int = 100,
+    epsilon: float = 0.01,
+    overwrite: bool = False,
+    announce: Announce = lambda name: None,
+) -> Audit:
+    """Put a run's attention on trial, on its test split.
+
+    Args:
+        run: from `heedmap.train` or `heedmap.open_run`. Where it has a folder, tables are kept there as
+            they are made, and a later call goes on where this one stopped.
+        seed: of the experiments that draw at random.
+        instances: at most this many test texts, a seeded sample; the report says so.
+        permutations: shuffles of each text's weights.
+        epsilon: the total variation distance within which a prediction counts as the same.
+        overwrite: throw away an audit with other settings instead of refusing.
+        announce: called with the name of each experiment as it starts.
+
+    Raises:
+        InputError: a setting that does not fit, or an audit with other settings in the run's folder.
+    """
+    wanted = AuditSettings.of(
+        seed=seed, instances=instances, permutations=permutations, epsilon=epsilon
+    )
+    settings = run.settings.model_copy(update={"audit": wanted})
+    folder = None
+    if run.folder is not None:
+        folder = run.folder / "tables"
+        _claim_audit(run.folder, settings, overwrite)
+    whole = run.corpus.splits["test"]
+    split = _sample(whole, wanted)
+    evidence = Evidence(run.model, split, wanted, EXPERIMENTS, folder, announce)
+    names = [name for name in EXPERIMENTS if name != "rationale" or split.rationale is not None]
+    tables = {name: evidence.table(name) for name in names}
+    about: dict[str, object] = {
+        "name": run.name,
+        "test_texts": len(whole),
+        "audited": len(split),
+        "left_out": run.corpus.left_out,
+        "unknown_share": run.unknown_share,
+        "training": run.training.scores,
+        "best_epoch": run.training.best_epoch,
+    }
+    findings = make_findings(tables, wanted, run.model.classes)
+    result = Audit(settings, run.model.classes, tables, findings, about, run)
+    if run.folder is not None:
+        announce("report")
+        _write_conclusions(result, run.folder)
+    return result
+
+
+def open_audit(folder: str | Path) -> Audit:
+    """An audit from the tables in a run folder: no model, no corpus.
+
+    Raises:
+        InputError: no run or no finished audit there, or a damaged file.
+    """
+    folder = Path(folder)
+    if not (folder / "settings.toml").exists():
+        raise InputError(f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs")
+    settings = RunSettings.read(folder / "settings.toml")
+    try:
+        kept = json.loads((folder / "findings.json").read_text(encoding="utf-8"))
+        classes, about = kept["classes"], kept["about"]
+    except FileNotFoundError as error:
+        raise InputError(f"{folder}: not audited to the end; run `heedmap audit --run {folder}`") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{folder / 'findings.json'}: damaged; run `heedmap audit --run {folder}` again"
+        ) from error
+    tables = {
+        name: read_table(folder / "tables" / f"{name}.parquet")
+        for name in EXPERIMENTS
+        if (folder / "tables" / f"{name}.parquet").exists()
+    }
+    if settings.audit is None or "instances" not in tables:
+        raise InputError(f"{folder}: not audited to the end; run `heedmap audit --run {folder}`")
+    return Audit(settings, classes, tables, make_findings(tables, settings.audit, classes), about)
+
+
+def rewrite(folder: Path) -> Audit:
+    """Findings and report anew from a run folder's tables."""
+    result = open_audit(folder)
+    _write_conclusions(result, folder)
+    return result
+
+
+def _write_conclusions(result: Audit, folder: Path) -> None:
+    from heedmap.report.page import page
+
+    content = {
+        "classes": result.classes,
+        "about": result.about,
+        "findings": to_json(result.findings),
+    }
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomically(folder / "findings.json", text)
+    write_atomically(folder / "report.html", page(result))
+
+
+def _claim_audit(folder: Path, settings: RunSettings, overwrite: bool) -> None:
+    found = RunSettings.read(folder / "settings.toml")
+    tables = folder / "tables"
+    if found.audit is not None and found.audit != settings.audit:
+        changed = "; ".join(found.difference(settings))
+        if not overwrite:
+            raise InputError(
+                f"{folder}: holds an audit with other settings ({changed}); use the same settings, "
+                "another --out, or insist with --overwrite"
+            )
+        for path in tables.glob("*.parquet"):
+            path.unlink()
+    write_atomically(folder / "settings.toml", settings.to_toml())
+
+
+def _sample(split: Split, settings: AuditSettings) -> Split:
+    if len(split) <= settings.instances:
+        return split
+    rng = np.random.default_rng([settings.seed, *b"instances"])
+    return split.take(np.sort(rng.permutation(len(split))[: settings.instances]))
+
+

@@ -1,0 +1,87 @@
+"""The verdict card for the terminal."""
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from heedmap.auditing import Audit
+from heedmap.findings import Finding, Level
+from heedmap.report.words import (
+    audited_text,
+    counts,
+    interval_text,
+    left_out,
+    model_text,
+    number,
+)
+
+STYLES: dict[Level, str] = {
+    "for": "green",
+    "mixed": "yellow",
+    "against": "red",
+    "undecided": "dim",
+}
+
+
+def card(audit: Audit) -> RenderableType:
+    """Every question in plain words with its number, interval, n, reading and what was left out.
+
+    Whatever comes from the data goes in as `Text`, so that brackets in it are never markup.
+    """
+    blocks: list[RenderableType] = [_header(audit)]
+    for finding in audit.findings:
+        blocks += [Rule(style="dim"), *_block(finding)]
+    return Panel(
+        Group(*blocks),
+        title=Text("Should you heed the heat map?", style="bold"),
+        subtitle=Text(
+            "green speaks for showing it, red against; [ ] 95 % bootstrap over texts", style="dim"
+        ),
+        padding=(0, 1),
+    )
+
+
+def _header(audit: Audit) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    rows = {
+        "run": str(audit.about.get("name", "")),
+        "data": audit.settings.data.source,
+        "model": model_text(audit),
+        "audited": audited_text(audit),
+    }
+    if gone := left_out(audit):
+        rows["left out"] = counts(gone)
+    for name, value in rows.items():
+        grid.add_row(Text(name, style="dim"), Text(value))
+    return grid
+
+
+def _block(finding: Finding) -> list[RenderableType]:
+    answer = Table.grid(padding=(0, 2))
+    # Fixed widths, so that the answers stand below one another.
+    answer.add_column(width=6)
+    answer.add_column(width=15)
+    answer.add_column(width=9)
+    answer.add_column(overflow="fold")
+    style = STYLES[finding.level]
+    answer.add_row(
+        Text(number(finding.value), style="bold"),
+        Text(interval_text(finding)),
+        Text(f"n = {finding.n}"),
+        Text(f"● {finding.reading}", style=style),
+    )
+    lines = [
+        Text(finding.question, style="bold"),
+        Padding(answer, (0, 0, 0, 2)),
+        Padding(Text(f"{finding.measure}: {finding.meaning}"), (0, 0, 0, 2)),
+    ]
+    if finding.left_out:
+        lines.append(
+            Padding(Text(f"left out: {counts(finding.left_out)}", style="italic"), (0, 0, 0, 2))
+        )
+    return lines

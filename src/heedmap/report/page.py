@@ -1,0 +1,97 @@
+"""The report: one HTML file that needs nothing else, a pure function of the audit's tables."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from heedmap.auditing import Audit
+from heedmap.report.figures import figures
+from heedmap.report.heatmaps import instance
+from heedmap.report.scripts import DRAW, bundle, policy, safe_json
+from heedmap.report.telling import telling
+from heedmap.report.verdict import verdicts
+from heedmap.report.words import audited_text, left_out, model_text
+
+
+def page(audit: Audit) -> str:
+    """The whole report. The same audit gives the same bytes; all text from the data is escaped."""
+    settings = audit.settings.audit
+    epsilon = 0.01 if settings is None else settings.epsilon
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            name=str(audit.about.get("name", "")),
+            style=Markup(files("heedmap.report").joinpath("style.css").read_text("utf-8")),
+            policy=policy(bundle(), DRAW),
+            bundle=bundle(),
+            draw=Markup(DRAW),
+            facts=_facts(audit),
+            training=_training(audit),
+            left_out=left_out(audit),
+            verdicts=verdicts(audit),
+            figures=[(figure, safe_json(figure.spec)) for figure in figures(audit)],
+            instances=[
+                instance(audit.tables, audit.classes, pick, epsilon)
+                for pick in telling(audit.tables)
+            ],
+            n=audit.tables["instances"].num_rows,
+            classes=len(audit.classes),
+            epsilon=f"{epsilon:g}",
+            settings=audit.settings.to_toml(),
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("heedmap", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["shade"] = lambda x: f"{x:.3f}".rstrip("0").rstrip(".")
+    environment.filters["weight"] = lambda x: f"{x:.4g}"
+    return environment
+
+
+def _facts(audit: Audit) -> list[tuple[str, str]]:
+    train = audit.settings.train
+    facts = [
+        ("data", audit.settings.data.source),
+        ("classes", ", ".join(audit.classes)),
+        ("model", model_text(audit)),
+        (
+            "size",
+            f"embedding {audit.settings.model.embedding_size}, "
+            f"hidden {audit.settings.model.hidden_size}",
+        ),
+        ("training", f"{train.epochs} epochs, seed {train.seed}"),
+        ("audited", audited_text(audit)),
+    ]
+    unknown = audit.about.get("unknown_share")
+    if isinstance(unknown, int | float):
+        facts.append(("unknown words", f"{unknown:.1%} of the words in the test texts"))
+    return facts
+
+
+def _training(audit: Audit) -> dict[str, Any]:
+    """Scores on the development split by epoch, and which epoch was kept."""
+    scores = audit.about.get("training")
+    if not isinstance(scores, Sequence) or not scores:
+        return {"names": [], "rows": [], "best": None}
+    rows = [row for row in scores if isinstance(row, Mapping)]
+    names = list(dict.fromkeys(str(name) for row in rows for name in row))
+    cells = [[row.get(name) for name in names] for row in rows]
+    return {
+        "names": [name.replace("_", " ") for name in names],
+        "rows": [["–" if x is None else f"{x:.3f}" for x in row] for row in cells],
+        "best": audit.about.get("best_epoch"),
+    }

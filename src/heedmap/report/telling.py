@@ -1,0 +1,166 @@
+"""Which instances to show: the clearest cases for and against, chosen by rule and not by hand."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedmap.measures import LN2
+from heedmap.report.words import column, number
+
+FEWEST = 3  # shown even where none of them is telling
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A row of the tables, and why it is shown."""
+
+    row: int
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """`score` is largest for the most telling instance among the `candidates`."""
+
+    title: str
+    candidates: Bools
+    score: Floats
+    reason: Callable[[int], str]
+
+
+def telling(tables: Mapping[str, pa.Table]) -> list[Pick]:
+    """About nine instances, none of them twice; the same tables give the same ones.
+
+    A rule with no candidates gives none; of equal scores the first row wins. Where fewer than FEWEST are
+    found (a tiny audit), the texts of which the model is surest fill the place.
+    """
+    total = tables["instances"].num_rows
+    picks: list[Pick] = []
+    taken = np.zeros(total, dtype=bool)
+    for rule in _rules(tables):
+        open_ = rule.candidates & np.isfinite(rule.score) & ~taken
+        if open_.any():
+            row = int(np.where(open_, rule.score, -np.inf).argmax())
+            picks.append(Pick(row, rule.title, rule.reason(row)))
+            taken[row] = True
+    sure = _confidence(tables)
+    while len(picks) < min(FEWEST, total):
+        row = int(np.where(taken, -np.inf, sure).argmax())
+        reason = "No rule singles it out; the model is among the surest here."
+        picks.append(Pick(row, "One of the audited texts", reason))
+        taken[row] = True
+    return picks
+
+
+def _confidence(tables: Mapping[str, pa.Table]) -> Floats:
+    return np.array([max(p) for p in tables["instances"]["probabilities"].to_pylist()])
+
+
+def _rules(tables: Mapping[str, pa.Table]) -> Iterator[_Rule]:
+    length = column(tables, "instances", "n_tokens")
+    sharp = column(tables, "instances", "max_attention")
+    right = column(tables, "instances", "label") == column(tables, "instances", "predicted")
+    predicted = column(tables, "instances", "predicted")
+    sure = _confidence(tables)
+    tvd = column(tables, "permutation", "median_tvd")
+    flipped = column(tables, "permutation", "flipped")
+    readable = (length >= 6) & (length <= 40)
+    jsd = column(tables, "adversary", "jsd") / LN2
+    most = column(tables, "adversary", "jsd_upper") / LN2
+
+    # The two most frequent predictions, so that both answers of a two-class model are seen.
+    classes, sizes = np.unique(predicted, return_counts=True)
+    for c in classes[np.argsort(-sizes, kind="stable")][:2]:
+        yield _Rule(
+            "Another heat map, the same prediction",
+            readable & (jsd >= 0.5) & (predicted == c),
+            sharp * jsd * sure,
+            lambda i: (
+                f"Attention puts {sharp[i]:.0%} on one word, and yet weights that are "
+                f"{jsd[i]:.0%} of the largest possible JSD away give the same prediction."
+            ),
+        )
+    yield _Rule(
+        "Pinned down",
+        readable & (most < 0.5),
+        -most,
+        lambda i: (
+            "No other weights at the same prediction are further away than "
+            f"{most[i]:.0%} of the largest possible JSD: the least room of all texts of 6 to 40 words."
+        ),
+    )
+    yield from _agreement(tables, (length >= 8) & (length <= 40))
+    yield _Rule(
+        "Sharp, but it may point anywhere",
+        readable & (sharp >= 0.5) & (tvd < 0.05),
+        sharp - 10 * tvd,
+        lambda i: (
+            f"The largest weight is {number(sharp[i])}, but the median of the shuffles moves the "
+            f"prediction by {number(tvd[i])} only."
+        ),
+    )
+    yield _Rule(
+        "Shuffling turns the answer over",
+        readable & (flipped >= 0.5),
+        tvd,
+        lambda i: (
+            f"{flipped[i]:.0%} of the shuffles give another class: here it matters "
+            "which word gets which weight."
+        ),
+    )
+    yield from _deciding_words(tables, readable & right)
+    yield _Rule(
+        "Sure and wrong",
+        readable & ~right,
+        sure,
+        lambda i: (
+            f"The surest of the wrong predictions (probability {sure[i]:.3f}): what would "
+            "the heat map have told you?"
+        ),
+    )
+
+
+def _agreement(tables: Mapping[str, pa.Table], fits: Bools) -> Iterator[_Rule]:
+    by_gradient = column(tables, "agreement", "tau_attention_gradient")
+    by_omission = column(tables, "agreement", "tau_attention_leave_one_out")
+    tau = (by_gradient + by_omission) / 2
+
+    def numbers(i: int) -> str:
+        return f"τ {number(by_gradient[i])} with the gradient, {number(by_omission[i])} with leave-one-out"
+
+    yield _Rule(
+        "Attention agrees best",
+        fits & (tau > 0),
+        tau,
+        lambda i: (
+            f"The best agreement with the other measures, in texts of 8 to 40 words: {numbers(i)}."
+        ),
+    )
+    yield _Rule(
+        "Attention agrees worst",
+        fits,
+        -tau,
+        lambda i: (
+            f"The weakest agreement with the other measures, in texts of 8 to 40 words: {numbers(i)}."
+        ),
+    )
+
+
+def _deciding_words(tables: Mapping[str, pa.Table], fits: Bools) -> Iterator[_Rule]:
+    auc = column(tables, "rationale", "auc_attention")
+    yield _Rule(
+        "Attention misses the deciding words",
+        fits & (auc < 0.5),
+        -auc,
+        lambda i: (
+            "The prediction is right, but the deciding words (underlined) get less weight than "
+            f"the others: ROC AUC {number(auc[i])}, where 0.5 is chance."
+        ),
+    )

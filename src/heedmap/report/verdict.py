@@ -1,0 +1,86 @@
+"""The verdict card as the page draws it: each finding on its scale."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from heedmap.auditing import Audit
+from heedmap.findings import BANDS, Finding, Level
+from heedmap.report.words import column, counts, interval_text, number
+
+# Kind of question by the first word of a finding's key; the scale runs from `low` to 1.
+KINDS = {
+    "skill": ("skill", 0.0),
+    "agreement": ("tau", -1.0),
+    "permutation": ("tvd", 0.0),
+    "adversary": ("freedom", 0.0),
+    "rationale": ("auc", 0.0),
+}
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A stretch of the scale with one reading; all positions are in percent of its width."""
+
+    left: float
+    width: float
+    level: Level
+    words: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A finding in the words and positions of the page."""
+
+    finding: Finding
+    value: str
+    interval: str
+    low_end: str
+    at: float | None
+    left: float
+    width: float
+    zones: list[Zone]
+    left_out: str
+    by_class: list[tuple[str, str]]
+
+
+def verdicts(audit: Audit) -> list[Verdict]:
+    """All findings, in the order of the card."""
+    return [_verdict(audit, finding) for finding in audit.findings]
+
+
+def _verdict(audit: Audit, f: Finding) -> Verdict:
+    kind, low = KINDS[f.key.split("_")[0]]
+
+    def at(x: float) -> float:
+        return round(100 * min(max((x - low) / (1 - low), 0.0), 1.0), 2)
+
+    left, right = (at(f.low), at(f.high)) if math.isfinite(f.low) else (0.0, 0.0)
+    zones = []
+    above = 1.0
+    for edge, level, words in BANDS[kind]:
+        edge = max(_on_scale(audit, kind, edge), low)
+        zones.append(Zone(at(edge), round(at(above) - at(edge), 2), level, words))
+        above = edge
+    return Verdict(
+        finding=f,
+        value=number(f.value),
+        interval=interval_text(f),
+        low_end=f"{low:g}".replace("-", "−"),
+        at=at(f.value) if math.isfinite(f.value) else None,
+        left=left,
+        width=round(right - left, 2),
+        zones=zones,
+        left_out=counts(f.left_out),
+        by_class=[(name, number(x)) for name, x in f.by_class.items()],
+    )
+
+
+def _on_scale(audit: Audit, kind: str, edge: float) -> float:
+    """An edge of a reading on the scale of the value: skill is read as the gain over the commonest class."""
+    if kind != "skill":
+        return edge
+    label = column(audit.tables, "instances", "label").astype(int)
+    majority = float(np.bincount(label).max() / len(label))
+    return majority + max(edge, -1e9) * (1 - majority)

@@ -1,0 +1,69 @@
+"""What the card and the page both say: numbers in words, and the facts of a run."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedmap.auditing import Audit
+from heedmap.findings import Finding
+
+
+def number(x: float) -> str:
+    """Two decimals, three for small values.
+
+    >>> number(0.391), number(-0.0123), number(0.00002), number(float("nan"))
+    ('0.39', '−0.012', '<0.001', 'undefined')
+    """
+    if not math.isfinite(x):
+        return "undefined"
+    if x == 0 or abs(x) >= 0.0995:
+        text = f"{x:.2f}"
+    elif abs(x) >= 0.0005:
+        text = f"{x:.3f}"
+    else:
+        return "<0.001" if x > 0 else ">−0.001"
+    return text.replace("-", "−")
+
+
+def interval_text(finding: Finding) -> str:
+    """`[low, high]`, or that there is none."""
+    if math.isfinite(finding.low) and math.isfinite(finding.high):
+        return f"[{number(finding.low)}, {number(finding.high)}]"
+    return "no interval"
+
+
+def model_text(audit: Audit) -> str:
+    """The architecture in one line."""
+    model = audit.settings.model
+    return f"{model.encoder} encoder, {model.score} score, {model.normaliser} attention"
+
+
+def audited_text(audit: Audit) -> str:
+    """How many texts, of how many."""
+    audited = audit.tables["instances"].num_rows
+    total = audit.about.get("test_texts", audited)
+    if audited == total:
+        return f"all {audited} test texts"
+    return f"{audited} of {total} test texts, a seeded sample"
+
+
+def left_out(audit: Audit) -> dict[str, int]:
+    """Texts of the data set that never came to the audit, by reason."""
+    found = audit.about.get("left_out")
+    return {str(k): int(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
+
+
+def counts(reasons: Mapping[str, int]) -> str:
+    """`reason: count; reason: count`."""
+    return "; ".join(f"{reason}: {count}" for reason, count in reasons.items())
+
+
+def column(tables: Mapping[str, pa.Table], table: str, name: str) -> NDArray[np.float64]:
+    """A column of numbers; NaN for every instance where there is no such table or column."""
+    if table not in tables or name not in tables[table].column_names:
+        return np.full(tables["instances"].num_rows, np.nan)
+    values = tables[table][name].to_numpy(zero_copy_only=False)
+    return np.asarray(values, dtype=np.float64)

@@ -1,0 +1,110 @@
+"""What the tests share: small corpora, small trained runs, the command in this process."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from heedmap import cli
+from heedmap.data.corpus import Corpus, Split, load
+from heedmap.data.vocabulary import Vocabulary
+from heedmap.models.classifier import AttentionClassifier
+from heedmap.runs import Run, train
+from heedmap.settings import DataSettings, ModelSettings
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def real_data():
+    """The folder of real data sets, where there is one."""
+    folder = SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip("the real data sets are not on this machine")
+    return folder
+
+
+WORDS = [f"w{i:02d}" for i in range(40)]
+
+
+def small_model(encoder="lstm", score="additive", normaliser="softmax", classes=2, seed=0):
+    """An untrained model over the words w00 ... w39."""
+    settings = ModelSettings(
+        encoder=encoder, score=score, normaliser=normaliser, embedding_size=12, hidden_size=16
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = AttentionClassifier(settings, Vocabulary(WORDS), [f"c{i}" for i in range(classes)])
+    return model.eval().requires_grad_(False)
+
+
+def random_texts(lengths, seed=0):
+    """Texts of known words and, now and then, an unknown one."""
+    rng = np.random.default_rng(seed)
+    return [[f"w{i:02d}" for i in rng.integers(0, 44, n)] for n in lengths]
+
+
+def small_corpus(classes=2, size=60, seed=0):
+    """Texts whose label is the first word's class: learnable in a moment."""
+    rng = np.random.default_rng(seed)
+    splits = {}
+    for name, count in (("train", size), ("dev", size // 3), ("test", size // 3)):
+        labels = np.arange(count) % classes
+        tokens = [
+            [f"mark{label}", *(WORDS[i] for i in rng.integers(0, 40, rng.integers(1, 9)))]
+            for label in labels
+        ]
+        tokens[0] = tokens[0][:1]  # a text of one token
+        tokens[1] = tokens[1][:2]  # and one of two
+        splits[name] = Split([f"{name}-{i}" for i in range(count)], tokens, labels.astype(np.int64))
+    return Corpus("small", [str(c) for c in range(classes)], splits, DataSettings(source="small"))
+
+
+@pytest.fixture(scope="session")
+def small_run() -> Run:
+    """A model trained for a moment on the small corpus, in memory."""
+    return train(small_corpus(), encoder="lstm", embedding_size=12, hidden_size=16, epochs=3, min_df=1)
+
+
+@pytest.fixture(scope="session")
+def reviews() -> Corpus:
+    """The embedded corpus."""
+    return load("reviews")
+
+
+@pytest.fixture
+def heedmap(monkeypatch, capsys):
+    """The command, run in this process: heedmap("audit", ...) gives code, out and err."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["heedmap", *map(str, arguments)])
+        code = 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("warnings.showwarning", lambda *a, **k: None)
+            try:
+                cli.main()
+            except SystemExit as stop:
+                code = stop.code or 0
+        out, err = capsys.readouterr()
+        return SimpleNamespace(code=code, out=out, err=err)
+
+    return run
+
+
+@pytest.fixture
+def csv_file(tmp_path):
+    """A small CSV with a learnable label, as a user might bring it."""
+    path = tmp_path / "texts.csv"
+    rng = np.random.default_rng(0)
+    lines = ["text,label"]
+    for i in range(90):
+        words = " ".join(WORDS[j] for j in rng.integers(0, 40, 5))
+        lines.append(f"{'good' if i % 2 else 'bad'} {words},{'pos' if i % 2 else 'neg'}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+QUICK = ("--encoder", "average", "--epochs", "1", "--embedding-size", "8", "--hidden-size", "8")

@@ -1,0 +1,199 @@
+import pytest
+import torch
+
+from heedmap.counterfactual import climb as climbing
+from heedmap.counterfactual import polytope
+from heedmap.counterfactual.bounds import bound_adversary
+from heedmap.counterfactual.exact import adversary, most_different
+from heedmap.counterfactual.pivot import pivot
+from heedmap.counterfactual.tolerance import Instances
+from heedmap.measures import LN2, jensen_shannon, total_variation
+
+
+def random_rows(rows, positions, classes, seed=0, scale=2.0, shortest=1):
+    """Attention, read-out, bias and mask; real positions lie anywhere in the row."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(shortest, positions + 1, (rows,), generator=generator)
+    rank = torch.rand(rows, positions, generator=generator).argsort(-1).argsort(-1)
+    mask = rank < lengths[:, None]
+    scores = 1.5 * torch.randn(rows, positions, generator=generator, dtype=torch.float64)
+    attention = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+    readout = scale * torch.randn(
+        rows, positions, classes, generator=generator, dtype=torch.float64
+    )
+    bias = 0.3 * torch.randn(classes, generator=generator, dtype=torch.float64)
+    return attention, readout, bias, mask
+
+
+def distance(weights, rows):
+    attention, readout, bias, _ = rows
+    moved, original = (
+        (torch.einsum("bt,btc->bc", a, readout) + bias).softmax(-1) for a in (weights, attention)
+    )
+    return total_variation(moved, original)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4, 6])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.01, 0.1, 1.0])
+@pytest.mark.parametrize("scale", [1e-3, 2.0, 60.0])
+def test_lower_is_attained_by_a_feasible_weighting_and_below_upper(classes, epsilon, scale):
+    rows = random_rows(30, 9, classes, scale=scale)
+    bounds = bound_adversary(*rows, epsilon)
+    attention, mask = rows[0], rows[3]
+    assert (distance(bounds.attention, rows) <= epsilon + 1e-9).all()
+    assert (bounds.attention >= 0).all()
+    assert bounds.attention[~mask].eq(0).all()
+    torch.testing.assert_close(bounds.attention.sum(-1), torch.ones(30, dtype=torch.float64))
+    torch.testing.assert_close(
+        bounds.lower, jensen_shannon(bounds.attention, attention), rtol=0, atol=1e-12
+    )
+    assert (bounds.lower <= bounds.upper).all()
+    assert (bounds.upper <= LN2 + 1e-12).all()
+
+
+@pytest.mark.parametrize("classes", [3, 4])
+@pytest.mark.parametrize("positions", [3, 6])
+@pytest.mark.parametrize("epsilon", [0.01, 0.1])
+def test_no_feasible_weighting_exceeds_upper(classes, positions, epsilon):
+    rows = random_rows(15, positions, classes, shortest=2)
+    attention, readout, bias, mask = rows
+    upper = bound_adversary(*rows, epsilon).upper
+    generator = torch.Generator().manual_seed(1)
+    draws = torch.rand(6000, 15, positions, generator=generator, dtype=torch.float64).log().neg()
+    draws = draws.pow(3) * mask
+    draws = draws / draws.sum(-1, keepdim=True)
+    original = (torch.einsum("bt,btc->bc", attention, readout) + bias).softmax(-1)
+    tried = 0
+    # Between the original and any weighting there is a feasible one: halve the step until it is.
+    for _ in range(10):
+        p = (torch.einsum("sbt,btc->sbc", draws, readout) + bias).softmax(-1)
+        feasible = total_variation(p, original.expand_as(p)) <= epsilon
+        jsd = jensen_shannon(draws, attention.expand_as(draws))
+        assert (torch.where(feasible, jsd, 0).amax(0) <= upper + 1e-9).all()
+        tried += int(feasible.sum())
+        draws = 0.5 * (draws + attention)
+    assert tried > 100_000
+
+
+def test_two_classes_are_exact():
+    rows = random_rows(40, 8, 2)
+    bounds = bound_adversary(*rows, 0.02)
+    exact = adversary(*rows, 0.02)
+    assert torch.equal(bounds.lower, exact.jsd)
+    assert torch.equal(bounds.upper, exact.jsd)
+    assert torch.equal(bounds.attention, exact.dense(8))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.02, 0.2])
+def test_a_third_class_that_never_happens_changes_nothing(epsilon):
+    attention, readout, bias, mask = random_rows(40, 8, 2)
+    never = torch.full((40, 8, 1), -60.0, dtype=torch.float64)
+    bounds = bound_adversary(
+        attention, torch.cat([readout, never], -1), torch.cat([bias, bias[:1]]), mask, epsilon
+    )
+    exact = adversary(attention, readout, bias, mask, epsilon)
+    assert (bounds.upper >= exact.jsd - 1e-7).all()
+    assert (bounds.lower <= exact.jsd + 1e-7).all()
+    assert (exact.jsd - bounds.lower).quantile(0.8) < 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.05])
+def test_three_classes_are_nearly_solved(epsilon):
+    rows = random_rows(100, 20, 3, shortest=12)
+    bounds = bound_adversary(*rows, epsilon)
+    assert (bounds.upper - bounds.lower).median() < 0.004
+    assert bounds.lower.median() > 0.5
+
+
+def test_vertices_tighten_the_bound_of_one_pair_of_classes():
+    rows = random_rows(30, 8, 3, shortest=4)
+    together = bound_adversary(*rows, 0.02).upper
+    instances = Instances.of(*rows, 0.02)
+    torch.testing.assert_close(polytope.vertex_bound(instances).clamp(max=LN2), together)
+    for c, other in ((0, 1), (0, 2), (1, 2)):
+        slab = most_different(
+            rows[0],
+            instances.logits[..., c] - instances.logits[..., other],
+            torch.zeros(1, dtype=torch.float64),
+            rows[3],
+            instances.margins[:, c, other],
+            -instances.margins[:, other, c],
+        ).jsd
+        assert (together <= slab + 1e-8).all()
+        assert (together < slab - 0.01).any()
+
+
+def test_blocks_do_not_change_the_answer(monkeypatch):
+    rows = random_rows(20, 9, 3)
+    whole = bound_adversary(*rows, 0.03)
+    monkeypatch.setattr(polytope, "BLOCK", 1)
+    monkeypatch.setattr(climbing, "BLOCK", 1)
+    split = bound_adversary(*rows, 0.03)
+    torch.testing.assert_close(split.upper, whole.upper)
+    torch.testing.assert_close(split.lower, whole.lower)
+
+
+def test_a_row_does_not_depend_on_its_batch_or_its_padding():
+    attention, readout, bias, mask = random_rows(12, 8, 3)
+    together = bound_adversary(attention, readout, bias, mask, 0.05)
+    for row in range(12):
+        real = mask[row]
+        for left, right in ((0, 0), (2, 0), (0, 50)):
+            alone = bound_adversary(
+                torch.nn.functional.pad(attention[row, real], (left, right))[None],
+                torch.nn.functional.pad(readout[row, real], (0, 0, left, right), value=7.0)[None],
+                bias,
+                torch.nn.functional.pad(real[real], (left, right))[None],
+                0.05,
+            )
+            assert alone.upper[0] == pytest.approx(float(together.upper[row]), abs=1e-9)
+            assert alone.lower[0] == pytest.approx(float(together.lower[row]), abs=1e-6)
+
+
+@pytest.mark.parametrize("classes", [3, 5])
+def test_one_position_is_its_own_only_weighting(classes):
+    rows = random_rows(5, 1, classes)
+    bounds = bound_adversary(*rows, 0.1)
+    assert bounds.lower.eq(0).all()
+    assert bounds.upper.abs().max() < 1e-12
+    assert torch.equal(bounds.attention, rows[0])
+
+
+def test_two_positions_are_a_segment_that_a_grid_can_search():
+    rows = random_rows(20, 2, 3, shortest=2)
+    attention = rows[0]
+    bounds = bound_adversary(*rows, 0.1)
+    best = torch.zeros(20, dtype=torch.float64)
+    for w in torch.linspace(0, 1, 2001, dtype=torch.float64):
+        weights = torch.stack([1 - w, w]).expand(20, 2).contiguous()
+        jsd = jensen_shannon(weights, attention)
+        best = torch.where(distance(weights, rows) <= 0.1, torch.maximum(best, jsd), best)
+    assert (bounds.lower >= best - 1e-9).all()
+    assert (bounds.upper >= best - 1e-9).all()
+
+
+@pytest.mark.parametrize("classes", [3, 4])
+def test_long_rows_are_bounded_too(classes):
+    rows = random_rows(4, 70, classes, shortest=60)
+    bounds = bound_adversary(*rows, 0.01)
+    assert (distance(bounds.attention, rows) <= 0.01 + 1e-9).all()
+    assert (bounds.lower > 0.6).all()
+
+
+def test_pivoting_keeps_every_probability_and_empties_all_but_c_positions():
+    rows = random_rows(30, 12, 4, shortest=8)
+    instances = Instances.of(*rows, 0.0)
+    moved = pivot(instances, instances.attention)
+    assert distance(moved, rows).max() < 1e-12
+    assert ((moved > 1e-12).sum(-1) <= 4).float().mean() > 0.9
+    assert jensen_shannon(moved, instances.attention).median() > 0.3
+
+
+def test_one_class_is_an_error_that_says_what_to_do():
+    with pytest.raises(ValueError, match=r"at least 2 classes, got 1: .* logits \(0, z\)"):
+        bound_adversary(*random_rows(2, 3, 1), 0.1)
+
+
+def test_a_negative_tolerance_is_an_error():
+    with pytest.raises(ValueError, match="epsilon >= 0"):
+        bound_adversary(*random_rows(2, 3, 3), -0.1)

@@ -1,0 +1,201 @@
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from heedmap.data.corpus import load
+from heedmap.data.files import read_hub
+from heedmap.data.tokens import spaces, words
+from heedmap.errors import InputError
+
+ROWS = [{"text": f"this is text {i} !", "label": i % 2} for i in range(40)]
+
+
+def write(path, rows=ROWS):
+    if ".jsonl" in path.name:
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    elif ".parquet" in path.name:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        return path
+    else:
+        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+        data = ("\n".join(lines) + "\n").encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.jsonl.gz", "a.parquet"])
+def test_every_kind_of_file_gives_the_same_corpus(tmp_path, name):
+    corpus = load(write(tmp_path / name))
+    assert corpus.fingerprint() == load(write(tmp_path / "b.jsonl")).fingerprint()
+    assert corpus.classes == ["0", "1"]
+    assert corpus.name == "a"
+
+
+def test_one_file_is_split_by_class_the_same_way_for_the_same_seed(tmp_path):
+    path = write(tmp_path / "a.jsonl")
+    corpus = load(path)
+    sizes = {name: len(split) for name, split in corpus.splits.items()}
+    assert sizes == {"train": 28, "dev": 4, "test": 8}
+    for split in corpus.splits.values():
+        assert abs(split.labels.mean() - 0.5) < 1e-9
+    keys = [key for split in corpus.splits.values() for key in split.keys]
+    assert sorted(map(int, keys)) == list(range(40))
+    assert load(path).fingerprint() == corpus.fingerprint()
+    assert load(path, seed=1).splits["test"].keys != corpus.splits["test"].keys
+
+
+def test_a_folder_brings_its_own_splits_and_missing_ones_are_drawn(tmp_path):
+    write(tmp_path / "train.jsonl")
+    write(tmp_path / "test.csv", ROWS[:6])
+    corpus = load(tmp_path)
+    assert len(corpus.splits["test"]) == 6
+    assert len(corpus.splits["dev"]) == 6
+    assert len(corpus.splits["train"]) == 34
+
+
+def test_a_split_column_is_followed(tmp_path):
+    parts = ["train"] * 20 + ["valid"] * 8 + ["test"] * 10 + ["other"] * 2
+    rows = [{**row, "split": part} for row, part in zip(ROWS, parts, strict=True)]
+    corpus = load(write(tmp_path / "a.csv", rows))
+    assert [len(corpus.splits[n]) for n in ("train", "dev", "test")] == [20, 8, 10]
+    assert corpus.left_out == {"split column says 'other'": 2}
+
+
+@pytest.mark.parametrize("text", ["sentence", "Review", "content"])
+def test_usual_column_names_are_guessed(tmp_path, text):
+    rows = [{"n": 1, text: row["text"], "Label": row["label"]} for row in ROWS]
+    assert load(write(tmp_path / "a.csv", rows)).splits["test"].tokens[0][0] == "this"
+
+
+def test_other_column_names_are_given(tmp_path):
+    rows = [{"body": row["text"], "verdict": "guilty" if row["label"] else "free"} for row in ROWS]
+    corpus = load(write(tmp_path / "a.csv", rows), text="body", label="verdict")
+    assert corpus.classes == ["free", "guilty"]
+
+
+def test_missing_labels_are_dropped_and_counted(tmp_path):
+    rows = [*ROWS, {"text": "no label", "label": None}, {"text": "none either", "label": None}]
+    for name in ("a.jsonl", "a.parquet"):
+        assert load(write(tmp_path / name, rows)).left_out == {"all: label missing": 2}
+    rows[-2:] = [{"text": "no label", "label": ""}]
+    corpus = load(write(tmp_path / "a.csv", rows))
+    assert corpus.left_out == {"all: label missing": 1}
+    assert corpus.classes == ["0", "1"]
+
+
+def test_empty_texts_are_skipped_and_long_ones_cut_and_both_counted(tmp_path):
+    rows = [*ROWS, {"text": "  ", "label": 0}, {"text": None, "label": 0}, {"text": "x " * 99, "label": 1}]
+    corpus = load(write(tmp_path / "a.jsonl", rows), max_tokens=50, min_tokens=2)
+    assert corpus.left_out == {"empty text": 2, "cut to 50 tokens (kept)": 1}
+    assert max(len(t) for s in corpus.splits.values() for t in s.tokens) == 50
+
+
+def test_texts_that_look_like_missing_values_or_numbers_are_texts(tmp_path):
+    path = tmp_path / "a.csv"
+    odd = ["null", "NA", "3.5", "true"]
+    path.write_text("text,label\n" + "".join(f"{odd[i % 4]},{i % 2}\n" for i in range(40)))
+    corpus = load(path)
+    assert corpus.left_out == {}
+    assert {t for s in corpus.splits.values() for text in s.tokens for t in text} >= {"null", "na", "true"}
+
+
+def test_classes_that_are_numbers_are_ordered_as_numbers(tmp_path):
+    rows = [{"text": "a b", "label": i % 11} for i in range(110)]
+    assert load(write(tmp_path / "a.jsonl", rows)).classes == [str(i) for i in range(11)]
+
+
+def test_a_class_that_only_the_test_split_has_is_left_out_and_counted(tmp_path):
+    write(tmp_path / "train.jsonl")
+    write(tmp_path / "test.jsonl", [*ROWS[:6], {"text": "new", "label": 7}])
+    corpus = load(tmp_path)
+    assert corpus.left_out == {"test: class never seen in training": 1}
+    assert len(corpus.splits["test"]) == 6
+
+
+def test_a_clone_of_a_hub_data_set_is_read_with_its_class_names(tmp_path):
+    import datasets
+
+    features = datasets.Features(
+        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])}
+    )
+    for name, rows in (("train", ROWS), ("validation", ROWS[:10]), ("test", ROWS[:8])):
+        (tmp_path / "hub" / "data").mkdir(parents=True, exist_ok=True)
+        part = datasets.Dataset.from_list(rows, features=features)
+        part.to_parquet(tmp_path / "hub" / "data" / f"{name}-00000-of-00001.parquet")
+    found = read_hub(str(tmp_path / "hub"))
+    assert sorted(found) == ["test", "train", "validation"]
+
+
+def test_words_are_lower_case_with_marks_apart():
+    assert words("Don't STOP, it's well-made!") == ["don't", "stop", ",", "it's", "well-made", "!"]
+    assert words("<b>hi</b>") == ["<", "b", ">", "hi", "<", "/", "b", ">"]
+    assert words(" \t\n") == []
+
+
+def test_spaces_leave_tokens_as_they_are():
+    assert spaces("It 's  fine .") == ["It", "'s", "fine", "."]
+
+
+def test_the_embedded_corpus_knows_its_rationale(reviews):
+    split = reviews.splits["test"]
+    assert all(len(m) == len(t) and m.any() for m, t in zip(split.rationale, split.tokens, strict=True))
+    assert len(load("reviews-stars").classes) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("missing.csv", None, "no such file"),
+        ("a.xlsx", b"PK", "unknown kind of file"),
+        ("a.csv", b"", "the file is empty"),
+        ("a.csv", b"text,label\n", "no rows"),
+        ("a.csv", b"id,words\n1,x\n", "no text column (text / sentence / review"),
+        ("a.csv", b"text,answer\nx,1\n", "the columns are text, answer; name it with --label-column"),
+        ("a.csv", b"text,label\na,1\nb,1\nc,1\n", "expected at least two classes"),
+        ("a.csv", b"text,label\na,1\nb,0\n", "no rows for the dev split"),
+        ("a.jsonl", b'{"text": "a", "label": 1}\n{"text": "b", "la\n', "line 2: broken JSON"),
+        ("a.jsonl", b'{"text": "a", "label": 1}\n[1, 2]\n', "line 2: expected a JSON object, got list"),
+        ("a.csv", b"text,label\ngood,1\nbad \xe9,0\n", "line 3: not UTF-8"),
+        ("a.csv.gz", b"not gzip at all", "cannot be read"),
+        ("a.parquet", b"PAR1 not really", "not readable as PARQUET"),
+        ("a.csv", b'text,label\n"a,1\nb,0\n', "not readable as CSV"),
+    ],
+)
+def test_a_bad_file_is_one_clear_line(tmp_path, name, content, expected):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_training_file_says_what_is_there(tmp_path):
+    write(tmp_path / "test.jsonl")
+    with pytest.raises(InputError, match=r"expected train.csv.*found test.jsonl"):
+        load(tmp_path)
+
+
+def test_two_files_for_one_split_are_refused(tmp_path):
+    write(tmp_path / "train.jsonl")
+    write(tmp_path / "train.csv")
+    with pytest.raises(InputError, match="both train.csv and train.jsonl"):
+        load(tmp_path)
+
+
+def test_a_setting_that_does_not_fit_names_itself():
+    with pytest.raises(InputError, match=r"tokenizer = 'chars': input should be 'words' or 'spaces'"):
+        load("reviews", tokenizer="chars")
+
+
+def test_taking_rows_keeps_texts_labels_and_keys_together(reviews):
+    split = reviews.splits["test"]
+    some = split.take([5, 2])
+    assert some.keys == [split.keys[5], split.keys[2]]
+    assert some.tokens[1] == split.tokens[2]
+    assert np.array_equal(some.rationale[0], split.rationale[5])

@@ -1,0 +1,157 @@
+import numpy as np
+import pytest
+import torch
+from conftest import small_corpus, small_model
+from scipy.stats import kendalltau
+from sklearn.metrics import roc_auc_score
+
+from heedmap.auditing import EXPERIMENTS, audit
+from heedmap.data.corpus import Split
+from heedmap.experiments.agreement import PAIRS
+from heedmap.experiments.evidence import Evidence
+from heedmap.measures import LN2, jensen_shannon
+from heedmap.runs import train
+from heedmap.settings import AuditSettings
+
+SETTINGS = AuditSettings(permutations=20, integrated_gradients_instances=6)
+
+
+def evidence_of(model, texts, **settings):
+    labels = np.zeros(len(texts), dtype=np.int64)
+    split = Split([f"k{i}" for i in range(len(texts))], texts, labels)
+    return Evidence(model, split, SETTINGS.model_copy(update=settings), EXPERIMENTS)
+
+
+@pytest.fixture(scope="module")
+def evidence(small_run):
+    return Evidence(small_run.model, small_run.corpus.splits["test"], SETTINGS, EXPERIMENTS)
+
+
+def test_every_table_has_one_row_an_instance_in_the_order_of_the_split(evidence):
+    for name in EXPERIMENTS:
+        if name != "rationale":
+            assert evidence.table(name)["row"].to_pylist() == list(range(len(evidence.split)))
+    assert evidence.table("instances")["key"].to_pylist() == evidence.split.keys
+    assert evidence.table("instances")["tokens"].to_pylist() == evidence.split.tokens
+
+
+def test_every_list_has_one_number_a_token_and_weights_sum_to_one(evidence):
+    lengths = [len(tokens) for tokens in evidence.split.tokens]
+    for table, column in (
+        ("instances", "attention"), ("gradient", "importance"),
+        ("leave_one_out", "importance"), ("adversary", "attention"),
+    ):  # fmt: skip
+        lists = evidence.table(table)[column].to_pylist()
+        assert [len(values) for values in lists] == lengths
+        if column == "attention":
+            assert np.allclose([sum(values) for values in lists], 1, atol=1e-6)
+
+
+def test_agreement_is_scipys_tau_of_the_lists_in_the_tables(evidence):
+    agreement = evidence.table("agreement").to_pandas()
+    lists = {"attention": evidence.table("instances")["attention"].to_pylist()}
+    for name in ("gradient", "leave_one_out", "integrated_gradients"):
+        lists[name] = evidence.table(name)["importance"].to_pylist()
+    for a, b in PAIRS:
+        for i, found in enumerate(agreement[f"tau_{a}_{b}"]):
+            if lists[a][i] is None or lists[b][i] is None or len(lists[a][i]) < 2:
+                assert np.isnan(found)
+            else:
+                expected = kendalltau(np.array(lists[a][i], np.float64), lists[b][i])
+                assert found == pytest.approx(expected.statistic, abs=1e-12, nan_ok=True)
+                assert agreement[f"p_{a}_{b}"][i] == pytest.approx(expected.pvalue, rel=1e-7)
+
+
+def test_leave_one_out_is_the_change_of_the_probability_without_the_token(evidence):
+    model, tokens = evidence.model, evidence.split.tokens[5]
+    p = model.trace(model.batch([tokens], [0])).logits.double().softmax(-1)[0, 1].item()
+    found = evidence.table("leave_one_out")["importance"][5].as_py()
+    for t, value in enumerate(found):
+        without = [*tokens[:t], *tokens[t + 1 :]]
+        q = model.trace(model.batch([without], [0])).logits.double().softmax(-1)[0, 1].item()
+        assert value == pytest.approx(abs(p - q), abs=1e-6)
+
+
+def test_integrated_gradients_are_there_for_the_sampled_texts_alone(evidence):
+    lists = evidence.table("integrated_gradients")["importance"].to_pylist()
+    assert sum(values is not None for values in lists) == 6
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_adversary_is_feasible_and_as_different_as_the_table_says(classes):
+    model = small_model(classes=classes)
+    evidence = evidence_of(model, [["w01", "w02", "w03", "w30", "w17"], ["w05"], ["w09", "w10"]])
+    found = evidence.table("adversary").to_pandas()
+    for trace in evidence.traces:
+        for i, row in enumerate(trace.rows.tolist()):
+            n = len(evidence.split.tokens[row])
+            weights = torch.zeros(1, 1, 1, trace.mask.shape[1])
+            weights[0, 0, 0, :n] = torch.tensor(found["attention"][row])
+            alone = evidence.model.batch([evidence.split.tokens[row]], [0])
+            own = evidence.model.trace(alone)
+            p = own.logits.double().softmax(-1)[0]
+            q = evidence.model.predict(own, weights[..., :n]).double().softmax(-1)[0, 0]
+            assert 0.5 * (p - q).abs().sum() <= 0.01 + 1e-5
+            jsd = jensen_shannon(weights[0, 0, 0, :n].double(), own.heat[0].double())
+            assert jsd.item() == pytest.approx(found["jsd"][row], abs=1e-5)
+    assert (found["jsd"] <= found["jsd_upper"] + 1e-9).all()
+    assert found["jsd"][1] == 0
+    assert (found["jsd_upper"] <= LN2 + 1e-9).all()
+
+
+def test_the_exact_adversary_is_never_beaten_by_the_search_and_grows_with_epsilon(evidence):
+    found = evidence.table("adversary").to_pandas()
+    assert (found["jsd"] >= found["search_jsd"] - 1e-6).all()
+    curve = np.array(found["curve_lower"].to_list())
+    assert (np.diff(curve, axis=1) >= -1e-9).all()
+    at = SETTINGS.curve.index(SETTINGS.epsilon)
+    assert np.allclose(curve[:, at], found["jsd"])
+
+
+def test_shuffling_equal_weights_changes_nothing():
+    model = small_model("average")
+    model.score.vector.weight.zero_()
+    found = evidence_of(model, [["w01", "w02", "w03"], ["w04", "w05"]]).table("permutation").to_pandas()
+    assert np.allclose(found["median_tvd"], 0, atol=1e-6)
+    assert (found["flipped"] == 0).all()
+
+
+def test_the_median_over_an_even_number_of_shuffles_is_the_middle():
+    model = small_model()
+    found = evidence_of(model, [["w01", "w02", "w03", "w07"]], permutations=2)
+    one = evidence_of(model, [["w01", "w02", "w03", "w07"]], permutations=2)
+    assert found.table("permutation").equals(one.table("permutation"))
+    assert 0 <= found.table("permutation")["median_tvd"][0].as_py() <= 1
+
+
+def test_rationale_auc_is_sklearns():
+    corpus = small_corpus()
+    test = corpus.splits["test"]
+    gold = [np.array([i % 3 == 0 for i in range(len(t))]) for t in test.tokens]
+    corpus.splits["test"] = Split(test.keys, test.tokens, test.labels, gold)
+    run = train(corpus, encoder="average", epochs=1, embedding_size=8, hidden_size=8, min_df=1)
+    result = audit(run, permutations=5)
+    frame, instances = result.to_dataframe("rationale"), result.to_dataframe("instances")
+    for i, mask in enumerate(gold):
+        if mask.all() or not mask.any():
+            assert np.isnan(frame["auc_attention"][i])
+        else:
+            expected = roc_auc_score(mask, instances["attention"][i])
+            assert frame["auc_attention"][i] == pytest.approx(expected)
+
+
+def test_texts_of_one_and_two_tokens_are_defined_or_counted(evidence):
+    agreement = evidence.table("agreement").to_pandas()
+    lengths = evidence.table("instances")["n_tokens"].to_numpy()
+    tau = agreement["tau_attention_leave_one_out"]
+    assert tau[lengths == 1].isna().all()
+    assert (tau[lengths == 2].abs() == 1).all()
+
+
+def test_the_order_of_the_texts_changes_no_importance(small_run):
+    test = small_run.corpus.splits["test"]
+    back = test.take(np.arange(len(test))[::-1])
+    one = Evidence(small_run.model, test, SETTINGS, EXPERIMENTS).table("leave_one_out")
+    two = Evidence(small_run.model, back, SETTINGS, EXPERIMENTS).table("leave_one_out")
+    for a, b in zip(one["importance"].to_pylist(), two["importance"].to_pylist()[::-1], strict=True):
+        assert np.allclose(a, b, atol=1e-6, equal_nan=True)

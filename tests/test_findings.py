@@ -1,0 +1,84 @@
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from heedmap.findings import BANDS, from_json, interval, make_findings, read, to_json
+from heedmap.settings import AuditSettings
+
+
+def tables(taus, tokens=None, predicted=None):
+    n = len(taus)
+    tokens = tokens or [9] * n
+    agreement = {f"{x}_attention_{m}": taus for x in ("tau", "p") for m in
+                 ("gradient", "leave_one_out", "integrated_gradients")}  # fmt: skip
+    agreement |= {f"{x}_gradient_leave_one_out": taus for x in ("tau", "p")}
+    return {
+        "instances": pa.table(
+            {"label": [0, 1] * (n // 2), "predicted": predicted or [0, 1] * (n // 2), "n_tokens": tokens}
+        ),
+        "integrated_gradients": pa.table({"importance": [[1.0]] * (n - 1) + [None]}),
+        "agreement": pa.table(agreement),
+    }
+
+
+def test_the_interval_holds_the_mean_in_about_95_of_100_samples():
+    rng = np.random.default_rng(0)
+    hits = 0
+    for i in range(100):
+        low, high = interval(rng.normal(3, 1, 80), np.mean, i)
+        hits += low <= 3 <= high
+    assert 88 <= hits <= 100
+
+
+def test_one_instance_has_no_interval():
+    assert all(math.isnan(x) for x in interval(np.array([1.0]), np.mean, 0))
+
+
+def test_the_same_values_and_seed_give_the_same_interval():
+    values = np.random.default_rng(0).normal(size=50)
+    assert interval(values, np.median, 3) == interval(values, np.median, 3)
+
+
+def test_a_reading_needs_the_whole_interval_in_one_band():
+    assert read("tau", 0.5, 0.45, 0.55) == ("moderate agreement", "mixed")
+    words, level = read("tau", 0.41, 0.35, 0.45)
+    assert words == "between “weak agreement” and “moderate agreement”"
+    assert level == "undecided"
+    assert read("tau", math.nan, math.nan, math.nan) == ("undefined", "undecided")
+
+
+@pytest.mark.parametrize("kind", BANDS)
+def test_bands_descend_to_everything(kind):
+    edges = [edge for edge, _, _ in BANDS[kind]]
+    assert edges == sorted(edges, reverse=True)
+    assert edges[-1] == -math.inf
+
+
+def test_undefined_instances_are_left_out_and_counted_by_reason():
+    taus = [0.5] * 6 + [math.nan] * 4
+    found = make_findings(tables(taus, tokens=[9] * 8 + [1, 1]), AuditSettings(), ["a", "b"])
+    by_key = {f.key: f for f in found}
+    gradient = by_key["agreement_gradient"]
+    assert gradient.n == 6
+    assert gradient.left_out == {
+        "undefined: one token": 2,
+        "undefined: a measure is the same for all tokens": 2,
+    }
+    sampled = by_key["agreement_integrated_gradients"]
+    assert sampled.left_out["not sampled for integrated gradients"] == 1
+    for finding in (gradient, sampled):
+        assert finding.n + sum(finding.left_out.values()) == 10
+
+
+def test_a_model_no_better_than_the_commonest_class_is_not_worth_explaining():
+    found = make_findings(tables([0.5] * 40, predicted=[0] * 40), AuditSettings(), ["a", "b"])
+    assert found[0].key == "skill"
+    assert found[0].value == 0.5
+    assert found[0].level in ("against", "undecided")
+
+
+def test_findings_come_back_from_json():
+    found = make_findings(tables([0.5] * 9 + [math.nan]), AuditSettings(), ["a", "b"])
+    assert from_json(to_json(found)) == found

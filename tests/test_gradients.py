@@ -1,0 +1,68 @@
+import pytest
+import torch
+from conftest import random_texts, small_model
+
+from heedmap.importance.gradients import gradient_times_input
+from heedmap.importance.integrated_gradients import integrated_gradients
+from heedmap.measures import log_odds
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "cnn", "average"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_gradient_times_input_is_the_slope_along_the_embedding_with_attention_held(encoder, classes):
+    model = small_model(encoder, classes=classes).double()
+    batch = model.batch(random_texts((4, 1, 6)), range(3))
+    trace = model.trace(batch)
+    found = gradient_times_input(model, batch, trace)
+    embedded = model.embed(batch)
+    step = 1e-6
+    for t in range(6):
+        ends = []
+        for sign in (1, -1):
+            moved = embedded.clone()
+            moved[:, t + 1] *= 1 + sign * step
+            logits = model.logits_from(moved, batch, trace.attention)
+            ends.append(log_odds(logits, trace.predicted))
+        slope = ((ends[0] - ends[1]) / (2 * step)).abs()
+        assert torch.allclose(found[:, t], slope, atol=1e-7)
+
+
+def test_gradient_ranks_are_those_of_the_probability_as_in_the_paper():
+    model = small_model("lstm").double()
+    batch = model.batch(random_texts((8,)), [0])
+    trace = model.trace(batch)
+    embedded = model.embed(batch).requires_grad_()
+    p = model.logits_from(embedded, batch, trace.attention).softmax(-1)[0, 1]
+    (gradient,) = torch.autograd.grad(p, embedded)
+    of_p = (gradient * embedded).sum(-1)[0, 1:-1].abs()
+    found = gradient_times_input(model, batch, trace)[0]
+    assert torch.allclose(found * (p * (1 - p)), of_p)
+
+
+def test_the_gradient_of_a_saturated_prediction_does_not_vanish():
+    model = small_model("lstm")
+    model.decoder.weight.mul_(400)
+    batch = model.batch(random_texts((8, 5)), [0, 1])
+    trace = model.trace(batch)
+    assert (trace.logits.softmax(-1).amax(-1) == 1).any()
+    values = gradient_times_input(model, batch, trace)
+    assert (values[batch.mask] > 0).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_integrated_gradients_add_up_to_the_change_from_the_baseline(classes):
+    model = small_model("lstm", classes=classes).double()
+    batch = model.batch(random_texts((6, 2, 1)), range(3))
+    values, error = integrated_gradients(model, batch, model.trace(batch), steps=32)
+    assert values.shape == (3, 6)
+    assert (values[~batch.mask] == 0).all()
+    assert (error < 1e-6).all()
+
+
+def test_too_few_steps_show_in_the_completeness_error():
+    model = small_model("lstm").double()
+    model.embedding.weight.mul_(5)
+    batch = model.batch(random_texts((6,)), [0])
+    coarse = integrated_gradients(model, batch, model.trace(batch), steps=2)[1]
+    fine = integrated_gradients(model, batch, model.trace(batch), steps=64)[1]
+    assert fine < coarse

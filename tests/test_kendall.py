@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+import torch
+from scipy.stats import kendalltau
+
+from heedmap.kendall import kendall_tau
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 20, 33, 34, 70])
+@pytest.mark.parametrize("decimals", [None, 1, 0])
+def test_tau_and_p_are_scipys_with_and_without_ties(n, decimals):
+    values = np.random.default_rng(n).normal(size=(12, 3, n))
+    if decimals is not None:
+        values = values.round(decimals)
+    values[0, 1] = values[0, 0]  # the same order
+    values[1, 1] = -values[1, 0]  # the opposite order
+    values[2, 2] = 1.0  # constant: undefined
+    result = kendall_tau(torch.from_numpy(values), torch.ones(12, n, dtype=torch.bool))
+    for b in range(12):
+        for i in range(3):
+            for j in range(3):
+                expected = kendalltau(values[b, i], values[b, j])
+                assert result.tau[b, i, j].item() == pytest.approx(
+                    expected.statistic, abs=1e-12, nan_ok=True
+                )
+                assert result.p[b, i, j].item() == pytest.approx(
+                    expected.pvalue, rel=1e-8, abs=1e-14, nan_ok=True
+                )
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_tau_of_fewer_than_two_tokens_is_undefined(n):
+    result = kendall_tau(torch.rand(3, 2, n), torch.ones(3, n, dtype=torch.bool))
+    assert result.tau.isnan().all()
+    assert result.p.isnan().all()
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_padding_on_either_side_changes_nothing(left):
+    values = torch.rand(4, 2, 9)
+    mask = torch.ones(4, 9, dtype=torch.bool)
+    alone = kendall_tau(values, mask)
+    junk = torch.rand(4, 2, 3)
+    hidden = torch.zeros(4, 3, dtype=torch.bool)
+    order = 1 if left else -1
+    together = kendall_tau(torch.cat([values, junk][::-order], -1), torch.cat([mask, hidden][::-order], -1))
+    assert torch.equal(together.tau, alone.tau)
+    assert torch.equal(together.p, alone.p)
+
+
+def test_rows_of_different_lengths_in_one_batch_are_each_their_own():
+    values = torch.rand(5, 2, 40)
+    lengths = torch.tensor([2, 5, 17, 39, 40])
+    mask = torch.arange(40) < lengths[:, None]
+    result = kendall_tau(values, mask)
+    for b, n in enumerate(lengths.tolist()):
+        expected = kendalltau(values[b, 0, :n], values[b, 1, :n])
+        assert result.tau[b, 0, 1].item() == pytest.approx(expected.statistic, abs=1e-12)
+        assert result.p[b, 0, 1].item() == pytest.approx(expected.pvalue, rel=1e-8)
+
+
+def test_almost_perfect_order_of_a_long_vector_has_an_exact_p():
+    x = np.arange(50.0)
+    y = x.copy()
+    y[[3, 4]] = y[[4, 3]]
+    result = kendall_tau(torch.tensor(np.stack([x, y]))[None], torch.ones(1, 50, dtype=torch.bool))
+    assert result.p[0, 0, 1].item() == pytest.approx(kendalltau(x, y).pvalue, rel=1e-8)

@@ -1,0 +1,76 @@
+import math
+
+import pytest
+import torch
+
+from heedmap.measures import (
+    LN2,
+    change_in_prediction,
+    entropy,
+    jensen_shannon,
+    log_odds,
+    total_variation,
+)
+
+
+def test_total_variation_of_disjoint_distributions_is_one():
+    p, q = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+    assert total_variation(p, q) == 1
+    assert total_variation(p, p) == 0
+
+
+def test_jensen_shannon_is_ln_2_for_disjoint_and_0_for_equal_distributions():
+    p = torch.tensor([0.5, 0.5, 0.0, 0.0], dtype=torch.float64)
+    assert jensen_shannon(p, p.flip(0)).item() == pytest.approx(LN2, abs=1e-15)
+    assert jensen_shannon(p, p) == 0
+
+
+def test_jensen_shannon_equals_the_sum_written_out():
+    p, q = torch.tensor([[0.7, 0.2, 0.1]]).double(), torch.tensor([[0.1, 0.1, 0.8]]).double()
+    expected = 0.0
+    for a, b in zip(p[0].tolist(), q[0].tolist(), strict=True):
+        m = (a + b) / 2
+        expected += 0.5 * a * math.log(a / m) + 0.5 * b * math.log(b / m)
+    assert jensen_shannon(p, q).item() == pytest.approx(expected, abs=1e-14)
+
+
+def test_entropy_of_uniform_weights_is_ln_n_and_of_a_single_one_0():
+    assert entropy(torch.full((5,), 0.2)).item() == pytest.approx(math.log(5), abs=1e-6)
+    assert entropy(torch.tensor([0.0, 1.0])) == 0
+
+
+def test_log_odds_of_two_classes_is_the_difference_of_logits():
+    logits = torch.tensor([[0.0, 1.7], [2.0, -1.0]])
+    assert torch.allclose(log_odds(logits, 1), torch.tensor([1.7, -3.0]))
+    assert torch.allclose(log_odds(logits, torch.tensor([1, 0])), torch.tensor([1.7, 3.0]))
+
+
+def test_log_odds_has_the_gradient_of_the_probability_up_to_p_times_1_minus_p():
+    logits = torch.randn(4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    logits.requires_grad_()
+    p = logits.softmax(-1)[2]
+    (of_p,) = torch.autograd.grad(p, logits)
+    (of_odds,) = torch.autograd.grad(log_odds(logits, 2), logits)
+    assert torch.allclose(of_p, of_odds * (p * (1 - p)).detach())
+
+
+def test_log_odds_keeps_its_gradient_where_the_probability_rounds_to_one():
+    logits = torch.tensor([0.0, 40.0], requires_grad=True)
+    assert logits.softmax(-1)[1] == 1.0
+    (gradient,) = torch.autograd.grad(log_odds(logits, 1), logits)
+    assert gradient.tolist() == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_change_in_prediction_is_the_total_variation_of_the_softmaxes(classes):
+    before, after = torch.randn(2, 50, classes, dtype=torch.float64)
+    expected = total_variation(before.softmax(-1), after.softmax(-1))
+    assert torch.allclose(change_in_prediction(before, after), expected, atol=1e-12)
+
+
+def test_change_in_prediction_tells_saturated_predictions_apart():
+    before = torch.tensor([0.0, 60.0], dtype=torch.float64)
+    one = change_in_prediction(before, torch.tensor([0.0, 61.0], dtype=torch.float64))
+    two = change_in_prediction(before, torch.tensor([0.0, 62.0], dtype=torch.float64))
+    assert 0 < one < two
+    assert one.item() == pytest.approx(math.exp(-60) - math.exp(-61), rel=1e-6)

@@ -1,0 +1,163 @@
+import pytest
+import torch
+from conftest import small_corpus
+
+from heedmap import auditing
+from heedmap.auditing import audit, open_audit
+from heedmap.data.corpus import load
+from heedmap.errors import InputError
+from heedmap.runs import list_runs, open_run, train
+
+SMALL = {"encoder": "average", "embedding_size": 8, "hidden_size": 8, "epochs": 1, "min_df": 1}
+
+
+@pytest.fixture
+def folder(tmp_path, csv_file):
+    train(load(csv_file), out=tmp_path / "run", **SMALL)
+    return tmp_path / "run"
+
+
+def test_a_run_comes_back_from_its_folder(folder, csv_file):
+    run = open_run(folder)
+    again = train(load(csv_file), out=folder, report=lambda *a: pytest.fail("trained again"), **SMALL)
+    for name, value in run.model.state_dict().items():
+        assert torch.equal(value, again.model.state_dict()[name])
+    assert run.training == again.training
+    assert list_runs(folder.parent) == [folder]
+
+
+def test_other_settings_in_the_same_folder_are_refused_with_the_difference(folder, csv_file):
+    before = {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+    with pytest.raises(InputError, match=r"train.epochs: 1 -> 2.*--overwrite"):
+        train(load(csv_file), out=folder, **{**SMALL, "epochs": 2})
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()} == before
+
+
+def test_another_corpus_in_the_same_folder_is_refused(folder, csv_file):
+    csv_file.write_text(csv_file.read_text() + "one more,pos\n")
+    with pytest.raises(InputError, match="fingerprint"):
+        train(load(csv_file), out=folder, **SMALL)
+    with pytest.raises(InputError, match="is not what it was"):
+        open_run(folder)
+
+
+def test_overwriting_insists_and_leaves_foreign_files_alone(folder, csv_file):
+    audit(open_run(folder))
+    (folder / "notes.txt").write_text("mine")
+    run = train(load(csv_file), out=folder, overwrite=True, **{**SMALL, "epochs": 2})
+    assert len(run.training.scores) == 2
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert not (folder / "tables").exists()
+
+
+def test_a_folder_that_is_no_run_is_not_touched(tmp_path):
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(InputError, match="files that are not a run's"):
+        train(small_corpus(), out=tmp_path, **SMALL)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("model.safetensors", b"rubbish"),
+        ("vocabulary.json", b"{"),
+        ("vocabulary.json", b'{"words": ["a"], "classes": ["neg", "pos"]}'),
+        ("training.json", b"[]"),
+        ("settings.toml", b"version = 1\n"),
+        ("settings.toml", b"= what"),
+    ],
+)
+def test_a_damaged_run_is_one_clear_line(folder, name, content):
+    (folder / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        open_run(folder)
+    assert "\n" not in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
+def test_a_run_of_another_version_is_refused(folder):
+    path = folder / "settings.toml"
+    path.write_text(path.read_text().replace("version = 1", "version = 99"))
+    with pytest.raises(InputError, match=r"another version \(format 99, expected 1\)"):
+        open_run(folder)
+
+
+def test_an_unknown_setting_is_an_error(folder):
+    path = folder / "settings.toml"
+    path.write_text(path.read_text().replace("[train]", "[train]\nmomentum = 0.9"))
+    with pytest.raises(InputError, match="momentum"):
+        open_run(folder)
+
+
+def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
+    class Stop(Exception):
+        pass
+
+    def stop(name):
+        if name == "permutation":
+            raise Stop
+
+    with pytest.raises(Stop):
+        audit(open_run(folder), announce=stop)
+    done = sorted(p.stem for p in (folder / "tables").iterdir())
+    assert done == ["agreement", "gradient", "instances", "integrated_gradients", "leave_one_out"]
+    names = []
+    resumed = audit(open_run(folder), announce=names.append)
+    assert names == ["permutation", "adversary", "report"]
+    whole = audit(train(load(resumed.settings.data.source), **SMALL))
+    assert all(whole.tables[name].equals(resumed.tables[name]) for name in whole.tables)
+    assert whole.findings == resumed.findings
+
+
+def test_an_audit_with_other_settings_is_refused_unless_insisted_on(folder):
+    run = open_run(folder)
+    audit(run)
+    with pytest.raises(InputError, match=r"audit.epsilon: 0.01 -> 0.05"):
+        audit(run, epsilon=0.05)
+    assert audit(run, epsilon=0.05, overwrite=True).settings.audit.epsilon == 0.05
+
+
+def test_two_runs_with_one_seed_give_byte_identical_tables(tmp_path, csv_file):
+    for name in "ab":
+        audit(train(load(csv_file), out=tmp_path / name, seed=3, **SMALL), seed=3)
+    for path in sorted((tmp_path / "a").rglob("*.*")):
+        other = tmp_path / "b" / path.relative_to(tmp_path / "a")
+        if path.name not in ("findings.json", "report.html"):  # these name the folder
+            assert path.read_bytes() == other.read_bytes()
+
+
+def test_findings_are_a_function_of_the_tables_alone(folder):
+    result = audit(open_run(folder))
+    assert open_audit(folder).findings == result.findings
+    report = (folder / "report.html").read_bytes()
+    (folder / "report.html").unlink()
+    auditing.rewrite(folder)
+    assert (folder / "report.html").read_bytes() == report
+
+
+def test_a_larger_test_split_is_sampled_and_the_sample_is_named(folder):
+    result = audit(open_run(folder), instances=7)
+    assert result.tables["instances"].num_rows == 7
+    assert result.about["audited"] == 7
+    assert result.about["test_texts"] == 18
+    again = audit(train(load(result.settings.data.source), **SMALL), instances=7)
+    assert again.tables["instances"]["key"] == result.tables["instances"]["key"]
+
+
+def test_an_audit_in_memory_is_saved_as_a_page_or_as_a_run(tmp_path, csv_file):
+    result = audit(train(load(csv_file), **SMALL))
+    assert result.save(tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    result.save(tmp_path / "run")
+    assert open_audit(tmp_path / "run").findings == result.findings
+    assert open_run(tmp_path / "run").settings == result.settings
+
+
+def test_a_run_that_is_not_audited_has_no_report(folder):
+    with pytest.raises(InputError, match="not audited to the end"):
+        open_audit(folder)
+
+
+def test_a_table_that_is_not_there_is_named(folder):
+    with pytest.raises(InputError, match="no table 'seeds'; there are instances"):
+        audit(open_run(folder)).to_dataframe("seeds")

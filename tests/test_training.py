@@ -1,0 +1,143 @@
+import numpy as np
+import pytest
+import torch
+from conftest import small_corpus
+
+from heedmap.errors import InputError
+from heedmap.runs import encode, train
+from heedmap.settings import ModelSettings, TrainSettings
+from heedmap.data.vocabulary import Vocabulary
+from heedmap.models.classifier import AttentionClassifier
+from heedmap.training import loop
+from heedmap.training.loop import batch_loss, evaluate, train_classifier
+
+SMALL = {"embedding_size": 12, "hidden_size": 16, "min_df": 1, "learning_rate": 0.01}
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "cnn", "average"])
+@pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
+def test_every_model_learns_a_label_that_one_word_gives_away(encoder, normaliser):
+    run = train(small_corpus(size=300), encoder=encoder, normaliser=normaliser, epochs=6, **SMALL)
+    assert evaluate(run.model, run.encoded(run.corpus.splits["test"]))["roc_auc"] > 0.97
+
+
+def test_more_than_two_classes_are_learned_and_selected_by_accuracy():
+    run = train(small_corpus(classes=4, size=120), encoder="average", epochs=12, **SMALL)
+    assert "roc_auc" not in run.training.scores[0]
+    best = [scores["accuracy"] for scores in run.training.scores]
+    assert run.training.best_epoch == int(np.argmax(best))
+    assert max(best) > 0.9
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_one_others():
+    one, two, other = (
+        train(small_corpus(), epochs=2, seed=seed, **SMALL).model.state_dict() for seed in (3, 3, 4)
+    )
+    assert all(torch.equal(one[k], two[k]) for k in one)
+    assert not all(torch.equal(one[k], other[k]) for k in one)
+
+
+def test_training_leaves_the_global_random_state_alone():
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    state = np.random.get_state()[1].copy()  # noqa: NPY002 - the very thing that must not move
+    train(small_corpus(), epochs=1, encoder="average", **SMALL)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+
+
+def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
+    whole = train(small_corpus(), epochs=4, **SMALL).model.state_dict()
+
+    class Stop(Exception):
+        pass
+
+    def stop(done, total, text):
+        if text == "epoch 3 of 4":
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(small_corpus(), epochs=4, out=tmp_path / "run", report=stop, **SMALL)
+    assert (tmp_path / "run" / "checkpoint.safetensors").exists()
+    epochs = []
+    run = train(
+        small_corpus(), epochs=4, out=tmp_path / "run", report=lambda d, t, text: epochs.append(text), **SMALL
+    )
+    assert set(epochs) == {"epoch 3 of 4", "epoch 4 of 4"}
+    assert len(run.training.scores) == 4
+    assert all(torch.equal(whole[k], v) for k, v in run.model.state_dict().items())
+    assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
+
+
+def test_a_damaged_checkpoint_is_one_clear_line(tmp_path):
+    folder = tmp_path / "run"
+    run = train(small_corpus(), epochs=1, out=folder, **SMALL)
+    (folder / "model.safetensors").unlink()
+    (folder / "checkpoint.safetensors").write_bytes(b"rubbish")
+    with pytest.raises(InputError, match="damaged or of another model"):
+        train(run.corpus, epochs=1, out=folder, **SMALL)
+
+
+def test_fused_adam_takes_the_steps_of_plain_adam():
+    """The dense update of the whole embedding is the slowest part of training: faster, same numbers."""
+    generator = torch.Generator().manual_seed(0)
+    start = torch.randn(50, 8, generator=generator)
+    results = []
+    for fused in (False, True):
+        weights = start.clone().requires_grad_()
+        adam = torch.optim.Adam([weights], lr=1e-3, amsgrad=True, weight_decay=1e-5, fused=fused)
+        again = torch.Generator().manual_seed(1)
+        for _ in range(30):
+            weights.grad = torch.randn(50, 8, generator=again) * (torch.rand(50, 1, generator=again) < 0.1)
+            adam.step()
+        results.append(weights.detach())
+    assert torch.allclose(*results, atol=1e-6)
+    assert (results[0] - start).abs().min() > 0
+
+
+def test_attention_has_no_weight_decay_and_everything_else_has():
+    model = AttentionClassifier(ModelSettings(), Vocabulary(["a"]), ["x", "y"])
+    others, attention = loop._parameter_groups(model, 1e-5)
+    assert (others["weight_decay"], attention["weight_decay"]) == (1e-5, 0.0)
+    assert {id(p) for p in attention["params"]} == {id(p) for p in model.score.parameters()}
+    assert len(others["params"]) + len(attention["params"]) == len(list(model.parameters()))
+
+
+def test_the_loss_is_the_weighted_sum_over_the_batch():
+    outputs, labels = torch.tensor([[0.3], [-1.2]]), torch.tensor([1, 0])
+    p = outputs.squeeze(1).sigmoid()
+    expected = -2.5 * p[0].log() - (1 - p[1]).log()
+    assert torch.allclose(batch_loss(outputs, labels, 2.5), expected)
+
+
+def test_a_dev_split_of_one_class_is_scored_by_accuracy():
+    corpus = small_corpus()
+    dev = corpus.splits["dev"]
+    corpus.splits["dev"] = dev.take(np.flatnonzero(dev.labels == 0))
+    run = train(corpus, encoder="average", epochs=2, **SMALL)
+    assert np.isnan(run.training.scores[0]["roc_auc"])
+
+
+def test_pretrained_vectors_set_the_size_of_the_embedding(tmp_path):
+    path = tmp_path / "v.txt"
+    path.write_text("mark0 1 2 3 4 5\n")
+    run = train(small_corpus(), encoder="average", epochs=1, vectors=path, min_df=1, out=tmp_path / "run")
+    assert run.settings.model.embedding_size == 5
+    again = train(small_corpus(), encoder="average", epochs=1, vectors=path, min_df=1, out=tmp_path / "run")
+    assert torch.equal(run.model.embedding.weight, again.model.embedding.weight)
+
+
+def test_padding_keeps_its_zero_vector():
+    run = train(small_corpus(), encoder="cnn", epochs=2, **SMALL)
+    assert (run.model.embedding.weight[0] == 0).all()
+
+
+def test_progress_is_reported_step_by_step():
+    corpus = small_corpus()
+    model = AttentionClassifier(
+        ModelSettings(embedding_size=4, hidden_size=8), Vocabulary.build(corpus.splits["train"].tokens, 1), ["0", "1"]
+    )
+    seen = []
+    split = encode(corpus.splits["train"], model.vocabulary)
+    train_classifier(model, split, split, TrainSettings(epochs=2), report=lambda *a: seen.append(a))
+    assert [(done, total) for done, total, _ in seen] == [(i, 4) for i in range(1, 5)]
