@@ -136,7 +136,9 @@ def adversary(model: AttentionClassifier, split: Encoded, traces: list[Trace]) -
     note = f"mean JSD exact {exact[0].mean():.3f}, search {slow.mean():.3f}; least difference {best:.1e}"
     gap = abs(searched[0].mean() - slow.mean())
     return [
-        row("exact adversary against the 500-step, K = 5 search", exact, seconds, best > -1e-5, note),
+        row(
+            "exact adversary against the 500-step, K = 5 search", exact, seconds, best > -1e-5, note
+        ),
         row("the paper's search itself", searched, seconds, gap < 0.02, f"gap of means {gap:.4f}"),
     ]
 
@@ -157,9 +159,7 @@ def leave_one_out(model: AttentionClassifier, split: Encoded, step: str, rate: f
 
     fast = timed(ours, repeat=2)
     slow, seconds, _ = timed(lambda: plain.leave_one_out(model, split))
-    gap = max(
-        float(np.abs(fast[0][i] - np.array(slow[i])).max()) for i in slow if len(slow[i]) > 1
-    )
+    gap = max(float(np.abs(fast[0][i] - np.array(slow[i])).max()) for i in slow if len(slow[i]) > 1)
     note = f"largest difference {gap:.1e}"
     if rate:
         # Deletion × later position, both directions: a recurrent product and one for the score.
@@ -203,7 +203,9 @@ def kendall(traces: list[Trace]) -> Row:
 
 def main() -> None:
     """Print the table; write the rows where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--run", required=True, help="a trained two-class run folder")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     options = parser.parse_args()
@@ -226,7 +228,9 @@ def main() -> None:
     ]
     print(f"{'step':52} {'ours s':>8} {'plain s':>8} {'ratio':>7} {'peak MB':>8} agree")
     for r in rows:
-        print(f"{r.step:52} {r.ours_s:8.3f} {r.plain_s:8.2f} {r.ratio:7.1f} {r.peak_mb:8.0f} {r.agree}")
+        print(
+            f"{r.step:52} {r.ours_s:8.3f} {r.plain_s:8.2f} {r.ratio:7.1f} {r.peak_mb:8.0f} {r.agree}"
+        )
         if r.note:
             print(f"    {r.note}")
     if options.json:

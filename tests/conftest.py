@@ -66,7 +66,9 @@ def small_corpus(classes=2, size=60, seed=0):
 @pytest.fixture(scope="session")
 def small_run() -> Run:
     """A model trained for a moment on the small corpus, in memory."""
-    return train(small_corpus(), encoder="lstm", embedding_size=12, hidden_size=16, epochs=3, min_df=1)
+    return train(
+        small_corpus(), encoder="lstm", embedding_size=12, hidden_size=16, epochs=3, min_df=1
+    )
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,12 @@ def test_missing_labels_are_dropped_and_counted(tmp_path):
 
 
 def test_empty_texts_are_skipped_and_long_ones_cut_and_both_counted(tmp_path):
-    rows = [*ROWS, {"text": "  ", "label": 0}, {"text": None, "label": 0}, {"text": "x " * 99, "label": 1}]
+    rows = [
+        *ROWS,
+        {"text": "  ", "label": 0},
+        {"text": None, "label": 0},
+        {"text": "x " * 99, "label": 1},
+    ]
     corpus = load(write(tmp_path / "a.jsonl", rows), max_tokens=50, min_tokens=2)
     assert corpus.left_out == {"empty text": 2, "cut to 50 tokens (kept)": 1}
     assert max(len(t) for s in corpus.splits.values() for t in s.tokens) == 50
@@ -100,7 +105,11 @@ def test_texts_that_look_like_missing_values_or_numbers_are_texts(tmp_path):
     path.write_text("text,label\n" + "".join(f"{odd[i % 4]},{i % 2}\n" for i in range(40)))
     corpus = load(path)
     assert corpus.left_out == {}
-    assert {t for s in corpus.splits.values() for text in s.tokens for t in text} >= {"null", "na", "true"}
+    assert {t for s in corpus.splits.values() for text in s.tokens for t in text} >= {
+        "null",
+        "na",
+        "true",
+    }
 
 
 def test_classes_that_are_numbers_are_ordered_as_numbers(tmp_path):
@@ -142,7 +151,9 @@ def test_spaces_leave_tokens_as_they_are():
 
 def test_the_embedded_corpus_knows_its_rationale(reviews):
     split = reviews.splits["test"]
-    assert all(len(m) == len(t) and m.any() for m, t in zip(split.rationale, split.tokens, strict=True))
+    assert all(
+        len(m) == len(t) and m.any() for m, t in zip(split.rationale, split.tokens, strict=True)
+    )
     assert len(load("reviews-stars").classes) == 5
 
 
@@ -154,11 +165,19 @@ def test_the_embedded_corpus_knows_its_rationale(reviews):
         ("a.csv", b"", "the file is empty"),
         ("a.csv", b"text,label\n", "no rows"),
         ("a.csv", b"id,words\n1,x\n", "no text column (text / sentence / review"),
-        ("a.csv", b"text,answer\nx,1\n", "the columns are text, answer; name it with --label-column"),
+        (
+            "a.csv",
+            b"text,answer\nx,1\n",
+            "the columns are text, answer; name it with --label-column",
+        ),
         ("a.csv", b"text,label\na,1\nb,1\nc,1\n", "expected at least two classes"),
         ("a.csv", b"text,label\na,1\nb,0\n", "no rows for the dev split"),
         ("a.jsonl", b'{"text": "a", "label": 1}\n{"text": "b", "la\n', "line 2: broken JSON"),
-        ("a.jsonl", b'{"text": "a", "label": 1}\n[1, 2]\n', "line 2: expected a JSON object, got list"),
+        (
+            "a.jsonl",
+            b'{"text": "a", "label": 1}\n[1, 2]\n',
+            "line 2: expected a JSON object, got list",
+        ),
         ("a.csv", b"text,label\ngood,1\nbad \xe9,0\n", "line 3: not UTF-8"),
         ("a.csv.gz", b"not gzip at all", "cannot be read"),
         ("a.parquet", b"PAR1 not really", "not readable as PARQUET"),
@@ -189,7 +208,9 @@ def test_two_files_for_one_split_are_refused(tmp_path):
 
 
 def test_a_setting_that_does_not_fit_names_itself():
-    with pytest.raises(InputError, match=r"tokenizer = 'chars': input should be 'words' or 'spaces'"):
+    with pytest.raises(
+        InputError, match=r"tokenizer = 'chars': input should be 'words' or 'spaces'"
+    ):
         load("reviews", tokenizer="chars")
 
 

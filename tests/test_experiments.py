@@ -111,7 +111,9 @@ def test_the_exact_adversary_is_never_beaten_by_the_search_and_grows_with_epsilo
 def test_shuffling_equal_weights_changes_nothing():
     model = small_model("average")
     model.score.vector.weight.zero_()
-    found = evidence_of(model, [["w01", "w02", "w03"], ["w04", "w05"]]).table("permutation").to_pandas()
+    found = (
+        evidence_of(model, [["w01", "w02", "w03"], ["w04", "w05"]]).table("permutation").to_pandas()
+    )
     assert np.allclose(found["median_tvd"], 0, atol=1e-6)
     assert (found["flipped"] == 0).all()
 
@@ -153,5 +155,7 @@ def test_the_order_of_the_texts_changes_no_importance(small_run):
     back = test.take(np.arange(len(test))[::-1])
     one = Evidence(small_run.model, test, SETTINGS, EXPERIMENTS).table("leave_one_out")
     two = Evidence(small_run.model, back, SETTINGS, EXPERIMENTS).table("leave_one_out")
-    for a, b in zip(one["importance"].to_pylist(), two["importance"].to_pylist()[::-1], strict=True):
+    for a, b in zip(
+        one["importance"].to_pylist(), two["importance"].to_pylist()[::-1], strict=True
+    ):
         assert np.allclose(a, b, atol=1e-6, equal_nan=True)

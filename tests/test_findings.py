@@ -16,7 +16,11 @@ def tables(taus, tokens=None, predicted=None):
     agreement |= {f"{x}_gradient_leave_one_out": taus for x in ("tau", "p")}
     return {
         "instances": pa.table(
-            {"label": [0, 1] * (n // 2), "predicted": predicted or [0, 1] * (n // 2), "n_tokens": tokens}
+            {
+                "label": [0, 1] * (n // 2),
+                "predicted": predicted or [0, 1] * (n // 2),
+                "n_tokens": tokens,
+            }
         ),
         "integrated_gradients": pa.table({"importance": [[1.0]] * (n - 1) + [None]}),
         "agreement": pa.table(agreement),

@@ -9,7 +9,9 @@ from heedmap.measures import log_odds
 
 @pytest.mark.parametrize("encoder", ["lstm", "cnn", "average"])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_gradient_times_input_is_the_slope_along_the_embedding_with_attention_held(encoder, classes):
+def test_gradient_times_input_is_the_slope_along_the_embedding_with_attention_held(
+    encoder, classes
+):
     model = small_model(encoder, classes=classes).double()
     batch = model.batch(random_texts((4, 1, 6)), range(3))
     trace = model.trace(batch)

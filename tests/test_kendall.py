@@ -43,7 +43,9 @@ def test_padding_on_either_side_changes_nothing(left):
     junk = torch.rand(4, 2, 3)
     hidden = torch.zeros(4, 3, dtype=torch.bool)
     order = 1 if left else -1
-    together = kendall_tau(torch.cat([values, junk][::-order], -1), torch.cat([mask, hidden][::-order], -1))
+    together = kendall_tau(
+        torch.cat([values, junk][::-order], -1), torch.cat([mask, hidden][::-order], -1)
+    )
     assert torch.equal(together.tau, alone.tau)
     assert torch.equal(together.p, alone.p)
 

@@ -43,7 +43,9 @@ def test_how_many_deletions_are_carried_at_a_time_changes_nothing(monkeypatch):
     batch = model.batch(texts, range(len(texts)))
     whole = logits_without_each(model, batch, texts)
     monkeypatch.setattr(leave_one_out, "ROWS", 1)
-    assert torch.allclose(logits_without_each(model, batch, texts), whole, atol=1e-6, equal_nan=True)
+    assert torch.allclose(
+        logits_without_each(model, batch, texts), whole, atol=1e-6, equal_nan=True
+    )
 
 
 def test_a_model_of_another_family_is_read_again():
@@ -57,4 +59,6 @@ def test_a_model_of_another_family_is_read_again():
         setattr(Other, name, staticmethod(getattr(model, name)))
     batch = model.batch(texts, range(3))
     again = logits_without_each(Other(), batch, texts)
-    assert torch.allclose(again, logits_without_each(model, batch, texts), atol=1e-6, equal_nan=True)
+    assert torch.allclose(
+        again, logits_without_each(model, batch, texts), atol=1e-6, equal_nan=True
+    )

@@ -41,7 +41,9 @@ def test_imposed_weights_through_the_encoder_and_through_the_readout_agree(encod
     model = small_model(encoder, classes=3)
     batch = model.batch(random_texts((4, 7, 1)), range(3))
     trace = model.trace(batch)
-    other = normalise(torch.randn(6, 3, 1, 7), batch.mask.unsqueeze(1).expand(6, 3, 1, 7), "softmax")
+    other = normalise(
+        torch.randn(6, 3, 1, 7), batch.mask.unsqueeze(1).expand(6, 3, 1, 7), "softmax"
+    )
     decoded = model.predict(trace, other)
     assert decoded.shape == (6, 3, 3)
     for s in range(6):

@@ -19,7 +19,9 @@ def folder(tmp_path, csv_file):
 
 def test_a_run_comes_back_from_its_folder(folder, csv_file):
     run = open_run(folder)
-    again = train(load(csv_file), out=folder, report=lambda *a: pytest.fail("trained again"), **SMALL)
+    again = train(
+        load(csv_file), out=folder, report=lambda *a: pytest.fail("trained again"), **SMALL
+    )
     for name, value in run.model.state_dict().items():
         assert torch.equal(value, again.model.state_dict()[name])
     assert run.training == again.training

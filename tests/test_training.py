@@ -61,7 +61,11 @@ def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
     assert (tmp_path / "run" / "checkpoint.safetensors").exists()
     epochs = []
     run = train(
-        small_corpus(), epochs=4, out=tmp_path / "run", report=lambda d, t, text: epochs.append(text), **SMALL
+        small_corpus(),
+        epochs=4,
+        out=tmp_path / "run",
+        report=lambda d, t, text: epochs.append(text),
+        **SMALL,
     )
     assert set(epochs) == {"epoch 3 of 4", "epoch 4 of 4"}
     assert len(run.training.scores) == 4
@@ -88,7 +92,9 @@ def test_fused_adam_takes_the_steps_of_plain_adam():
         adam = torch.optim.Adam([weights], lr=1e-3, amsgrad=True, weight_decay=1e-5, fused=fused)
         again = torch.Generator().manual_seed(1)
         for _ in range(30):
-            weights.grad = torch.randn(50, 8, generator=again) * (torch.rand(50, 1, generator=again) < 0.1)
+            weights.grad = torch.randn(50, 8, generator=again) * (
+                torch.rand(50, 1, generator=again) < 0.1
+            )
             adam.step()
         results.append(weights.detach())
     assert torch.allclose(*results, atol=1e-6)
@@ -121,9 +127,13 @@ def test_a_dev_split_of_one_class_is_scored_by_accuracy():
 def test_pretrained_vectors_set_the_size_of_the_embedding(tmp_path):
     path = tmp_path / "v.txt"
     path.write_text("mark0 1 2 3 4 5\n")
-    run = train(small_corpus(), encoder="average", epochs=1, vectors=path, min_df=1, out=tmp_path / "run")
+    run = train(
+        small_corpus(), encoder="average", epochs=1, vectors=path, min_df=1, out=tmp_path / "run"
+    )
     assert run.settings.model.embedding_size == 5
-    again = train(small_corpus(), encoder="average", epochs=1, vectors=path, min_df=1, out=tmp_path / "run")
+    again = train(
+        small_corpus(), encoder="average", epochs=1, vectors=path, min_df=1, out=tmp_path / "run"
+    )
     assert torch.equal(run.model.embedding.weight, again.model.embedding.weight)
 
 
@@ -135,7 +145,9 @@ def test_padding_keeps_its_zero_vector():
 def test_progress_is_reported_step_by_step():
     corpus = small_corpus()
     model = AttentionClassifier(
-        ModelSettings(embedding_size=4, hidden_size=8), Vocabulary.build(corpus.splits["train"].tokens, 1), ["0", "1"]
+        ModelSettings(embedding_size=4, hidden_size=8),
+        Vocabulary.build(corpus.splits["train"].tokens, 1),
+        ["0", "1"],
     )
     seen = []
     split = encode(corpus.splits["train"], model.vocabulary)

@@ -1,10 +1,10 @@
 """heedmap: should you heed the heat map?
 
-    import heedmap as hm
-    corpus = hm.load("reviews")
-    run = hm.train(corpus, encoder="lstm", score="additive", seed=0)
-    audit = hm.audit(run)
-    audit.show()
+import heedmap as hm
+corpus = hm.load("reviews")
+run = hm.train(corpus, encoder="lstm", score="additive", seed=0)
+audit = hm.audit(run)
+audit.show()
 """
 
 from typing import TYPE_CHECKING

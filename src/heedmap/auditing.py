@@ -153,13 +153,17 @@ def open_audit(folder: str | Path) -> Audit:
     """
     folder = Path(folder)
     if not (folder / "settings.toml").exists():
-        raise InputError(f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs")
+        raise InputError(
+            f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs"
+        )
     settings = RunSettings.read(folder / "settings.toml")
     try:
         kept = json.loads((folder / "findings.json").read_text(encoding="utf-8"))
         classes, about = kept["classes"], kept["about"]
     except FileNotFoundError as error:
-        raise InputError(f"{folder}: not audited to the end; run `heedmap audit --run {folder}`") from error
+        raise InputError(
+            f"{folder}: not audited to the end; run `heedmap audit --run {folder}`"
+        ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder / 'findings.json'}: damaged; run `heedmap audit --run {folder}` again"
@@ -214,5 +218,3 @@ def _sample(split: Split, settings: AuditSettings) -> Split:
         return split
     rng = np.random.default_rng([settings.seed, *b"instances"])
     return split.take(np.sort(rng.permutation(len(split))[: settings.instances]))
-
-

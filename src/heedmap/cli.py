@@ -44,7 +44,9 @@ Data = Annotated[
     ),
 ]
 TextColumn = Annotated[str | None, _option("--text-column", "The text's column. [guessed]", _DATA)]
-LabelColumn = Annotated[str | None, _option("--label-column", "The label's column. [guessed]", _DATA)]
+LabelColumn = Annotated[
+    str | None, _option("--label-column", "The label's column. [guessed]", _DATA)
+]
 Tokenizer = Annotated[str, _option("--tokenizer", "words (raw text) or spaces (tokenised).", _DATA)]
 MinTokens = Annotated[int, _option("--min-tokens", "Leave out shorter texts.", _DATA)]
 MaxTokens = Annotated[int, _option("--max-tokens", "Cut longer texts.", _DATA)]
@@ -56,18 +58,24 @@ HiddenSize = Annotated[int, _option("--hidden-size", "Of the encoder.", _MODEL)]
 Vectors = Annotated[
     Path | None, _option("--vectors", "Word vectors: `word v1 v2 ...` a line, .gz too.", _MODEL)
 ]
-MinDf = Annotated[int, _option("--min-df", "Texts that must hold a word for it to be known.", _TRAINING)]
+MinDf = Annotated[
+    int, _option("--min-df", "Texts that must hold a word for it to be known.", _TRAINING)
+]
 Epochs = Annotated[int, _option("--epochs", "Times over the training texts.", _TRAINING)]
 BatchSize = Annotated[int, _option("--batch-size", "Texts a step.", _TRAINING)]
 LearningRate = Annotated[float, _option("--learning-rate", "Of Adam.", _TRAINING)]
-Seed = Annotated[int, _option("--seed", "Of the split, the weights and the experiments.", _TRAINING)]
+Seed = Annotated[
+    int, _option("--seed", "Of the split, the weights and the experiments.", _TRAINING)
+]
 Instances = Annotated[int, _option("--instances", "Audit at most this many test texts.", _AUDIT)]
 Permutations = Annotated[int, _option("--permutations", "Shuffles of each text's weights.", _AUDIT)]
 Epsilon = Annotated[
     float, _option("--epsilon", "Predictions this close (TVD) count as the same.", _AUDIT)
 ]
 Out = Annotated[Path | None, _option("--out", "The run folder. [runs/DATA-ENCODER-...]", "Run")]
-RunFolder = Annotated[Path | None, _option("--run", "Audit a trained run instead of --data.", "Run")]
+RunFolder = Annotated[
+    Path | None, _option("--run", "Audit a trained run instead of --data.", "Run")
+]
 Overwrite = Annotated[bool, _option("--overwrite", "Replace what other settings made.", "Run")]
 
 
@@ -102,7 +110,9 @@ def audit_command(
     A run that was stopped goes on where it stopped when the same command is given again.
     """
     if (data is None) == (run is None):
-        raise InputError("expected either --data (to train and audit) or --run (a trained run's folder)")
+        raise InputError(
+            "expected either --data (to train and audit) or --run (a trained run's folder)"
+        )
     trained = _open(run) if run is not None else _train(locals())
     _audit(trained, seed, instances, permutations, epsilon, overwrite and run is not None)
 

@@ -23,7 +23,11 @@ CONFIDENCE = 0.95
 # For each kind of question: (lower edge, level, words), from the top down. A value falls into the first
 # band whose edge it reaches.
 BANDS: dict[str, list[tuple[float, Level, str]]] = {
-    "skill": [(0.5, "for", "good"), (0.1, "mixed", "modest"), (-math.inf, "against", "too weak to explain")],
+    "skill": [
+        (0.5, "for", "good"),
+        (0.1, "mixed", "modest"),
+        (-math.inf, "against", "too weak to explain"),
+    ],
     "tau": [
         (0.7, "for", "strong agreement"),
         (0.4, "mixed", "moderate agreement"),
@@ -76,7 +80,10 @@ class Finding:
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
     """Findings as JSON values; numbers that are not defined are null."""
     return [
-        {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in asdict(f).items()}
+        {
+            k: None if isinstance(v, float) and not math.isfinite(v) else v
+            for k, v in asdict(f).items()
+        }
         for f in findings
     ]
 
@@ -84,7 +91,10 @@ def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
 def from_json(values: list[dict[str, Any]]) -> list[Finding]:
     """What `to_json` wrote."""
     numbers = ("value", "low", "high")
-    return [Finding(**{k: math.nan if k in numbers and v is None else v for k, v in f.items()}) for f in values]
+    return [
+        Finding(**{k: math.nan if k in numbers and v is None else v for k, v in f.items()})
+        for f in values
+    ]
 
 
 def interval(
@@ -204,7 +214,10 @@ class _Makers:
         majority = float(np.bincount(label).max() / len(label))
         low, high = interval(correct, np.mean, self.settings.seed)
         value = float(correct.mean())
-        lift = [(x - majority) / (1 - majority) if majority < 1 else math.nan for x in (value, low, high)]
+        lift = [
+            (x - majority) / (1 - majority) if majority < 1 else math.nan
+            for x in (value, low, high)
+        ]
         reading, level = read("skill", lift[0], lift[1], lift[2])
         return Finding(
             key="skill",

@@ -44,7 +44,9 @@ def kendall_tau(values: Float[Tensor, "B M T"], mask: Bool[Tensor, "B T"]) -> Ke
 
     n = mask.sum(1).double()
     # Sums over tie groups of size c, written as sums over their members: Σ c f(c) / c.
-    group = torch.where(mask.unsqueeze(1), n[:, None, None] - flat.abs().view_as(signs).sum(-1), 1.0)
+    group = torch.where(
+        mask.unsqueeze(1), n[:, None, None] - flat.abs().view_as(signs).sum(-1), 1.0
+    )
     triples = ((group - 1) * (group - 2)).sum(-1)
     weights = ((group - 1) * (2 * group + 5)).sum(-1)
     p = _p_values(

@@ -154,8 +154,10 @@ def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: R
         model = _new_model(settings, vocabulary, corpus.classes)
     if folder is not None:
         write_atomically(folder / "settings.toml", settings.to_toml())
-        write_atomically(folder / "vocabulary.json", json.dumps(
-            {"classes": corpus.classes, "words": vocabulary.words}, ensure_ascii=False))
+        write_atomically(
+            folder / "vocabulary.json",
+            json.dumps({"classes": corpus.classes, "words": vocabulary.words}, ensure_ascii=False),
+        )
     trained = train_classifier(
         model,
         encode(corpus.splits["train"], vocabulary),
@@ -182,7 +184,9 @@ def save_run(run: Run, folder: Path) -> Run:
     return replace(run, folder=folder)
 
 
-def _new_model(settings: RunSettings, vocabulary: Vocabulary, classes: list[str]) -> AttentionClassifier:
+def _new_model(
+    settings: RunSettings, vocabulary: Vocabulary, classes: list[str]
+) -> AttentionClassifier:
     with torch.random.fork_rng(devices=[]):  # the global generator is left as it was
         torch.manual_seed(settings.train.seed)
         return AttentionClassifier(settings.model, vocabulary, classes)
@@ -231,7 +235,9 @@ def open_run(folder: str | Path) -> Run:
     """
     folder = Path(folder)
     if not (folder / "settings.toml").exists():
-        raise InputError(f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs")
+        raise InputError(
+            f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs"
+        )
     settings = RunSettings.read(folder / "settings.toml")
     corpus = load_corpus(settings.data)
     if corpus.fingerprint() != settings.fingerprint:

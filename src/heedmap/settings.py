@@ -74,7 +74,15 @@ class AuditSettings(_Settings):
     instances: Positive = 2000
     permutations: Positive = 100
     epsilon: Annotated[float, Field(gt=0, lt=1)] = 0.01
-    curve: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (0.0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1)
+    curve: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (
+        0.0,
+        0.001,
+        0.005,
+        0.01,
+        0.02,
+        0.05,
+        0.1,
+    )
     integrated_gradients_steps: Positive = 16
     integrated_gradients_instances: Positive = 500
 

@@ -24,7 +24,9 @@ def ragged(
     """One list an instance, in the order of the rows, from padded batches."""
     order = torch.argsort(torch.cat(list(rows))).tolist()
     pieces = [
-        v[i][m[i]].numpy(force=True) for v, m in zip(values, masks, strict=True) for i in range(len(v))
+        v[i][m[i]].numpy(force=True)
+        for v, m in zip(values, masks, strict=True)
+        for i in range(len(v))
     ]
     return pa.array([pieces[i] for i in order])
 

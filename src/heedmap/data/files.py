@@ -95,7 +95,9 @@ def _load(kind: str, options: dict[str, Any]) -> "Any":
 
 
 def _open(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb"))
+    return cast(
+        "IO[bytes]", gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")
+    )
 
 
 def _check_utf8(path: Path) -> None:
@@ -130,7 +132,9 @@ def _diagnosis(path: Path, kind: str, error: Exception) -> str:
             try:
                 row = json.loads(line)
             except json.JSONDecodeError as broken:
-                return f"{path}, line {number}: broken JSON ({broken.msg}); expected one object a line"
+                return (
+                    f"{path}, line {number}: broken JSON ({broken.msg}); expected one object a line"
+                )
             if not isinstance(row, dict):
                 return f"{path}, line {number}: expected a JSON object, got {type(row).__name__}"
     if "corresponds to no data" in str(error):

@@ -25,9 +25,7 @@ def adversary(evidence: Evidence) -> pa.Table:
     it finds nothing (`search_found` is false).
     """
     settings = evidence.settings
-    generator = torch.Generator().manual_seed(
-        int(evidence.generator("adversary").integers(2**62))
-    )
+    generator = torch.Generator().manual_seed(int(evidence.generator("adversary").integers(2**62)))
     found: list[Bounds] = []
     curves: list[list[Bounds]] = []
     searched: list[tuple[Tensor, Tensor]] = []

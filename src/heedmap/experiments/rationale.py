@@ -25,7 +25,11 @@ def rationale(evidence: Evidence) -> pa.Table:
         "rationale_share": [float(mask.mean()) for mask in gold],
     }
     for measure in MEASURES:
-        source = instances["attention"] if measure == "attention" else evidence.table(measure)["importance"]
+        source = (
+            instances["attention"]
+            if measure == "attention"
+            else evidence.table(measure)["importance"]
+        )
         scores = [None if v is None else np.array(v) for v in source.to_pylist()]
         pairs = list(zip(gold, scores, strict=True))
         columns[f"auc_{measure}"] = [_auc(mask, score) for mask, score in pairs]

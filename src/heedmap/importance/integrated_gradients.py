@@ -27,8 +27,12 @@ def integrated_gradients(
 
     def target(path: Tensor) -> Tensor:
         times = len(path) // len(embedded)  # Captum stacks the steps along the batch
-        repeated = Batch(*(part.repeat(times, *[1] * (part.dim() - 1)) for part in (
-            batch.rows, batch.ids, batch.mask, batch.labels)))
+        repeated = Batch(
+            *(
+                part.repeat(times, *[1] * (part.dim() - 1))
+                for part in (batch.rows, batch.ids, batch.mask, batch.labels)
+            )
+        )
         return log_odds(model.logits_from(path, repeated), trace.predicted.repeat(times))
 
     attributions, error = IntegratedGradients(target, multiply_by_inputs=True).attribute(

@@ -25,7 +25,7 @@ from heedmap.models.normalisers import normalise
 from heedmap.models.trace import Model
 
 # Deletions carried at a time: their gates stay in the processor's cache.
-ROWS = 2048
+ROWS = 8192
 
 
 def logits_without_each(
@@ -47,10 +47,15 @@ def _reuse(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
         rows = slice(start, start + at_once)
         longest = int(lengths[rows].max())
         part = Batch(
-            batch.rows[rows], batch.ids[rows, : longest + 2], batch.mask[rows, :longest], batch.labels[rows]
+            batch.rows[rows],
+            batch.ids[rows, : longest + 2],
+            batch.mask[rows, :longest],
+            batch.labels[rows],
         )
         logits = _decode(model, *_states(model, part), part.mask)
-        parts.append(functional.pad(logits, (0, 0, 0, batch.mask.shape[1] - longest), value=torch.nan))
+        parts.append(
+            functional.pad(logits, (0, 0, 0, batch.mask.shape[1] - longest), value=torch.nan)
+        )
     return torch.cat(parts)
 
 
@@ -60,7 +65,7 @@ def _states(
     """Scores and relevance of position t once token j is deleted (J = T; t = j is meaningless)."""
     embedded = model.embed(batch)
     if isinstance(model.encoder, LSTM):
-        return lstm_without_each(model, embedded, batch)
+        return lstm_without_each(model, model.encoder, embedded, batch)
     states = model.encode(embedded, batch)
     size = states.shape[1]
     scores = model.score(states).unsqueeze(1).repeat(1, size, 1)
@@ -109,7 +114,9 @@ def _mend_windows(
             window = torch.zeros((), device=embedded.device)
             for offset in range(-half, half + 1):
                 place = near + offset  # counted from j in the shortened text; then past the seam
-                source = place + 1 if near < 0 <= place else place - 1 if place <= 0 < near else place
+                source = (
+                    place + 1 if near < 0 <= place else place - 1 if place <= 0 < near else place
+                )
                 tap = functional.linear(embedded, convolution.weight[:, :, offset + half])
                 window = window + _shift(tap, source)
             columns.append(window + convolution.bias)
@@ -126,4 +133,3 @@ def _shift(values: Float[Tensor, "B L D"], by: int) -> Float[Tensor, "B L D"]:
     return functional.pad(values, (0, 0, max(0, -by), max(0, by)))[
         :, max(0, by) : max(0, by) + values.shape[1]
     ]
-

@@ -19,127 +19,167 @@ from torch import Tensor, nn
 
 from heedmap.data.batches import Batch
 from heedmap.models.classifier import AttentionClassifier
-from heedmap.models.encoders import reverse_rows
+from heedmap.models.encoders import LSTM, reverse_rows
 from heedmap.models.scores import Additive
 
 
 def lstm_without_each(
-    model: AttentionClassifier, embedded: Float[Tensor, "B L E"], batch: Batch
+    model: AttentionClassifier,
+    encoder: LSTM,
+    embedded: Float[Tensor, "B L E"],
+    batch: Batch,
 ) -> tuple[Float[Tensor, "B J T"], Float[Tensor, "B J T O"]]:
     """Scores and relevance of position t in the text without token j; t = j is meaningless."""
-    encoder, size = model.encoder, batch.mask.shape[1]
     lengths = batch.lengths
-    hidden = encoder.size // 2
-    base = model.encode(embedded, batch)
-    halves = (base[..., :hidden], base[..., hidden:])
-    features = _Features(model, hidden)
-    scores = base.new_zeros(size, size, len(lengths))  # (position, deletion, text)
-    relevance = base.new_zeros(size, size, len(lengths), model.decoder.out_features)
-    mirrored = reverse_rows(embedded, lengths + 2)
-    for way, lstm in enumerate((encoder.forward_lstm, encoder.backward_lstm)):
-        # In the text without j, a position after j has a new forward state and its old backward state
-        # (and the other way round), so each direction completes its own half of the table.
-        other = features.of(halves[1 - way], 1 - way)
-        if way == 1:
-            other = tuple(reverse_rows(part, lengths) for part in other)
-        inputs = mirrored if way else embedded
-        for step, states in _staircase(lstm, inputs):
-            score, output = features.complete(states, way, tuple(part[:, step] for part in other))
-            scores[step, :step] = score
-            relevance[step, :step] = output
-        if way == 0:
-            after = scores, relevance
-            scores, relevance = torch.zeros_like(scores), torch.zeros_like(relevance)
-    later = torch.ones(size, size, dtype=torch.bool, device=base.device).tril(-1)  # position > deletion
-    # The backward pass counts positions and deletions from the text's end: turn both round.
-    before = [_turn(part, batch.mask) for part in (scores, relevance)]
-    s = torch.where(later[..., None], after[0], before[0])
-    r = torch.where(later[..., None, None], after[1], before[1])
-    return s.permute(2, 1, 0), r.permute(2, 1, 0, 3)
+    features = _Features(model, encoder.size // 2)
+    ways = (
+        _Direction(encoder.forward_lstm, embedded),
+        _Direction(encoder.backward_lstm, reverse_rows(embedded, lengths + 2)),
+    )
+    # In the text without j, a position after j has a new forward state and its old backward state (and
+    # the other way round), so each direction completes its own half of the table with the other's
+    # states in the whole text, each counted in its own order of reading.
+    halves = []
+    for way, direction in enumerate(ways):
+        states = reverse_rows(ways[1 - way].base(), lengths)
+        halves.append(_fill(features, way, direction, features.of(states, 1 - way)))
+    (scores, relevance), mirrored = halves
+    turned = [_turn(part, batch.mask) for part in mirrored]
+    place = torch.arange(batch.mask.shape[1], device=scores.device)
+    later = (place[:, None] > place).unsqueeze(-1)  # position after deletion
+    scores = torch.where(later, scores, turned[0])
+    relevance = torch.where(later.unsqueeze(-1), relevance, turned[1])
+    return scores.permute(2, 1, 0), relevance.permute(2, 1, 0, 3)
+
+
+def _fill(
+    features: "_Features", way: int, direction: "_Direction", other: tuple[Tensor, Tensor]
+) -> tuple[Float[Tensor, "T J B"], Float[Tensor, "T J B O"]]:
+    """Scores and relevance of every position after the deletion, in one direction's order of reading."""
+    size, count = direction.tokens, direction.count
+    scores = other[0].new_zeros(size, size, count)
+    relevance = other[1].new_zeros(size, size, count, other[1].shape[-1])
+    for step, states in direction.without_each():
+        scores[step, :step], relevance[step, :step] = features.complete(
+            states, way, other[0][:, step], other[1][:, step]
+        )
+    return scores, relevance
 
 
 def _turn(table: Float[Tensor, "T J B *rest"], mask: Bool[Tensor, "B T"]) -> Tensor:
     """A table over (position, deletion) counted from each text's end, counted from its start."""
-    size = mask.shape[1]
-    place = torch.arange(size, device=mask.device)
+    place = torch.arange(mask.shape[1], device=mask.device)
     index = (mask.sum(1) - 1 - place[:, None]).clamp(min=0)  # (T, B)
     text = torch.arange(len(mask), device=mask.device)
     return table[index[:, None, :], index[None, :, :], text]
 
 
 class _Features:
-    """What score and decoder need of a state, split into its forward and backward half."""
+    """What score and decoder need of a state, split into its forward and its backward half.
+
+    States come doubled (see `_cell`), so the weights are halved.
+    """
 
     def __init__(self, model: AttentionClassifier, hidden: int) -> None:
         self.score = model.score
+        first = model.score.hidden if isinstance(model.score, Additive) else model.score.vector
         halves = (slice(0, hidden), slice(hidden, None))
-        self.outputs = [model.decoder.weight[:, half].T.contiguous() for half in halves]
-        first = self.score.hidden if isinstance(self.score, Additive) else self.score.vector
-        self.first = [first.weight[:, half].T.contiguous() for half in halves]
-        self.bias = 0.0 if first.bias is None else first.bias
+        self.decoder = [0.5 * model.decoder.weight[:, half].T.contiguous() for half in halves]
+        self.first = [0.5 * first.weight[:, half].T.contiguous() for half in halves]
+        self.bias = first.bias
 
     def of(self, states: Float[Tensor, "B T H"], way: int) -> tuple[Tensor, Tensor]:
-        """Partial projections of one half: (B, T, A) for the score, (B, T, O) for the decoder."""
-        return torch.matmul(states, self.first[way]) + self.bias, states @ self.outputs[way]
+        """Projections of one half: (B, T, A) for the score, its bias included, (B, T, O)."""
+        projected = torch.matmul(states, self.first[way])
+        if self.bias is not None:
+            projected = projected + self.bias
+        return projected, torch.matmul(states, self.decoder[way])
 
     def complete(
-        self, states: Float[Tensor, "J B H"], way: int, other: tuple[Tensor, ...]
+        self,
+        states: Float[Tensor, "J B H"],
+        way: int,
+        other_score: Float[Tensor, "B A"],
+        other_output: Float[Tensor, "B O"],
     ) -> tuple[Float[Tensor, "J B"], Float[Tensor, "J B O"]]:
-        """Scores and relevance, given the other half's partial projections (B, A) and (B, O)."""
+        """Scores and relevance of one half, given the other half's projections."""
         flat = states.flatten(0, 1)
-        hidden = flat.new_empty(*states.shape[:2], other[0].shape[-1])
-        hidden = hidden.copy_(other[0]).flatten(0, 1).addmm_(flat, self.first[way])
+        hidden = flat.new_empty(*states.shape[:2], other_score.shape[-1]).copy_(other_score)
+        hidden = hidden.flatten(0, 1).addmm_(flat, self.first[way])
         if isinstance(self.score, Additive):
-            hidden = hidden.tanh_() @ self.score.vector.weight.T
+            scores = hidden.tanh_() @ self.score.vector.weight.T
         else:
-            hidden = hidden * self.score.scale
-        output = (flat @ self.outputs[way]).view(*states.shape[:2], -1) + other[1]
-        return hidden.view(states.shape[:2]), output
+            scores = hidden * self.score.scale
+        output = (flat @ self.decoder[way]).view(*states.shape[:2], -1) + other_output
+        return scores.view(states.shape[:2]), output
 
 
-def _staircase(
-    lstm: nn.LSTM, inputs: Float[Tensor, "B L E"]
-) -> Iterator[tuple[int, Float[Tensor, "J B H"]]]:
-    """For each token but the first: its index and its states in the texts without 0, 1, ..., index − 1.
+class _Direction:
+    """One LSTM over a batch of texts, inputs projected once; `inputs` starts and ends with a mark."""
 
-    `inputs` starts with a mark, which is read and never deleted. The states are overwritten by the next
-    step.
-    """
-    count, hidden = len(inputs), lstm.hidden_size
-    # σ(x) = ½ + ½ tanh(x/2): with i, f and o scaled by ½ beforehand, one tanh serves all four gates.
-    scale = torch.full((4 * hidden,), 0.5, device=inputs.device, dtype=inputs.dtype)
-    scale[2 * hidden : 3 * hidden] = 1.0
-    bias = (lstm.bias_ih_l0 + lstm.bias_hh_l0) * scale
-    projected = torch.addmm(
-        bias, inputs.flatten(0, 1), (lstm.weight_ih_l0 * scale[:, None]).T
-    ).view(count, -1, 4 * hidden)
-    projected = projected.transpose(0, 1).contiguous()  # (L, B, 4H)
-    recurrent = (lstm.weight_hh_l0 * scale[:, None]).T.contiguous()
-    tokens = inputs.shape[1] - 2
-    # Row 0 is the base text, row j + 1 the text without token j.
-    state = inputs.new_zeros(tokens + 1, count, hidden)
-    cell = torch.zeros_like(state)
-    gates = inputs.new_empty(tokens + 1, count, 4 * hidden)
-    spare = torch.empty_like(state)
-    _cell(state[:1], cell[:1], gates[:1], spare[:1], projected[0], recurrent)
-    for step in range(tokens):
-        # The text without this token goes on from the base text's state before it.
-        state[step + 1], cell[step + 1] = state[0], cell[0]
-        rows = slice(0, step + 1)
-        _cell(state[rows], cell[rows], gates[rows], spare[rows], projected[step + 1], recurrent)
-        if step:
-            yield step, state[1 : step + 1]
+    def __init__(self, lstm: nn.LSTM, inputs: Float[Tensor, "B L E"]) -> None:
+        hidden = lstm.hidden_size
+        self.count, self.tokens = len(inputs), inputs.shape[1] - 2
+        # σ(x) = ½ + ½ tanh(x/2): with i, f and o halved beforehand, one tanh serves all four gates.
+        scale = inputs.new_full((4 * hidden,), 0.5)
+        scale[2 * hidden : 3 * hidden] = 1.0
+        bias = (lstm.bias_ih_l0 + lstm.bias_hh_l0) * scale
+        weight = (lstm.weight_ih_l0 * scale[:, None]).T
+        steps = inputs.transpose(0, 1).contiguous()
+        self.projected = torch.addmm(bias, steps.flatten(0, 1), weight).view(
+            *steps.shape[:2], 4 * hidden
+        )
+        self.recurrent = (0.5 * lstm.weight_hh_l0 * scale[:, None]).T.contiguous()
+
+    def _buffers(self, rows: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Doubled state, cell, gates and scratch, after the start mark was read."""
+        hidden = len(self.recurrent)
+        state = self.projected.new_zeros(rows, self.count, hidden)
+        cell, spare = torch.zeros_like(state), torch.empty_like(state)
+        gates = self.projected.new_empty(rows, self.count, 4 * hidden)
+        _cell(state[:1], cell[:1], gates[:1], spare[:1], self.projected[0], self.recurrent)
+        return state, cell, gates, spare
+
+    def base(self) -> Float[Tensor, "B T H"]:
+        """Doubled states of the tokens in the whole texts."""
+        state, *others = self._buffers(1)
+        states = []
+        for step in range(1, self.tokens + 1):
+            _cell(state, *others, self.projected[step], self.recurrent)
+            states.append(state[0].clone())
+        return torch.stack(states, dim=1)
+
+    def without_each(self) -> Iterator[tuple[int, Float[Tensor, "J B H"]]]:
+        """For each token but the first: its index and its doubled states without token 0, ..., index − 1.
+
+        The states are overwritten by the next step.
+        """
+        # Row 0 is the whole text, row j + 1 the text without token j.
+        state, cell, gates, spare = self._buffers(self.tokens + 1)
+        for step in range(self.tokens):
+            # The text without this token goes on from the whole text's state before it.
+            state[step + 1], cell[step + 1] = state[0], cell[0]
+            rows = slice(0, step + 1)
+            _cell(
+                state[rows], cell[rows], gates[rows], spare[rows],
+                self.projected[step + 1], self.recurrent,
+            )  # fmt: skip
+            if step:
+                yield step, state[1 : step + 1]
 
 
 def _cell(
     state: Tensor, cell: Tensor, gates: Tensor, spare: Tensor, projected: Tensor, recurrent: Tensor
 ) -> None:
-    """One LSTM step for all rows (J, B, H), in place; gates i, f, g, o as PyTorch orders them."""
+    """One LSTM step for all rows (J, B, H), in place; gates i, f, g, o as PyTorch orders them.
+
+    `state` holds 2h, so that its factor ½ is in the weights that multiply it.
+    """
     gates.copy_(projected)
     gates.flatten(0, 1).addmm_(state.flatten(0, 1), recurrent)
     gates.tanh_()
     enter, keep, new, leave = gates.chunk(4, dim=-1)
-    # c ← ½(1 + keep) c + ½(1 + enter) new;  h ← ½(1 + leave) tanh c
-    cell.addcmul_(keep, cell).add_(new).addcmul_(enter, new).mul_(0.5)
+    # c ← ½ [(1 + keep) c + (1 + enter) new];  2h ← (1 + leave) tanh c
+    torch.lerp(cell.addcmul_(keep, cell), new.addcmul_(enter, new), 0.5, out=cell)
     torch.tanh(cell, out=spare)
-    torch.addcmul(spare, leave, spare, out=state).mul_(0.5)
+    torch.addcmul(spare, leave, spare, out=state)

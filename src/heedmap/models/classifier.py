@@ -43,9 +43,13 @@ class AttentionClassifier(nn.Module):
         """Word numbers of some texts, padded; labels are 0."""
         import numpy as np
 
-        encoded = Encoded([self.vocabulary.encode(text) for text in texts], np.zeros(len(texts), int))
+        encoded = Encoded(
+            [self.vocabulary.encode(text) for text in texts], np.zeros(len(texts), int)
+        )
         batch = encoded.batch(range(len(texts))).to(self.device)
-        return Batch(torch.as_tensor(list(rows), device=self.device), batch.ids, batch.mask, batch.labels)
+        return Batch(
+            torch.as_tensor(list(rows), device=self.device), batch.ids, batch.mask, batch.labels
+        )
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
         """Embeddings of all positions, start and end marks included; 0 at padding."""
@@ -58,9 +62,7 @@ class AttentionClassifier(nn.Module):
         """Of values at all positions, those of the tokens: without the start mark and the last column."""
         return values[:, 1:-1]
 
-    def encode(
-        self, embedded: Float[Tensor, "B L E"], batch: Batch
-    ) -> Float[Tensor, "B T D"]:
+    def encode(self, embedded: Float[Tensor, "B L E"], batch: Batch) -> Float[Tensor, "B T D"]:
         """Encoder states of the tokens (the encoder reads the marks; nobody attends to them)."""
         return self.on_tokens(self.encoder(embedded, batch.lengths + 2), batch)
 
@@ -107,9 +109,7 @@ class AttentionClassifier(nn.Module):
         return Readout(relevance.unsqueeze(1), self.as_logits(self.decoder.bias))
 
     @torch.no_grad()
-    def predict(
-        self, trace: Trace, attention: Float[Tensor, "S B K T"]
-    ) -> Float[Tensor, "S B C"]:
+    def predict(self, trace: Trace, attention: Float[Tensor, "S B K T"]) -> Float[Tensor, "S B C"]:
         """Logits under S other weightings each; the encoder is not asked again."""
         assert trace.readout is not None
         return decode(trace.readout, attention)

@@ -58,9 +58,7 @@ class Model(Protocol):
         """One forward pass."""
         ...
 
-    def predict(
-        self, trace: Trace, attention: Float[Tensor, "S B K T"]
-    ) -> Float[Tensor, "S B C"]:
+    def predict(self, trace: Trace, attention: Float[Tensor, "S B K T"]) -> Float[Tensor, "S B C"]:
         """Logits under S other weightings each, without reading the text again."""
         ...
 
@@ -81,10 +79,7 @@ class Model(Protocol):
         ...
 
 
-def decode(
-    readout: Readout, attention: Float[Tensor, "S B K T"]
-) -> Float[Tensor, "S B C"]:
+def decode(readout: Readout, attention: Float[Tensor, "S B K T"]) -> Float[Tensor, "S B C"]:
     """Logits of a linear read-out under S weightings."""
     flat = attention.flatten(2).transpose(0, 1)  # (B, S, K·T)
     return torch.matmul(flat, readout.relevance.flatten(1, 2)).transpose(0, 1) + readout.bias
-

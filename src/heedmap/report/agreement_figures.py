@@ -37,7 +37,11 @@ def tau_histograms(audit: Audit) -> list[Figure]:
     for name, words, source in measures:
         taus = column(audit.tables, "agreement", f"tau_attention_{name}")
         if np.isfinite(taus).any():
-            figures.append(_tau_histogram(audit.classes, taus, predicted, name, words, source))
+            figures.append(
+                _tau_histogram(
+                    audit.classes, taus, predicted, name=name, words=words, source=source
+                )
+            )
     return figures
 
 
@@ -45,6 +49,7 @@ def _tau_histogram(
     classes: list[str],
     taus: NDArray[np.float64],
     predicted: NDArray[np.int64],
+    *,
     name: str,
     words: str,
     source: str,
@@ -97,9 +102,8 @@ def _tau_histogram(
         title=f"Attention and {words}",
         n=f"n = {int(used.sum())} texts" + (f", {gone} without a τ left out" if gone else ""),
         caption=(
-            "How alike attention and "
-            f"{words} rank the words of a text: 1 is the same order, 0 is no relation. One histogram "
-            "for each predicted class, each summing to 100 %"
+            f"How alike attention and {words} rank the words of a text: 1 is the same order, 0 is "
+            "no relation. One histogram for each predicted class, each summing to 100 %"
             + ("; the vertical lines are the means " if len(present) <= MOST_FILLED else " ")
             + f"({source} {PAPER}, experiment 1)."
         ),
@@ -147,9 +151,9 @@ def tau_densities(audit: Audit) -> list[Figure]:
             title="Do the other measures agree with each other?",
             n=f"n = {most} texts",
             caption=(
-                "Kendall's τ of attention, gradient and leave-one-out in pairs. Where the dotted curve "
-                "(without attention) lies further right than the others, attention is the odd one out; "
-                f"as {PAPER}, experiment 1."
+                "Kendall's τ of attention, gradient and leave-one-out in pairs. Where the dotted "
+                "curve (without attention) lies further right than the others, attention is the "
+                f"odd one out; as {PAPER}, experiment 1."
             ),
             spec=specification(alt.layer(*lines, vertical(0, "no relation")), 190),
             keys=keys,
@@ -195,8 +199,10 @@ def rationale(audit: Audit) -> list[Figure]:
         x=alt.X("low:Q", title="mean ROC AUC", scale=scale), x2="high:Q"
     )
     dots = base.mark_circle(size=90, opacity=1, color=PALETTE[0])
-    # Above the mark, so that a value near 1 is not written outside of the chart.
-    text = base.mark_text(dy=-11, align="right", dx=6, fontSize=11).encode(text="text:N")
+    # At the right edge and above the marks, where no value can push it out of the chart.
+    text = base.mark_text(dy=-11, align="right", fontSize=11).encode(
+        x=alt.value("width"), text="text:N"
+    )
     return [
         Figure(
             key="rationale",
@@ -208,9 +214,9 @@ def rationale(audit: Audit) -> list[Figure]:
                 else ", ".join(f"{f.n} ({names[f.key]})" for f in found)
             ),
             caption=(
-                "The chance that a word of the gold rationale gets more weight than another word, mean "
-                "over texts with its 95 % interval: 1 is always, 0.5 (dashed) is chance. The rationale is "
-                "known only where the data brings one."
+                "The chance that a word of the gold rationale gets more weight than another word, "
+                "mean over texts with its 95 % interval: 1 is always, 0.5 (dashed) is chance. The "
+                "rationale is known only where the data brings one; not in the two papers."
             ),
             spec=specification(alt.layer(vertical(0.5, "chance"), bars, dots, text), 170),
             keys=[Key("mean and 95 % interval", PALETTE[0]), Key("chance", QUIET, "dashed")],

@@ -75,7 +75,7 @@ def _block(finding: Finding) -> list[RenderableType]:
         Text(f"n = {finding.n}"),
         Text(f"● {finding.reading}", style=style),
     )
-    lines = [
+    lines: list[RenderableType] = [
         Text(finding.question, style="bold"),
         Padding(answer, (0, 0, 0, 2)),
         Padding(Text(f"{finding.measure}: {finding.meaning}"), (0, 0, 0, 2)),

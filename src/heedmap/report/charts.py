@@ -1,7 +1,7 @@
 """What every figure is made of: its words, its legend, and a Vega-Lite specification.
 
-Titles, captions and legends are HTML, not part of the chart: they wrap on a phone, and follow the page's
-colours. Charts take their colours for text and lines from the page when they are drawn.
+Titles, captions and legends are HTML, not part of the chart: they wrap on a phone, and follow the
+page's colours. Charts take their colours for text and lines from the page when they are drawn.
 """
 
 from dataclasses import dataclass, field
@@ -9,12 +9,14 @@ from typing import Any
 
 import altair as alt
 
-# Readable on white and on black; the first two are far apart for every common kind of colour blindness.
+# Readable on white and on black; the first two differ for every common kind of colour blindness.
 PALETTE = (
     "#3b7dd8", "#e0752d", "#2a9d6f", "#b65fcf", "#c29b1f",
     "#d6456b", "#3fa7b5", "#8f6f50", "#7d84b2", "#7fa33a",
 )  # fmt: skip
-QUIET = "#8a8f98"  # guides: means, limits
+QUIET = "#8a8f98"  # guides: limits and the like
+
+Drawing = alt.Chart | alt.LayerChart | alt.FacetChart  # what alt.layer may return
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the report. `n` says how many instances are in it, and `caption` how to read it."""
+    """A figure of the report: `n` says how many instances are in it, `caption` how to read it."""
 
     key: str
     title: str
@@ -60,7 +62,7 @@ def colour(domain: list[str]) -> alt.Color:
     )
 
 
-def specification(chart: alt.Chart | alt.LayerChart, height: int) -> dict[str, Any]:
+def specification(chart: Drawing, height: int) -> dict[str, Any]:
     """The chart as wide as its place on the page."""
     spec: dict[str, Any] = chart.properties(width="container", height=height).to_dict()
     # The page gives all charts one configuration.
@@ -70,8 +72,6 @@ def specification(chart: alt.Chart | alt.LayerChart, height: int) -> dict[str, A
 
 def vertical(at: float, title: str) -> alt.Chart:
     """A thin dashed line across the figure."""
-    return (
-        alt.Chart(rows([{"at": at, "what": title}]))
-        .mark_rule(strokeDash=[3, 3], color=QUIET)
-        .encode(x="at:Q", tooltip="what:N")
-    )
+    guide = alt.Chart(rows([{"at": at, "what": title}]))
+    rule: alt.Chart = guide.mark_rule(strokeDash=[3, 3], color=QUIET)
+    return rule.encode(x="at:Q", tooltip="what:N")

@@ -31,9 +31,9 @@ def histogram(
 def density(
     values: NDArray[np.float64], low: float, high: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Gaussian kernel density (Scott's bandwidth) on [low, high]; None where it cannot be estimated.
+    """Gaussian kernel density (Scott's bandwidth) on [low, high].
 
-    That is with fewer than FEWEST values, or values that are practically one.
+    None where it cannot be estimated: fewer than FEWEST values, or values that are practically one.
     """
     kept = values[np.isfinite(values)]
     if len(kept) < FEWEST or np.ptp(kept) < 1e-6:
@@ -60,7 +60,7 @@ def violins(
     series: NDArray[np.int64],
     count: int,
 ) -> list[Violin]:
-    """One violin for each class and bin that has instances, cut at its smallest and largest value."""
+    """One violin for each class and bin that has instances, cut at its extreme values."""
     bins = np.clip(np.searchsorted(EDGES, max_attention, side="right") - 1, 0, len(EDGES) - 2)
     found = []
     for b in range(len(EDGES) - 1):

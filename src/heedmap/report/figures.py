@@ -1,7 +1,7 @@
 """The figures of the report, in order."""
 
 from heedmap.auditing import Audit
-from heedmap.report import agreement_figures, weight_figures
+from heedmap.report import adversary_figures, agreement_figures, violin_figures
 from heedmap.report.charts import Figure
 
 
@@ -10,9 +10,9 @@ def figures(audit: Audit) -> list[Figure]:
     return [
         *agreement_figures.tau_histograms(audit),
         *agreement_figures.tau_densities(audit),
-        *weight_figures.permutation(audit),
-        *weight_figures.most_different(audit),
-        *weight_figures.exact_and_search(audit),
-        *weight_figures.curve(audit),
+        *violin_figures.permutation(audit),
+        *violin_figures.most_different(audit),
+        *adversary_figures.exact_and_search(audit),
+        *adversary_figures.curve(audit),
         *agreement_figures.rationale(audit),
     ]

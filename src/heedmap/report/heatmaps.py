@@ -19,7 +19,7 @@ PAIRS = {
 
 @dataclass(frozen=True)
 class Token:
-    """A word, its weight, its shade (the weight as a share of the row's largest), and whether it decides."""
+    """A word, its weight, the weight as a share of the row's largest, and whether it decides."""
 
     text: str
     weight: float
@@ -52,9 +52,7 @@ class Instance:
     gold: bool
 
 
-def instance(
-    tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick, epsilon: float
-) -> Instance:
+def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick) -> Instance:
     """One picked instance from the tables."""
     row = pick.row
     one = {name: table.slice(row, 1).to_pylist()[0] for name, table in tables.items()}
@@ -67,9 +65,7 @@ def instance(
         exact = len(classes) == 2
         name = "adversarial attention" + ("" if exact else " (best found)")
         weights = other["attention"] if len(tokens) > 1 else None
-        maps.append(
-            _row(name, "attention", tokens, weights, gold, f"the prediction moves ≤ {epsilon:g}")
-        )
+        maps.append(_row(name, "attention", tokens, weights, gold))
     maps += [
         _row(words, "importance", tokens, one[name]["importance"], gold)
         for name, words in PAIRS.items()
@@ -94,18 +90,17 @@ def _row(
     tokens: list[str],
     weights: list[float] | None,
     gold: list[bool] | None,
-    note: str = "",
 ) -> Row:
     if weights is None or any(w is None or not math.isfinite(w) for w in weights):
-        return Row(name, kind, [], "not defined for a text of one word")
+        why = "not defined" + (" for a text of one word" if len(tokens) == 1 else "")
+        return Row(name, kind, [], why)
     top = max([*weights, 0.0])
     marks = gold or [False] * len(tokens)
     shaded = [
         Token(token, weight, max(weight, 0.0) / top if top > 0 else 0.0, mark)
         for token, weight, mark in zip(tokens, weights, marks, strict=True)
     ]
-    largest = f"largest {number(top)}" if top > 0 else "zero for every word"
-    return Row(name, kind, shaded, "; ".join(part for part in (largest, note) if part))
+    return Row(name, kind, shaded, f"largest {number(top)}" if top > 0 else "zero for every word")
 
 
 def _facts(one: Mapping[str, Any]) -> list[tuple[str, str]]:

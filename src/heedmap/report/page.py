@@ -14,13 +14,11 @@ from heedmap.report.heatmaps import instance
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
 from heedmap.report.telling import telling
 from heedmap.report.verdict import verdicts
-from heedmap.report.words import audited_text, left_out, model_text
+from heedmap.report.words import audited_text, epsilon, left_out, model_text
 
 
 def page(audit: Audit) -> str:
     """The whole report. The same audit gives the same bytes; all text from the data is escaped."""
-    settings = audit.settings.audit
-    epsilon = 0.01 if settings is None else settings.epsilon
     return (
         _environment()
         .get_template("page.html")
@@ -36,12 +34,11 @@ def page(audit: Audit) -> str:
             verdicts=verdicts(audit),
             figures=[(figure, safe_json(figure.spec)) for figure in figures(audit)],
             instances=[
-                instance(audit.tables, audit.classes, pick, epsilon)
-                for pick in telling(audit.tables)
+                instance(audit.tables, audit.classes, pick) for pick in telling(audit.tables)
             ],
             n=audit.tables["instances"].num_rows,
             classes=len(audit.classes),
-            epsilon=f"{epsilon:g}",
+            epsilon=f"{epsilon(audit):g}",
             settings=audit.settings.to_toml(),
         )
     )

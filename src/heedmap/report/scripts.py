@@ -9,8 +9,8 @@ from typing import Any
 import vl_convert
 from markupsafe import Markup
 
-# `ast` draws without eval, which the policy forbids. Charts take text and line colours from the page, and
-# are drawn anew when the reader's system turns to dark or light.
+# `ast` draws without eval, which the policy forbids. Charts take text and line colours from the
+# page, and are drawn anew when the reader's system turns to dark or light.
 DRAW = """
 (() => {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
@@ -45,7 +45,7 @@ DRAW = """
 @lru_cache(maxsize=1)
 def bundle() -> Markup:
     """Vega, Vega-Lite and Vega-Embed as one script, from the vl-convert package: no network."""
-    script: str = vl_convert.javascript_bundle()
+    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     lower = script.lower()
     if "</script" in lower or "<!--" in lower or "\r" in script:
         raise AssertionError("the bundle of vl-convert cannot stand inside a script element")

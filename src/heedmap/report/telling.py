@@ -38,8 +38,8 @@ class _Rule:
 def telling(tables: Mapping[str, pa.Table]) -> list[Pick]:
     """About nine instances, none of them twice; the same tables give the same ones.
 
-    A rule with no candidates gives none; of equal scores the first row wins. Where fewer than FEWEST are
-    found (a tiny audit), the texts of which the model is surest fill the place.
+    A rule with no candidates gives none; of equal scores the first row wins. Where fewer than
+    FEWEST are found (a tiny audit), the texts of which the model is surest fill the place.
     """
     total = tables["instances"].num_rows
     picks: list[Pick] = []
@@ -80,7 +80,7 @@ def _rules(tables: Mapping[str, pa.Table]) -> Iterator[_Rule]:
     for c in classes[np.argsort(-sizes, kind="stable")][:2]:
         yield _Rule(
             "Another heat map, the same prediction",
-            readable & (jsd >= 0.5) & (predicted == c),
+            readable & (sharp >= 0.4) & (jsd >= 0.5) & (predicted == c),
             sharp * jsd * sure,
             lambda i: (
                 f"Attention puts {sharp[i]:.0%} on one word, and yet weights that are "
@@ -93,7 +93,8 @@ def _rules(tables: Mapping[str, pa.Table]) -> Iterator[_Rule]:
         -most,
         lambda i: (
             "No other weights at the same prediction are further away than "
-            f"{most[i]:.0%} of the largest possible JSD: the least room of all texts of 6 to 40 words."
+            f"{most[i]:.0%} of the largest possible JSD: the least room of all texts of 6 to 40 "
+            "words."
         ),
     )
     yield from _agreement(tables, (length >= 8) & (length <= 40))
@@ -133,23 +134,22 @@ def _agreement(tables: Mapping[str, pa.Table], fits: Bools) -> Iterator[_Rule]:
     tau = (by_gradient + by_omission) / 2
 
     def numbers(i: int) -> str:
-        return f"τ {number(by_gradient[i])} with the gradient, {number(by_omission[i])} with leave-one-out"
+        first, second = number(by_gradient[i]), number(by_omission[i])
+        return (
+            f"in texts of 8 to 40 words: τ {first} with the gradient, {second} with leave-one-out."
+        )
 
     yield _Rule(
         "Attention agrees best",
         fits & (tau > 0),
         tau,
-        lambda i: (
-            f"The best agreement with the other measures, in texts of 8 to 40 words: {numbers(i)}."
-        ),
+        lambda i: f"The best agreement with the other measures, {numbers(i)}",
     )
     yield _Rule(
         "Attention agrees worst",
         fits,
         -tau,
-        lambda i: (
-            f"The weakest agreement with the other measures, in texts of 8 to 40 words: {numbers(i)}."
-        ),
+        lambda i: f"The weakest agreement with the other measures, {numbers(i)}",
     )
 
 

@@ -60,9 +60,9 @@ def _verdict(audit: Audit, f: Finding) -> Verdict:
     zones = []
     above = 1.0
     for edge, level, words in BANDS[kind]:
-        edge = max(_on_scale(audit, kind, edge), low)
-        zones.append(Zone(at(edge), round(at(above) - at(edge), 2), level, words))
-        above = edge
+        below = max(_on_scale(audit, kind, edge), low)
+        zones.append(Zone(at(below), round(at(above) - at(below), 2), level, words))
+        above = below
     return Verdict(
         finding=f,
         value=number(f.value),
@@ -78,7 +78,7 @@ def _verdict(audit: Audit, f: Finding) -> Verdict:
 
 
 def _on_scale(audit: Audit, kind: str, edge: float) -> float:
-    """An edge of a reading on the scale of the value: skill is read as the gain over the commonest class."""
+    """An edge of a reading on the value's scale: skill is read as gain over the commonest class."""
     if kind != "skill":
         return edge
     label = column(audit.tables, "instances", "label").astype(int)

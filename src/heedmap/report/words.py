@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from heedmap.auditing import Audit
 from heedmap.findings import Finding
+from heedmap.settings import AuditSettings
 
 
 def number(x: float) -> str:
@@ -48,6 +49,11 @@ def audited_text(audit: Audit) -> str:
     if audited == total:
         return f"all {audited} test texts"
     return f"{audited} of {total} test texts, a seeded sample"
+
+
+def epsilon(audit: Audit) -> float:
+    """The change within which a prediction counts as the same."""
+    return (audit.settings.audit or AuditSettings()).epsilon
 
 
 def left_out(audit: Audit) -> dict[str, int]:

@@ -77,7 +77,9 @@ def train_classifier(
         scores = evaluate(bare, dev)
         progress.scores.append(scores)
         progress.epochs_done = epoch + 1
-        if progress.best_epoch is None or _rank(scores) > _rank(progress.scores[progress.best_epoch]):
+        if progress.best_epoch is None or _rank(scores) > _rank(
+            progress.scores[progress.best_epoch]
+        ):
             progress.best_epoch = epoch
             progress.best = {k: v.detach().clone() for k, v in bare.state_dict().items()}
         if checkpoint and accelerator.is_main_process:
@@ -95,7 +97,9 @@ def batch_loss(
     labels = labels.to(outputs.device)
     if outputs.shape[1] > 1:
         return functional.cross_entropy(outputs, labels, reduction="sum")
-    weight = None if positive_weight is None else torch.tensor(positive_weight, device=outputs.device)
+    weight = (
+        None if positive_weight is None else torch.tensor(positive_weight, device=outputs.device)
+    )
     return functional.binary_cross_entropy_with_logits(
         outputs.squeeze(1), labels.to(outputs.dtype), pos_weight=weight, reduction="sum"
     )
@@ -144,9 +148,7 @@ def _positive_weight(labels: NDArray[np.int64]) -> float:
     return float(len(labels) / labels.sum() - 1)
 
 
-def _parameter_groups(
-    model: AttentionClassifier, weight_decay: float
-) -> list[dict[str, object]]:
+def _parameter_groups(model: AttentionClassifier, weight_decay: float) -> list[dict[str, object]]:
     attention = list(model.score.parameters())
     kept = {id(p) for p in attention}
     others = [p for p in model.parameters() if id(p) not in kept]

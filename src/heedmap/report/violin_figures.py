@@ -1,0 +1,183 @@
+"""Violins: shuffles and the most different heat map, by how sharp the attention is."""
+
+import altair as alt
+import numpy as np
+
+from heedmap.auditing import Audit
+from heedmap.measures import LN2
+from heedmap.report.agreement_figures import PAPER
+from heedmap.report.charts import (
+    PALETTE,
+    QUIET,
+    Drawing,
+    Figure,
+    Key,
+    colour,
+    rows,
+    specification,
+    vertical,
+)
+from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
+from heedmap.report.words import column, epsilon
+
+
+def permutation(audit: Audit) -> list[Figure]:
+    """Median change of the prediction under shuffles, by sharpness of the attention."""
+    figure = _violin_figure(
+        audit,
+        "permutation",
+        "median_tvd",
+        key="permutation",
+        title="What shuffling the weights does",
+        axis=alt.X(
+            "x:Q",
+            title="median change of the prediction (TVD)",
+            scale=alt.Scale(domain=[0, 1.18]),
+            axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f"),
+        ),
+        caption=(
+            "Each text's weights are shuffled over its words; TVD 0 means that the prediction did "
+            "not move, 1 that it turned over. Wide shapes near 0 where the largest weight is high "
+            f"speak against attention: it looked decisive and was not (as {PAPER}, experiment 2a)."
+        ),
+        limit=None,
+    )
+    return [] if figure is None else [figure]
+
+
+def most_different(audit: Audit) -> list[Figure]:
+    """Largest JSD at the same prediction, by sharpness of the attention."""
+    exact = len(audit.classes) == 2
+    how = (
+        "an exact optimum, where the paper has a search"
+        if exact
+        else "with more than two classes a lower bound: at least this much is possible"
+    )
+    figure = _violin_figure(
+        audit,
+        "adversary",
+        "jsd",
+        key="adversary",
+        title="How different the heat map may be at the same prediction"
+        + ("" if exact else " (at least)"),
+        axis=alt.X(
+            "x:Q",
+            title="largest JSD" + ("" if exact else " (at least)"),
+            scale=alt.Scale(domain=[0, 0.82]),
+            axis=alt.Axis(values=[0, 0.2, 0.4, 0.6]),
+        ),
+        caption=(
+            "The weights furthest from the model's own that move the prediction by at most "
+            f"{epsilon(audit):g} (TVD); {how}. Near ln 2 (dashed) the two heat maps have nothing "
+            "in common; high values where the largest weight is high are the strongest case "
+            f"(as {PAPER}, experiment 2b)."
+        ),
+        limit=LN2,
+    )
+    return [] if figure is None else [figure]
+
+
+def _violin_figure(
+    audit: Audit,
+    table: str,
+    name: str,
+    *,
+    key: str,
+    title: str,
+    axis: alt.X,
+    caption: str,
+    limit: float | None,
+) -> Figure | None:
+    values = column(audit.tables, table, name)
+    values = np.where(column(audit.tables, "instances", "n_tokens") >= 2, values, np.nan)
+    predicted = column(audit.tables, "instances", "predicted").astype(int)
+    sharp = column(audit.tables, "instances", "max_attention")
+    found = violins(values, sharp, predicted, len(audit.classes))
+    if not found:
+        return None
+    counts = np.bincount(predicted[np.isfinite(values)], minlength=len(audit.classes))
+    shown = [i for i, n in enumerate(counts) if n]
+    keys = [
+        Key(f"predicted {audit.classes[i]} (n = {counts[i]})", PALETTE[i % len(PALETTE)])
+        for i in shown
+    ]
+    few = sum(v.shape is None for v in found)
+    notes = [f"groups of fewer than {FEWEST} texts, or of all equal values, are drawn as points"]
+    gone = int((~np.isfinite(values)).sum())
+    return Figure(
+        key=key,
+        title=title,
+        n=f"n = {int(counts.sum())} texts" + (f", {gone} of one word left out" if gone else ""),
+        caption=caption + " All shapes are drawn equally wide; the white tick is the median.",
+        spec=specification(
+            _violin_chart(found, shown, audit.classes, axis, limit),
+            4 * max(58, 24 * len(shown) + 10),
+        ),
+        keys=keys,
+        notes=notes if few else [],
+    )
+
+
+def _violin_chart(
+    found: list[Violin], shown: list[int], classes: list[str], axis: alt.X, limit: float | None
+) -> Drawing:
+    """Horizontal violins: a row of height 1 a bin, in it a slot a class."""
+    slot = 0.9 / len(shown)
+    shapes, points, medians, labels = [], [], [], []
+    for v in found:
+        # The sharpest attention on top, the first class on top in its row.
+        centre = v.bin + 0.5 - slot * (shown.index(v.series) - (len(shown) - 1) / 2)
+        group = {"series": classes[v.series], "bin": BIN_NAMES[v.bin], "n": v.n, "y": centre}
+        labels.append({**group, "text": f"n = {v.n}"})
+        if v.shape is None:
+            points += [{**group, "x": x} for x in v.values[:FEWEST].tolist()]
+            continue
+        medians.append(
+            {**group, "x": v.median, "low": centre - 0.3 * slot, "high": centre + 0.3 * slot}
+        )
+        half = 0.46 * slot * v.shape[1] / v.shape[1].max()
+        shapes += [
+            {**group, "x": x, "low": centre - h, "high": centre + h}
+            for x, h in zip(v.shape[0].tolist(), half.tolist(), strict=True)
+        ]
+    # Values on the axis stand in the middle of their rows; the expression gives the bins' names.
+    names = "[" + ",".join(f"'{name}'" for name in BIN_NAMES) + "]"
+    y_axis = alt.Axis(
+        values=[0.5, 1.5, 2.5, 3.5],
+        labelExpr=f"{names}[floor(datum.value)]",
+        grid=False,
+        ticks=False,
+        domain=False,
+        title="largest attention weight",
+    )
+    y = alt.Y("low:Q", scale=alt.Scale(domain=[0, 4], nice=False), axis=y_axis)
+    hint = [alt.Tooltip("series:N", title="predicted"), alt.Tooltip("bin:N"), "n:Q"]
+    layers = [
+        alt.Chart(rows([{"y": float(i)} for i in range(5)]))
+        .mark_rule(color=QUIET, opacity=0.35)
+        .encode(y=alt.Y("y:Q", scale=alt.Scale(domain=[0, 4], nice=False), axis=y_axis)),
+        alt.Chart(rows(shapes))
+        .mark_area(opacity=0.75)
+        .encode(
+            x=axis,
+            y=y,
+            y2="high:Q",
+            detail=["bin:N", "series:N"],
+            color=colour(classes),
+            tooltip=hint,
+        ),
+        alt.Chart(rows(points))
+        .mark_point(filled=True, size=28, opacity=0.8)
+        .encode(x=axis, y="y:Q", color=colour(classes), tooltip=[*hint, "x:Q"]),
+        alt.Chart(rows(medians))
+        .mark_rule(color="white", strokeWidth=2)
+        .encode(
+            x=axis, y="low:Q", y2="high:Q", tooltip=[*hint, alt.Tooltip("x:Q", title="median")]
+        ),
+        alt.Chart(rows(labels))
+        .mark_text(align="right", fontSize=10)
+        .encode(x=alt.value("width"), y="y:Q", text="text:N"),
+    ]
+    if limit is not None:
+        layers.append(vertical(limit, "ln 2: nothing in common"))
+    return alt.layer(*layers)
