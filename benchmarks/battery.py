@@ -31,9 +31,9 @@ from heedmap.experiments.readout import linear
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.kendall import kendall_tau
 from heedmap.measures import change_in_prediction
-from heedmap.runs import open_run
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.trace import Trace
+from heedmap.runs import open_run
 
 EPSILON = 0.01
 TOKENS = 16_384

@@ -203,7 +203,7 @@ def test_a_folder_without_a_training_file_says_what_is_there(tmp_path):
 def test_two_files_for_one_split_are_refused(tmp_path):
     write(tmp_path / "train.jsonl")
     write(tmp_path / "train.csv")
-    with pytest.raises(InputError, match="both train.csv and train.jsonl"):
+    with pytest.raises(InputError, match=r"both train\.csv and train\.jsonl"):
         load(tmp_path)
 
 

@@ -83,7 +83,7 @@ def test_the_adversary_is_feasible_and_as_different_as_the_table_says(classes):
     evidence = evidence_of(model, [["w01", "w02", "w03", "w30", "w17"], ["w05"], ["w09", "w10"]])
     found = evidence.table("adversary").to_pandas()
     for trace in evidence.traces:
-        for i, row in enumerate(trace.rows.tolist()):
+        for row in trace.rows.tolist():
             n = len(evidence.split.tokens[row])
             weights = torch.zeros(1, 1, 1, trace.mask.shape[1])
             weights[0, 0, 0, :n] = torch.tensor(found["attention"][row])

@@ -3,11 +3,11 @@ import pytest
 import torch
 from conftest import small_corpus
 
+from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
+from heedmap.models.classifier import AttentionClassifier
 from heedmap.runs import encode, train
 from heedmap.settings import ModelSettings, TrainSettings
-from heedmap.data.vocabulary import Vocabulary
-from heedmap.models.classifier import AttentionClassifier
 from heedmap.training import loop
 from heedmap.training.loop import batch_loss, evaluate, train_classifier
 

@@ -57,7 +57,8 @@ class Audit:
         """
         if table not in self.tables:
             raise InputError(f"no table {table!r}; there are {', '.join(self.tables)}")
-        return self.tables[table].to_pandas()
+        frame: pd.DataFrame = self.tables[table].to_pandas()
+        return frame
 
     def show(self) -> None:
         """Print the verdict card."""

@@ -88,15 +88,6 @@ def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-def from_json(values: list[dict[str, Any]]) -> list[Finding]:
-    """What `to_json` wrote."""
-    numbers = ("value", "low", "high")
-    return [
-        Finding(**{k: math.nan if k in numbers and v is None else v for k, v in f.items()})
-        for f in values
-    ]
-
-
 def interval(
     values: NDArray[np.float64],
     statistic: Callable[..., Any],

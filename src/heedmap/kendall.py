@@ -1,7 +1,7 @@
 """Kendall's tau-b of many short vectors at once, with two-sided p-values."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import torch
@@ -87,7 +87,7 @@ def _p_values(
     return np.asarray(p)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _exact_p(n: int) -> "_ExactP":
     return _ExactP(n)
 
@@ -108,4 +108,4 @@ class _ExactP:
         return np.array([1.0, float(n)]) * np.exp(-log_permutations)
 
     def __call__(self, few: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.minimum(1.0, 2 * self.cumulative[few.astype(np.int64)])
+        return np.asarray(np.minimum(1.0, 2 * self.cumulative[few.astype(np.int64)]))

@@ -57,6 +57,7 @@ def adversary(evidence: Evidence) -> pa.Table:
 
 
 def most_different(trace: Trace, epsilon: float) -> Bounds:
+    """The exact optimum for two classes, bounds for more."""
     weights, relevance, bias = linear(trace)
     if relevance.shape[-1] > 2:
         return bound_adversary(weights, relevance, bias, trace.mask, epsilon)

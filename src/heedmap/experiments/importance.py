@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyarrow as pa
-
 from torch import Tensor
 
 from heedmap.experiments.evidence import TOKENS, Evidence

@@ -102,14 +102,14 @@ def _mend_windows(
     A window is a sum of taps, one product of a filter column with one embedding each; all taps are
     computed once, and a window over the seam adds up other taps.
     """
-    reach = max(c.kernel_size[0] // 2 for c in encoder.convolutions)  # type: ignore[index, operator]
+    reach = max(c.kernel_size[0] // 2 for c in encoder.windows)
     size = scores.shape[1]
     for near in (*range(-reach, 0), *range(1, reach + 1)):
         if abs(near) >= size:
             continue
         columns = []
-        for convolution in encoder.convolutions:
-            assert isinstance(convolution, torch.nn.Conv1d)
+        for convolution in encoder.windows:
+            assert convolution.bias is not None
             half = convolution.kernel_size[0] // 2
             window = torch.zeros((), device=embedded.device)
             for offset in range(-half, half + 1):

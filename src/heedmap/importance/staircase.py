@@ -123,13 +123,14 @@ class _Direction:
         # σ(x) = ½ + ½ tanh(x/2): with i, f and o halved beforehand, one tanh serves all four gates.
         scale = inputs.new_full((4 * hidden,), 0.5)
         scale[2 * hidden : 3 * hidden] = 1.0
-        bias = (lstm.bias_ih_l0 + lstm.bias_hh_l0) * scale
-        weight = (lstm.weight_ih_l0 * scale[:, None]).T
+        of_input, of_state, *biases = lstm.all_weights[0]
+        bias = (biases[0] + biases[1]) * scale
+        weight = (of_input * scale[:, None]).T
         steps = inputs.transpose(0, 1).contiguous()
         self.projected = torch.addmm(bias, steps.flatten(0, 1), weight).view(
             *steps.shape[:2], 4 * hidden
         )
-        self.recurrent = (0.5 * lstm.weight_hh_l0 * scale[:, None]).T.contiguous()
+        self.recurrent = (0.5 * of_state * scale[:, None]).T.contiguous()
 
     def _buffers(self, rows: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Doubled state, cell, gates and scratch, after the start mark was read."""
@@ -142,10 +143,10 @@ class _Direction:
 
     def base(self) -> Float[Tensor, "B T H"]:
         """Doubled states of the tokens in the whole texts."""
-        state, *others = self._buffers(1)
+        state, cell, gates, spare = self._buffers(1)
         states = []
         for step in range(1, self.tokens + 1):
-            _cell(state, *others, self.projected[step], self.recurrent)
+            _cell(state, cell, gates, spare, self.projected[step], self.recurrent)
             states.append(state[0].clone())
         return torch.stack(states, dim=1)
 

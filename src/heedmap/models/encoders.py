@@ -55,6 +55,11 @@ class CNN(nn.Module):
         )
         self.size = hidden_size // len(KERNELS) * len(KERNELS)
 
+    @property
+    def windows(self) -> list[nn.Conv1d]:
+        """The convolutions, from the narrowest."""
+        return [c for c in self.convolutions if isinstance(c, nn.Conv1d)]
+
     def forward(
         self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B L D"]:

@@ -48,7 +48,7 @@ class Trace:
 class Model(Protocol):
     """A model on trial. Experiments see this and nothing else, whatever family it is of."""
 
-    classes: Sequence[str]
+    classes: list[str]
 
     def batch(self, texts: Sequence[Sequence[str]], rows: Sequence[int]) -> Batch:
         """The model's own input for some texts."""
