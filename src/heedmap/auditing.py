@@ -1,7 +1,7 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,7 +84,7 @@ class Audit:
             raise InputError(f"{path}: an audit read from tables alone is saved as .html only")
         if self.run.folder is None or path.resolve() != self.run.folder.resolve():
             claim(path, self.settings, overwrite=False)
-            save_run(self.run, path)
+            save_run(replace(self.run, settings=self.settings), path)
         for name, content in self.tables.items():
             write_table(path / "tables" / f"{name}.parquet", content)
         _write_conclusions(self, path)

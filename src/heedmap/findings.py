@@ -58,12 +58,13 @@ BANDS: dict[str, list[tuple[float, Level, str]]] = {
 class Finding:
     """One question and its answer.
 
-    `value` lies in [`low`, `high`] with 95 % confidence (bootstrap over the n instances); `left_out` counts
+    `kind` names its row of BANDS. `value` lies in [`low`, `high`] with 95 % confidence (bootstrap over the n instances); `left_out` counts
     the instances that are not in it, by reason; `level` says whether it speaks for or against showing
     the heat map.
     """
 
     key: str
+    kind: str
     question: str
     measure: str
     value: float
@@ -155,6 +156,20 @@ def make_findings(
     return findings
 
 
+def _does(name: str) -> str:
+    return "do" if name.endswith("gradients") else "does"
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """The mean of what is defined; NaN, without a warning, of nothing."""
+    defined = values[np.isfinite(values)]
+    return float(defined.mean()) if len(defined) else math.nan
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if math.isfinite(share) else "none"
+
+
 class _Makers:
     def __init__(
         self, tables: Mapping[str, pa.Table], settings: AuditSettings, classes: list[str]
@@ -195,7 +210,7 @@ class _Makers:
             if (used & (self.predicted == i)).any()
         }
         return Finding(
-            key=key, value=value, low=low, high=high, n=len(kept), left_out=left_out,
+            key=key, kind=kind, value=value, low=low, high=high, n=len(kept), left_out=left_out,
             reading=reading, level=level, by_class=by_class, **words,
         )  # fmt: skip
 
@@ -212,6 +227,7 @@ class _Makers:
         reading, level = read("skill", lift[0], lift[1], lift[2])
         return Finding(
             key="skill",
+            kind="skill",
             question="Does the model predict well enough to be worth explaining?",
             measure="accuracy on the audited test texts",
             value=value,
@@ -233,15 +249,15 @@ class _Makers:
         values = self._column("agreement", f"tau_attention_{measure}")
         p = self._column("agreement", f"p_attention_{measure}")
         used = np.isfinite(values)
-        significant = float((p[used] <= 0.05).mean()) if used.any() else math.nan
+        significant = _mean((p[used] <= 0.05).astype(float))
         return self._finding(
             f"agreement_{measure}",
             "tau",
             values,
             self._reasons(measure),
-            question=f"Does attention rank the words as {name} does?",
+            question=f"Does attention rank the words as {name} {_does(name)}?",
             measure=f"mean Kendall tau-b, attention against {name}",
-            meaning=f"1 = same order, 0 = unrelated; {significant:.0%} of the texts significant at .05",
+            meaning=f"1 = same order, 0 = unrelated; {_percent(significant)} of the texts significant at .05",
         )
 
     def yardstick(self) -> Finding:
@@ -259,7 +275,7 @@ class _Makers:
     def permutation(self) -> Finding:
         flipped = self._column("permutation", "flipped")[~self.short]
         times = self.settings.permutations
-        share = float((flipped >= 0.5).mean()) if len(flipped) else math.nan
+        share = _mean((flipped >= 0.5).astype(float))
         return self._finding(
             "permutation",
             "tvd",
@@ -268,7 +284,7 @@ class _Makers:
             np.median,
             question="Does it matter which word gets which weight?",
             measure=f"median change of the prediction (TVD) under {times} shuffles of the weights",
-            meaning=f"0 = no change, 1 = the opposite answer; most shuffles flip {share:.0%} of the texts",
+            meaning=f"0 = no change, 1 = the opposite answer; most shuffles flip {_percent(share)} of the texts",
         )
 
     def adversary(self) -> Finding:
@@ -276,7 +292,7 @@ class _Makers:
         upper = self._column("adversary", "jsd_upper")[~self.short]
         search = self._column("adversary", "search_jsd")[~self.short]
         exact = len(self.classes) == 2
-        bound = "" if exact else f"; at least this, at most {upper.mean() / LN2:.2f} on average"
+        bound = "" if exact else f"; at least this, at most {_mean(upper) / LN2:.2f} on average"
         return self._finding(
             "adversary",
             "freedom",
@@ -289,7 +305,7 @@ class _Makers:
             ),
             meaning=(
                 f"0 = no other heat map, 1 = one with nothing in common{bound}; the paper's search "
-                f"finds {search.mean() / LN2:.2f}"
+                f"finds {_mean(search) / LN2:.2f}"
             ),
         )
 
@@ -305,9 +321,9 @@ class _Makers:
                 "the rationale holds all words or none": (share == 0) | (share == 1),
                 **self._reasons(measure),
             },
-            question=f"Does {name} find the words that decide the label?",
+            question=f"{_does(name).title()} {name} find the words that decide the label?",
             measure=f"mean ROC AUC of {name} for the gold rationale",
-            meaning=f"0.5 = chance, 1 = always; its first word is a deciding one in {np.nanmean(hits):.0%}",
+            meaning=f"0.5 = chance, 1 = always; its first word is a deciding one in {_percent(_mean(hits))}",
         )
         if measure == "attention":
             return finding

@@ -105,7 +105,9 @@ class _ExactP:
     @staticmethod
     def _first_two(n: int) -> NDArray[np.float64]:
         log_permutations = np.sum(np.log(np.arange(1, n + 1)))
-        return np.array([1.0, float(n)]) * np.exp(-log_permutations)
+        tail: NDArray[np.float64] = np.array([1.0, float(n)]) * np.exp(-log_permutations)
+        return tail
 
     def __call__(self, few: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.minimum(1.0, 2 * self.cumulative[few.astype(np.int64)]))
+        p: NDArray[np.float64] = np.minimum(1.0, 2 * self.cumulative[few.astype(np.int64)])
+        return p

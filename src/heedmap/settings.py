@@ -84,7 +84,7 @@ class AuditSettings(_Settings):
         0.1,
     )
     integrated_gradients_steps: Positive = 16
-    integrated_gradients_instances: Positive = 500
+    integrated_gradients_instances: Positive = 300
 
 
 class RunSettings(_Settings):

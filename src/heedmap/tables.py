@@ -17,9 +17,9 @@ from heedmap.storage import write_atomically
 
 
 def ragged(
-    rows: Sequence[Int[Tensor, " B"]],
-    values: Sequence[Shaped[Tensor, "B T"]],
-    masks: Sequence[Bool[Tensor, "B T"]],
+    rows: Sequence[Int[Tensor, " _"]],
+    values: Sequence[Shaped[Tensor, "_ _"]],
+    masks: Sequence[Bool[Tensor, "_ _"]],
 ) -> pa.Array:
     """One list an instance, in the order of the rows, from padded batches."""
     order = torch.argsort(torch.cat(list(rows))).tolist()

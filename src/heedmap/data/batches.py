@@ -97,7 +97,7 @@ def bucketed_batches(
 
 
 def scatter_rows(
-    rows: Sequence[Int[Tensor, " B"]], values: Sequence[Shaped[Tensor, "B *rest"]]
+    rows: Sequence[Int[Tensor, " _"]], values: Sequence[Shaped[Tensor, "_ *rest"]]
 ) -> Shaped[Tensor, "N *rest"]:
     """Values of batches back in the order of the split."""
     return torch.cat(list(values))[torch.argsort(torch.cat(list(rows)))]

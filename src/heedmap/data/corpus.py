@@ -213,9 +213,9 @@ def _rows(
             )
     names = getattr(rows.features[label], "names", None)  # a ClassLabel of the Hub
     tokenize = TOKENIZERS[settings.tokenizer]
-    keys = rows["id"] if "id" in columns else range(len(rows))
-    parts = rows[split_column] if split_column else [part] * len(rows)
-    for key, value, answer, said in zip(keys, rows[text], rows[label], parts, strict=True):
+    keys = rows["id"][:] if "id" in columns else range(len(rows))
+    parts = rows[split_column][:] if split_column else [part] * len(rows)
+    for key, value, answer, said in zip(keys, rows[text][:], rows[label][:], parts, strict=True):
         where = files.SPLIT_NAMES.get(str(said).lower(), said)
         if where not in (*SPLITS, "all"):
             left_out[f"split column says {where!r}"] += 1

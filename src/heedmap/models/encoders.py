@@ -16,10 +16,13 @@ def reverse_rows(
     values: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, "B L D"]:
     """Each row's real positions back to front; padding stays behind."""
-    place = torch.arange(values.shape[1], device=values.device)
+    count, size = values.shape[:2]
+    place = torch.arange(size, device=values.device)
     mirrored = lengths[:, None] - 1 - place
     index = torch.where(mirrored >= 0, mirrored, place)
-    return values.gather(1, index.unsqueeze(-1).expand_as(values))
+    first = size * torch.arange(count, device=values.device)
+    # Whole rows of a flat view: several times faster than `gather`, forward and backward.
+    return values.flatten(0, 1).index_select(0, (index + first[:, None]).flatten()).view_as(values)
 
 
 class LSTM(nn.Module):

@@ -9,14 +9,8 @@ from heedmap.auditing import Audit
 from heedmap.findings import BANDS, Finding, Level
 from heedmap.report.words import column, counts, interval_text, number
 
-# Kind of question by the first word of a finding's key; the scale runs from `low` to 1.
-KINDS = {
-    "skill": ("skill", 0.0),
-    "agreement": ("tau", -1.0),
-    "permutation": ("tvd", 0.0),
-    "adversary": ("freedom", 0.0),
-    "rationale": ("auc", 0.0),
-}
+# Every scale ends at 1 and begins at 0, but for a correlation's.
+BEGINS = {"tau": -1.0}
 
 
 @dataclass(frozen=True)
@@ -51,7 +45,7 @@ def verdicts(audit: Audit) -> list[Verdict]:
 
 
 def _verdict(audit: Audit, f: Finding) -> Verdict:
-    kind, low = KINDS[f.key.split("_")[0]]
+    kind, low = f.kind, BEGINS.get(f.kind, 0.0)
 
     def at(x: float) -> float:
         return round(100 * min(max((x - low) / (1 - low), 0.0), 1.0), 2)

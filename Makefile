@@ -1,0 +1,32 @@
+# make demo: a fresh machine's environment, then the main job on the embedded corpus, then the report's path.
+# make test: a fresh machine's environment, then every test.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test check clean
+
+demo: $(VENV)/.run
+	$(BIN)/heedmap audit --data reviews --out runs/demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "slow or not slow"
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# torch first and by its exact version: a range would bring the newest build, and gigabytes of CUDA.
+$(VENV)/.run: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet $$(grep '^torch==' constraints.txt)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache
