@@ -21,6 +21,7 @@ class Clock:
         self.stage = "imports"
 
     def next(self, stage: str) -> None:
+        """End the stage, begin another."""
         now = time.perf_counter()
         self.stages[self.stage] = self.stages.get(self.stage, 0.0) + now - self.last
         self.last, self.stage = now, stage

@@ -113,8 +113,14 @@ def audit_command(
         raise InputError(
             "expected either --data (to train and audit) or --run (a trained run's folder)"
         )
+    from heedmap.settings import AuditSettings
+
+    asked = {
+        "seed": seed, "instances": instances, "permutations": permutations, "epsilon": epsilon
+    }  # fmt: skip
+    AuditSettings.of(**asked)  # a wrong value is found before the training, not after it
     trained = _open(run) if run is not None else _train(locals())
-    _audit(trained, seed, instances, permutations, epsilon, overwrite and run is not None)
+    _audit(trained, overwrite=overwrite and run is not None, **asked)
 
 
 @app.command("train")
@@ -215,9 +221,7 @@ def _train(options: dict[str, Any]) -> "Run":
         )
 
 
-def _audit(
-    run: "Run", seed: int, instances: int, permutations: int, epsilon: float, overwrite: bool
-) -> None:
+def _audit(run: "Run", **asked: Any) -> None:
     from heedmap.auditing import EXPERIMENTS, audit
 
     with _progress() as bar:
@@ -225,11 +229,7 @@ def _audit(
         done = iter(range(len(EXPERIMENTS) + 1))
         result = audit(
             run,
-            seed=seed,
-            instances=instances,
-            permutations=permutations,
-            epsilon=epsilon,
-            overwrite=overwrite,
+            **asked,
             announce=lambda name: bar.update(
                 task, completed=next(done), description=f"audit, {name.replace('_', ' ')}"
             ),
@@ -245,7 +245,11 @@ def _progress() -> Iterator[Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    # A log file gets no bar.
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         yield bar
 
 

@@ -58,9 +58,9 @@ BANDS: dict[str, list[tuple[float, Level, str]]] = {
 class Finding:
     """One question and its answer.
 
-    `kind` names its row of BANDS. `value` lies in [`low`, `high`] with 95 % confidence (bootstrap over the n instances); `left_out` counts
-    the instances that are not in it, by reason; `level` says whether it speaks for or against showing
-    the heat map.
+    `kind` names its row of BANDS. `value` lies in [`low`, `high`] with 95 % confidence (bootstrap over the
+    n instances); `left_out` counts the instances that are not in it, by reason; `level` says whether it
+    speaks for or against showing the heat map ("undecided" also where it is there for comparison only).
     """
 
     key: str
@@ -164,6 +164,10 @@ def _mean(values: NDArray[np.float64]) -> float:
     """The mean of what is defined; NaN, without a warning, of nothing."""
     defined = values[np.isfinite(values)]
     return float(defined.mean()) if len(defined) else math.nan
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else "none"
 
 
 def _percent(share: float) -> str:
@@ -284,7 +288,10 @@ class _Makers:
             np.median,
             question="Does it matter which word gets which weight?",
             measure=f"median change of the prediction (TVD) under {times} shuffles of the weights",
-            meaning=f"0 = no change, 1 = the opposite answer; most shuffles flip {_percent(share)} of the texts",
+            meaning=(
+                "0 = no change, 1 = the opposite answer; most shuffles flip "
+                f"{_percent(share)} of the texts"
+            ),
         )
 
     def adversary(self) -> Finding:
@@ -292,7 +299,9 @@ class _Makers:
         upper = self._column("adversary", "jsd_upper")[~self.short]
         search = self._column("adversary", "search_jsd")[~self.short]
         exact = len(self.classes) == 2
-        bound = "" if exact else f"; at least this, at most {_mean(upper) / LN2:.2f} on average"
+        bound = (
+            "" if exact else f"; at least this, at most {_number(_mean(upper) / LN2)} on average"
+        )
         return self._finding(
             "adversary",
             "freedom",
@@ -305,7 +314,7 @@ class _Makers:
             ),
             meaning=(
                 f"0 = no other heat map, 1 = one with nothing in common{bound}; the paper's search "
-                f"finds {_mean(search) / LN2:.2f}"
+                f"finds {_number(_mean(search) / LN2)}"
             ),
         )
 

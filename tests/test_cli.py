@@ -1,0 +1,304 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import QUICK, WORDS
+
+from heedmap import cli
+from heedmap.errors import InputError
+
+SLOW = pytest.mark.slow
+
+
+def command(*arguments, **options):
+    """The installed command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "from heedmap.cli import main; main()", *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
+
+
+def test_help_names_every_command(heedmap):
+    done = heedmap("--help")
+    assert done.code == 0
+    for name in ("audit", "train", "report", "list"):
+        assert name in done.out
+
+
+def test_help_does_not_wait_for_torch():
+    code = "import sys; sys.argv = ['heedmap', '--help']\nfrom heedmap.cli import main\nmain()\n"
+    check = (
+        "import atexit, sys\natexit.register(lambda: print(sorted(sys.modules), file=sys.stderr))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check + code], capture_output=True, text=True, check=True
+    )
+    for heavy in ("'torch'", "'datasets'", "'scipy'", "'altair'", "'pandas'", "'pyarrow'"):
+        assert heavy not in done.stderr
+
+
+def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, tmp_path):
+    done = heedmap("audit", "--data", csv_file, "--out", tmp_path / "run", *QUICK)
+    assert done.code == 0, done.err
+    assert "Should you heed the heat map?" in done.out
+    assert str(tmp_path / "run" / "report.html") in done.out
+    files = {
+        p.relative_to(tmp_path / "run").as_posix()
+        for p in (tmp_path / "run").rglob("*")
+        if p.is_file()
+    }
+    assert files == {
+        "settings.toml", "vocabulary.json", "model.safetensors", "training.json",
+        "findings.json", "report.html",
+        *(f"tables/{name}.parquet" for name in (
+            "instances", "gradient", "leave_one_out", "integrated_gradients", "agreement", "permutation",
+            "adversary",
+        )),
+    }  # fmt: skip
+    findings = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]
+    assert [f["key"] for f in findings][:2] == ["skill", "agreement_gradient"]
+
+
+def test_train_audit_report_and_list_walk_the_same_road(heedmap, csv_file, tmp_path):
+    run = tmp_path / "runs" / "mine"
+    trained = heedmap("train", "--data", csv_file, "--out", run, *QUICK)
+    assert "epoch 1 is best on dev" in trained.out
+    assert "trained" in heedmap("list", tmp_path / "runs").out
+    card = heedmap("audit", "--run", run)
+    assert card.code == 0, card.err
+    assert "audited" in heedmap("list", tmp_path / "runs").out
+    again = heedmap("report", run)
+    assert again.out.splitlines()[:-1] == card.out.splitlines()[:-1]
+
+
+def test_list_of_nothing_says_how_to_begin(heedmap, tmp_path):
+    done = heedmap("list", tmp_path)
+    assert done.code == 0
+    assert "heedmap audit --data reviews" in done.out
+
+
+def test_the_default_run_folder_is_named_after_the_settings(
+    heedmap, csv_file, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    heedmap("train", "--data", csv_file, *QUICK)
+    assert Path("runs/texts-average-additive-softmax-0/model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["audit"], "expected either --data"),
+        (["train"], "expected --data"),
+        (["audit", "--data", "missing.csv"], "missing.csv: no such file"),
+        (
+            ["audit", "--data", "reviews", "--encoder", "gru"],
+            "encoder = 'gru': input should be 'lstm', 'cnn'",
+        ),
+        (
+            ["audit", "--data", "reviews", "--epochs", "0"],
+            "epochs = 0: input should be greater than",
+        ),
+        (["audit", "--data", "reviews", "--epochs", "many"], "--epochs"),
+        (
+            ["audit", "--data", "reviews", "--vectors", "none.txt", "--out", "v"],
+            "none.txt: no such file",
+        ),
+        (["audit", "--nonsense"], "No such option"),
+        (["audit", "--run", "nowhere"], "nowhere: no run there"),
+        (["report", "nowhere"], "nowhere: no run there"),
+        (["dance"], "No such command"),
+    ],
+)
+def test_bad_options_are_one_clear_line_and_exit_code_2(
+    heedmap, tmp_path, monkeypatch, arguments, expected
+):
+    monkeypatch.chdir(tmp_path)
+    done = heedmap(*arguments)
+    assert done.code == 2
+    assert expected in done.err
+    assert done.err.startswith("heedmap: ")
+    assert len(done.err.strip().splitlines()) == 1
+    assert not list(tmp_path.rglob("*.toml")), "nothing half-written"
+
+
+def test_bad_settings_of_the_audit_are_found_before_the_training(heedmap, csv_file, tmp_path):
+    done = heedmap("audit", "--data", csv_file, "--out", tmp_path / "run", "--epsilon", "2", *QUICK)
+    assert done.code == 2
+    assert "epsilon = 2" in done.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_settings_are_refused_with_the_difference(heedmap, csv_file, tmp_path):
+    heedmap("train", "--data", csv_file, "--out", tmp_path / "run", *QUICK)
+    done = heedmap("audit", "--data", csv_file, "--out", tmp_path / "run", *QUICK, "--seed", 1)
+    assert done.code == 2
+    assert "train.seed: 0 -> 1" in done.err
+    assert heedmap(
+        "audit", "--data", csv_file, "--out", tmp_path / "run", *QUICK, "--seed", 1, "--overwrite"
+    ).code == 0  # fmt: skip
+
+
+def test_tags_in_a_text_are_text_in_the_report(heedmap, tmp_path):
+    path = tmp_path / "texts.jsonl"
+    rows = [
+        {
+            "text": f"<script>alert({i})</script> <b>{WORDS[i % 7]}</b> fine & well {i % 2}",
+            "label": i % 2,
+        }
+        for i in range(60)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = heedmap(
+        "audit", "--data", path, "--tokenizer", "spaces", "--out", tmp_path / "run", *QUICK
+    )
+    assert done.code == 0, done.err
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
+def test_an_unexpected_error_is_one_line_without_a_traceback(heedmap, monkeypatch):
+    def broken(root):
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("heedmap.runs.list_runs", broken)
+    done = heedmap("list")
+    assert done.code == 1
+    assert done.err.startswith("heedmap: internal error (ZeroDivisionError: oh)")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_full_disk_is_one_line_and_the_old_result_survives(
+    heedmap, csv_file, tmp_path, monkeypatch
+):
+    run = tmp_path / "run"
+    heedmap("audit", "--data", csv_file, "--out", run, *QUICK)
+    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("heedmap.storage.os.fsync", full)
+    done = heedmap("report", run)
+    assert done.code == 2
+    assert "No space left on device" in done.err
+    assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
+
+
+def test_the_library_raises_what_the_command_prints(tmp_path):
+    with pytest.raises(InputError, match="no run there"):
+        cli._open(tmp_path)
+
+
+@pytest.fixture
+def big_csv(tmp_path):
+    path = tmp_path / "big.csv"
+    lines = ["text,label"]
+    lines += [
+        f"{'good' if i % 2 else 'bad'} {' '.join(WORDS[(i * k) % 40] for k in range(1, 25))},{i % 2}"
+        for i in range(3000)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def wait_for(path, process, seconds=120):
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < end, f"{path} did not appear"
+        time.sleep(0.02)
+
+
+@SLOW
+def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path, big_csv):
+    run = tmp_path / "run"
+    arguments = ("train", "--data", big_csv, "--out", run, "--epochs", "4", "--hidden-size", "16")
+    process = command(*arguments)
+    wait_for(run / "checkpoint.safetensors", process)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "what is done is kept" in err
+    assert "Traceback" not in err
+    assert not list(run.glob(".*")), "no half-written file"
+    done = command(*arguments)
+    _, err = done.communicate(timeout=300)
+    assert done.returncode == 0, err
+    whole = command(*arguments[:3], "--out", tmp_path / "whole", *arguments[5:])
+    assert whole.wait(timeout=300) == 0
+    assert (run / "model.safetensors").read_bytes() == (
+        tmp_path / "whole" / "model.safetensors"
+    ).read_bytes()
+
+
+@SLOW
+def test_an_audit_killed_in_the_middle_goes_on_to_the_same_tables(tmp_path, big_csv):
+    run = tmp_path / "run"
+    options = ("--epochs", "1", "--hidden-size", "16", "--embedding-size", "16")
+    assert command("train", "--data", big_csv, "--out", run, *options).wait(timeout=300) == 0
+    shutil.copytree(run, tmp_path / "whole")
+    process = command("audit", "--run", run)
+    wait_for(run / "tables" / "gradient.parquet", process)
+    process.kill()
+    process.wait(timeout=60)
+    kept = (run / "tables" / "gradient.parquet").stat().st_mtime_ns
+    for folder in (run, tmp_path / "whole"):
+        done = command("audit", "--run", folder)
+        _, err = done.communicate(timeout=300)
+        assert done.returncode == 0, err
+    assert (run / "tables" / "gradient.parquet").stat().st_mtime_ns == kept
+    for path in sorted((run / "tables").glob("*.parquet")):
+        assert path.read_bytes() == (tmp_path / "whole" / "tables" / path.name).read_bytes()
+
+
+@SLOW
+def test_a_really_full_disk_keeps_the_old_result(tmp_path, csv_file):
+    run = tmp_path / "run"
+    assert command("audit", "--data", csv_file, "--out", run, *QUICK).wait(timeout=300) == 0
+    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+    limit = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
+        "from heedmap.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limit, "report", str(run)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+    changed = [p for p, content in before.items() if p.read_bytes() != content]
+    assert [p.name for p in changed] in ([], ["findings.json"])
+    assert not [p for p in run.rglob(".*") if p.is_file()]
+
+
+@SLOW
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_disk_that_fills_up_while_training_is_one_clear_line(tmp_path, csv_file):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        process = command("train", "--data", csv_file, "--out", disk / "run", "--epochs", "1")
+        _, err = process.communicate(timeout=300)
+        assert process.returncode == 2
+        assert "No space left on device" in err
+        assert len(err.strip().splitlines()) == 1
+        assert not [p for p in disk.rglob(".*") if p.is_file()]
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

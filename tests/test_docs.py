@@ -1,0 +1,94 @@
+"""What the documents say is so."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import WORDS
+
+from heedmap.findings import BANDS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.M | re.S)
+
+
+def test_the_rules_of_the_verdict_are_written_down():
+    text = (ROOT / "docs" / "verdict.md").read_text(encoding="utf-8")
+    for bands in BANDS.values():
+        for edge, level, words in bands:
+            line = next(
+                line
+                for line in text.splitlines()
+                if re.search(rf"(\d|below:) {re.escape(words)} \|", line)
+            )
+            assert line.rstrip(" |").endswith(level)
+            if np.isfinite(edge):
+                assert f"≥ {edge:g}" in line
+
+
+def test_the_two_commands_of_the_readme_are_in_the_makefile():
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (\w+)", README, re.M):
+        assert f"\n{target}:" in makefile
+
+
+def test_every_module_of_the_architecture_page_exists():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "heedmap"
+    for folder in (
+        "data",
+        "models",
+        "training",
+        "importance",
+        "counterfactual",
+        "experiments",
+        "report",
+    ):
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{folder}/`"))
+        named = re.findall(r"`(\w+)`", row.split("|")[2])
+        for name in named:
+            if name not in ("Model",):
+                assert (package / folder / f"{name}.py").exists(), f"{folder}/{name}.py"
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    """A folder with the reviews.csv that the README speaks of."""
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{'lovely' if i % 2 else 'dreadful'} {' '.join(WORDS[j] for j in rng.integers(0, 40, 6))},{i % 2}"
+        for i in range(120)
+    ]
+    (tmp_path / "reviews.csv").write_text("review,label\n" + "\n".join(rows) + "\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run(desk):
+    lines = [line.split("#")[0].strip() for block in blocks("sh") for line in block.splitlines()]
+    commands = [line for line in lines if line.startswith("heedmap ")]
+    assert len(commands) >= 4
+    for line in commands:
+        arguments = shlex.split(line)[1:]
+        done = subprocess.run(
+            [sys.executable, "-c", "from heedmap.cli import main; main()", *arguments],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (line, done.stderr)
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme_runs(desk, capsys):
+    code = "\n".join(blocks("python"))
+    assert "hm.audit(" in code
+    exec(compile(code, "README.md", "exec"), {})
+    assert "Should you heed the heat map?" in capsys.readouterr().out
