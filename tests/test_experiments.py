@@ -108,6 +108,22 @@ def test_the_exact_adversary_is_never_beaten_by_the_search_and_grows_with_epsilo
     assert np.allclose(curve[:, at], found["jsd"])
 
 
+def test_with_more_classes_the_bounds_enclose_and_grow_and_zero_epsilon_leaves_freedom():
+    model = small_model("average", classes=3)
+    texts = [[f"w{(i * k) % 40:02d}" for k in range(1, 13)] for i in (1, 3, 7, 9)]
+    found = evidence_of(model, texts).table("adversary").to_pandas()
+    lower, upper = (np.array(found[f"curve_{end}"].to_list()) for end in ("lower", "upper"))
+    assert (lower <= upper + 1e-9).all()
+    assert (np.diff(lower, axis=1) >= 0).all()
+    assert (np.diff(upper, axis=1) >= 0).all()
+    assert SETTINGS.curve[0] == 0
+    assert (lower[:, 0] > 0.01).all(), (
+        "12 tokens and 3 classes: other weights with the same logits exist"
+    )
+    at = SETTINGS.curve.index(SETTINGS.epsilon)
+    assert np.array_equal(lower[:, at], found["jsd"])
+
+
 def test_shuffling_equal_weights_changes_nothing():
     model = small_model("average")
     model.score.vector.weight.zero_()

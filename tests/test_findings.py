@@ -5,7 +5,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from heedmap.findings import BANDS, interval, make_findings, read, to_json
+from heedmap.findings import BANDS, interval, read, to_json
+from heedmap.questions import make_findings
 from heedmap.settings import AuditSettings
 
 

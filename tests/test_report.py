@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from heedmap.auditing import Audit
-from heedmap.findings import make_findings
 from heedmap.measures import LN2
+from heedmap.questions import make_findings
 from heedmap.report.card import card
 from heedmap.report.figures import figures
 from heedmap.report.page import page

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
@@ -17,7 +16,8 @@ from heedmap.experiments.importance import gradient, integrated, leave_one_out
 from heedmap.experiments.instances import instances
 from heedmap.experiments.permutation import permutation
 from heedmap.experiments.rationale import rationale
-from heedmap.findings import Finding, make_findings, to_json
+from heedmap.findings import Conclusions, to_json
+from heedmap.questions import make_findings
 from heedmap.runs import Run, claim, save_run
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.storage import write_atomically
@@ -39,14 +39,9 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 @dataclass(frozen=True)
-class Audit:
-    """Tables and findings of one run. Everything but the tables is computed from the tables."""
+class Audit(Conclusions):
+    """The conclusions on one run, `run` itself where it is at hand."""
 
-    settings: RunSettings
-    classes: list[str]
-    tables: dict[str, pa.Table]
-    findings: list[Finding]
-    about: dict[str, object]
     run: Run | None = None
 
     def to_dataframe(self, table: str) -> "pd.DataFrame":

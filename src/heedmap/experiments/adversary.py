@@ -26,13 +26,13 @@ def adversary(evidence: Evidence) -> pa.Table:
     """
     settings = evidence.settings
     generator = torch.Generator().manual_seed(int(evidence.generator("adversary").integers(2**62)))
-    found: list[Bounds] = []
-    curves: list[list[Bounds]] = []
-    searched: list[tuple[Tensor, Tensor]] = []
-    for trace in evidence.traces:
-        found.append(most_different(trace, settings.epsilon))
-        curves.append([most_different(trace, epsilon) for epsilon in settings.curve])
-        searched.append(_search(trace, settings.epsilon, generator))
+    epsilons = sorted({*settings.curve, settings.epsilon})
+    at = epsilons.index(settings.epsilon)
+    drawn = [epsilons.index(epsilon) for epsilon in settings.curve]
+    bounds = [_along(trace, epsilons) for trace in evidence.traces]
+    found = [curve[at] for curve in bounds]
+    curves = [[curve[i] for i in drawn] for curve in bounds]
+    searched = [_search(trace, settings.epsilon, generator) for trace in evidence.traces]
     rows = [trace.rows for trace in evidence.traces]
     lower = scatter_rows(rows, [torch.stack([b.lower for b in c], dim=1) for c in curves])
     upper = scatter_rows(rows, [torch.stack([b.upper for b in c], dim=1) for c in curves])
@@ -54,6 +54,22 @@ def adversary(evidence: Evidence) -> pa.Table:
             ),
         }
     )
+
+
+def _along(trace: Trace, epsilons: list[float]) -> list[Bounds]:
+    """Bounds for growing ε. What is feasible for a smaller ε is so for a larger one: the lower bound never
+    falls along the curve, and no upper bound exceeds a later one.
+    """
+    curve = [most_different(trace, epsilon) for epsilon in epsilons]
+    for i in range(1, len(curve)):
+        before, here = curve[i - 1], curve[i]
+        kept = before.lower > here.lower
+        attention = torch.where(kept.unsqueeze(1), before.attention, here.attention)
+        curve[i] = Bounds(torch.maximum(before.lower, here.lower), here.upper, attention)
+    for i in reversed(range(len(curve) - 1)):
+        upper = torch.minimum(curve[i].upper, curve[i + 1].upper)
+        curve[i] = Bounds(curve[i].lower, upper, curve[i].attention)
+    return curve
 
 
 def most_different(trace: Trace, epsilon: float) -> Bounds:

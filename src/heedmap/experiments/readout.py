@@ -10,7 +10,7 @@ from heedmap.models.trace import Trace
 def linear(
     trace: Trace,
 ) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T C"], Float[Tensor, " C"]]:
-    """Weights, relevance and bias, in float64.
+    """Weights, relevance and bias, in float64; the weights sum to 1 to its precision, not float32's.
 
     Raises:
         InputError: the model has no linear read-out, or several rows of weights.
@@ -20,8 +20,9 @@ def linear(
             "this experiment needs one row of attention and a linear read-out; this model has "
             f"{trace.attention.shape[1]} rows"
         )
+    weights = trace.attention[:, 0].double()
     return (
-        trace.attention[:, 0].double(),
+        weights / weights.sum(-1, keepdim=True),
         trace.readout.relevance[:, 0].double(),
         trace.readout.bias.double(),
     )

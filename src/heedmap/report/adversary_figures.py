@@ -3,7 +3,7 @@
 import altair as alt
 import numpy as np
 
-from heedmap.auditing import Audit
+from heedmap.findings import Conclusions
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import (
@@ -20,7 +20,7 @@ from heedmap.report.densities import histogram, quartiles
 from heedmap.report.words import column
 
 
-def exact_and_search(audit: Audit) -> list[Figure]:
+def exact_and_search(audit: Conclusions) -> list[Figure]:
     """Histogram of the largest JSD: ours and what the paper's search finds."""
     used = column(audit.tables, "instances", "n_tokens") >= 2
     exact = len(audit.classes) == 2
@@ -79,7 +79,7 @@ def exact_and_search(audit: Audit) -> list[Figure]:
     ]
 
 
-def curve(audit: Audit) -> list[Figure]:
+def curve(audit: Conclusions) -> list[Figure]:
     """Largest JSD as the prediction may move further."""
     if "adversary" not in audit.tables or audit.settings.audit is None:
         return []

@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.auditing import Audit
+from heedmap.findings import Conclusions
 from heedmap.report.charts import (
     PALETTE,
     QUIET,
@@ -25,7 +25,7 @@ AXIS = alt.Axis(values=[-1, -0.5, 0, 0.5, 1])
 MOST_FILLED = 3  # classes that are drawn as filled histograms
 
 
-def tau_histograms(audit: Audit) -> list[Figure]:
+def tau_histograms(audit: Conclusions) -> list[Figure]:
     """Attention against each other measure: one histogram a predicted class."""
     measures = [
         ("gradient", "the gradient", "as"),
@@ -112,7 +112,7 @@ def _tau_histogram(
     )
 
 
-def tau_densities(audit: Audit) -> list[Figure]:
+def tau_densities(audit: Conclusions) -> list[Figure]:
     """Gradient, leave-one-out and attention against one another: three curves."""
     pairs = [
         ("attention, leave-one-out", "tau_attention_leave_one_out", "solid", [1, 0]),
@@ -162,7 +162,7 @@ def tau_densities(audit: Audit) -> list[Figure]:
     ]
 
 
-def rationale(audit: Audit) -> list[Figure]:
+def rationale(audit: Conclusions) -> list[Figure]:
     """Mean ROC AUC of each measure, with its interval, from the findings."""
     names = {
         "rationale_attention": "attention",

@@ -7,8 +7,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from heedmap.auditing import Audit
-from heedmap.findings import Finding, Level
+from heedmap.findings import Conclusions, Finding, Level
 from heedmap.report.words import (
     audited_text,
     counts,
@@ -26,7 +25,7 @@ STYLES: dict[Level, str] = {
 }
 
 
-def card(audit: Audit) -> RenderableType:
+def card(audit: Conclusions) -> RenderableType:
     """Every question in plain words with its number, interval, n, reading and what was left out.
 
     Whatever comes from the data goes in as `Text`, so that brackets in it are never markup.
@@ -44,7 +43,7 @@ def card(audit: Audit) -> RenderableType:
     )
 
 
-def _header(audit: Audit) -> RenderableType:
+def _header(audit: Conclusions) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

@@ -1,11 +1,11 @@
 """The figures of the report, in order."""
 
-from heedmap.auditing import Audit
+from heedmap.findings import Conclusions
 from heedmap.report import adversary_figures, agreement_figures, violin_figures
 from heedmap.report.charts import Figure
 
 
-def figures(audit: Audit) -> list[Figure]:
+def figures(audit: Conclusions) -> list[Figure]:
     """Every figure that the tables can fill: the papers' own, and ours."""
     return [
         *agreement_figures.tau_histograms(audit),

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from heedmap.auditing import Audit
+from heedmap.findings import Conclusions
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
@@ -17,7 +17,7 @@ from heedmap.report.verdict import verdicts
 from heedmap.report.words import audited_text, epsilon, left_out, model_text
 
 
-def page(audit: Audit) -> str:
+def page(audit: Conclusions) -> str:
     """The whole report. The same audit gives the same bytes; all text from the data is escaped."""
     return (
         _environment()
@@ -59,7 +59,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _facts(audit: Audit) -> list[tuple[str, str]]:
+def _facts(audit: Conclusions) -> list[tuple[str, str]]:
     train = audit.settings.train
     facts = [
         ("data", audit.settings.data.source),
@@ -79,7 +79,7 @@ def _facts(audit: Audit) -> list[tuple[str, str]]:
     return facts
 
 
-def _training(audit: Audit) -> dict[str, Any]:
+def _training(audit: Conclusions) -> dict[str, Any]:
     """Scores on the development split by epoch, and which epoch was kept."""
     scores = audit.about.get("training")
     if not isinstance(scores, Sequence) or not scores:

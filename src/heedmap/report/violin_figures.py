@@ -3,7 +3,7 @@
 import altair as alt
 import numpy as np
 
-from heedmap.auditing import Audit
+from heedmap.findings import Conclusions
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import (
@@ -21,7 +21,7 @@ from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
 from heedmap.report.words import column, epsilon
 
 
-def permutation(audit: Audit) -> list[Figure]:
+def permutation(audit: Conclusions) -> list[Figure]:
     """Median change of the prediction under shuffles, by sharpness of the attention."""
     figure = _violin_figure(
         audit,
@@ -45,7 +45,7 @@ def permutation(audit: Audit) -> list[Figure]:
     return [] if figure is None else [figure]
 
 
-def most_different(audit: Audit) -> list[Figure]:
+def most_different(audit: Conclusions) -> list[Figure]:
     """Largest JSD at the same prediction, by sharpness of the attention."""
     exact = len(audit.classes) == 2
     how = (
@@ -78,7 +78,7 @@ def most_different(audit: Audit) -> list[Figure]:
 
 
 def _violin_figure(
-    audit: Audit,
+    audit: Conclusions,
     table: str,
     name: str,
     *,

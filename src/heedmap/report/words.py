@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedmap.auditing import Audit
-from heedmap.findings import Finding
+from heedmap.findings import Conclusions, Finding
 from heedmap.settings import AuditSettings
 
 
@@ -36,13 +35,13 @@ def interval_text(finding: Finding) -> str:
     return "no interval"
 
 
-def model_text(audit: Audit) -> str:
+def model_text(audit: Conclusions) -> str:
     """The architecture in one line."""
     model = audit.settings.model
     return f"{model.encoder} encoder, {model.score} score, {model.normaliser} attention"
 
 
-def audited_text(audit: Audit) -> str:
+def audited_text(audit: Conclusions) -> str:
     """How many texts, of how many."""
     audited = audit.tables["instances"].num_rows
     total = audit.about.get("test_texts", audited)
@@ -51,12 +50,12 @@ def audited_text(audit: Audit) -> str:
     return f"{audited} of {total} test texts, a seeded sample"
 
 
-def epsilon(audit: Audit) -> float:
+def epsilon(audit: Conclusions) -> float:
     """The change within which a prediction counts as the same."""
     return (audit.settings.audit or AuditSettings()).epsilon
 
 
-def left_out(audit: Audit) -> dict[str, int]:
+def left_out(audit: Conclusions) -> dict[str, int]:
     """Texts of the data set that never came to the audit, by reason."""
     found = audit.about.get("left_out")
     return {str(k): int(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
