@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from heedmap.data.corpus import load
-from heedmap.data.files import read_hub
 from heedmap.data.tokens import spaces, words
 from heedmap.errors import InputError
 
@@ -135,8 +134,18 @@ def test_a_clone_of_a_hub_data_set_is_read_with_its_class_names(tmp_path):
         (tmp_path / "hub" / "data").mkdir(parents=True, exist_ok=True)
         part = datasets.Dataset.from_list(rows, features=features)
         part.to_parquet(tmp_path / "hub" / "data" / f"{name}-00000-of-00001.parquet")
-    found = read_hub(str(tmp_path / "hub"))
-    assert sorted(found) == ["test", "train", "validation"]
+    corpus = load(tmp_path / "hub")
+    assert corpus.classes == ["no", "yes"]
+    assert [len(split) for split in corpus.splits.values()] == [40, 10, 8]
+
+
+def test_a_name_that_is_neither_here_nor_on_the_hub_is_one_clear_line(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(
+        InputError, match="no such file or folder, and not to be had from the"
+    ) as caught:
+        load("nobody/nothing")
+    assert "\n" not in str(caught.value)
 
 
 def test_words_are_lower_case_with_marks_apart():

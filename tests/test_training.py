@@ -131,6 +131,7 @@ def test_pretrained_vectors_set_the_size_of_the_embedding(tmp_path):
         small_corpus(), encoder="average", epochs=1, vectors=path, min_df=1, out=tmp_path / "run"
     )
     assert run.settings.model.embedding_size == 5
+    assert run.training.vectors == 1
     again = train(
         small_corpus(), encoder="average", epochs=1, vectors=path, min_df=1, out=tmp_path / "run"
     )

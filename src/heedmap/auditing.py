@@ -130,6 +130,8 @@ def audit(
         "audited": len(split),
         "left_out": run.corpus.left_out,
         "unknown_share": run.unknown_share,
+        "vectors": run.training.vectors,
+        "words": len(run.model.vocabulary.words),
         "training": run.training.scores,
         "best_epoch": run.training.best_epoch,
     }

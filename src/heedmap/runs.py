@@ -10,7 +10,7 @@ While a model is in training, checkpoint.safetensors stands in its place.
 
 import json
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -143,8 +143,9 @@ def train(
 def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report) -> Run:
     texts = corpus.splits["train"].tokens
     vocabulary = Vocabulary.build(texts, settings.train.min_df)
+    found = None
     if settings.train.vectors is not None:
-        matrix, _ = read_vectors(Path(settings.train.vectors), vocabulary)
+        matrix, found = read_vectors(Path(settings.train.vectors), vocabulary)
         size = {"embedding_size": matrix.shape[1]}
         settings = settings.model_copy(update={"model": settings.model.model_copy(update=size)})
         model = _new_model(settings, vocabulary, corpus.classes)
@@ -167,13 +168,13 @@ def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: R
         report,
     )
     model.cpu()
-    run = Run(settings, corpus, model, trained, folder)
+    run = Run(settings, corpus, model, replace(trained, vectors=found), folder)
     return run if folder is None else save_run(run, folder)
 
 
 def save_run(run: Run, folder: Path) -> Run:
     """Write settings, vocabulary, weights and training scores; the weights last: they say it is done."""
-    about = {"scores": run.training.scores, "best_epoch": run.training.best_epoch}
+    about = asdict(run.training)
     words = {"classes": run.model.classes, "words": run.model.vocabulary.words}
     write_atomically(folder / "settings.toml", run.settings.to_toml())
     write_atomically(folder / "vocabulary.json", json.dumps(words, ensure_ascii=False))
@@ -256,7 +257,7 @@ def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
         about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
         model = _new_model(settings, Vocabulary(words["words"]), words["classes"])
         model.load_state_dict(load_tensors((folder / "model.safetensors").read_bytes()))
-        trained = Trained(about["scores"], about["best_epoch"])
+        trained = Trained(about["scores"], about["best_epoch"], about["vectors"])
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise InputError(
             f"{folder}: the run is damaged ({str(error).splitlines()[0]}); "

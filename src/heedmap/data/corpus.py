@@ -172,9 +172,15 @@ def _embedded_rows(settings: DataSettings) -> list[_Row]:
 
 def _read_parts(settings: DataSettings, left_out: Counter[str]) -> dict[str, list[_Row]]:
     path = Path(settings.source)
-    if path.is_dir():
-        read = {name: files.read_rows(file) for name, file in files.split_files(path).items()}
-    elif path.exists() or files.kind_of(path) or path.is_absolute() or path.suffix == ".gz":
+    if path.is_dir() and (found := files.split_files(path)):
+        read = {name: files.read_rows(file) for name, file in found.items()}
+    elif path.is_dir() and not any(files.kind_of(file) for file in path.glob("*/*")):
+        there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
+        raise InputError(
+            f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if there "
+            f"are any), found {there}"
+        )
+    elif not path.is_dir() and (path.exists() or files.kind_of(path) or path.is_absolute()):
         read = {"all": files.read_rows(path)}
     else:
         read = {}

@@ -15,6 +15,7 @@ from heedmap.report.words import (
     left_out,
     model_text,
     number,
+    vectors_text,
 )
 
 STYLES: dict[Level, str] = {
@@ -53,6 +54,8 @@ def _header(audit: Conclusions) -> RenderableType:
         "model": model_text(audit),
         "audited": audited_text(audit),
     }
+    if vectors := vectors_text(audit):
+        rows["vectors"] = vectors
     if gone := left_out(audit):
         rows["left out"] = counts(gone)
     for name, value in rows.items():

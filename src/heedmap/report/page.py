@@ -14,7 +14,13 @@ from heedmap.report.heatmaps import instance
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
 from heedmap.report.telling import telling
 from heedmap.report.verdict import verdicts
-from heedmap.report.words import audited_text, epsilon, left_out, model_text
+from heedmap.report.words import (
+    audited_text,
+    epsilon,
+    left_out,
+    model_text,
+    vectors_text,
+)
 
 
 def page(audit: Conclusions) -> str:
@@ -73,6 +79,8 @@ def _facts(audit: Conclusions) -> list[tuple[str, str]]:
         ("training", f"{train.epochs} epochs, seed {train.seed}"),
         ("audited", audited_text(audit)),
     ]
+    if vectors := vectors_text(audit):
+        facts.append(("word vectors", vectors))
     unknown = audit.about.get("unknown_share")
     if isinstance(unknown, int | float):
         facts.append(("unknown words", f"{unknown:.1%} of the words in the test texts"))

@@ -50,6 +50,14 @@ def audited_text(audit: Conclusions) -> str:
     return f"{audited} of {total} test texts, a seeded sample"
 
 
+def vectors_text(audit: Conclusions) -> str | None:
+    """How many words began with a pretrained vector; None where none could."""
+    known, words = audit.about.get("vectors"), audit.about.get("words")
+    return (
+        None if known is None else f"pretrained for {known} of {words} words, zero for the others"
+    )
+
+
 def epsilon(audit: Conclusions) -> float:
     """The change within which a prediction counts as the same."""
     return (audit.settings.audit or AuditSettings()).epsilon

@@ -24,10 +24,14 @@ Report = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Trained:
-    """What the training says of itself: dev scores by epoch, and the epoch whose weights were kept."""
+    """What the training says of itself: dev scores by epoch, and the epoch whose weights were kept.
+
+    `vectors` says how many of the vocabulary's words had a pretrained vector, None without a file of them.
+    """
 
     scores: list[dict[str, float]]
     best_epoch: int
+    vectors: int | None = None
 
 
 def train_classifier(
