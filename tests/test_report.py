@@ -18,7 +18,7 @@ from heedmap.report.page import page
 from heedmap.report.telling import telling
 from heedmap.settings import RunSettings
 
-EVIL = ["<script>alert(1)</script>", "</script><b>", "[red]markup[/red]", "<!--"]
+EVIL = ["<script>alert(1)</script>", "</script><b>", "[red]markup[/red]", "<!--", "\x1b[31mred"]
 CLASSES = ["a<b", "plain", "[bold]third"]
 MEASURES = ("attention", "gradient", "leave_one_out", "integrated_gradients")
 
@@ -182,6 +182,7 @@ def test_text_of_the_data_stays_text(html: str) -> None:
     for evil in ("<script>alert", "</script><b>", "<!--", "a<b", "key<", "data</pre>"):
         assert evil not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "\x1b" not in html
     assert "a&lt;b" in html
     elements = Elements(html)
     scripts = [attributes for tag, attributes in elements.found if tag == "script"]

@@ -134,6 +134,7 @@ def test_findings_are_a_function_of_the_tables_alone(folder):
     assert open_audit(folder).findings == result.findings
     report = (folder / "report.html").read_bytes()
     (folder / "report.html").unlink()
+    (folder / "findings.json").unlink()
     auditing.rewrite(folder)
     assert (folder / "report.html").read_bytes() == report
 
@@ -153,6 +154,15 @@ def test_an_audit_in_memory_is_saved_as_a_page_or_as_a_run(tmp_path, csv_file):
     result.save(tmp_path / "run")
     assert open_audit(tmp_path / "run").findings == result.findings
     assert open_run(tmp_path / "run").settings == result.settings
+
+
+def test_a_missing_table_is_named_and_nothing_is_rewritten(folder):
+    audit(open_run(folder))
+    before = (folder / "findings.json").read_bytes()
+    (folder / "tables" / "adversary.parquet").unlink()
+    with pytest.raises(InputError, match=r"adversary.parquet: the table is missing"):
+        auditing.rewrite(folder)
+    assert (folder / "findings.json").read_bytes() == before
 
 
 def test_a_run_that_is_not_audited_has_no_report(folder):

@@ -143,6 +143,11 @@ def test_padding_keeps_its_zero_vector():
     assert (run.model.embedding.weight[0] == 0).all()
 
 
+def test_a_training_that_diverges_says_so():
+    with pytest.raises(InputError, match="the training diverged"):
+        train(small_corpus(), encoder="average", epochs=2, **{**SMALL, "learning_rate": 1e30})
+
+
 def test_progress_is_reported_step_by_step():
     corpus = small_corpus()
     model = AttentionClassifier(

@@ -38,6 +38,9 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 
 
+ABOUT = "about.json"
+
+
 @dataclass(frozen=True)
 class Audit(Conclusions):
     """The conclusions on one run, `run` itself where it is at hand."""
@@ -82,6 +85,7 @@ class Audit(Conclusions):
             save_run(replace(self.run, settings=self.settings), path)
         for name, content in self.tables.items():
             write_table(path / "tables" / f"{name}.parquet", content)
+        _write_about(self, path)
         _write_conclusions(self, path)
         return path
 
@@ -125,7 +129,6 @@ def audit(
     names = [name for name in EXPERIMENTS if name != "rationale" or split.rationale is not None]
     tables = {name: evidence.table(name) for name in names}
     about: dict[str, object] = {
-        "name": run.name,
         "test_texts": len(whole),
         "audited": len(split),
         "left_out": run.corpus.left_out,
@@ -136,9 +139,11 @@ def audit(
         "best_epoch": run.training.best_epoch,
     }
     findings = make_findings(tables, wanted, run.model.classes)
-    result = Audit(settings, run.model.classes, tables, findings, about, run)
+    named = {"name": run.name, **about}
+    result = Audit(settings, run.model.classes, tables, findings, named, run)
     if run.folder is not None:
         announce("report")
+        _write_about(result, run.folder)
         _write_conclusions(result, run.folder)
     return result
 
@@ -155,24 +160,23 @@ def open_audit(folder: str | Path) -> Audit:
             f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs"
         )
     settings = RunSettings.read(folder / "settings.toml")
+    again = f"run `heedmap audit --run {folder}`"
     try:
-        kept = json.loads((folder / "findings.json").read_text(encoding="utf-8"))
-        classes, about = kept["classes"], kept["about"]
+        kept = json.loads((folder / "tables" / ABOUT).read_text(encoding="utf-8"))
+        classes, names = kept["classes"], kept["tables"]
+        about = {"name": folder.name, **kept["about"]}
     except FileNotFoundError as error:
-        raise InputError(
-            f"{folder}: not audited to the end; run `heedmap audit --run {folder}`"
-        ) from error
+        raise InputError(f"{folder}: not audited to the end; {again}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{folder / 'findings.json'}: damaged; run `heedmap audit --run {folder}` again"
-        ) from error
-    tables = {
-        name: read_table(folder / "tables" / f"{name}.parquet")
-        for name in EXPERIMENTS
-        if (folder / "tables" / f"{name}.parquet").exists()
-    }
-    if settings.audit is None or "instances" not in tables:
-        raise InputError(f"{folder}: not audited to the end; run `heedmap audit --run {folder}`")
+        raise InputError(f"{folder / 'tables' / ABOUT}: damaged; {again} again") from error
+    tables = {}
+    for name in names:
+        path = folder / "tables" / f"{name}.parquet"
+        if not path.exists():
+            raise InputError(f"{path}: the table is missing; {again} again")
+        tables[name] = read_table(path)
+    if settings.audit is None:
+        raise InputError(f"{folder}: not audited to the end; {again}")
     return Audit(settings, classes, tables, make_findings(tables, settings.audit, classes), about)
 
 
@@ -183,14 +187,17 @@ def rewrite(folder: Path) -> Audit:
     return result
 
 
+def _write_about(result: Audit, folder: Path) -> None:
+    """What the report needs beside the tables; written once all tables are there."""
+    about = {name: value for name, value in result.about.items() if name != "name"}
+    content = {"classes": result.classes, "tables": list(result.tables), "about": about}
+    write_atomically(folder / "tables" / ABOUT, json.dumps(content, indent=1, ensure_ascii=False))
+
+
 def _write_conclusions(result: Audit, folder: Path) -> None:
     from heedmap.report.page import page
 
-    content = {
-        "classes": result.classes,
-        "about": result.about,
-        "findings": to_json(result.findings),
-    }
+    content = {"about": result.about, "findings": to_json(result.findings)}
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     write_atomically(folder / "findings.json", text)
     write_atomically(folder / "report.html", page(result))
@@ -206,8 +213,8 @@ def _claim_audit(folder: Path, settings: RunSettings, overwrite: bool) -> None:
                 f"{folder}: holds an audit with other settings ({changed}); use the same settings, "
                 "another --out, or insist with --overwrite"
             )
-        for path in tables.glob("*.parquet"):
-            path.unlink()
+        for path in [*tables.glob("*.parquet"), tables / ABOUT]:
+            path.unlink(missing_ok=True)
     write_atomically(folder / "settings.toml", settings.to_toml())
 
 

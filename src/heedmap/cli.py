@@ -27,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+INTERRUPTED = 130
 _DATA, _MODEL, _TRAINING, _AUDIT = "Data", "Model", "Training", "Audit"
 
 
@@ -178,10 +179,13 @@ def list_command(
     if not folders:
         typer.echo(f"No runs under {root}/. `heedmap audit --data reviews` makes one.")
         return
-    table = Table("run", "data", "model", "seed", "state", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for column in ("run", "data", "model", "seed", "state"):
+        table.add_column(column, overflow="fold")  # paths are there to be copied
     for folder in folders:
         table.add_row(*describe(folder))
-    Console().print(table)
+    console = Console()
+    console.print(table, width=None if console.is_terminal else 200)
 
 
 def _open(folder: Path) -> "Run":
@@ -257,12 +261,15 @@ def main() -> None:
     """Run a command; bad input is one line and exit code 2, Ctrl-C is 130."""
     warnings.showwarning = lambda message, *_: print(f"heedmap: note: {message}", file=sys.stderr)  # noqa: T201
     try:
-        app(standalone_mode=False)
+        if app(standalone_mode=False) == INTERRUPTED:  # typer turns Ctrl-C into a value
+            raise KeyboardInterrupt
     except InputError as error:
         _stop(str(error), 2)
     except KeyboardInterrupt:
-        _stop("stopped; what is done is kept, and the same command goes on from there", 130)
+        _interrupted()
     except Exception as error:
+        if _was_interrupted(error):
+            _interrupted()
         if type(error).__module__.startswith(("click", "typer")):
             _usage(error)
         if os.environ.get("HEEDMAP_TRACEBACK"):
@@ -274,9 +281,20 @@ def main() -> None:
         )  # fmt: skip
 
 
+def _interrupted() -> None:
+    _stop("stopped; what is done is kept, and the same command goes on from there", INTERRUPTED)
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether a Ctrl-C is behind it: some libraries wrap one that meets them while they are imported."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _usage(error: Any) -> None:
-    if hasattr(error, "exit_code") and not hasattr(error, "format_message"):
-        _stop("stopped; what is done is kept", 130)
     _stop(f"{error.format_message()}; see `heedmap --help`", 2)
 
 

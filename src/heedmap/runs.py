@@ -240,7 +240,10 @@ def open_run(folder: str | Path) -> Run:
             f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs"
         )
     settings = RunSettings.read(folder / "settings.toml")
-    corpus = load_corpus(settings.data)
+    try:
+        corpus = load_corpus(settings.data)
+    except InputError as error:
+        raise InputError(f"{error} (so say the settings of {folder})") from error
     if corpus.fingerprint() != settings.fingerprint:
         raise InputError(
             f"{folder}: {settings.data.source} is not what it was when the run was made; "
@@ -257,11 +260,11 @@ def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
         about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
         model = _new_model(settings, Vocabulary(words["words"]), words["classes"])
         model.load_state_dict(load_tensors((folder / "model.safetensors").read_bytes()))
-        trained = Trained(about["scores"], about["best_epoch"], about["vectors"])
+        trained = Trained(about["scores"], about["best_epoch"], about.get("vectors"))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise InputError(
-            f"{folder}: the run is damaged ({str(error).splitlines()[0]}); "
-            "make it again with --overwrite"
+            f"{folder}: the run is damaged ({type(error).__name__}: {str(error).splitlines()[0]}); make it "
+            f"again: `heedmap train --data {settings.data.source} --out {folder} --overwrite`"
         ) from error
     model.eval().requires_grad_(False)
     return Run(settings, corpus, model, trained, folder)

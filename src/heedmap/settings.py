@@ -33,7 +33,7 @@ class _Settings(BaseModel):
 class DataSettings(_Settings):
     """Where the texts come from and how they become tokens."""
 
-    source: str
+    source: Annotated[str, Field(min_length=1)]
     text: str | None = None
     label: str | None = None
     tokenizer: Literal["words", "spaces"] = "words"
@@ -115,7 +115,7 @@ class RunSettings(_Settings):
         if values.get("version") != 1:
             raise InputError(
                 f"{path}: written by another version (format {values.get('version')!r}, expected 1); "
-                "make the run again with --overwrite"
+                "make the run again from its data, with --overwrite"
             )
         try:
             return cls.of(**values)

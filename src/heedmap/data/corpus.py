@@ -124,6 +124,11 @@ def load_corpus(settings: DataSettings) -> Corpus:
     parts = {name: _kept(rows, settings, left_out) for name, rows in parts.items()}
     splits = _complete(parts, settings)
     classes = _classes(row.label for row in splits["train"])
+    gone = "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
+    if not splits["train"]:
+        raise InputError(
+            f"{settings.source}: expected rows with a text and a label, none are left (left out: {gone})"
+        )
     if len(classes) < 2:
         raise InputError(
             f"{settings.source}: expected at least two classes in the training split, "
@@ -135,6 +140,11 @@ def load_corpus(settings: DataSettings) -> Corpus:
         known = [row for row in splits[name] if row.label in number]
         if unseen := len(splits[name]) - len(known):
             left_out[f"{name}: class never seen in training"] += unseen
+        if not known and splits[name]:
+            raise InputError(
+                f"{settings.source}: no {name} label occurs in the training split: expected "
+                f"{', '.join(classes[:8])}, got {', '.join(sorted({r.label for r in splits[name]})[:8])}"
+            )
         if not known:
             raise InputError(
                 f"{settings.source}: no rows for the {name} split; expected enough rows for train, "
@@ -225,6 +235,11 @@ def _rows(
         where = files.SPLIT_NAMES.get(str(said).lower(), said)
         if where not in (*SPLITS, "all"):
             left_out[f"split column says {where!r}"] += 1
+        elif isinstance(value, list | dict) or isinstance(answer, list | dict):
+            raise InputError(
+                f"{settings.source}, row {key}: expected a text and a label, got "
+                f"{text} = {value!r:.40}, {label} = {answer!r:.40}"
+            )
         elif answer is None or (isinstance(answer, float) and math.isnan(answer)):
             left_out[f"{where}: label missing"] += 1
         else:

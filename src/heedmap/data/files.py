@@ -86,7 +86,8 @@ def read_hub(name: str) -> "Any":
 def _load(kind: str, options: dict[str, Any]) -> "Any":
     import datasets
 
-    logging.getLogger("datasets").setLevel(logging.ERROR)
+    for library in ("datasets", "huggingface_hub"):  # what they log before they raise is said below
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     datasets.disable_progress_bars()
     # A folder of our own, gone afterwards: the library's cache would keep a copy of every user's file.
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():

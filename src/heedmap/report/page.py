@@ -50,11 +50,22 @@ def page(audit: Conclusions) -> str:
     )
 
 
+# Control characters, as their pictures: a page printed in a terminal must not command it.
+_PICTURES = {c: 0x2400 + c for c in range(32) if chr(c) not in "\t\n\r"} | {127: 0x2421}
+
+
+def _visible(value: object) -> object:
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return value.translate(_PICTURES)
+    return value
+
+
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("heedmap", "report"),
         autoescape=True,
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

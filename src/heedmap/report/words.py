@@ -15,10 +15,10 @@ def number(x: float) -> str:
     """Two decimals, three for small values.
 
     >>> number(0.391), number(-0.0123), number(0.00002), number(float("nan"))
-    ('0.39', '−0.012', '<0.001', 'undefined')
+    ('0.39', '−0.012', '<0.001', '–')
     """
     if not math.isfinite(x):
-        return "undefined"
+        return "–"
     if x == 0 or abs(x) >= 0.0995:
         text = f"{x:.2f}"
     elif abs(x) >= 0.0005:

@@ -13,6 +13,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
 from heedmap.data.batches import Batch, Encoded, bucketed_batches, scatter_rows, sorted_batches
+from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.settings import TrainSettings
 from heedmap.training.checkpoint import Progress, load_checkpoint, save_checkpoint
@@ -78,7 +79,7 @@ def train_classifier(
             accelerator.backward(batch_loss(model(batch.to(bare.device)), batch.labels, weight))
             optimizer.step()
             report(epoch * steps + step + 1, total, f"epoch {epoch + 1} of {settings.epochs}")
-        scores = evaluate(bare, dev)
+        scores = evaluate(bare, dev)  # raises if the training diverged
         progress.scores.append(scores)
         progress.epochs_done = epoch + 1
         if progress.best_epoch is None or _rank(scores) > _rank(
@@ -122,10 +123,17 @@ def evaluate(model: AttentionClassifier, split: Encoded) -> dict[str, float]:
     """Accuracy, F1 (of class 1; macro for more than two) and, for two classes, ROC AUC.
 
     NaN where a split of one class leaves a score undefined.
+
+    Raises:
+        InputError: the logits are not finite.
     """
     from sklearn import metrics
 
     logits = predict_logits(model, split)
+    if not torch.isfinite(logits).all():
+        raise InputError(
+            "the training diverged: the model's outputs are not finite; try a smaller --learning-rate"
+        )
     predicted = logits.argmax(1).numpy()
     two = len(model.classes) == 2
     scores = {
