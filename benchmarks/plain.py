@@ -1,9 +1,10 @@
 """The papers' loops, written out plainly: what the fast paths are measured against and checked with.
 
-Batches of 32 as in the papers. Fairer than the released code where that costs nothing: no autograd graph is
-kept where none is needed, and the encoder is the library's own LSTM, not packed sequences.
+Batches of 32. `Literal` reads as the released code does: packed sequences, and an autograd graph kept whether
+it is needed or not. `Fair` drops the graph and takes our own encoder: the same loop, as one would write it today.
 """
 
+import copy
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,12 +25,45 @@ def batches(split: Encoded) -> Iterator[Batch]:
         yield split.batch(order[start : start + BATCH])
 
 
-@torch.no_grad()
-def states_of(model: AttentionClassifier, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Encoder states, attention (B, T) and the probability of class 1 (B)."""
-    states = model.encode(model.embed(batch), batch)
-    attention = model.attend(states, batch.mask).squeeze(1)
-    return states, attention, probability(model, states, attention)
+class Fair:
+    """Encoder states, attention (B, T) and the probability of class 1 (B), without a graph."""
+
+    def __init__(self, model: AttentionClassifier) -> None:
+        self.model = model
+        self.graph = False
+
+    def encode(self, batch: Batch) -> Tensor:
+        return self.model.encode(self.model.embed(batch), batch)
+
+    def __call__(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        states = self.encode(batch)
+        attention = self.model.attend(states, batch.mask).squeeze(1)
+        return states, attention, probability(self.model, states, attention)
+
+
+class Literal(Fair):
+    """The same numbers from one bidirectional LSTM over packed sequences, with a graph."""
+
+    def __init__(self, model: AttentionClassifier) -> None:
+        super().__init__(copy.deepcopy(model).requires_grad_(True))
+        self.graph = True
+        ours = self.model.encoder
+        first = ours.forward_lstm
+        self.lstm = torch.nn.LSTM(
+            first.input_size, first.hidden_size, batch_first=True, bidirectional=True
+        )
+        for end, lstm in (("", first), ("_reverse", ours.backward_lstm)):
+            for name, value in lstm.named_parameters():
+                getattr(self.lstm, name + end).data.copy_(value)
+
+    def encode(self, batch: Batch) -> Tensor:
+        packed = torch.nn.utils.rnn.pack_padded_sequence(
+            self.model.embed(batch), batch.lengths + 2, batch_first=True, enforce_sorted=False
+        )
+        states, _ = torch.nn.utils.rnn.pad_packed_sequence(
+            self.lstm(packed)[0], batch_first=True, total_length=batch.ids.shape[1]
+        )
+        return states[:, 1:-1]
 
 
 def probability(model: AttentionClassifier, states: Tensor, attention: Tensor) -> Tensor:
@@ -38,32 +72,42 @@ def probability(model: AttentionClassifier, states: Tensor, attention: Tensor) -
     return model.decoder(context).squeeze(-1).sigmoid()
 
 
-@torch.no_grad()
 def permutation(
-    model: AttentionClassifier, split: Encoded, permutations: int, rng: np.random.Generator
+    read: Fair, split: Encoded, permutations: int, rng: np.random.Generator
 ) -> dict[int, float]:
     """Median |Δp| over permutations: one decoder pass over the states a permutation."""
+    with torch.set_grad_enabled(read.graph):
+        return _permutation(read, split, permutations, rng)
+
+
+def _permutation(
+    read: Fair, split: Encoded, permutations: int, rng: np.random.Generator
+) -> dict[int, float]:
     medians = {}
     for batch in batches(split):
-        states, attention, before = states_of(model, batch)
+        states, attention, before = read(batch)
         changes = []
         for _ in range(permutations):
             shuffled = attention.clone()
             for i, n in enumerate(batch.lengths.tolist()):
                 order = torch.from_numpy(rng.permutation(n))
                 shuffled[i, :n] = attention[i, :n][order]
-            changes.append((probability(model, states, shuffled) - before).abs())
-        median = np.median(torch.stack(changes).numpy(), axis=0)
+            changes.append((probability(read.model, states, shuffled) - before).abs())
+        median = np.median(torch.stack(changes).detach().numpy(), axis=0)
         medians |= dict(zip(batch.rows.tolist(), median.tolist(), strict=True))
     return medians
 
 
-@torch.no_grad()
-def leave_one_out(model: AttentionClassifier, split: Encoded) -> dict[int, list[float]]:
+def leave_one_out(read: Fair, split: Encoded) -> dict[int, list[float]]:
     """|Δp| of every token: for each position, delete its column and read the whole batch again."""
+    with torch.set_grad_enabled(read.graph):
+        return _leave_one_out(read, split)
+
+
+def _leave_one_out(read: Fair, split: Encoded) -> dict[int, list[float]]:
     found: dict[int, list[float]] = {}
     for batch in batches(split):
-        before = states_of(model, batch)[2]
+        before = read(batch)[2].detach()
         columns = []
         for t in range(batch.mask.shape[1]):
             keep = [c for c in range(batch.ids.shape[1]) if c != t + 1]
@@ -71,7 +115,7 @@ def leave_one_out(model: AttentionClassifier, split: Encoded) -> dict[int, list[
             # Rows that end before t lose a column of padding and stay as they are.
             mask = torch.where((batch.lengths > t)[:, None], batch.mask[:, 1:], mask)
             shorter = Batch(batch.rows, batch.ids[:, keep], mask, batch.labels)
-            columns.append((states_of(model, shorter)[2] - before).abs())
+            columns.append((read(shorter)[2] - before).abs().detach())
         table = torch.stack(columns, dim=1)
         for row, n, values in zip(batch.rows.tolist(), batch.lengths.tolist(), table, strict=True):
             found[row] = values[:n].tolist()
@@ -95,7 +139,8 @@ def adversary(
     """The paper's search: K = 5 weightings, 500 steps of Adam through the states, last iterate."""
     found = {}
     for batch in batches(split):
-        states, attention, before = states_of(model, batch)
+        with torch.no_grad():
+            states, attention, before = Fair(model)(batch)
         size = (len(before), 5, attention.shape[1])
         logits = np.log(1 / size[-1]) + 3 * torch.randn(size, generator=generator)
         logits.requires_grad_()

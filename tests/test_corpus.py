@@ -212,7 +212,11 @@ def test_texts_that_are_all_empty_are_not_blamed_on_the_labels(tmp_path):
 
 def test_a_label_that_is_a_list_is_refused_with_its_row(tmp_path):
     path = write(tmp_path / "a.jsonl", [*ROWS, {"text": "x", "label": 1}])
-    path.write_text(path.read_text().replace('"label": 1}', '"label": [1]}').replace('"label": 0}', '"label": [0]}'))
+    path.write_text(
+        path.read_text()
+        .replace('"label": 1}', '"label": [1]}')
+        .replace('"label": 0}', '"label": [0]}')
+    )
     with pytest.raises(InputError, match="row 0: expected a text and a label"):
         load(path)
 
@@ -220,7 +224,9 @@ def test_a_label_that_is_a_list_is_refused_with_its_row(tmp_path):
 def test_test_labels_that_training_never_saw_are_named(tmp_path):
     write(tmp_path / "train.jsonl")
     write(tmp_path / "test.jsonl", [{"text": "a b", "label": "other"}])
-    with pytest.raises(InputError, match="no test label occurs in the training split: expected 0, 1, got other"):
+    with pytest.raises(
+        InputError, match="no test label occurs in the training split: expected 0, 1, got other"
+    ):
         load(tmp_path)
 
 

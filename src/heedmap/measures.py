@@ -27,6 +27,11 @@ def change_in_prediction(
     The most probable class is left out of the sum and put back as minus the others' change, so that a
     change of 1e-12 in a prediction that rounds to 1 is still a number and not a tie.
     """
+    if before.shape[-1] == 2:
+        # |σ(x) − σ(y)| = σ(max) σ(−min) (1 − exp(min − max)), each factor accurate by itself.
+        x, y = (logits.double().diff(dim=-1).squeeze(-1) for logits in (before, after))
+        high, low = torch.maximum(x, y), torch.minimum(x, y)
+        return high.sigmoid() * (-low).sigmoid() * -torch.expm1(low - high)
     p, q = before.double().softmax(-1), after.double().softmax(-1)
     top = before.argmax(-1, keepdim=True)
     change = (q - p).scatter(-1, top, 0.0)

@@ -22,6 +22,9 @@ from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.encoders import LSTM, reverse_rows
 from heedmap.models.scores import Additive
 
+# Rows whose gates are computed at a time: 1 MB of them at hidden size 128.
+BLOCK = 512
+
 
 def lstm_without_each(
     model: AttentionClassifier,
@@ -57,13 +60,14 @@ def _fill(
 ) -> tuple[Float[Tensor, "T J B"], Float[Tensor, "T J B O"]]:
     """Scores and relevance of every position after the deletion, in one direction's order of reading."""
     size, count = direction.tokens, direction.count
-    scores = other[0].new_zeros(size, size, count)
-    relevance = other[1].new_zeros(size, size, count, other[1].shape[-1])
-    for step, states in direction.without_each():
-        scores[step, :step], relevance[step, :step] = features.complete(
+    # Row 0 is the whole text, row j + 1 the text without token j.
+    scores = other[0].new_zeros(size, size + 1, count)
+    relevance = other[1].new_zeros(size, size + 1, count, other[1].shape[-1])
+    for step, rows, states in direction.without_each():
+        scores[step, rows], relevance[step, rows] = features.complete(
             states, way, other[0][:, step], other[1][:, step]
         )
-    return scores, relevance
+    return scores[:, 1:], relevance[:, 1:]
 
 
 def _turn(table: Float[Tensor, "T J B *rest"], mask: Bool[Tensor, "B T"]) -> Tensor:
@@ -132,41 +136,48 @@ class _Direction:
         )
         self.recurrent = (0.5 * of_state * scale[:, None]).T.contiguous()
 
-    def _buffers(self, rows: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Doubled state, cell, gates and scratch, after the start mark was read."""
+    def _start(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Doubled state and cell before anything is read."""
+        state = self.projected.new_zeros(rows, self.count, len(self.recurrent))
+        return state, torch.zeros_like(state)
+
+    def _scratch(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Gates and tanh c of `rows` rows."""
         hidden = len(self.recurrent)
-        state = self.projected.new_zeros(rows, self.count, hidden)
-        cell, spare = torch.zeros_like(state), torch.empty_like(state)
         gates = self.projected.new_empty(rows, self.count, 4 * hidden)
-        _cell(state[:1], cell[:1], gates[:1], spare[:1], self.projected[0], self.recurrent)
-        return state, cell, gates, spare
+        return gates, self.projected.new_empty(rows, self.count, hidden)
 
     def base(self) -> Float[Tensor, "B T H"]:
         """Doubled states of the tokens in the whole texts."""
-        state, cell, gates, spare = self._buffers(1)
+        state, cell = self._start(1)
+        gates, spare = self._scratch(1)
         states = []
-        for step in range(1, self.tokens + 1):
+        for step in range(self.tokens + 1):  # the mark, then the tokens
             _cell(state, cell, gates, spare, self.projected[step], self.recurrent)
             states.append(state[0].clone())
-        return torch.stack(states, dim=1)
+        return torch.stack(states[1:], dim=1)
 
-    def without_each(self) -> Iterator[tuple[int, Float[Tensor, "J B H"]]]:
-        """For each token but the first: its index and its doubled states without token 0, ..., index − 1.
+    def without_each(self) -> Iterator[tuple[int, slice, Float[Tensor, "rows B H"]]]:
+        """Token after token: its index, some rows, and their doubled states once it is read.
 
-        The states are overwritten by the next step.
+        Row 0 is the whole text, row j + 1 the text without token j, there from the token after j on.
+        Rows come in blocks whose gates stay in the processor's cache; the next step overwrites them.
         """
-        # Row 0 is the whole text, row j + 1 the text without token j.
-        state, cell, gates, spare = self._buffers(self.tokens + 1)
+        state, cell = self._start(self.tokens + 1)
+        block = max(1, BLOCK // self.count)
+        gates, spare = self._scratch(block)
+        _cell(state[:1], cell[:1], gates[:1], spare[:1], self.projected[0], self.recurrent)
         for step in range(self.tokens):
             # The text without this token goes on from the whole text's state before it.
             state[step + 1], cell[step + 1] = state[0], cell[0]
-            rows = slice(0, step + 1)
-            _cell(
-                state[rows], cell[rows], gates[rows], spare[rows],
-                self.projected[step + 1], self.recurrent,
-            )  # fmt: skip
-            if step:
-                yield step, state[1 : step + 1]
+            for start in range(0, step + 1, block):
+                rows = slice(start, min(start + block, step + 1))
+                size = rows.stop - start
+                _cell(
+                    state[rows], cell[rows], gates[:size], spare[:size],
+                    self.projected[step + 1], self.recurrent,
+                )  # fmt: skip
+                yield step, rows, state[rows]
 
 
 def _cell(
