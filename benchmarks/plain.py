@@ -1,7 +1,8 @@
 """The papers' loops, written out plainly: what the fast paths are measured against and checked with.
 
-Batches of 32. `Literal` reads as the released code does: packed sequences, and an autograd graph kept whether
-it is needed or not. `Fair` drops the graph and takes our own encoder: the same loop, as one would write it today.
+Batches of 32. `Literal` reads as the released code does: packed sequences, and an autograd graph kept
+whether it is needed or not. `Fair` drops the graph and takes our own encoder: the same loop, as one would
+write it today.
 """
 
 import copy
