@@ -24,6 +24,12 @@ def command(*arguments, **options):
     )  # fmt: skip
 
 
+def finish(process):
+    """Exit code and what it said on stderr; its pipes are closed."""
+    _, err = process.communicate(timeout=300)
+    return process.returncode, err
+
+
 def test_help_names_every_command(heedmap):
     done = heedmap("--help")
     assert done.code == 0
@@ -224,16 +230,15 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path, big_cs
     process = command(*arguments)
     wait_for(run / "checkpoint.safetensors", process)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    code, err = finish(process)
+    assert code == 130
     assert "what is done is kept" in err
     assert "Traceback" not in err
     assert not list(run.glob(".*")), "no half-written file"
-    done = command(*arguments)
-    _, err = done.communicate(timeout=300)
-    assert done.returncode == 0, err
+    code, err = finish(command(*arguments))
+    assert code == 0, err
     whole = command(*arguments[:3], "--out", tmp_path / "whole", *arguments[5:])
-    assert whole.wait(timeout=300) == 0
+    assert finish(whole)[0] == 0
     assert (run / "model.safetensors").read_bytes() == (
         tmp_path / "whole" / "model.safetensors"
     ).read_bytes()
@@ -243,17 +248,16 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path, big_cs
 def test_an_audit_killed_in_the_middle_goes_on_to_the_same_tables(tmp_path, big_csv):
     run = tmp_path / "run"
     options = ("--epochs", "1", "--hidden-size", "16", "--embedding-size", "16")
-    assert command("train", "--data", big_csv, "--out", run, *options).wait(timeout=300) == 0
+    assert finish(command("train", "--data", big_csv, "--out", run, *options))[0] == 0
     shutil.copytree(run, tmp_path / "whole")
     process = command("audit", "--run", run)
     wait_for(run / "tables" / "gradient.parquet", process)
     process.kill()
-    process.wait(timeout=60)
+    finish(process)
     kept = (run / "tables" / "gradient.parquet").stat().st_mtime_ns
     for folder in (run, tmp_path / "whole"):
-        done = command("audit", "--run", folder)
-        _, err = done.communicate(timeout=300)
-        assert done.returncode == 0, err
+        code, err = finish(command("audit", "--run", folder))
+        assert code == 0, err
     assert (run / "tables" / "gradient.parquet").stat().st_mtime_ns == kept
     for path in sorted((run / "tables").glob("*.parquet")):
         assert path.read_bytes() == (tmp_path / "whole" / "tables" / path.name).read_bytes()
@@ -262,7 +266,7 @@ def test_an_audit_killed_in_the_middle_goes_on_to_the_same_tables(tmp_path, big_
 @SLOW
 def test_a_really_full_disk_keeps_the_old_result(tmp_path, csv_file):
     run = tmp_path / "run"
-    assert command("audit", "--data", csv_file, "--out", run, *QUICK).wait(timeout=300) == 0
+    assert finish(command("audit", "--data", csv_file, "--out", run, *QUICK))[0] == 0
     before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
     limit = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
@@ -294,9 +298,10 @@ def test_a_disk_that_fills_up_while_training_is_one_clear_line(tmp_path, csv_fil
     if mounted.returncode:
         pytest.skip("no small disk can be mounted here")
     try:
-        process = command("train", "--data", csv_file, "--out", disk / "run", "--epochs", "1")
-        _, err = process.communicate(timeout=300)
-        assert process.returncode == 2
+        code, err = finish(
+            command("train", "--data", csv_file, "--out", disk / "run", "--epochs", "1")
+        )
+        assert code == 2
         assert "No space left on device" in err
         assert len(err.strip().splitlines()) == 1
         assert not [p for p in disk.rglob(".*") if p.is_file()]

@@ -17,7 +17,8 @@ def sst(real_data):
 
 
 def test_the_splits_are_those_of_the_paper(sst):
-    assert [len(s) for s in sst.run.corpus.splits.values()] == [6356, 821, 1726]
+    # The released code drops the longest text of each split besides: 6355, 821, 1725.
+    assert [len(s) for s in sst.run.corpus.splits.values()] == [6356, 822, 1726]
 
 
 def test_the_model_is_about_as_good_as_the_papers(sst):
