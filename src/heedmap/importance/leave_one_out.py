@@ -25,7 +25,7 @@ from heedmap.models.normalisers import normalise
 from heedmap.models.trace import Model
 
 # Deletions carried at a time: their gates stay in the processor's cache.
-ROWS = 8192
+ROWS = 4096
 
 
 def logits_without_each(
