@@ -6,9 +6,11 @@ from scipy.stats import kendalltau
 from sklearn.metrics import roc_auc_score
 
 from heedmap.auditing import EXPERIMENTS, audit
+from heedmap.counterfactual.permute import permuted_logits
 from heedmap.data.corpus import Split
 from heedmap.experiments.agreement import PAIRS
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.readout import linear
 from heedmap.measures import LN2, jensen_shannon
 from heedmap.runs import train
 from heedmap.settings import AuditSettings
@@ -136,10 +138,22 @@ def test_shuffling_equal_weights_changes_nothing():
 
 def test_the_median_over_an_even_number_of_shuffles_is_the_middle():
     model = small_model()
-    found = evidence_of(model, [["w01", "w02", "w03", "w07"]], permutations=2)
-    one = evidence_of(model, [["w01", "w02", "w03", "w07"]], permutations=2)
+    texts = [["w01", "w02", "w03", "w07"]]
+    found = evidence_of(model, texts, permutations=2)
+    one = evidence_of(model, texts, permutations=2)
     assert found.table("permutation").equals(one.table("permutation"))
-    assert 0 <= found.table("permutation")["median_tvd"][0].as_py() <= 1
+    trace = found.traces[0]
+    logits = permuted_logits(*linear_of(trace), 2, found.generator("permutation"))[0]
+    p = trace.logits[0].double().softmax(-1)
+    changes = [0.5 * (p - q.softmax(-1)).abs().sum().item() for q in logits]
+    median = found.table("permutation")["median_tvd"][0].as_py()
+    assert changes[0] != changes[1]
+    assert median == pytest.approx(sum(changes) / 2, abs=1e-9)
+
+
+def linear_of(trace):
+    weights, relevance, bias = linear(trace)
+    return weights, trace.mask, relevance, bias
 
 
 def test_rationale_auc_is_sklearns():

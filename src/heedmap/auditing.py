@@ -18,7 +18,7 @@ from heedmap.experiments.permutation import permutation
 from heedmap.experiments.rationale import rationale
 from heedmap.findings import Conclusions, to_json
 from heedmap.questions import make_findings
-from heedmap.runs import Run, claim, save_run
+from heedmap.runs import Run, claim, save_run, settings_of
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.storage import write_atomically
 from heedmap.tables import read_table, write_table
@@ -155,11 +155,7 @@ def open_audit(folder: str | Path) -> Audit:
         InputError: no run or no finished audit there, or a damaged file.
     """
     folder = Path(folder)
-    if not (folder / "settings.toml").exists():
-        raise InputError(
-            f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs"
-        )
-    settings = RunSettings.read(folder / "settings.toml")
+    settings = settings_of(folder)
     again = f"run `heedmap audit --run {folder}`"
     try:
         kept = json.loads((folder / "tables" / ABOUT).read_text(encoding="utf-8"))

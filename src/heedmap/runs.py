@@ -2,7 +2,7 @@
 
     runs/sst/
       settings.toml  vocabulary.json  model.safetensors  training.json
-      tables/*.parquet   findings.json   report.html
+      tables/*.parquet   tables/about.json   findings.json   report.html
 
 Every file is written whole or not at all, and everything after the tables is a function of the tables.
 While a model is in training, checkpoint.safetensors stands in its place.
@@ -155,10 +155,6 @@ def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: R
         model = _new_model(settings, vocabulary, corpus.classes)
     if folder is not None:
         write_atomically(folder / "settings.toml", settings.to_toml())
-        write_atomically(
-            folder / "vocabulary.json",
-            json.dumps({"classes": corpus.classes, "words": vocabulary.words}, ensure_ascii=False),
-        )
     trained = train_classifier(
         model,
         encode(corpus.splits["train"], vocabulary),
@@ -228,6 +224,19 @@ def clear(folder: Path) -> None:
     shutil.rmtree(folder / "tables", ignore_errors=True)
 
 
+def settings_of(folder: Path) -> RunSettings:
+    """The settings of the run in a folder.
+
+    Raises:
+        InputError: no run there, or its settings cannot be read.
+    """
+    if not (folder / "settings.toml").exists():
+        raise InputError(
+            f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs"
+        )
+    return RunSettings.read(folder / "settings.toml")
+
+
 def open_run(folder: str | Path) -> Run:
     """A finished run from its folder; the corpus is read again from its source.
 
@@ -235,11 +244,7 @@ def open_run(folder: str | Path) -> Run:
         InputError: no run there, not trained to the end, damaged, or its corpus is not what it was.
     """
     folder = Path(folder)
-    if not (folder / "settings.toml").exists():
-        raise InputError(
-            f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs"
-        )
-    settings = RunSettings.read(folder / "settings.toml")
+    settings = settings_of(folder)
     try:
         corpus = load_corpus(settings.data)
     except InputError as error:
