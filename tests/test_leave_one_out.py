@@ -54,8 +54,13 @@ def test_a_model_of_another_family_is_read_again():
 
     class Other:
         classes = model.classes
+        tokens_at_once = model.tokens_at_once
 
-    for name in ("batch", "trace", "predict", "embed", "on_tokens", "logits_from"):
+    names = (
+        "lengths", "hidden", "batch", "trace", "logits", "predict", "shown", "embed", "on_tokens",
+        "of_text", "logits_from",
+    )  # fmt: skip
+    for name in names:
         setattr(Other, name, staticmethod(getattr(model, name)))
     batch = model.batch(texts, range(3))
     again = logits_without_each(Other(), batch, texts)

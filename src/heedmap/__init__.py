@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from heedmap.data.corpus import Corpus, Split, load
     from heedmap.errors import InputError
     from heedmap.findings import Finding
+    from heedmap.model_runs import fine_tune_model as fine_tune
+    from heedmap.model_runs import open_model
     from heedmap.runs import Run, open_run, train
 
 __version__ = "0.1.0"
@@ -28,6 +30,8 @@ _HOMES = {
     "load": "data.corpus",
     "InputError": "errors",
     "Finding": "findings",
+    "fine_tune": "model_runs:fine_tune_model",
+    "open_model": "model_runs",
     "Run": "runs",
     "open_run": "runs",
     "train": "runs",
@@ -41,8 +45,10 @@ __all__ = [
     "Run",
     "Split",
     "audit",
+    "fine_tune",
     "load",
     "open_audit",
+    "open_model",
     "open_run",
     "train",
 ]
@@ -53,7 +59,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'heedmap' has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"heedmap.{_HOMES[name]}"), name)
+    home, _, there = _HOMES[name].partition(":")
+    value: object = getattr(import_module(f"heedmap.{home}"), there or name)
     globals()[name] = value
     return value
 

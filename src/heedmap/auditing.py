@@ -11,12 +11,16 @@ from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.experiments.adversary import adversary
 from heedmap.experiments.agreement import agreement
+from heedmap.experiments.cost import estimate, told
 from heedmap.experiments.evidence import Announce, Evidence, Experiment
 from heedmap.experiments.importance import gradient, integrated, leave_one_out
 from heedmap.experiments.instances import instances
+from heedmap.experiments.layers import heads, scan
 from heedmap.experiments.permutation import permutation
 from heedmap.experiments.rationale import rationale
 from heedmap.findings import Conclusions, to_json
+from heedmap.models.layered import Layered
+from heedmap.models.trace import Model
 from heedmap.questions import make_findings
 from heedmap.runs import Run, claim, save_run, settings_of
 from heedmap.settings import AuditSettings, RunSettings
@@ -35,6 +39,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "permutation": permutation,
     "adversary": adversary,
     "rationale": rationale,
+    "scan": scan,
+    "heads": heads,
 }
 
 
@@ -97,8 +103,10 @@ def audit(
     instances: int = 2000,
     permutations: int = 100,
     epsilon: float = 0.01,
+    leave_one_out: str = "remove",
     overwrite: bool = False,
     announce: Announce = lambda name: None,
+    forecast: Announce = lambda text: None,
 ) -> Audit:
     """Put a run's attention on trial, on its test split.
 
@@ -109,14 +117,22 @@ def audit(
         instances: at most this many test texts, a seeded sample; the report says so.
         permutations: shuffles of each text's weights.
         epsilon: the total variation distance within which a prediction counts as the same.
+        leave_one_out: "remove" a word, or "mask" it.
         overwrite: throw away an audit with other settings instead of refusing.
         announce: called with the name of each experiment as it starts.
+        forecast: called once with what it will cost, for a model that has no shortcuts.
 
     Raises:
         InputError: a setting that does not fit, or an audit with other settings in the run's folder.
     """
     wanted = AuditSettings.of(
-        seed=seed, instances=instances, permutations=permutations, epsilon=epsilon
+        seed=seed,
+        instances=instances,
+        permutations=permutations,
+        epsilon=epsilon,
+        leave_one_out=leave_one_out,
+        # Transformers: a gradient with the attention of one layer of many held fixed has no reader.
+        gradient_path="open" if isinstance(run.model, Layered) else "closed",
     )
     settings = run.settings.model_copy(update={"audit": wanted})
     folder = None
@@ -126,19 +142,17 @@ def audit(
     whole = run.corpus.splits["test"]
     split = _sample(whole, wanted)
     evidence = Evidence(run.model, split, wanted, EXPERIMENTS, folder, announce)
-    names = [name for name in EXPERIMENTS if name != "rationale" or split.rationale is not None]
+    names = applicable(run.model, split)
+    if isinstance(run.model, Layered):
+        forecast(told(estimate(evidence)))
     tables = {name: evidence.table(name) for name in names}
     about: dict[str, object] = {
         "test_texts": len(whole),
         "audited": len(split),
         "left_out": run.corpus.left_out,
-        "unknown_share": run.unknown_share,
-        "vectors": run.training.vectors,
-        "words": len(run.model.vocabulary.words),
-        "training": run.training.scores,
-        "best_epoch": run.training.best_epoch,
+        **run.facts,
     }
-    findings = make_findings(tables, wanted, run.model.classes)
+    findings = make_findings(tables, wanted, run.model.classes, settings.model)
     named = {"name": run.name, **about}
     result = Audit(settings, run.model.classes, tables, findings, named, run)
     if run.folder is not None:
@@ -146,6 +160,16 @@ def audit(
         _write_about(result, run.folder)
         _write_conclusions(result, run.folder)
     return result
+
+
+def applicable(model: Model, split: Split) -> list[str]:
+    """The experiments that can be made of this model and these texts, in order."""
+    missing = set()
+    if split.rationale is None:
+        missing.add("rationale")
+    if not isinstance(model, Layered):
+        missing |= {"scan", "heads"}
+    return [name for name in EXPERIMENTS if name not in missing]
 
 
 def open_audit(folder: str | Path) -> Audit:
@@ -173,7 +197,8 @@ def open_audit(folder: str | Path) -> Audit:
         tables[name] = read_table(path)
     if settings.audit is None:
         raise InputError(f"{folder}: not audited to the end; {again}")
-    return Audit(settings, classes, tables, make_findings(tables, settings.audit, classes), about)
+    findings = make_findings(tables, settings.audit, classes, settings.model)
+    return Audit(settings, classes, tables, findings, about)
 
 
 def rewrite(folder: Path) -> Audit:

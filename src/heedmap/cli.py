@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedmap import __version__
+from heedmap.check_cli import check_command, support_command
 from heedmap.errors import InputError
+from heedmap.picture_cli import picture_command
+from heedmap.reproduce_cli import app as reproduce_app
 
 if TYPE_CHECKING:
     from heedmap.runs import Run
@@ -26,9 +29,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(reproduce_app, name="reproduce")
 
 INTERRUPTED = 130
 _DATA, _MODEL, _TRAINING, _AUDIT = "Data", "Model", "Training", "Audit"
+_DOOR = "Transformer"
 
 
 def _option(names: str, text: str, panel: str) -> Any:
@@ -50,7 +55,14 @@ LabelColumn = Annotated[
 ]
 Tokenizer = Annotated[str, _option("--tokenizer", "words (raw text) or spaces (tokenised).", _DATA)]
 MinTokens = Annotated[int, _option("--min-tokens", "Leave out shorter texts.", _DATA)]
-MaxTokens = Annotated[int, _option("--max-tokens", "Cut longer texts.", _DATA)]
+MaxTokens = Annotated[
+    int | None,
+    _option("--max-tokens", "Cut longer texts. [512; a transformer's own limit]", _DATA),
+]
+Classes = Annotated[
+    str | None,
+    _option("--classes", "How the data spell a --model's outputs, in their order: no,yes.", _DATA),
+]
 Encoder = Annotated[str, _option("--encoder", "lstm, cnn or average.", _MODEL)]
 Score = Annotated[str, _option("--score", "additive or dot.", _MODEL)]
 Normaliser = Annotated[str, _option("--normaliser", "softmax, sparsemax or entmax15.", _MODEL)]
@@ -68,6 +80,31 @@ LearningRate = Annotated[float, _option("--learning-rate", "Of Adam.", _TRAINING
 Seed = Annotated[
     int, _option("--seed", "Of the split, the weights and the experiments.", _TRAINING)
 ]
+Transformer = Annotated[
+    str | None,
+    _option("--model", "A Hugging Face classifier: its folder or its name on the Hub.", _DOOR),
+]
+Layer = Annotated[int, _option("--layer", "Whose weights are on trial; -1 is the last.", _DOOR)]
+Head = Annotated[str, _option("--head", "A head's number, or mean.", _DOOR)]
+View = Annotated[
+    str,
+    _option(
+        "--view",
+        "The heat map: row (that the classifier reads), received, rollout, flow, gradient, effective.",
+        _DOOR,
+    ),
+]
+LongTexts = Annotated[
+    str, _option("--long-texts", "Longer than the model reads: cut or windows.", _DOOR)
+]
+Dtype = Annotated[str, _option("--dtype", "float32, bfloat16 or float16.", _DOOR)]
+BatchTokens = Annotated[
+    int, _option("--batch-tokens", "Positions a batch may hold: bounds the memory.", _DOOR)
+]
+LeaveOneOut = Annotated[str, _option("--leave-one-out", "remove a word, or mask it.", _AUDIT)]
+MaxPositions = Annotated[
+    int, _option("--max-positions", "Sub-words of a text that --model is trained on.", _DOOR)
+]
 Instances = Annotated[int, _option("--instances", "Audit at most this many test texts.", _AUDIT)]
 Permutations = Annotated[int, _option("--permutations", "Shuffles of each text's weights.", _AUDIT)]
 Epsilon = Annotated[
@@ -84,11 +121,19 @@ Overwrite = Annotated[bool, _option("--overwrite", "Replace what other settings 
 def audit_command(
     data: Data = None,
     run: RunFolder = None,
+    model: Transformer = None,
+    layer: Layer = -1,
+    head: Head = "mean",
+    view: View = "row",
+    long_texts: LongTexts = "cut",
+    dtype: Dtype = "float32",
+    batch_tokens: BatchTokens = 8192,
+    classes: Classes = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     tokenizer: Tokenizer = "words",
     min_tokens: MinTokens = 1,
-    max_tokens: MaxTokens = 512,
+    max_tokens: MaxTokens = None,
     encoder: Encoder = "lstm",
     score: Score = "additive",
     normaliser: Normaliser = "softmax",
@@ -103,35 +148,44 @@ def audit_command(
     instances: Instances = 2000,
     permutations: Permutations = 100,
     epsilon: Epsilon = 0.01,
+    leave_one_out: LeaveOneOut = "remove",
     out: Out = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Train a model on texts (or take a trained --run), put its attention on trial, write the report.
+    """Put attention on trial and write the report: of a --model on --data, of a trained --run, or of a model
+    trained on --data here and now.
 
     A run that was stopped goes on where it stopped when the same command is given again.
     """
     if (data is None) == (run is None):
         raise InputError(
-            "expected either --data (to train and audit) or --run (a trained run's folder)"
+            "expected either --data (with --model: a classifier to audit on it; without: to train on) or "
+            "--run (a trained run's folder)"
         )
     from heedmap.settings import AuditSettings
 
     asked = {
-        "seed": seed, "instances": instances, "permutations": permutations, "epsilon": epsilon
+        "seed": seed, "instances": instances, "permutations": permutations, "epsilon": epsilon,
+        "leave_one_out": leave_one_out,
     }  # fmt: skip
     AuditSettings.of(**asked)  # a wrong value is found before the training, not after it
-    trained = _open(run) if run is not None else _train(locals())
+    made = _train if model is None else _enter
+    options = dict(locals())
+    trained = _open(run) if run is not None else made(options)
     _audit(trained, overwrite=overwrite and run is not None, **asked)
 
 
 @app.command("train")
 def train_command(
+    context: typer.Context,
     data: Data = None,
+    model: Transformer = None,
+    max_positions: MaxPositions = 128,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     tokenizer: Tokenizer = "words",
     min_tokens: MinTokens = 1,
-    max_tokens: MaxTokens = 512,
+    max_tokens: MaxTokens = None,
     encoder: Encoder = "lstm",
     score: Score = "additive",
     normaliser: Normaliser = "softmax",
@@ -146,13 +200,25 @@ def train_command(
     out: Out = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Train an attention model; `heedmap audit --run` puts it on trial."""
+    """Train an attention model, or fine-tune a --model; `heedmap audit --run` puts it on trial.
+
+    A --model is fine-tuned for 3 epochs in batches of 32 at a learning rate of 3e-5 where nothing else is said.
+    """
     if data is None:
         raise InputError("expected --data: a file, a folder, a Hub name, or reviews")
-    trained = _train(locals())
-    best = trained.training.scores[trained.training.best_epoch]
-    scores = ", ".join(f"{name} {value:.3f}" for name, value in best.items())
-    typer.echo(f"Trained: epoch {trained.training.best_epoch + 1} is best on dev ({scores}).")
+    options = dict(locals())
+    given = [name for name in options if _given(context, name)]
+    if model is None and "max_positions" in given:
+        raise InputError("--max-positions: expected --model; an attention model has --max-tokens")
+    trained = _train(options) if model is None else _fine_tune(options, given)
+    done = trained.training
+    assert done is not None
+    scores = ", ".join(
+        f"{name} {value:.3f}" for name, value in done.scores[done.best_epoch].items()
+    )
+    typer.echo(f"Trained: epoch {done.best_epoch + 1} is best on dev ({scores}).")
+    for reason, count in done.left_out.items():
+        typer.echo(f"{reason}: {count}")
     typer.echo(f"Run folder: {trained.folder}")
 
 
@@ -188,10 +254,39 @@ def list_command(
     console.print(table, width=None if console.is_terminal else 200)
 
 
+app.command("check")(check_command)
+app.command("support")(support_command)
+app.command("picture")(picture_command)
+
+
 def _open(folder: Path) -> "Run":
     from heedmap.runs import open_run
 
     return open_run(folder)
+
+
+def _enter(options: dict[str, Any]) -> "Run":
+    from heedmap.model_runs import UNLIMITED, open_model
+
+    model, data = Path(options["model"]), Path(options["data"])
+    shown = "-".join(str(options[name]) for name in ("view", "layer", "head"))
+    default = Path("runs") / f"{data.name.split('.')[0]}-{model.name}-{shown}"
+    same = (
+        "layer", "head", "view", "long_texts", "dtype", "batch_tokens", "tokenizer", "min_tokens", "seed",
+        "overwrite",
+    )  # fmt: skip
+    with _progress() as bar:
+        bar.add_task("reading the model and the texts", total=None)
+        return open_model(
+            options["model"],
+            options["data"],
+            text=options["text_column"],
+            label=options["label_column"],
+            classes=None if options["classes"] is None else tuple(options["classes"].split(",")),
+            max_tokens=options["max_tokens"] or UNLIMITED,
+            out=options["out"] or default,
+            **{name: options[name] for name in same},
+        )
 
 
 def _train(options: dict[str, Any]) -> "Run":
@@ -206,7 +301,7 @@ def _train(options: dict[str, Any]) -> "Run":
             label=options["label_column"],
             tokenizer=options["tokenizer"],
             min_tokens=options["min_tokens"],
-            max_tokens=options["max_tokens"],
+            max_tokens=options["max_tokens"] or 512,
             seed=options["seed"],
         )
         names = ("encoder", "score", "normaliser", "seed")
@@ -225,6 +320,41 @@ def _train(options: dict[str, Any]) -> "Run":
         )
 
 
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _fine_tune(options: dict[str, Any], given: list[str]) -> "Run":
+    from heedmap.model_runs import UNLIMITED, fine_tune_model
+
+    own = ("encoder", "score", "normaliser", "embedding_size", "hidden_size", "vectors", "min_df")
+    if wrong := [f"--{name.replace('_', '-')}" for name in own if name in given]:
+        one = "not an option" if len(wrong) == 1 else "not options"
+        raise InputError(
+            f"{', '.join(wrong)}: {one} of --model, which comes with its own; leave out"
+        )
+    names = ["seed", "overwrite", "tokenizer", "min_tokens", "max_positions"]
+    # Without a word of the user's fine-tuning has defaults of its own.
+    names += [name for name in ("epochs", "batch_size", "learning_rate") if name in given]
+    base, data = Path(options["model"]), Path(options["data"])
+    default = Path("runs") / f"{data.name.split('.')[0]}-{base.name}-{options['seed']}"
+    with _progress() as bar:
+        task = bar.add_task("reading the model and the texts", total=None)
+        return fine_tune_model(
+            options["model"],
+            options["data"],
+            text=options["text_column"],
+            label=options["label_column"],
+            max_tokens=options["max_tokens"] or UNLIMITED,
+            out=options["out"] or default,
+            report=lambda done, total, text: bar.update(
+                task, completed=done, total=total, description=f"fine-tuning, {text}"
+            ),
+            **{name: options[name] for name in names},
+        )
+
+
 def _audit(run: "Run", **asked: Any) -> None:
     from heedmap.auditing import EXPERIMENTS, audit
 
@@ -234,6 +364,7 @@ def _audit(run: "Run", **asked: Any) -> None:
         result = audit(
             run,
             **asked,
+            forecast=lambda text: typer.echo(f"This will take {text}.", err=True),
             announce=lambda name: bar.update(
                 task, completed=next(done), description=f"audit, {name.replace('_', ' ')}"
             ),

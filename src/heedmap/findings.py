@@ -44,6 +44,16 @@ BANDS: dict[str, list[tuple[float, Level, str]]] = {
         (0.1, "mixed", "somewhat different heat maps do as well"),
         (-math.inf, "for", "the weights are pinned down"),
     ],
+    "words": [
+        (0.7, "for", "most of the attention falls on the words"),
+        (0.3, "mixed", "a good part falls on special tokens"),
+        (-math.inf, "against", "most of the attention falls on special tokens"),
+    ],
+    "identified": [
+        (0.99, "for", "all of it reaches the layer's output"),
+        (0.8, "mixed", "a part of it cancels out"),
+        (-math.inf, "against", "much of it cancels out"),
+    ],
     "auc": [
         (0.9, "for", "finds the deciding words"),
         (0.7, "mixed", "often finds the deciding words"),

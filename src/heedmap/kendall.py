@@ -60,6 +60,23 @@ def kendall_tau(values: Float[Tensor, "B M T"], mask: Bool[Tensor, "B T"]) -> Ke
     return Kendall(tau, torch.from_numpy(np.where(defined, p, np.nan)))
 
 
+def tau_against(
+    values: Float[Tensor, "B M T"], references: Float[Tensor, "B R T"], mask: Bool[Tensor, "B T"]
+) -> Float[Tensor, "B M R"]:
+    """Tau-b of M measures with R others only; as `kendall_tau`, without p-values."""
+    pairs = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1)
+
+    def signs(wide: Tensor) -> Tensor:
+        found = torch.sign(wide.unsqueeze(-1) - wide.unsqueeze(-2)) * pairs
+        return found.flatten(-2).double()
+
+    first, second = signs(values.double()), signs(references.double())
+    gram = torch.matmul(first, second.transpose(1, 2))
+    sizes = first.square().sum(-1).unsqueeze(2) * second.square().sum(-1).unsqueeze(1)
+    scale = sizes.sqrt()
+    return torch.where(scale > 0, gram / scale, torch.nan).clamp(-1, 1)
+
+
 def _p_values(
     difference: NDArray[np.float64],
     n: NDArray[np.float64],

@@ -10,15 +10,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.findings import Finding, interval, read
+from heedmap.layer_questions import layer_findings
 from heedmap.measures import LN2
 from heedmap.settings import AuditSettings
 
 
 def make_findings(
-    tables: Mapping[str, pa.Table], settings: AuditSettings, classes: list[str]
+    tables: Mapping[str, pa.Table],
+    settings: AuditSettings,
+    classes: list[str],
+    model: object = None,
 ) -> list[Finding]:
-    """Every question that the tables can answer, in the order of the card."""
-    makers = _Makers(tables, settings, classes)
+    """Every question that the tables can answer, in the order of the card.
+
+    `model`: the run's model settings, which say what layer is on trial where there are several.
+    """
+    makers = Makers(tables, settings, classes, model)
     findings = [makers.skill()]
     if "agreement" in tables:
         findings += [
@@ -29,6 +36,8 @@ def make_findings(
         ]
     if "permutation" in tables:
         findings.append(makers.permutation())
+        if "uniform_tvd" in tables["permutation"].column_names:  # tables of 0.1 have none
+            findings.append(makers.uniform())
     if "adversary" in tables:
         findings.append(makers.adversary())
     if "rationale" in tables:
@@ -41,6 +50,8 @@ def make_findings(
                 ("integrated_gradients", "integrated gradients"),
             )
         ]
+    if "scan" in tables:
+        findings += layer_findings(makers)
     return findings
 
 
@@ -62,19 +73,26 @@ def _percent(share: float) -> str:
     return f"{share:.0%}" if math.isfinite(share) else "none"
 
 
-class _Makers:
-    def __init__(
-        self, tables: Mapping[str, pa.Table], settings: AuditSettings, classes: list[str]
-    ) -> None:
-        self.tables, self.settings, self.classes = tables, settings, classes
-        self.predicted = self._column("instances", "predicted").astype(int)
-        self.short = self._column("instances", "n_tokens") < 2
+class Makers:
+    """One maker a question; what they share."""
 
-    def _column(self, table: str, name: str) -> NDArray[np.float64]:
+    def __init__(
+        self,
+        tables: Mapping[str, pa.Table],
+        settings: AuditSettings,
+        classes: list[str],
+        model: object = None,
+    ) -> None:
+        self.tables, self.settings, self.classes, self.model = tables, settings, classes, model
+        self.predicted = self.column("instances", "predicted").astype(int)
+        self.short = self.column("instances", "n_tokens") < 2
+
+    def column(self, table: str, name: str) -> NDArray[np.float64]:
+        """A column of numbers, null as NaN."""
         values = self.tables[table][name].to_numpy().astype(np.float64)
         return np.asarray(values)
 
-    def _finding(
+    def finding(
         self,
         key: str,
         kind: str,
@@ -83,6 +101,7 @@ class _Makers:
         statistic: Callable[..., Any] = np.mean,
         **words: str,
     ) -> Finding:
+        """A finding from one value an instance; NaN is left out, counted under the first reason that fits."""
         used = np.isfinite(values)
         left_out = {}
         unexplained = ~used
@@ -107,7 +126,8 @@ class _Makers:
         )  # fmt: skip
 
     def skill(self) -> Finding:
-        label = self._column("instances", "label").astype(int)
+        """Accuracy against the commonest class."""
+        label = self.column("instances", "label").astype(int)
         correct = (label == self.predicted).astype(np.float64)
         majority = float(np.bincount(label).max() / len(label))
         low, high = interval(correct, np.mean, self.settings.seed)
@@ -138,11 +158,12 @@ class _Makers:
         )
 
     def agreement(self, measure: str, name: str) -> Finding:
-        values = self._column("agreement", f"tau_attention_{measure}")
-        p = self._column("agreement", f"p_attention_{measure}")
+        """Attention against one other measure."""
+        values = self.column("agreement", f"tau_attention_{measure}")
+        p = self.column("agreement", f"p_attention_{measure}")
         used = np.isfinite(values)
         significant = _mean((p[used] <= 0.05).astype(float))
-        return self._finding(
+        return self.finding(
             f"agreement_{measure}",
             "tau",
             values,
@@ -153,10 +174,11 @@ class _Makers:
         )
 
     def yardstick(self) -> Finding:
-        finding = self._finding(
+        """Gradient against leave-one-out."""
+        finding = self.finding(
             "agreement_yardstick",
             "tau",
-            self._column("agreement", "tau_gradient_leave_one_out"),
+            self.column("agreement", "tau_gradient_leave_one_out"),
             self._reasons("leave_one_out"),
             question="For scale: do gradient and leave-one-out rank the words alike?",
             measure="mean Kendall tau-b, gradient against leave-one-out",
@@ -165,13 +187,14 @@ class _Makers:
         return Finding(**{**asdict(finding), "level": "undecided"})
 
     def permutation(self) -> Finding:
-        flipped = self._column("permutation", "flipped")[~self.short]
+        """Shuffled weights."""
+        flipped = self.column("permutation", "flipped")[~self.short]
         times = self.settings.permutations
         share = _mean((flipped >= 0.5).astype(float))
-        return self._finding(
+        return self.finding(
             "permutation",
             "tvd",
-            np.where(self.short, np.nan, self._column("permutation", "median_tvd")),
+            np.where(self.short, np.nan, self.column("permutation", "median_tvd")),
             {"one token: nothing to permute": self.short},
             np.median,
             question="Does it matter which word gets which weight?",
@@ -182,35 +205,55 @@ class _Makers:
             ),
         )
 
-    def adversary(self) -> Finding:
-        jsd = np.where(self.short, np.nan, self._column("adversary", "jsd"))
-        upper = self._column("adversary", "jsd_upper")[~self.short]
-        search = self._column("adversary", "search_jsd")[~self.short]
-        exact = len(self.classes) == 2
-        bound = (
-            "" if exact else f"; at least this, at most {_number(_mean(upper) / LN2)} on average"
+    def uniform(self) -> Finding:
+        """Uniform weights, at test only."""
+        flipped = self.column("permutation", "uniform_flipped")[~self.short]
+        return self.finding(
+            "uniform",
+            "tvd",
+            np.where(self.short, np.nan, self.column("permutation", "uniform_tvd")),
+            {"one token: it has all the weight": self.short},
+            np.median,
+            question="Does it matter that the weights are not all the same?",
+            measure="median change of the prediction (TVD) under uniform weights, at test only",
+            meaning=f"another class is predicted for {_percent(_mean(flipped))} of the texts",
         )
-        return self._finding(
+
+    def adversary(self) -> Finding:
+        """The most different heat map with the same prediction."""
+        jsd = np.where(self.short, np.nan, self.column("adversary", "jsd"))
+        used = np.isfinite(jsd)
+        upper = self.column("adversary", "jsd_upper")[used]
+        bound = f"at least this, at most {_number(_mean(upper) / LN2)} on average"
+        if "search_jsd" in self.tables["adversary"].column_names:
+            search = self.column("adversary", "search_jsd")[used]
+            how = f"the paper's search finds {_number(_mean(search) / LN2)}"
+            how = how if len(self.classes) == 2 else f"{bound}; {how}"
+        else:
+            times = f"{self.settings.search_restarts} starts of {self.settings.search_steps} steps"
+            how = f"found by search ({times}), so {bound}"
+        return self.finding(
             "adversary",
             "freedom",
             jsd / LN2,
-            {"one token: no other weights": self.short},
+            {
+                "one token: no other weights": self.short,
+                "not sampled for the search": np.isnan(jsd) & ~self.short,
+            },
             question="Could a very different heat map stand beside the same prediction?",
             measure=(
-                f"mean of the largest JSD from the model's weights within {self.settings.epsilon:g} of its "
+                f"mean of the largest JSD from the model's heat map within {self.settings.epsilon:g} of its "
                 "prediction, as a share of the maximum ln 2"
             ),
-            meaning=(
-                f"0 = no other heat map, 1 = one with nothing in common{bound}; the paper's search "
-                f"finds {_number(_mean(search) / LN2)}"
-            ),
+            meaning=f"0 = no other heat map, 1 = one with nothing in common; {how}",
         )
 
     def rationale(self, measure: str, name: str) -> Finding:
-        values = self._column("rationale", f"auc_{measure}")
-        hits = self._column("rationale", f"hit_{measure}")
-        share = self._column("rationale", "rationale_share")
-        finding = self._finding(
+        """One measure against the gold rationale."""
+        values = self.column("rationale", f"auc_{measure}")
+        hits = self.column("rationale", f"hit_{measure}")
+        share = self.column("rationale", "rationale_share")
+        finding = self.finding(
             f"rationale_{measure}",
             "auc",
             values,

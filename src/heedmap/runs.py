@@ -10,8 +10,7 @@ While a model is in training, checkpoint.safetensors stands in its place.
 
 import json
 import shutil
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -25,7 +24,14 @@ from heedmap.data.vectors import read_vectors
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
-from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.models.trace import Model
+from heedmap.settings import (
+    FineTuneSettings,
+    ModelSettings,
+    RunSettings,
+    TrainSettings,
+    TransformerSettings,
+)
 from heedmap.storage import write_atomically
 from heedmap.training.loop import Report, Trained, train_classifier
 
@@ -38,17 +44,22 @@ OWN_FILES = (
     "findings.json",
     "report.html",
 )
+OWN_FOLDERS = ("tables", "model")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model, the corpus it learned from and the settings of both; `folder` if it is kept."""
+    """A model, its corpus and the settings of both; `folder` if it is kept.
+
+    `training` is known where heedmap trained the model. `facts` is what a report says beside the settings.
+    """
 
     settings: RunSettings
     corpus: Corpus
-    model: AttentionClassifier
-    training: Trained
+    model: Model
+    training: Trained | None = None
     folder: Path | None = None
+    facts: dict[str, object] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -56,14 +67,9 @@ class Run:
         return self.folder.name if self.folder else self.corpus.name
 
     def encoded(self, split: Split) -> Encoded:
-        """A split in the model's vocabulary."""
+        """A split in the words of an attention model of ours."""
+        assert isinstance(self.model, AttentionClassifier)
         return encode(split, self.model.vocabulary)
-
-    @cached_property
-    def unknown_share(self) -> float:
-        """Share of the test split's tokens that the vocabulary does not have."""
-        tokens = [token for text in self.corpus.splits["test"].tokens for token in text]
-        return sum(token not in self.model.vocabulary for token in tokens) / len(tokens)
 
 
 def encode(split: Split, vocabulary: Vocabulary) -> Encoded:
@@ -141,6 +147,7 @@ def train(
 
 
 def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report) -> Run:
+    assert isinstance(settings.train, TrainSettings)
     texts = corpus.splits["train"].tokens
     vocabulary = Vocabulary.build(texts, settings.train.min_df)
     found = None
@@ -155,6 +162,7 @@ def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: R
         model = _new_model(settings, vocabulary, corpus.classes)
     if folder is not None:
         write_atomically(folder / "settings.toml", settings.to_toml())
+    assert isinstance(settings.train, TrainSettings)
     trained = train_classifier(
         model,
         encode(corpus.splits["train"], vocabulary),
@@ -164,12 +172,18 @@ def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: R
         report,
     )
     model.cpu()
-    run = Run(settings, corpus, model, replace(trained, vectors=found), folder)
+    trained = replace(trained, vectors=found)
+    run = Run(settings, corpus, model, trained, folder, _facts(corpus, model, trained))
     return run if folder is None else save_run(run, folder)
 
 
 def save_run(run: Run, folder: Path) -> Run:
     """Write settings, vocabulary, weights and training scores; the weights last: they say it is done."""
+    if not isinstance(run.model, AttentionClassifier):
+        from heedmap.model_runs import save_model_run
+
+        return save_model_run(run, folder)
+    assert run.training is not None
     about = asdict(run.training)
     words = {"classes": run.model.classes, "words": run.model.vocabulary.words}
     write_atomically(folder / "settings.toml", run.settings.to_toml())
@@ -184,6 +198,8 @@ def save_run(run: Run, folder: Path) -> Run:
 def _new_model(
     settings: RunSettings, vocabulary: Vocabulary, classes: list[str]
 ) -> AttentionClassifier:
+    assert isinstance(settings.model, ModelSettings)
+    assert isinstance(settings.train, TrainSettings)
     with torch.random.fork_rng(devices=[]):  # the global generator is left as it was
         torch.manual_seed(settings.train.seed)
         return AttentionClassifier(settings.model, vocabulary, classes)
@@ -207,9 +223,7 @@ def claim(folder: Path, settings: RunSettings, overwrite: bool) -> None:
         return
     found = RunSettings.read(there)
     wanted = settings.model_copy(update={"audit": found.audit})
-    if settings.train.vectors is not None:  # the file decides the size, once it is read
-        size = {"embedding_size": found.model.embedding_size}
-        wanted = wanted.model_copy(update={"model": wanted.model.model_copy(update=size)})
+    wanted = wanted.model_copy(update={"model": _completed(settings, found)})
     if changed := found.difference(wanted):
         raise InputError(
             f"{folder}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "
@@ -217,11 +231,26 @@ def claim(folder: Path, settings: RunSettings, overwrite: bool) -> None:
         )
 
 
+def _completed(settings: RunSettings, found: RunSettings) -> ModelSettings | TransformerSettings:
+    """The model's settings, with those taken from `found` that only the run itself can tell."""
+    known: dict[str, object] = {}
+    # A file of word vectors decides the size, once it is read.
+    if isinstance(settings.train, TrainSettings) and settings.train.vectors is not None:
+        known = {"embedding_size": getattr(found.model, "embedding_size", 0)}
+    # Weights have a hash once they are trained.
+    elif isinstance(settings.train, FineTuneSettings) and not getattr(
+        settings.model, "weights", ""
+    ):
+        known = {"weights": getattr(found.model, "weights", "")}
+    return settings.model.model_copy(update=known)
+
+
 def clear(folder: Path) -> None:
     """Remove what a run wrote, and nothing else."""
     for name in OWN_FILES:
         (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / "tables", ignore_errors=True)
+    for name in OWN_FOLDERS:
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def settings_of(folder: Path) -> RunSettings:
@@ -245,6 +274,10 @@ def open_run(folder: str | Path) -> Run:
     """
     folder = Path(folder)
     settings = settings_of(folder)
+    if isinstance(settings.model, TransformerSettings):
+        from heedmap.model_runs import open_model_run
+
+        return open_model_run(folder, settings)
     try:
         corpus = load_corpus(settings.data)
     except InputError as error:
@@ -272,7 +305,19 @@ def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
             f"again: `heedmap train --data {settings.data.source} --out {folder} --overwrite`"
         ) from error
     model.eval().requires_grad_(False)
-    return Run(settings, corpus, model, trained, folder)
+    return Run(settings, corpus, model, trained, folder, _facts(corpus, model, trained))
+
+
+def _facts(corpus: Corpus, model: AttentionClassifier, trained: Trained) -> dict[str, object]:
+    known = model.vocabulary
+    tokens = [token for text in corpus.splits["test"].tokens for token in text]
+    return {
+        "unknown_share": sum(token not in known for token in tokens) / len(tokens),
+        "vectors": trained.vectors,
+        "words": len(known.words),
+        "training": trained.scores,
+        "best_epoch": trained.best_epoch,
+    }
 
 
 def list_runs(root: Path) -> list[Path]:
@@ -286,16 +331,24 @@ def describe(folder: Path) -> tuple[str, str, str, str, str]:
         settings = RunSettings.read(folder / "settings.toml")
     except InputError as error:
         return str(folder), "", "", "", f"unreadable ({error})"
-    model = settings.model
     state = "audited" if (folder / "report.html").exists() else "trained"
-    if not (folder / "model.safetensors").exists():
+    weights = (folder / "model.safetensors").exists() or (folder / "model" / "config.json").exists()
+    if settings.train is not None and not weights:
         state = "training stopped"
     elif settings.audit is not None and state == "trained":
         state = "audit stopped"
     return (
         str(folder),
         settings.data.source,
-        f"{model.encoder} {model.score} {model.normaliser}",
-        str(settings.train.seed),
+        model_name(settings),
+        "" if settings.train is None else str(settings.train.seed),
         state,
     )
+
+
+def model_name(settings: RunSettings) -> str:
+    """The model in a few words."""
+    model = settings.model
+    if isinstance(model, TransformerSettings):
+        return f"{Path(model.source).name}, {model.view} of layer {model.layer}"
+    return f"{model.encoder} {model.score} {model.normaliser}"

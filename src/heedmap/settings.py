@@ -31,7 +31,12 @@ class _Settings(BaseModel):
 
 
 class DataSettings(_Settings):
-    """Where the texts come from and how they become tokens."""
+    """Where the texts come from and how they become tokens.
+
+    `raw`: tokens keep their case and the white space before them, so that joined they are the text, as a
+    transformer's own tokenizer wants it. Without `training` only texts to test on are wanted: the test
+    split, or all of them. `classes`: how the data spell a given model's outputs, in their order.
+    """
 
     source: Annotated[str, Field(min_length=1)]
     text: str | None = None
@@ -40,6 +45,9 @@ class DataSettings(_Settings):
     min_tokens: Positive = 1
     max_tokens: Positive = 512
     seed: Annotated[int, Field(ge=0)] = 0
+    raw: bool = False
+    training: bool = True
+    classes: tuple[str, ...] | None = None
 
 
 class ModelSettings(_Settings):
@@ -50,6 +58,22 @@ class ModelSettings(_Settings):
     normaliser: Literal["softmax", "sparsemax", "entmax15"] = "softmax"
     embedding_size: Positive = 300
     hidden_size: Annotated[int, Field(ge=4)] = 128
+
+
+class TransformerSettings(_Settings):
+    """A Hugging Face sequence classifier, and which of its heat maps is on trial.
+
+    `weights` is a hash of the model's parameters: the same path may hold another model tomorrow.
+    """
+
+    source: Annotated[str, Field(min_length=1)]
+    weights: str = ""
+    layer: int = -1
+    head: Literal["mean"] | int = "mean"
+    view: Literal["row", "received", "rollout", "flow", "gradient", "effective"] = "row"
+    long_texts: Literal["cut", "windows"] = "cut"
+    dtype: Literal["float32", "float16", "bfloat16"] = "float32"
+    batch_tokens: Positive = 8192
 
 
 class TrainSettings(_Settings):
@@ -64,10 +88,26 @@ class TrainSettings(_Settings):
     vectors: str | None = None
 
 
+class FineTuneSettings(_Settings):
+    """How a pretrained transformer is fine-tuned: AdamW, linear decay after a warm-up."""
+
+    base: Annotated[str, Field(min_length=1)]
+    seed: Annotated[int, Field(ge=0)] = 0
+    epochs: Positive = 3
+    batch_size: Positive = 32
+    learning_rate: Annotated[float, Field(gt=0)] = 3e-5
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    max_positions: Positive = 128
+
+
 class AuditSettings(_Settings):
     """What is asked of the attention.
 
-    `instances` bounds the number of test texts: a larger test split is sampled, and the report says so.
+    `instances` bounds the number of test texts: a larger test split is sampled, and the report says so; the
+    other `_instances` bound the sample of the slow experiments. `gradient_path`: whether the gradient flows
+    through the attention ("open") or the attention is held fixed ("closed", the paper's). `leave_one_out`:
+    the word is removed, or masked. `search_…`: of the search for adversarial attention, where there is no
+    exact way.
     """
 
     seed: Annotated[int, Field(ge=0)] = 0
@@ -85,6 +125,12 @@ class AuditSettings(_Settings):
     )
     integrated_gradients_steps: Positive = 16
     integrated_gradients_instances: Positive = 300
+    gradient_path: Literal["closed", "open"] = "closed"
+    leave_one_out: Literal["remove", "mask"] = "remove"
+    search_instances: Positive = 300
+    search_restarts: Positive = 4
+    search_steps: Positive = 50
+    scan_instances: Positive = 300
 
 
 class RunSettings(_Settings):
@@ -93,8 +139,8 @@ class RunSettings(_Settings):
     version: Literal[1] = 1
     fingerprint: str
     data: DataSettings
-    model: ModelSettings
-    train: TrainSettings
+    model: ModelSettings | TransformerSettings
+    train: TrainSettings | FineTuneSettings | None = None
     audit: AuditSettings | None = None
 
     def to_toml(self) -> str:

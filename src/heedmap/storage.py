@@ -1,8 +1,13 @@
 """Files that are either whole or not there."""
 
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from safetensors import SafetensorError
 
 from heedmap.errors import InputError
 
@@ -25,13 +30,43 @@ def write_atomically(path: Path, content: bytes | str) -> None:
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror or error}); what was there is unchanged; "
-            "make room or choose another place"
-        ) from error
+        raise _unwritable(path, error) from error
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_written_whole(path: Path) -> Iterator[Path]:
+    """A folder to fill that becomes `path` when the block ends: a reader never sees half of it.
+
+    It is under another name beside `path`, always the same one, so that what a killed process left
+    behind is cleared away by the next.
+
+    Raises:
+        InputError: the disk is full, or the place cannot be written; there is no `path` then.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        for file in partial.rglob("*"):
+            if file.is_file():
+                with file.open("rb") as handle:
+                    os.fsync(handle.fileno())
+        os.replace(partial, path)
+    except (OSError, SafetensorError) as error:
+        raise _unwritable(path, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _unwritable(path: Path, error: Exception) -> InputError:
+    return InputError(
+        f"{path}: cannot be written ({getattr(error, 'strerror', None) or error}); what was there is "
+        "unchanged; make room or choose another place"
+    )
 
 
 def _umask() -> int:

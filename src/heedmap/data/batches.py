@@ -1,7 +1,7 @@
 """Padded batches, and the order in which a split is read."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -14,10 +14,10 @@ from heedmap.data.vocabulary import PAD
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts of one batch, padded on the right; T is the longest text's number of tokens.
+    """Texts of one batch, padded; T is the longest text's number of tokens.
 
-    `ids` has two columns more than `mask` (L = T + 2): the encoder also reads the start and end marks, to which
-    attention is never paid.
+    `ids` is what the model reads, L positions. Our own encoders read two columns more than `mask` has
+    (L = T + 2, padded on the right): the start and end marks, to which attention is never paid.
     """
 
     rows: Int[Tensor, " B"]
@@ -32,9 +32,15 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch on another device."""
-        return Batch(
-            self.rows.to(device), self.ids.to(device), self.mask.to(device), self.labels.to(device)
-        )
+        return self._each(lambda part: part.to(device))
+
+    def repeated(self, times: int) -> "Batch":
+        """The batch again and again, one copy after the other."""
+        return self._each(lambda part: part.repeat(times, *[1] * (part.dim() - 1)))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{name: change(part) for name, part in parts.items()})
 
 
 class Encoded:

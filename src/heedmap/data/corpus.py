@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data import files
-from heedmap.data.tokens import TOKENIZERS
+from heedmap.data.tokens import TOKENIZERS, pieces
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
@@ -62,7 +62,7 @@ class Corpus:
     def fingerprint(self) -> str:
         """A hash of all tokens and labels: the same corpus gives the same."""
         digest = hashlib.sha256(json.dumps(self.classes).encode())
-        for name in SPLITS:
+        for name in (name for name in SPLITS if name in self.splits):
             split = self.splits[name]
             digest.update(json.dumps([split.keys, split.tokens]).encode())
             digest.update(split.labels.tobytes())
@@ -114,14 +114,23 @@ def load(
     return load_corpus(settings)
 
 
-def load_corpus(settings: DataSettings) -> Corpus:
-    """Read the corpus that the settings describe (see `load`)."""
+def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
+    """Read the corpus that the settings describe (see `load`).
+
+    Where it is not for training, `outputs` names the classes of the model that will read it.
+    """
     left_out: Counter[str] = Counter()
     if settings.source in EMBEDDED:
         parts = {"all": _embedded_rows(settings)}
     else:
         parts = _read_parts(settings, left_out)
+    if not settings.training and settings.source not in EMBEDDED:
+        parts = {name: rows for name, rows in parts.items() if name in _to_test(parts)}
+        unread = tuple(f"{name}:" for name in SPLITS if name not in parts)
+        left_out = Counter({why: n for why, n in left_out.items() if not why.startswith(unread)})
     parts = {name: _kept(rows, settings, left_out) for name, rows in parts.items()}
+    if not settings.training:
+        return _to_audit(parts, settings, left_out, outputs)
     splits = _complete(parts, settings)
     classes = _classes(row.label for row in splits["train"])
     gone = "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
@@ -154,6 +163,54 @@ def load_corpus(settings: DataSettings) -> Corpus:
     return Corpus(_name(settings.source), classes, arrays, settings, dict(left_out))
 
 
+def _to_test(parts: Mapping[str, object]) -> list[str]:
+    """The test split; without one, everything in a file without splits; without that, dev or train."""
+    return [next(name for name in ("test", "all", "dev", "train") if name in parts)]
+
+
+def _to_audit(
+    parts: dict[str, list[_Row]],
+    settings: DataSettings,
+    left_out: Counter[str],
+    outputs: Sequence[str],
+) -> Corpus:
+    rows = _complete(parts, settings)["test"] if settings.source in EMBEDDED else []
+    rows = rows or [row for part in parts.values() for row in part]
+    if not rows:
+        gone = "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
+        raise InputError(
+            f"{settings.source}: expected rows with a text and a label, none are left (left out: {gone})"
+        )
+    number = _match(settings, sorted({row.label for row in rows}), outputs)
+    return Corpus(
+        _name(settings.source),
+        list(outputs),
+        {"test": _split_of(rows, number)},
+        settings,
+        dict(left_out),
+    )
+
+
+def _match(settings: DataSettings, labels: Sequence[str], outputs: Sequence[str]) -> dict[str, int]:
+    """Which output of a model each label of the data means: by its name, or by its number from 0 up."""
+    given = settings.classes
+    if given is not None and len(given) != len(outputs):
+        raise InputError(
+            f"--classes: expected {len(outputs)} names for the model's outputs "
+            f"({', '.join(outputs)}), got {len(given)} ({', '.join(given)})"
+        )
+    names = [name.lower() for name in (given or outputs)]
+    numbers = [str(i) for i in range(len(outputs))]
+    for known in (names, *([] if given else [numbers])):
+        if all(label.lower() in known for label in labels):
+            return {label: known.index(label.lower()) for label in labels}
+    raise InputError(
+        f"{settings.source}: expected the model's {len(outputs)} classes ({', '.join(given or outputs)}) or "
+        f"their numbers as labels, got {', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}; say how the "
+        "data spell the model's outputs, in their order: --classes NAME,NAME"
+    )
+
+
 def _name(source: str) -> str:
     stem = Path(source).name.removesuffix(".gz")
     return re.sub(r"\.(csv|tsv|jsonl|ndjson|json|parquet)$", "", stem) or "corpus"
@@ -175,7 +232,12 @@ def _embedded_rows(settings: DataSettings) -> list[_Row]:
     # The texts are always the same ones; the seed only draws the split.
     generated = reviews(stars=EMBEDDED[settings.source])
     return [
-        _Row(f"reviews-{i}", list(r.tokens), r.label, np.array(r.rationale, dtype=bool))
+        _Row(
+            f"reviews-{i}",
+            pieces(" ".join(r.tokens), "spaces") if settings.raw else list(r.tokens),
+            r.label,
+            np.array(r.rationale, dtype=bool),
+        )
         for i, r in enumerate(generated)
     ]
 
@@ -228,7 +290,7 @@ def _rows(
                 f"{', '.join(columns)}; name it with {option}"
             )
     names = getattr(rows.features[label], "names", None)  # a ClassLabel of the Hub
-    tokenize = TOKENIZERS[settings.tokenizer]
+    tokenize = _tokenize(settings)
     keys = rows["id"][:] if "id" in columns else range(len(rows))
     parts = rows[split_column][:] if split_column else [part] * len(rows)
     for key, value, answer, said in zip(keys, rows[text][:], rows[label][:], parts, strict=True):
@@ -246,6 +308,12 @@ def _rows(
             tokens = [] if value is None else tokenize(str(value))
             name = names[answer] if names else _label_text(answer)
             yield where, _Row(str(key), tokens, name)
+
+
+def _tokenize(settings: DataSettings) -> Callable[[str], list[str]]:
+    if settings.raw:
+        return lambda text: pieces(text, settings.tokenizer)
+    return TOKENIZERS[settings.tokenizer]
 
 
 def _find(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str | None:

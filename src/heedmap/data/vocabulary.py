@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 PAD, UNK, SOS, EOS = range(4)
 SPECIAL = ("<pad>", "<unk>", "<sos>", "<eos>")
+UNKNOWN_WORD = SPECIAL[UNK]
 
 
 class Vocabulary:

@@ -1,5 +1,7 @@
 """How different can the attention be while the prediction stays? (Jain & Wallace 2019, experiment 2b)"""
 
+from functools import partial
+
 import pyarrow as pa
 import torch
 from jaxtyping import Float
@@ -7,12 +9,15 @@ from torch import Tensor
 
 from heedmap.counterfactual import exact
 from heedmap.counterfactual.bounds import Bounds, bound_adversary
+from heedmap.counterfactual.constrained import search
 from heedmap.counterfactual.search import best_feasible, search_adversaries
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.readout import linear
+from heedmap.experiments.readout import is_linear, linear
 from heedmap.models.trace import Trace
 from heedmap.tables import ragged, table
+
+SEARCH_SHARE = 16  # restarts and the graph through the layers above
 
 
 def adversary(evidence: Evidence) -> pa.Table:
@@ -23,37 +28,81 @@ def adversary(evidence: Evidence) -> pa.Table:
     `jsd_upper`. `curve_lower` and `curve_upper` are the same for every ε of the settings' curve.
     `search_jsd` is what the paper's gradient search finds (5 adversaries, 500 steps, last iterate), 0 where
     it finds nothing (`search_found` is false).
+
+    Where the read-out is not linear, a search on the model itself takes the place of all that: the
+    divergence is that of the heat map, `jsd` the largest met at a prediction within ε (`tvd`), of a sample
+    of the texts, and `jsd_upper` what no heat map of the text exceeds.
     """
-    settings = evidence.settings
-    generator = torch.Generator().manual_seed(int(evidence.generator("adversary").integers(2**62)))
-    epsilons = sorted({*settings.curve, settings.epsilon})
-    at = epsilons.index(settings.epsilon)
-    drawn = [epsilons.index(epsilon) for epsilon in settings.curve]
-    bounds = [_along(trace, epsilons) for trace in evidence.traces]
-    found = [curve[at] for curve in bounds]
-    curves = [[curve[i] for i in drawn] for curve in bounds]
-    searched = [_search(trace, settings.epsilon, generator) for trace in evidence.traces]
-    rows = [trace.rows for trace in evidence.traces]
-    lower = scatter_rows(rows, [torch.stack([b.lower for b in c], dim=1) for c in curves])
-    upper = scatter_rows(rows, [torch.stack([b.upper for b in c], dim=1) for c in curves])
+    first = next(evidence.traces, None)
+    found = _exact(evidence) if first is None or is_linear(first) else _searched(evidence)
     instances = evidence.table("instances")
     return table(
         {
             "row": range(len(evidence.split)),
-            "predicted": instances["predicted"],
-            "n_tokens": instances["n_tokens"],
-            "max_attention": instances["max_attention"],
-            "jsd": scatter_rows(rows, [bounds.lower for bounds in found]),
-            "jsd_upper": scatter_rows(rows, [bounds.upper for bounds in found]),
-            "search_jsd": scatter_rows(rows, [jsd for jsd, _ in searched]),
-            "search_found": scatter_rows(rows, [hit for _, hit in searched]),
-            "curve_lower": pa.array(list(lower.numpy(force=True))),
-            "curve_upper": pa.array(list(upper.numpy(force=True))),
-            "attention": ragged(
-                rows, [b.attention for b in found], [trace.mask for trace in evidence.traces]
-            ),
+            **{name: instances[name] for name in ("predicted", "n_tokens", "max_attention")},
+            **found,
         }
     )
+
+
+def _exact(evidence: Evidence) -> dict[str, object]:
+    settings = evidence.settings
+    epsilons = sorted({*settings.curve, settings.epsilon})
+    at = epsilons.index(settings.epsilon)
+    drawn = [epsilons.index(epsilon) for epsilon in settings.curve]
+    generator = evidence.torch_generator("adversary")
+    traces = list(evidence.traces)
+    bounds = [_along(trace, epsilons) for trace in traces]
+    found = [curve[at] for curve in bounds]
+    curves = [[curve[i] for i in drawn] for curve in bounds]
+    searched = [_papers_search(trace, settings.epsilon, generator) for trace in traces]
+    rows = [trace.rows for trace in traces]
+    lower = scatter_rows(rows, [torch.stack([b.lower for b in c], dim=1) for c in curves])
+    upper = scatter_rows(rows, [torch.stack([b.upper for b in c], dim=1) for c in curves])
+    return {
+        "jsd": scatter_rows(rows, [bounds.lower for bounds in found]),
+        "jsd_upper": scatter_rows(rows, [bounds.upper for bounds in found]),
+        "search_jsd": scatter_rows(rows, [jsd for jsd, _ in searched]),
+        "search_found": scatter_rows(rows, [hit for _, hit in searched]),
+        "curve_lower": pa.array(list(lower.numpy(force=True))),
+        "curve_upper": pa.array(list(upper.numpy(force=True))),
+        "attention": ragged(rows, [b.attention for b in found], [trace.mask for trace in traces]),
+    }
+
+
+def _searched(evidence: Evidence) -> dict[str, object]:
+    """The best feasible heat map that the search meets, of a seeded sample; null for the other texts."""
+    settings, total = evidence.settings, len(evidence.split)
+    generator = evidence.torch_generator("adversary")
+    jsd: list[float | None] = [None] * total
+    upper, tvd = list(jsd), list(jsd)
+    heat: list[object] = [None] * total
+    chosen = evidence.sample("adversary", settings.search_instances)
+    for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
+        trace = evidence.model.trace(batch)
+        best = search(
+            partial(evidence.model.predict, trace),
+            partial(evidence.model.shown, trace),
+            trace.attention,
+            trace.support,
+            trace.mask,
+            trace.logits,
+            epsilon=settings.epsilon,
+            restarts=settings.search_restarts,
+            steps=settings.search_steps,
+            generator=generator,
+        )
+        shown = evidence.model.shown(trace, best.attention.unsqueeze(0)).squeeze(0)
+        for i, row in enumerate(batch.rows.tolist()):
+            jsd[row], upper[row] = float(best.jsd[i]), float(best.upper[i])
+            tvd[row] = float(best.tvd[i])
+            heat[row] = shown[i][trace.mask[i]].double().numpy(force=True)
+    return {
+        "jsd": pa.array(jsd, pa.float64()),
+        "jsd_upper": pa.array(upper, pa.float64()),
+        "tvd": pa.array(tvd, pa.float64()),
+        "attention": pa.array(heat, pa.list_(pa.float64())),
+    }
 
 
 def _along(trace: Trace, epsilons: list[float]) -> list[Bounds]:
@@ -81,7 +130,7 @@ def most_different(trace: Trace, epsilon: float) -> Bounds:
     return Bounds(optimum.jsd, optimum.jsd, optimum.dense(weights.shape[1]))
 
 
-def _search(
+def _papers_search(
     trace: Trace, epsilon: float, generator: torch.Generator
 ) -> tuple[Float[Tensor, " B"], Tensor]:
     weights, relevance, bias = linear(trace)

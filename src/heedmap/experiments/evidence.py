@@ -1,11 +1,12 @@
 """What one audit has to go on: the model, the texts, their traces, and the tables so far."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import torch
 from numpy.typing import NDArray
 
 from heedmap.data.batches import Batch, sorted_batches
@@ -14,7 +15,7 @@ from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings
 from heedmap.tables import read_table, write_table
 
-TOKENS = 16_384  # of a batch
+KEPT = 1 << 28  # bytes of traces that are kept for the next experiment; more are made again
 
 Experiment = Callable[["Evidence"], pa.Table]
 Announce = Callable[[str], None]
@@ -43,6 +44,8 @@ class Evidence:
         self._experiments = experiments
         self._announce = announce
         self._tables: dict[str, pa.Table] = {}
+        self._traces: dict[int, Trace] = {}
+        self._bytes = 0
 
     def table(self, name: str) -> pa.Table:
         """The table of one experiment."""
@@ -58,26 +61,57 @@ class Evidence:
                 self._tables[name] = made
         return self._tables[name]
 
-    def batches_of(
-        self, rows: Sequence[int] | NDArray[np.int64], tokens: int = TOKENS
-    ) -> list[Batch]:
-        """Batches of some texts of about `tokens` tokens, those of similar length together."""
+    def done(self, name: str) -> bool:
+        """Whether a table stands already."""
+        return name in self._tables or (
+            self.folder is not None and (self.folder / f"{name}.parquet").exists()
+        )
+
+    def batches_of(self, rows: Sequence[int] | NDArray[np.int64], shares: int = 1) -> list[Batch]:
+        """Batches of some texts, similar lengths together, with a `shares`-th of the usual positions."""
         rows = np.asarray(rows, dtype=np.int64)
-        lengths = np.array([len(self.split.tokens[i]) for i in rows], dtype=np.int64)
+        tokens = max(1, self.model.tokens_at_once // shares)
         return [
             self.model.batch([self.split.tokens[i] for i in some], some.tolist())
-            for some in (rows[part] for part in sorted_batches(lengths, tokens))
+            for some in (rows[part] for part in sorted_batches(self.lengths[rows], tokens))
         ]
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """Positions that the model reads for each text."""
+        return self.model.lengths(self.split.tokens)
+
+    def sample(self, name: str, count: int) -> NDArray[np.int64]:
+        """A seeded sample of at most `count` texts, in order."""
+        drawn = self.generator(name).permutation(len(self.split))[:count]
+        return np.asarray(np.sort(drawn))
 
     @cached_property
     def batches(self) -> list[Batch]:
         """All texts, those of similar length together."""
         return self.batches_of(range(len(self.split)))
 
-    @cached_property
-    def traces(self) -> list[Trace]:
-        """One forward pass over all texts, batch by batch."""
-        return [self.model.trace(batch) for batch in self.batches]
+    def passes(self) -> Iterator[tuple[Batch, Trace]]:
+        """One forward pass over all texts, batch by batch; small traces are kept for the next one."""
+        for i, batch in enumerate(self.batches):
+            trace = self._traces.get(i)
+            if trace is None:
+                trace = self.model.trace(batch)
+                size = trace.attention.nbytes * 4
+                if trace.state is None and self._bytes + size <= KEPT:
+                    self._traces[i] = trace
+                    self._bytes += size
+            yield batch, trace
+
+    @property
+    def traces(self) -> Iterator[Trace]:
+        """The traces of `passes`."""
+        return (trace for _, trace in self.passes())
+
+    def torch_generator(self, name: str) -> torch.Generator:
+        """The same for torch."""
+        seed = int(self.generator(name).integers(2**62))
+        return torch.Generator().manual_seed(seed)
 
     def generator(self, name: str) -> np.random.Generator:
         """The generator of one experiment: its own, whatever else is run."""

@@ -1,22 +1,27 @@
 """Importance of every token by other means, one table a measure: the list `importance` of each text."""
 
-import numpy as np
 import pyarrow as pa
 from torch import Tensor
 
-from heedmap.experiments.evidence import TOKENS, Evidence
+from heedmap.data.batches import Batch
+from heedmap.experiments.evidence import Evidence
 from heedmap.importance.gradients import gradient_times_input
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction
-from heedmap.tables import ragged, table
+from heedmap.tables import table
+
+GRADIENT_SHARE = 4  # a pass that keeps its graph holds about this many times a plain one
 
 
 def gradient(evidence: Evidence) -> pa.Table:
-    """|gradient × input| with the attention held fixed."""
-    pairs = zip(evidence.batches, evidence.traces, strict=True)
-    values = [gradient_times_input(evidence.model, batch, trace) for batch, trace in pairs]
-    return _importance(evidence, values)
+    """|gradient × input|, on the path that the settings name."""
+    path = evidence.settings.gradient_path
+    found = _Importances(len(evidence.split))
+    for batch in evidence.batches_of(range(len(evidence.split)), shares=GRADIENT_SHARE):
+        trace = evidence.model.trace(batch)
+        found.add(batch, gradient_times_input(evidence.model, batch, trace, path))
+    return found.table()
 
 
 def leave_one_out(evidence: Evidence) -> pa.Table:
@@ -24,13 +29,13 @@ def leave_one_out(evidence: Evidence) -> pa.Table:
 
     The only token of a text cannot be left out: its importance is NaN.
     """
-    values = []
-    for batch, trace in zip(evidence.batches, evidence.traces, strict=True):
+    found = _Importances(len(evidence.split))
+    for batch, trace in evidence.passes():
         texts = [evidence.split.tokens[i] for i in trace.rows.tolist()]
-        without = logits_without_each(evidence.model, batch, texts)
+        without = logits_without_each(evidence.model, batch, texts, evidence.settings.leave_one_out)
         before = trace.logits.unsqueeze(1).expand_as(without)
-        values.append(change_in_prediction(before, without))
-    return _importance(evidence, values)
+        found.add(batch, change_in_prediction(before, without))
+    return found.table()
 
 
 def integrated(evidence: Evidence) -> pa.Table:
@@ -38,33 +43,31 @@ def integrated(evidence: Evidence) -> pa.Table:
 
     `completeness_error` is in log-odds (see `heedmap.importance.integrated_gradients`).
     """
-    total = len(evidence.split)
-    count = min(total, evidence.settings.integrated_gradients_instances)
-    chosen = np.sort(evidence.generator("integrated_gradients").permutation(total)[:count])
-    lists: list[object] = [None] * total
+    total, settings = len(evidence.split), evidence.settings
+    chosen = evidence.sample("integrated_gradients", settings.integrated_gradients_instances)
+    found = _Importances(total)
     errors: list[float | None] = [None] * total
-    steps = evidence.settings.integrated_gradients_steps
+    steps = settings.integrated_gradients_steps
     # Captum holds all steps of a batch at once.
-    for batch in evidence.batches_of(chosen, tokens=max(1, TOKENS // steps)):
+    for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE * steps):
         trace = evidence.model.trace(batch)
         values, error = integrated_gradients(evidence.model, batch, trace, steps)
-        for i, row in enumerate(batch.rows.tolist()):
-            lists[row] = values[i][batch.mask[i]].double().numpy(force=True)
-            errors[row] = float(error[i])
-    return table(
-        {
-            "row": range(total),
-            "importance": pa.array(lists, pa.list_(pa.float64())),
-            "completeness_error": pa.array(errors, pa.float64()),
-        }
-    )
+        found.add(batch, values)
+        for row, off in zip(batch.rows.tolist(), error.tolist(), strict=True):
+            errors[row] = off
+    return found.table(completeness_error=pa.array(errors, pa.float64()))
 
 
-def _importance(evidence: Evidence, values: list[Tensor]) -> pa.Table:
-    traces = evidence.traces
-    lists = ragged(
-        [trace.rows for trace in traces],
-        [value.double() for value in values],
-        [trace.mask for trace in traces],
-    )
-    return table({"row": range(len(evidence.split)), "importance": lists})
+class _Importances:
+    """Values a token, batch by batch, to one list an instance; null where none came."""
+
+    def __init__(self, total: int) -> None:
+        self.lists: list[object] = [None] * total
+
+    def add(self, batch: Batch, values: Tensor) -> None:
+        for row, value, mask in zip(batch.rows.tolist(), values, batch.mask, strict=True):
+            self.lists[row] = value[mask].double().numpy(force=True)
+
+    def table(self, **more: object) -> pa.Table:
+        importance = pa.array(self.lists, pa.list_(pa.float64()))
+        return table({"row": range(len(self.lists)), "importance": importance, **more})

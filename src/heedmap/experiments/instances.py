@@ -1,11 +1,14 @@
 """Who is on trial: every audited text with its prediction and its heat map."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import torch
 
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
 from heedmap.measures import entropy
+from heedmap.models.trace import Trace
 from heedmap.tables import ragged, table
 
 
@@ -14,13 +17,15 @@ def instances(evidence: Evidence) -> pa.Table:
 
     `entropy` is in nats; `max_attention` is the largest weight.
     """
-    split, traces = evidence.split, evidence.traces
+    split, traces = evidence.split, [_small(trace) for trace in evidence.traces]
     rows = [trace.rows for trace in traces]
     logits = scatter_rows(rows, [trace.logits for trace in traces])
     columns: dict[str, object] = {
         "row": range(len(split)),
         "key": split.keys,
-        "tokens": pa.array(split.tokens, pa.list_(pa.string())),
+        "tokens": pa.array(
+            [[t.strip() for t in text] for text in split.tokens], pa.list_(pa.string())
+        ),
         "n_tokens": [len(tokens) for tokens in split.tokens],
         "label": split.labels,
         "predicted": logits.argmax(-1),
@@ -35,3 +40,10 @@ def instances(evidence: Evidence) -> pa.Table:
         columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
     assert torch.isfinite(logits).all(), "the model's logits are not finite"
     return table(columns)
+
+
+def _small(trace: Trace) -> Trace:
+    """Without the weights and whatever the model keeps for itself: they may be large."""
+    return replace(
+        trace, attention=trace.attention[:, :0], support=trace.support[:, :0], state=None
+    )

@@ -3,8 +3,12 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from heedmap.errors import InputError
 from heedmap.models.trace import Trace
+
+
+def is_linear(trace: Trace) -> bool:
+    """Whether the closed forms apply: one row of weights, and logits linear in it."""
+    return trace.readout is not None and trace.attention.shape[1] == 1
 
 
 def linear(
@@ -12,14 +16,9 @@ def linear(
 ) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T C"], Float[Tensor, " C"]]:
     """Weights, relevance and bias, in float64; the weights sum to 1 to its precision, not float32's.
 
-    Raises:
-        InputError: the model has no linear read-out, or several rows of weights.
+    Only where `is_linear` says so.
     """
-    if trace.readout is None or trace.attention.shape[1] != 1:
-        raise InputError(
-            "this experiment needs one row of attention and a linear read-out; this model has "
-            f"{trace.attention.shape[1]} rows"
-        )
+    assert trace.readout is not None
     weights = trace.attention[:, 0].double()
     return (
         weights / weights.sum(-1, keepdim=True),

@@ -1,6 +1,7 @@
 """Leave-one-out as the papers run it: delete one token, read the whole text again.
 
-The slow, obvious way; it serves every model. Faster ways to the same numbers: leave_one_out.py.
+The slow, obvious way; it serves every model. Texts of equal length share full batches, so that next to
+nothing is padded. Faster ways to the same numbers, for our own encoders: leave_one_out.py.
 """
 
 from collections.abc import Sequence
@@ -9,20 +10,31 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedmap.data.batches import sorted_batches
 from heedmap.models.trace import Model
+
+AT_ONCE = 4096  # deletions written out at a time: a long text has many, each as long as itself
 
 
 def reread_without_each(
-    model: Model, texts: Sequence[Sequence[str]], batch_size: int = 256
+    model: Model, texts: Sequence[Sequence[str]], how: str = "remove"
 ) -> list[Float[Tensor, "n C"]]:
-    """Logits of every text without each of its tokens; NaN for the only token of a text."""
+    """Logits of every text without each of its tokens; NaN for the only token of a text.
+
+    `how`: "remove" deletes the token, "mask" puts the model's mask (or unknown word) in its place.
+    """
     jobs = [(i, j) for i, text in enumerate(texts) for j in range(len(text)) if len(text) > 1]
-    jobs.sort(key=lambda job: len(texts[job[0]]))  # stable: similar lengths share a batch
     results = [torch.full((len(text), len(model.classes)), torch.nan) for text in texts]
-    for start in range(0, len(jobs), batch_size):
-        some = jobs[start : start + batch_size]
-        shorter = [[*texts[i][:j], *texts[i][j + 1 :]] for i, j in some]
-        logits = model.trace(model.batch(shorter, range(len(shorter)))).logits.cpu()
-        for (i, j), row in zip(some, logits, strict=True):
-            results[i][j] = row
+    for start in range(0, len(jobs), AT_ONCE):
+        some = jobs[start : start + AT_ONCE]
+        changed = [
+            [*texts[i][:j], *texts[i][j + 1 :]] if how == "remove" else model.hidden(texts[i], j)
+            for i, j in some
+        ]
+        for rows in sorted_batches(model.lengths(changed), model.tokens_at_once):
+            batch = model.batch([changed[row] for row in rows], range(len(rows)))
+            logits = model.logits(batch).cpu().float()
+            for row, found in zip(rows, logits, strict=True):
+                i, j = some[row]
+                results[i][j] = found
     return results

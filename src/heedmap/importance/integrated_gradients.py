@@ -1,6 +1,5 @@
 """Integrated gradients (Sundararajan et al. 2017), computed by Captum."""
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -21,19 +20,12 @@ def integrated_gradients(
     from captum.attr import IntegratedGradients
 
     embedded = model.embed(batch).detach()
-    tokens = torch.zeros(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
-    model.on_tokens(tokens, batch)[batch.mask] = True
-    baseline = embedded.masked_fill(tokens.unsqueeze(-1), 0.0)
+    baseline = embedded.masked_fill(model.of_text(batch).unsqueeze(-1), 0.0)
 
     def target(path: Tensor) -> Tensor:
         times = len(path) // len(embedded)  # Captum stacks the steps along the batch
-        repeated = Batch(
-            *(
-                part.repeat(times, *[1] * (part.dim() - 1))
-                for part in (batch.rows, batch.ids, batch.mask, batch.labels)
-            )
-        )
-        return log_odds(model.logits_from(path, repeated), trace.predicted.repeat(times))
+        logits = model.logits_from(path, batch.repeated(times))
+        return log_odds(logits, trace.predicted.repeat(times))
 
     attributions, error = IntegratedGradients(target, multiply_by_inputs=True).attribute(
         embedded, baselines=baseline, n_steps=steps, return_convergence_delta=True

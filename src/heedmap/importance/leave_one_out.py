@@ -29,12 +29,15 @@ ROWS = 4096
 
 
 def logits_without_each(
-    model: Model, batch: Batch, texts: Sequence[Sequence[str]]
+    model: Model, batch: Batch, texts: Sequence[Sequence[str]], how: str = "remove"
 ) -> Float[Tensor, "B T C"]:
-    """Logits of each text without its token t; NaN where t is padding or the only token."""
-    if isinstance(model, AttentionClassifier):
+    """Logits of each text without its token t; NaN where t is padding or the only token.
+
+    `how`: the token is removed, or put out of sight by `Model.hidden` ("mask").
+    """
+    if isinstance(model, AttentionClassifier) and how == "remove":
         return _reuse(model, batch)
-    lists = reread_without_each(model, texts)
+    lists = reread_without_each(model, texts, how)
     return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)
 
 

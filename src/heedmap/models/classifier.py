@@ -2,17 +2,22 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from heedmap.data.batches import Batch, Encoded
-from heedmap.data.vocabulary import PAD, Vocabulary
+from heedmap.data.vocabulary import PAD, UNKNOWN_WORD, Vocabulary
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import SCORES
 from heedmap.models.trace import Readout, Trace, decode
 from heedmap.settings import ModelSettings
+
+TOKENS = 16_384  # of a batch
 
 
 class AttentionClassifier(nn.Module):
@@ -29,6 +34,7 @@ class AttentionClassifier(nn.Module):
         self.settings = settings
         self.vocabulary = vocabulary
         self.classes = list(classes)
+        self.tokens_at_once = TOKENS
         self.embedding = nn.Embedding(len(vocabulary), settings.embedding_size, padding_idx=PAD)
         self.encoder = ENCODERS[settings.encoder](settings.embedding_size, settings.hidden_size)
         self.score = SCORES[settings.score](self.encoder.size)
@@ -39,10 +45,16 @@ class AttentionClassifier(nn.Module):
         """Where the weights are."""
         return self.embedding.weight.device
 
+    def lengths(self, texts: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+        """Tokens of each text."""
+        return np.array([len(text) for text in texts], dtype=np.int64)
+
+    def hidden(self, text: Sequence[str], place: int) -> Sequence[str]:
+        """The text with the unknown word in one token's place."""
+        return [*text[:place], UNKNOWN_WORD, *text[place + 1 :]]
+
     def batch(self, texts: Sequence[Sequence[str]], rows: Sequence[int]) -> Batch:
         """Word numbers of some texts, padded; labels are 0."""
-        import numpy as np
-
         encoded = Encoded(
             [self.vocabulary.encode(text) for text in texts], np.zeros(len(texts), int)
         )
@@ -56,15 +68,18 @@ class AttentionClassifier(nn.Module):
         embedded: Tensor = self.embedding(batch.ids)
         return embedded
 
-    def on_tokens(
-        self, values: Shaped[Tensor, "B L *rest"], batch: Batch
-    ) -> Shaped[Tensor, "B T *rest"]:
+    def on_tokens(self, values: Float[Tensor, "B L"], batch: Batch) -> Float[Tensor, "B T"]:
         """Of values at all positions, those of the tokens: without the start mark and the last column."""
         return values[:, 1:-1]
 
+    def of_text(self, batch: Batch) -> Bool[Tensor, "B L"]:
+        """The tokens' positions, between the start mark and the end mark."""
+        return functional.pad(batch.mask, (1, 1))
+
     def encode(self, embedded: Float[Tensor, "B L E"], batch: Batch) -> Float[Tensor, "B T D"]:
         """Encoder states of the tokens (the encoder reads the marks; nobody attends to them)."""
-        return self.on_tokens(self.encoder(embedded, batch.lengths + 2), batch)
+        states: Tensor = self.encoder(embedded, batch.lengths + 2)
+        return states[:, 1:-1]
 
     def attend(
         self, states: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]
@@ -101,15 +116,24 @@ class AttentionClassifier(nn.Module):
         attention = self.attend(states, batch.mask)
         readout = self.readout(states)
         logits = decode(readout, attention.unsqueeze(0)).squeeze(0)
-        return Trace(batch.rows, batch.mask, attention, attention.squeeze(1), logits, readout)
+        heat, support = attention.squeeze(1), batch.mask.unsqueeze(1)
+        return Trace(batch.rows, batch.mask, attention, support, heat, logits, readout)
+
+    @torch.no_grad()
+    def logits(self, batch: Batch) -> Float[Tensor, "B C"]:
+        """Predictions alone."""
+        return self.as_logits(self(batch))
 
     def readout(self, states: Float[Tensor, "B T D"]) -> Readout:
         """R[t] = W h_t and b."""
         relevance = self.as_logits(torch.matmul(states, self.decoder.weight.T))
         return Readout(relevance.unsqueeze(1), self.as_logits(self.decoder.bias))
 
-    @torch.no_grad()
-    def predict(self, trace: Trace, attention: Float[Tensor, "S B K T"]) -> Float[Tensor, "S B C"]:
+    def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
         """Logits under S other weightings each; the encoder is not asked again."""
         assert trace.readout is not None
         return decode(trace.readout, attention)
+
+    def shown(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
+        """The weights are the heat map: K = 1."""
+        return attention.squeeze(2)

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.data.batches import Batch
@@ -27,16 +29,20 @@ class Readout:
 class Trace:
     """Tokens' mask, attention weights, heat map and logits of one batch.
 
-    `attention` is what the model uses, K rows an instance; `heat` is what a person is shown, one number a
-    token. Both are 0 where `mask` is False. `readout` is None where the model has no linear one.
+    `attention` is what the model uses, K rows an instance over P positions; `support` is where a row may have
+    weight. `heat` is what a person is shown, one number a token, 0 where `mask` is False. Where the model
+    reads its tokens one by one the positions are the tokens, P = T. `readout` is None where the model has no
+    linear one; `state` is what `Model.predict` keeps from the pass, nobody else's business.
     """
 
     rows: Int[Tensor, " B"]
     mask: Bool[Tensor, "B T"]
-    attention: Float[Tensor, "B K T"]
+    attention: Float[Tensor, "B K P"]
+    support: Bool[Tensor, "B K P"]
     heat: Float[Tensor, "B T"]
     logits: Float[Tensor, "B C"]
-    readout: Readout | None
+    readout: Readout | None = None
+    state: object = None
 
     @property
     def predicted(self) -> Int[Tensor, " B"]:
@@ -49,6 +55,16 @@ class Model(Protocol):
     """A model on trial. Experiments see this and nothing else, whatever family it is of."""
 
     classes: list[str]
+    tokens_at_once: int
+    """Positions that one batch may hold: the bound of the memory."""
+
+    def lengths(self, texts: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+        """Positions that the model reads for each text."""
+        ...
+
+    def hidden(self, text: Sequence[str], place: int) -> Sequence[str]:
+        """The text with one token put out of sight (a mask or the unknown word in its place)."""
+        ...
 
     def batch(self, texts: Sequence[Sequence[str]], rows: Sequence[int]) -> Batch:
         """The model's own input for some texts."""
@@ -58,24 +74,34 @@ class Model(Protocol):
         """One forward pass."""
         ...
 
-    def predict(self, trace: Trace, attention: Float[Tensor, "S B K T"]) -> Float[Tensor, "S B C"]:
-        """Logits under S other weightings each, without reading the text again."""
+    def logits(self, batch: Batch) -> Float[Tensor, "B C"]:
+        """Predictions alone."""
+        ...
+
+    def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
+        """Logits under S other weightings each, differentiable; what lies before them is not read again."""
+        ...
+
+    def shown(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
+        """The heat maps of S other weightings each, in the manner of the trace's own."""
         ...
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
         """Input embeddings, marks and padding included (L ≥ T)."""
         ...
 
-    def on_tokens(
-        self, values: Shaped[Tensor, "B L *rest"], batch: Batch
-    ) -> Shaped[Tensor, "B T *rest"]:
-        """Of values at the model's input positions, those of the text's tokens."""
+    def on_tokens(self, values: Float[Tensor, "B L"], batch: Batch) -> Float[Tensor, "B T"]:
+        """Values at the model's input positions, added up over each token of the text."""
+        ...
+
+    def of_text(self, batch: Batch) -> Bool[Tensor, "B L"]:
+        """The input positions that hold the text's tokens: no marks, no padding."""
         ...
 
     def logits_from(
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None = None
     ) -> Float[Tensor, "B C"]:
-        """Differentiable logits; under imposed weights (B, K, T) where `attention` is given."""
+        """Differentiable logits; under imposed weights (B, K, P) where `attention` is given."""
         ...
 
 

@@ -1,7 +1,10 @@
 """Figures of the most different heat map: against the paper's search, and by how much may move."""
 
+from collections.abc import Mapping, Sequence
+
 import altair as alt
 import numpy as np
+import pyarrow as pa
 
 from heedmap.findings import Conclusions
 from heedmap.measures import LN2
@@ -20,10 +23,20 @@ from heedmap.report.densities import histogram, quartiles
 from heedmap.report.words import column
 
 
+def is_exact(tables: Mapping[str, pa.Table], classes: Sequence[str]) -> bool:
+    """Whether the most different weights are the optimum: two classes, and a linear read-out.
+
+    Only there and with more classes is there a curve of bounds; a transformer is searched.
+    """
+    return len(classes) == 2 and "curve_lower" in tables["adversary"].column_names
+
+
 def exact_and_search(audit: Conclusions) -> list[Figure]:
     """Histogram of the largest JSD: ours and what the paper's search finds."""
+    if "adversary" not in audit.tables:
+        return []
     used = column(audit.tables, "instances", "n_tokens") >= 2
-    exact = len(audit.classes) == 2
+    exact = is_exact(audit.tables, audit.classes)
     ours = "exact optimum" if exact else "best found (at least)"
     series = [(ours, "jsd"), ("the paper's search", "search_jsd")]
     names = [name for name, _ in series]
@@ -88,9 +101,11 @@ def curve(audit: Conclusions) -> list[Figure]:
     if not used.any() or not steps:
         return []
     table = audit.tables["adversary"]
+    if "curve_lower" not in table.column_names:
+        return []
     lower = np.array(table["curve_lower"].to_pylist(), dtype=float)[used]
     upper = np.array(table["curve_upper"].to_pylist(), dtype=float)[used]
-    exact = len(audit.classes) == 2
+    exact = is_exact(audit.tables, audit.classes)
     data = [
         {"epsilon": e, "lower": lo, "upper": up, "low": q[0], "high": q[1]}
         for e, lo, up, q in zip(

@@ -1,7 +1,13 @@
 """The figures of the report, in order."""
 
 from heedmap.findings import Conclusions
-from heedmap.report import adversary_figures, agreement_figures, violin_figures
+from heedmap.report import (
+    adversary_figures,
+    agreement_figures,
+    head_figures,
+    layer_figures,
+    violin_figures,
+)
 from heedmap.report.charts import Figure
 
 
@@ -15,4 +21,6 @@ def figures(audit: Conclusions) -> list[Figure]:
         *adversary_figures.exact_and_search(audit),
         *adversary_figures.curve(audit),
         *agreement_figures.rationale(audit),
+        *layer_figures.scans(audit),
+        *head_figures.heads(audit),
     ]

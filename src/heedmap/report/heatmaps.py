@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from heedmap.report.adversary_figures import is_exact
 from heedmap.report.telling import Pick
 from heedmap.report.words import number
 
@@ -15,6 +16,9 @@ PAIRS = {
     "leave_one_out": "leave-one-out",
     "integrated_gradients": "integrated gradients",
 }
+
+# The tables with one row a text.
+BY_TEXT = ("instances", *PAIRS, "agreement", "permutation", "adversary", "rationale")
 
 
 @dataclass(frozen=True)
@@ -55,17 +59,17 @@ class Instance:
 def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick) -> Instance:
     """One picked instance from the tables."""
     row = pick.row
-    one = {name: table.slice(row, 1).to_pylist()[0] for name, table in tables.items()}
+    one = {n: tables[n].slice(row, 1).to_pylist()[0] for n in BY_TEXT if n in tables}
     own = one["instances"]
     gold = own.get("rationale")
     tokens = own["tokens"]
     maps = [_row("learned attention", "attention", tokens, own["attention"], gold)]
     if "adversary" in one:
         other = one["adversary"]
-        exact = len(classes) == 2
-        name = "adversarial attention" + ("" if exact else " (best found)")
+        name = "adversarial attention" + ("" if is_exact(tables, classes) else " (best found)")
         weights = other["attention"] if len(tokens) > 1 else None
-        maps.append(_row(name, "attention", tokens, weights, gold))
+        if other["attention"] is not None:  # else the text was not sampled for the search
+            maps.append(_row(name, "attention", tokens, weights, gold))
     maps += [
         _row(words, "importance", tokens, one[name]["importance"], gold)
         for name, words in PAIRS.items()
@@ -113,6 +117,7 @@ def _facts(one: Mapping[str, Any]) -> list[tuple[str, str]]:
             found.append(("at most", upper))
     if "permutation" in one:
         found.append(("median TVD, shuffled", one["permutation"]["median_tvd"]))
+        found.append(("TVD, even weights", one["permutation"].get("uniform_tvd")))
     if "agreement" in one:
         found += [
             (f"τ with {words}", one["agreement"].get(f"tau_attention_{name}"))

@@ -21,6 +21,7 @@ from heedmap.report.words import (
     model_text,
     vectors_text,
 )
+from heedmap.settings import AuditSettings, TransformerSettings
 
 
 def page(audit: Conclusions) -> str:
@@ -44,6 +45,8 @@ def page(audit: Conclusions) -> str:
             ],
             n=audit.tables["instances"].num_rows,
             classes=len(audit.classes),
+            searched=_is_searched(audit),
+            path=(audit.settings.audit or AuditSettings()).gradient_path,
             epsilon=f"{epsilon(audit):g}",
             settings=audit.settings.to_toml(),
         )
@@ -76,20 +79,32 @@ def _environment() -> Environment:
     return environment
 
 
+def _is_searched(audit: Conclusions) -> bool:
+    """Whether the most different weights come from a search on the model: no optimum, no curve."""
+    adversary = audit.tables.get("adversary")
+    return adversary is not None and "curve_lower" not in adversary.column_names
+
+
 def _facts(audit: Conclusions) -> list[tuple[str, str]]:
-    train = audit.settings.train
+    settings = audit.settings
     facts = [
-        ("data", audit.settings.data.source),
+        ("data", settings.data.source),
         ("classes", ", ".join(audit.classes)),
         ("model", model_text(audit)),
-        (
-            "size",
-            f"embedding {audit.settings.model.embedding_size}, "
-            f"hidden {audit.settings.model.hidden_size}",
-        ),
-        ("training", f"{train.epochs} epochs, seed {train.seed}"),
-        ("audited", audited_text(audit)),
     ]
+    if isinstance(settings.model, TransformerSettings):
+        facts += [
+            (name.replace("_", " "), str(audit.about[name]))
+            for name in ("acted_on", "layers", "heads", "parameters")
+            if name in audit.about
+        ]
+        facts.append(("weights", f"{settings.model.source}, sha256 {settings.model.weights}"))
+    else:
+        sizes = f"embedding {settings.model.embedding_size}, hidden {settings.model.hidden_size}"
+        facts.append(("size", sizes))
+    if settings.train is not None:
+        facts.append(("training", f"{settings.train.epochs} epochs, seed {settings.train.seed}"))
+    facts.append(("audited", audited_text(audit)))
     if vectors := vectors_text(audit):
         facts.append(("word vectors", vectors))
     unknown = audit.about.get("unknown_share")

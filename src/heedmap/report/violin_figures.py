@@ -5,6 +5,7 @@ import numpy as np
 
 from heedmap.findings import Conclusions
 from heedmap.measures import LN2
+from heedmap.report.adversary_figures import is_exact
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import (
     PALETTE,
@@ -47,12 +48,15 @@ def permutation(audit: Conclusions) -> list[Figure]:
 
 def most_different(audit: Conclusions) -> list[Figure]:
     """Largest JSD at the same prediction, by sharpness of the attention."""
-    exact = len(audit.classes) == 2
-    how = (
-        "an exact optimum, where the paper has a search"
-        if exact
-        else "with more than two classes a lower bound: at least this much is possible"
-    )
+    if "adversary" not in audit.tables:
+        return []
+    exact = is_exact(audit.tables, audit.classes)
+    if exact:
+        how = "an exact optimum, where the paper has a search"
+    elif "curve_lower" in audit.tables["adversary"].column_names:
+        how = "with more than two classes a lower bound: at least this much is possible"
+    else:
+        how = "found by a search on the model itself: at least this much is possible"
     figure = _violin_figure(
         audit,
         "adversary",
@@ -88,8 +92,8 @@ def _violin_figure(
     caption: str,
     limit: float | None,
 ) -> Figure | None:
-    values = column(audit.tables, table, name)
-    values = np.where(column(audit.tables, "instances", "n_tokens") >= 2, values, np.nan)
+    short = column(audit.tables, "instances", "n_tokens") < 2
+    values = np.where(short, np.nan, column(audit.tables, table, name))
     predicted = column(audit.tables, "instances", "predicted").astype(int)
     sharp = column(audit.tables, "instances", "max_attention")
     found = violins(values, sharp, predicted, len(audit.classes))
@@ -103,11 +107,15 @@ def _violin_figure(
     ]
     few = sum(v.shape is None for v in found)
     notes = [f"groups of fewer than {FEWEST} texts, or of all equal values, are drawn as points"]
-    gone = int((~np.isfinite(values)).sum())
+    gone = {
+        "of one word left out": int(short.sum()),
+        "not sampled": int((~np.isfinite(values) & ~short).sum()),
+    }
     return Figure(
         key=key,
         title=title,
-        n=f"n = {int(counts.sum())} texts" + (f", {gone} of one word left out" if gone else ""),
+        n=f"n = {int(counts.sum())} texts"
+        + "".join(f", {c} {why}" for why, c in gone.items() if c),
         caption=caption + " All shapes are drawn equally wide; the white tick is the median.",
         spec=specification(
             _violin_chart(found, shown, audit.classes, axis, limit),

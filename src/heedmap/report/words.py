@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.findings import Conclusions, Finding
-from heedmap.settings import AuditSettings
+from heedmap.settings import AuditSettings, TransformerSettings
 
 
 def number(x: float) -> str:
@@ -38,6 +39,9 @@ def interval_text(finding: Finding) -> str:
 def model_text(audit: Conclusions) -> str:
     """The architecture in one line."""
     model = audit.settings.model
+    if isinstance(model, TransformerSettings):
+        shown = audit.about.get("on_trial", f"{model.view}, layer {model.layer}")
+        return f"{Path(model.source).name} ({audit.about.get('architecture', 'a transformer')}), {shown}"
     return f"{model.encoder} encoder, {model.score} score, {model.normaliser} attention"
 
 

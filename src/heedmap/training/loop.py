@@ -1,8 +1,9 @@
 """The training loop of Jain & Wallace's classifiers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
-from heedmap.data.batches import Batch, Encoded, bucketed_batches, scatter_rows, sorted_batches
+from heedmap.data.batches import Encoded, bucketed_batches, scatter_rows, sorted_batches
 from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.settings import TrainSettings
@@ -21,18 +22,21 @@ from heedmap.training.checkpoint import Progress, load_checkpoint, save_checkpoi
 EVALUATION_TOKENS = 16_384
 
 Report = Callable[[int, int, str], None]
+MakeBatch = Callable[[NDArray[np.int64]], Any]
 
 
 @dataclass(frozen=True)
 class Trained:
     """What the training says of itself: dev scores by epoch, and the epoch whose weights were kept.
 
-    `vectors` says how many of the vocabulary's words had a pretrained vector, None without a file of them.
+    `vectors` says how many of the vocabulary's words had a pretrained vector, None without a file of them;
+    `left_out` what the training did not see of the texts, in the words of `Corpus.left_out`.
     """
 
     scores: list[dict[str, float]]
     best_epoch: int
     vectors: int | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 def train_classifier(
@@ -72,27 +76,30 @@ def train_classifier(
     for epoch in range(progress.epochs_done, settings.epochs):
         rng = np.random.default_rng([settings.seed, epoch])
         order = bucketed_batches(train.lengths, settings.batch_size, rng)
-        batches = accelerator.prepare(_loader(train, order))
+        batches = accelerator.prepare(loader(train.batch, order))
         model.train()
         for step, batch in enumerate(batches):
             optimizer.zero_grad()
             accelerator.backward(batch_loss(model(batch.to(bare.device)), batch.labels, weight))
             optimizer.step()
             report(epoch * steps + step + 1, total, f"epoch {epoch + 1} of {settings.epochs}")
-        scores = evaluate(bare, dev)  # raises if the training diverged
-        progress.scores.append(scores)
-        progress.epochs_done = epoch + 1
-        if progress.best_epoch is None or _rank(scores) > _rank(
-            progress.scores[progress.best_epoch]
-        ):
-            progress.best_epoch = epoch
-            progress.best = {k: v.detach().clone() for k, v in bare.state_dict().items()}
+        note(progress, evaluate(bare, dev), bare)  # raises if the training diverged
         if checkpoint and accelerator.is_main_process:
             save_checkpoint(checkpoint, progress, bare, optimizer)
     assert progress.best_epoch is not None
     bare.load_state_dict(progress.best)
     bare.eval().requires_grad_(False)
     return Trained(progress.scores, progress.best_epoch)
+
+
+def note(progress: Progress, scores: dict[str, float], model: torch.nn.Module) -> None:
+    """One more epoch is done; its weights are kept if it is better than every one before."""
+    progress.scores.append(scores)
+    best = progress.best_epoch
+    if best is None or _rank(scores) > _rank(progress.scores[best]):
+        progress.best_epoch = progress.epochs_done
+        progress.best = {k: v.detach().clone() for k, v in model.state_dict().items()}
+    progress.epochs_done += 1
 
 
 def batch_loss(
@@ -120,6 +127,11 @@ def predict_logits(model: AttentionClassifier, split: Encoded) -> Float[Tensor, 
 
 
 def evaluate(model: AttentionClassifier, split: Encoded) -> dict[str, float]:
+    """How well a model predicts a split (see `scores_of`)."""
+    return scores_of(predict_logits(model, split), split.labels)
+
+
+def scores_of(logits: Float[Tensor, "N C"], labels: NDArray[np.int64]) -> dict[str, float]:
     """Accuracy, F1 (of class 1; macro for more than two) and, for two classes, ROC AUC.
 
     NaN where a split of one class leaves a score undefined.
@@ -129,26 +141,27 @@ def evaluate(model: AttentionClassifier, split: Encoded) -> dict[str, float]:
     """
     from sklearn import metrics
 
-    logits = predict_logits(model, split)
     if not torch.isfinite(logits).all():
-        raise InputError(
-            "the training diverged: the model's outputs are not finite; try a smaller --learning-rate"
-        )
+        raise diverged()
     predicted = logits.argmax(1).numpy()
-    two = len(model.classes) == 2
+    two = logits.shape[1] == 2
+    average = "binary" if two else "macro"
     scores = {
-        "accuracy": float(metrics.accuracy_score(split.labels, predicted)),
-        "f1": float(
-            metrics.f1_score(
-                split.labels, predicted, average="binary" if two else "macro", zero_division=0.0
-            )
-        ),
+        "accuracy": float(metrics.accuracy_score(labels, predicted)),
+        "f1": float(metrics.f1_score(labels, predicted, average=average, zero_division=0.0)),
     }
     if two:
-        one = len(np.unique(split.labels)) < 2
-        auc = np.nan if one else metrics.roc_auc_score(split.labels, logits[:, 1].numpy())
+        one = len(np.unique(labels)) < 2
+        auc = np.nan if one else metrics.roc_auc_score(labels, logits[:, 1].numpy())
         scores["roc_auc"] = float(auc)
     return scores
+
+
+def diverged() -> InputError:
+    """What is said of a training whose numbers are no longer finite."""
+    return InputError(
+        "the training diverged: the model's outputs are not finite; try a smaller --learning-rate"
+    )
 
 
 def _rank(scores: dict[str, float]) -> float:
@@ -170,19 +183,20 @@ def _parameter_groups(model: AttentionClassifier, weight_decay: float) -> list[d
     ]
 
 
-class _Batches(Dataset[Batch]):
+class _Batches(Dataset[Any]):
     """Whole batches as items, so that a loader shares them out among processes."""
 
-    def __init__(self, split: Encoded, order: list[NDArray[np.int64]]) -> None:
-        self.split, self.order = split, order
+    def __init__(self, make: MakeBatch, order: list[NDArray[np.int64]]) -> None:
+        self.make, self.order = make, order
 
     def __len__(self) -> int:
         return len(self.order)
 
-    def __getitem__(self, index: int) -> Batch:
-        return self.split.batch(self.order[index])
+    def __getitem__(self, index: int) -> Any:
+        return self.make(self.order[index])
 
 
-def _loader(split: Encoded, order: list[NDArray[np.int64]]) -> DataLoader[Batch]:
+def loader(make: MakeBatch, order: list[NDArray[np.int64]]) -> DataLoader[Any]:
+    """Batches of those rows, in that order."""
     # A generator of its own: a loader draws a seed from the global one otherwise.
-    return DataLoader(_Batches(split, order), batch_size=None, generator=torch.Generator())
+    return DataLoader(_Batches(make, order), batch_size=None, generator=torch.Generator())

@@ -1,0 +1,93 @@
+"""`heedmap check MODEL` and `heedmap support`: whether a model's attention can be put on trial."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedmap.errors import InputError
+
+if TYPE_CHECKING:
+    from heedmap.huggingface.handshake import Check, Handshake
+
+
+def check_command(
+    model: Annotated[
+        str, typer.Argument(help="A Hugging Face classifier: its folder or its name on the Hub.")
+    ],
+    dtype: Annotated[
+        str, typer.Option("--dtype", help="float32, bfloat16 or float16.")
+    ] = "float32",
+) -> None:
+    """Shake hands with a classifier: is its attention read and replaced exactly?"""
+    from heedmap.cli import _progress
+
+    with _progress() as bar:
+        bar.add_task("shaking hands", total=None)
+        from heedmap.huggingface.handshake import handshake
+        from heedmap.huggingface.loading import load_classifier
+
+        found = handshake(*load_classifier(model, dtype))
+    _show(found)
+    if found.refusal is not None:
+        raise InputError(found.refusal)
+    typer.echo(
+        f"Verdict: its attention is read and replaced exactly; `heedmap audit --model {model} --data ...` "
+        "puts it on trial."
+    )
+
+
+def support_command(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the page here. [the terminal]")
+    ] = None,
+) -> None:
+    """Measure which architectures can be audited, on tiny models (a minute or two)."""
+    from heedmap.cli import _progress
+    from heedmap.storage import write_atomically
+
+    with _progress() as bar:
+        task = bar.add_task("support", total=None)
+        from heedmap.huggingface.support import support_table
+
+        page = support_table(
+            lambda name, number, count: bar.update(
+                task, completed=number, total=count, description=f"support, {name}"
+            )
+        )
+    if out is None:
+        typer.echo(page, nl=False)
+    else:
+        write_atomically(out, page)
+        typer.echo(f"Support: {out}")
+
+
+def _show(found: "Handshake") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    entered = {
+        "interface": "by transformers' attention interface",
+        "softmax": "by its softmax",
+        "reading": "by what it reports, reading only",
+        "refused": "not entered",
+    }[found.kind]
+    typer.echo(f"{found.architecture}: {found.size} (layers × heads), {entered}")
+    if not found.checks:
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("check", "result", "measured", "what it says"):
+        table.add_column(column, overflow="fold")
+    for check in found.checks:
+        measured = "–" if check.value is None else f"{check.value:.2g}"
+        table.add_row(check.name, _result(check), measured, check.explanation)
+    terminal = Console()
+    (terminal if terminal.is_terminal else Console(width=200)).print(table)
+
+
+def _result(check: "Check") -> str:
+    if check.part == "report":
+        return "noted"
+    if not check.passed:
+        return "FAILS"
+    return "ok" if not check.explanation.startswith("not tried") else "not tried"

@@ -1,0 +1,160 @@
+"""The most different attention with the same prediction, for models that are not linear in it.
+
+Jain & Wallace (2019, section 4.2.2) penalise a change of prediction and descend. Here every step
+solves a small problem of its own: the divergence and the logits are replaced by their tangents, and
+the step maximises ⟨g, a⟩ − KL(a‖a_now)/η over the weightings whose tangent prediction stays within
+ε (mirror ascent with linearised constraints, whose rows remain on the simplex by themselves). η is
+a trust region: it grows where the model agrees with its tangent and shrinks where it does not.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from heedmap.counterfactual.tangent import TINY, Point, Predict, Problem, Shown, spread
+from heedmap.measures import LN2
+
+START_SPREAD = 3.0  # Jain & Wallace's
+NEARBY = 0.1  # spread around the start that is near α̂
+LEAST = 1e-3  # a smaller weight is as good as none for the starts made from α̂
+FIRST, LARGEST, STALLED = 4.0, 200.0, 1e-3  # η; a lane below the last begins anew elsewhere
+GROW, SHRINK = 2.0, 0.25
+RESERVE = 0.2  # the part of ε that a lane at first leaves to the tangent's error
+HALVINGS = 12
+
+
+@dataclass(frozen=True)
+class Found:
+    """The most different weighting found for each instance, and a bound on any.
+
+    `jsd` is that of `attention`, whose change of prediction is `tvd`, as the model itself said.
+    `feasible` is False only where the model does not repeat its own prediction on α̂ to within ε.
+    No weighting at all, feasible or not, exceeds `upper`.
+    """
+
+    jsd: Float[Tensor, " B"]
+    attention: Float[Tensor, "B K P"]
+    tvd: Float[Tensor, " B"]
+    feasible: Bool[Tensor, " B"]
+    upper: Float[Tensor, " B"]
+
+
+def search(
+    predict: Predict,
+    shown: Shown,
+    attention: Float[Tensor, "B K P"],
+    support: Bool[Tensor, "B K P"],
+    mask: Bool[Tensor, "B T"],
+    logits: Float[Tensor, "B C"],
+    *,
+    epsilon: float,
+    restarts: int = 4,
+    steps: int = 30,
+    generator: torch.Generator,
+) -> Found:
+    """Maximise JSD(shown(a), shown(α̂)) subject to TVD(softmax predict(a), softmax ẑ) ≤ ε.
+
+    a moves within its support, and every row keeps its total mass, also where that is not 1 (what
+    went to an attention sink stays there). `shown` is linear up to normalising its rows, which sum
+    to 1 or are all 0; a heat map of zeros shows nothing, and its divergence counts as 0.
+
+    `restarts` lanes run side by side: the first from weights ∝ noise/α̂, the second from ∝ α̂² (from
+    α̂ itself, where the divergence has no slope, ascent ends at the nearest poor summit), others at
+    random; a lane that stalls begins anew at random. One step is one call of `predict` with S = restarts and
+    min(C, 9) − 1 backward passes; one such call precedes the first, and without gradient there are
+    one more and the 12 of the pull-back. Every returned point was judged by a call of `predict`,
+    never by the tangent. Memory: some S·B·K·P·min(C, 9) numbers besides what `predict` needs.
+    """
+    if restarts < 1 or steps < 0:
+        raise ValueError(
+            f"expected at least 1 restart and 0 steps, got {restarts} restarts and {steps} steps"
+        )
+    if epsilon < 0:
+        raise ValueError(f"expected epsilon >= 0, got {epsilon}")
+    # A logarithm of 1e-30 needs at least single precision.
+    attention = attention.to(torch.promote_types(attention.dtype, torch.float32))
+    problem = Problem(predict, shown, attention, support, logits, epsilon)
+    noise = problem.noise(restarts, generator)
+    start = START_SPREAD * noise
+    known = attention.clamp(min=LEAST).log()
+    start[0] = noise[0] - known  # the other way round
+    start[1:2] = 2 * known + NEARBY * noise[1:2]  # sharper
+    now = problem.look(problem.weights(start))
+    best = _Best(problem, restarts)
+    best.offer(now)
+    size = torch.full_like(now.jsd, FIRST)
+    reserve = torch.full_like(now.jsd, RESERVE)
+    for _ in range(steps):
+        fresh = problem.weights(START_SPREAD * problem.noise(restarts, generator))
+        stalled = size < STALLED
+        moved = torch.where(spread(stalled), fresh, problem.step(now, size, reserve))
+        new = problem.look(moved)
+        best.offer(new)
+        # Feasible before infeasible, then the more different; of infeasible ones, the nearer.
+        was, fits = problem.keeps(now.tvd), problem.keeps(new.tvd)
+        better = torch.where(was, fits & (new.jsd > now.jsd), fits | (new.tvd < now.tvd))
+        size = torch.where(better, (size * GROW).clamp(max=LARGEST), size * SHRINK)
+        reserve = torch.where(better, reserve, reserve / 2)
+        size = size.masked_fill(stalled, FIRST)
+        reserve = reserve.masked_fill(stalled, RESERVE)
+        now = now.replaced(better | stalled, new)
+    best.pull_back()
+    least = problem.heat.masked_fill(~mask, torch.inf).amin(-1)
+    # JSD is convex: at most that of a vertex of the simplex, and largest at the least heated word.
+    upper = LN2 + 0.5 * (torch.xlogy(least, least) - torch.xlogy(1 + least, 1 + least))
+    upper = torch.where((problem.heat > 0).any(-1), upper, 0.0)
+    feasible = problem.keeps(best.tvd)
+    return Found(torch.minimum(best.jsd, upper), best.attention, best.tvd, feasible, upper)
+
+
+class _Best:
+    """The most different feasible weighting of each instance so far, at first α̂ itself.
+
+    `far` is the most different infeasible one of each lane, for the pull-back.
+    """
+
+    def __init__(self, problem: Problem, lanes: int) -> None:
+        self.problem, self.attention = problem, problem.attention
+        original = problem.attention.unsqueeze(0)
+        with torch.no_grad():
+            _, tvd = problem.judge(original, problem.predict(original))
+        self.tvd, self.jsd = tvd[0], torch.zeros_like(tvd[0])
+        self.far = original.expand(lanes, -1, -1, -1)
+        self.far_jsd = torch.zeros_like(tvd).expand(lanes, -1)
+
+    def offer(self, point: Point) -> None:
+        """Weights that the model has judged."""
+        self._keep(point.weights, point.jsd, point.tvd)
+        further = ~self.problem.keeps(point.tvd) & (point.jsd > self.far_jsd)
+        self.far = torch.where(spread(further), point.weights, self.far)
+        self.far_jsd = torch.where(further, point.jsd, self.far_jsd)
+
+    def pull_back(self) -> None:
+        """Bisect the segments from α̂ to `far`: JSD grows along each, and its start is feasible.
+
+        For JSD is convex and least at α̂, and `shown` maps a segment to a segment, in order.
+        """
+        low, high = torch.zeros_like(self.far_jsd), torch.ones_like(self.far_jsd)
+        origin = self.problem.attention
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            weights = origin + spread(middle).to(origin) * (self.far - origin)
+            with torch.no_grad():
+                jsd, tvd = self.problem.judge(weights, self.problem.predict(weights))
+            self._keep(weights, jsd, tvd)
+            inside = self.problem.keeps(tvd)
+            low, high = torch.where(inside, middle, low), torch.where(inside, high, middle)
+
+    def _keep(
+        self,
+        weights: Float[Tensor, "S B K P"],
+        jsd: Float[Tensor, "S B"],
+        tvd: Float[Tensor, "S B"],
+    ) -> None:
+        jsd, lane = jsd.masked_fill(~self.problem.keeps(tvd), -1.0).max(0)
+        better, rows = jsd > self.jsd, torch.arange(len(jsd), device=jsd.device)
+        self.jsd = torch.where(better, jsd, self.jsd)
+        self.tvd = torch.where(better, tvd[lane, rows], self.tvd)
+        self.attention = torch.where(better[:, None, None], weights[lane, rows], self.attention)

@@ -1,0 +1,171 @@
+"""A model's tangent at given weights, and the best step that its linearised prediction allows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+from heedmap.counterfactual.tolerance import ROUNDING
+from heedmap.measures import change_in_prediction, jensen_shannon
+
+PROJECTIONS = 40
+REACH = 3.0  # the largest tilt of one projection, in nats: Newton's step may be far too long
+GROUPS = 9  # classes told apart in the tangent: one backward pass each but the first
+TINY = 1e-30  # stands for a weight of 0: its logarithm is finite
+
+Predict = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, C) logits
+Shown = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, T) heat
+
+
+@dataclass(frozen=True)
+class Point:
+    """S weightings of every instance, and the tangents there."""
+
+    weights: Float[Tensor, "S B K P"]
+    jsd: Float[Tensor, "S B"]
+    tvd: Float[Tensor, "S B"]
+    slope: Float[Tensor, "S B K P"]  # ∂JSD/∂a
+    logits: Float[Tensor, "S B G"]  # of the groups, less the first's
+    tangent: Float[Tensor, "S B G K P"]  # ∂logits/∂a
+
+    def replaced(self, where: Bool[Tensor, "S B"], by: "Point") -> "Point":
+        """The other points at some lanes."""
+        mine = ((getattr(self, f.name), getattr(by, f.name)) for f in fields(self))
+        return Point(
+            *(torch.where(where.reshape(*where.shape, *[1] * (a.dim() - 2)), b, a) for a, b in mine)
+        )
+
+
+class Problem:
+    """The fixed part: the model, α̂ and what was predicted."""
+
+    def __init__(
+        self,
+        predict: Predict,
+        shown: Shown,
+        attention: Float[Tensor, "B K P"],
+        support: Bool[Tensor, "B K P"],
+        logits: Float[Tensor, "B C"],
+        epsilon: float,
+    ) -> None:
+        self.predict, self.shown, self.epsilon = predict, shown, epsilon
+        self.attention, self.support, self.before = attention, support, logits
+        self.mass = attention.sum(-1, keepdim=True)
+        self.heat = shown(attention.unsqueeze(0))[0].detach().double()
+        order = torch.argsort(logits, dim=-1, descending=True, stable=True)
+        self.likely, self.rest = order[:, : GROUPS - 1], order[:, GROUPS - 1 :]
+        self.log_p = self.groups(logits.unsqueeze(0))[0].log_softmax(-1)
+
+    def noise(self, lanes: int, generator: torch.Generator) -> Float[Tensor, "S B K P"]:
+        """Standard normal scores."""
+        drawn = torch.randn(
+            lanes, *self.attention.shape, generator=generator, device=generator.device
+        )
+        return drawn.to(self.attention)
+
+    def weights(self, scores: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B K P"]:
+        """Softmax over the support, times the row's mass; rows without support are 0."""
+        hidden = scores.masked_fill(~self.support, -torch.inf)
+        return hidden.softmax(-1).masked_fill(~self.support, 0.0) * self.mass
+
+    def keeps(self, tvd: Float[Tensor, "*S B"]) -> Bool[Tensor, "*S B"]:
+        """Whether the prediction counts as the same."""
+        return tvd <= self.epsilon + ROUNDING
+
+    def groups(self, logits: Float[Tensor, "S B C"]) -> Float[Tensor, "S B G"]:
+        """The eight most probable classes and the pooled others, less the most probable's."""
+        z = logits.double()
+        grouped = z.gather(-1, self.likely.expand(len(z), -1, -1))
+        if self.rest.shape[-1]:
+            rest = z.gather(-1, self.rest.expand(len(z), -1, -1)).logsumexp(-1, keepdim=True)
+            grouped = torch.cat([grouped, rest], dim=-1)
+        return grouped - grouped[..., :1]
+
+    def judge(
+        self, weights: Float[Tensor, "S B K P"], logits: Float[Tensor, "S B C"]
+    ) -> tuple[Float[Tensor, "S B"], Float[Tensor, "S B"]]:
+        """Divergence of what is shown, and change of the prediction."""
+        heat = self.shown(weights).detach().double()
+        jsd = jensen_shannon(heat, self.heat.expand_as(heat))
+        visible = (heat > 0).any(-1) & (self.heat > 0).any(-1)
+        before = self.before.expand_as(logits)
+        return jsd.masked_fill(~visible, 0.0), change_in_prediction(before, logits.detach())
+
+    def look(self, weights: Float[Tensor, "S B K P"]) -> Point:
+        """The tangents: ∂JSD/∂h_t = ½ ln(2h_t/(h_t + ĥ_t)) through `shown`, and of the logits."""
+        a = weights.detach().requires_grad_()
+        with torch.enable_grad():
+            logits = self.predict(a)
+            z = self.groups(logits)
+            heat = self.shown(a).double()
+            fixed = heat.detach().clamp(min=TINY)
+            gain = (heat * 0.5 * torch.log(2 * fixed / (fixed + self.heat))).sum()
+            (slope,) = torch.autograd.grad(gain, a)
+            rows = [torch.zeros_like(a)]
+            for g in range(1, z.shape[-1]):
+                rows.append(torch.autograd.grad(z[..., g].sum(), a, retain_graph=True)[0])
+        jsd, tvd = self.judge(weights, logits)
+        hidden = ~self.support
+        tangent = torch.stack(rows, dim=2).masked_fill(hidden.unsqueeze(1), 0.0)
+        return Point(weights, jsd, tvd, slope.masked_fill(hidden, 0.0), z.detach(), tangent)
+
+    def excess(
+        self, logits: Float[Tensor, "S B G"], epsilon: Float[Tensor, "S B"]
+    ) -> tuple[Float[Tensor, "S B"], Float[Tensor, "S B G"]]:
+        """How far the log-odds of the event that rose exceed what ε allows, and their gradient.
+
+        TVD = P(A) − P̂(A) for the event A of the classes whose probability rose: the two-class
+        condition, for any number of classes. In log-odds, its gradient does not saturate.
+        """
+        now = logits.log_softmax(-1)
+        rose = now > self.log_p
+        # Nothing moved, or rounding says that everything did: any event, and no excess.
+        rose[..., 0] = torch.where(rose.all(-1) | ~rose.any(-1), ~rose[..., 0], rose[..., 0])
+
+        def halves(x: Tensor) -> tuple[Tensor, Tensor]:
+            risen = x.masked_fill(~rose, -torch.inf).logsumexp(-1, keepdim=True)
+            return risen, x.masked_fill(rose, -torch.inf).logsumexp(-1, keepdim=True)
+
+        inside, outside = halves(now)
+        was_inside, was_outside = halves(self.log_p.expand_as(now))
+        granted = epsilon.log().unsqueeze(-1)
+        ratio = granted - was_outside  # ln(ε/P̂): logarithms throughout, for P̂ that rounds to 0 or 1
+        less = was_outside + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
+        limit = torch.logaddexp(was_inside, granted) - less
+        gradient = torch.where(rose, (now - inside).exp(), -(now - outside).exp())
+        return (inside - outside - limit).squeeze(-1).clamp(min=0.0), gradient
+
+    def step(
+        self, now: Point, size: Float[Tensor, "S B"], reserve: Float[Tensor, "S B"]
+    ) -> Float[Tensor, "S B K P"]:
+        """Ascend, then project onto the half-space most violated, in turn, until none is.
+
+        arg max of ⟨g, a⟩ − KL(a‖a_now)/η is a_now exp(η g), normalised; a projection in KL onto a
+        half-space {⟨c, a⟩ ≤ b} tilts on by −μc, and μ comes from Newton's method, whose derivative
+        is the variance of c under the rows. No call of the model.
+        """
+        epsilon = self.epsilon * (1 - reserve)
+        scores = now.weights.clamp(min=TINY).log() + spread(size).to(now.slope) * now.slope
+        weights = self.weights(scores)
+        for _ in range(PROJECTIONS):
+            change = torch.einsum("sbgkp,sbkp->sbg", now.tangent, weights - now.weights)
+            excess, gradient = self.excess(now.logits + change, epsilon)
+            if not bool((excess > 0).any()):
+                break
+            c = torch.einsum("sbgkp,sbg->sbkp", now.tangent, gradient.to(now.tangent))
+            mean = (weights * c).sum(-1, keepdim=True) / self.mass.clamp(min=TINY)
+            variance = (weights * (c - mean).square()).sum((-1, -2))
+            highest = c.masked_fill(~self.support, -torch.inf).amax(-1)
+            lowest = c.masked_fill(~self.support, torch.inf).amin(-1)
+            reach = (highest - lowest).amax(-1).clamp(min=TINY)
+            tilt = torch.minimum(excess.to(c) / variance.clamp(min=TINY), REACH / reach)
+            scores = scores - spread(tilt) * c
+            weights = self.weights(scores)
+        return weights
+
+
+def spread(lanes: Shaped[Tensor, "S B"]) -> Shaped[Tensor, "S B 1 1"]:
+    """A number a lane and instance, against weights."""
+    return lanes[..., None, None]

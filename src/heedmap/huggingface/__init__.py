@@ -1,0 +1,1 @@
+"""The door into Hugging Face transformers: their attention read and replaced at one place."""

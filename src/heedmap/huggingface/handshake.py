@@ -1,0 +1,270 @@
+"""The handshake: before a model is audited, whether its attention is read and replaced exactly.
+
+Every claim about a model is measured on the model itself, on a few texts of different lengths. A mask that
+is lost, a layer that is passed over or an output that does not come from the weights shows as a number.
+
+Two tolerances, both times the size of the answer (at least 1). Where the same operations run on tensors of
+the same shape: 64 units of the dtype's precision (float32: 8e-6); the difference is 0 on most models. Where
+shapes differ (a row alone, without its padding) other kernels add in another order: 1024 units in float32
+(1.2e-4), 64 in half precision (float16: 0.06, bfloat16: 0.5).
+"""
+
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from heedmap.errors import InputError
+from heedmap.huggingface.chatter import quiet
+from heedmap.huggingface.entrance import enter, entered, evaluating, leave
+from heedmap.huggingface.trial import Trial
+
+TEXTS = (
+    "A quiet film about a family that learns, slowly and at some cost, to listen.",
+    "Not bad.",
+    "The plot is thin, but the actors carry it to the end.",
+    "I would not watch it again.",
+)
+Part = Literal["reading", "editing", "batches", "report"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was measured. A check of the part "report" says something and never fails."""
+
+    name: str
+    part: Part
+    passed: bool
+    value: float | None
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Handshake:
+    """What was found. `kind` is the way in: interface, softmax, reading, or refused.
+
+    `calls` attention layers with `heads` heads each, in the order they are called.
+    """
+
+    architecture: str
+    kind: str
+    calls: tuple[str, ...]
+    heads: tuple[int, ...]
+    checks: tuple[Check, ...]
+    reason: str | None = None
+    other_side: bool = False  # whether the model may be padded on the side that was not asked for
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model can be audited."""
+        return self.reason is None and all(check.passed for check in self.checks)
+
+    @property
+    def reads(self) -> bool:
+        """Whether the weights are exactly those the model computes with."""
+        return self._part("reading")
+
+    @property
+    def edits(self) -> bool:
+        """Whether other weights can be put in their place, exactly."""
+        return self.reads and self.kind != "reading" and self._part("editing")
+
+    @property
+    def refusal(self) -> str | None:
+        """One line with reason and remedy; None for a model that can be audited."""
+        if self.ok:
+            return None
+        if self.reason is not None:
+            return self.reason
+        check = next(check for check in self.checks if not check.passed)
+        remedy = {"finite answer": "load it with dtype float32", "alone as in a batch": _FLOAT}.get(
+            check.name, _CHOOSE
+        )
+        if check.name == "padded as unpadded" and self.other_side:
+            remedy = "set the tokenizer's padding_side to the other side and save it again"
+        return (
+            f"expected attention that is read and replaced exactly; {self.architecture} fails at "
+            f"{check.name!r}: {check.explanation}; {remedy}"
+        )
+
+    @property
+    def size(self) -> str:
+        """Layers × heads, as in "12 × 12"."""
+        least, most = min(self.heads, default=0), max(self.heads, default=0)
+        return f"{len(self.calls)} × {least}" + (f"–{most}" if most > least else "")
+
+    def value(self, name: str) -> float | None:
+        """The number that a check measured; None where it was not made."""
+        return next((check.value for check in self.checks if check.name == name), None)
+
+    def _part(self, part: Part) -> bool:
+        own = [check.passed for check in self.checks if check.part == part]
+        return bool(own) and all(own)
+
+
+_CHOOSE = "choose a model that `heedmap support` lists as exact"
+_FLOAT = "load it with dtype float32, or " + _CHOOSE
+
+
+def handshake(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Handshake:
+    """Tries the model on a few English sentences, padded on the tokenizer's side.
+
+    The model is measured in eval mode, whatever mode it is in, and left as it was found: its mode, its
+    attention implementation, entered or not.
+
+    Raises:
+        InputError: The model cannot read the tokenizer's output at all.
+    """
+    found = tokenizer(
+        list(TEXTS), padding=True, return_attention_mask=True, return_tensors="pt", verbose=False
+    )
+    names = inspect.signature(model.forward).parameters
+    wanted = {"input_ids", "attention_mask", *names}
+    inputs = {name: tensor.to(model.device) for name, tensor in found.items() if name in wanted}
+    return handshake_on(model, inputs)
+
+
+def handshake_on(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Handshake:
+    """As `handshake`, on ready tensors: `input_ids` (B, N), `attention_mask` and what else it takes.
+
+    For a handshake that means something, the rows are of different lengths and the mask says so.
+    """
+    again = entered(model)
+    leave(model)
+    with quiet(), evaluating(model):
+        try:
+            return _measure(model, inputs)
+        finally:
+            if again:
+                enter(model, inputs)
+
+
+def _measure(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Handshake:
+    name = type(model).__name__
+    try:
+        with torch.no_grad():
+            trial = Trial(model, inputs)
+    except InputError as error:
+        return Handshake(name, "refused", (), (), (), str(error))
+    except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"expected a model that reads its tokenizer's texts; {name} stops with {first}; "
+            "is the tokenizer this model's own?"
+        ) from error
+    try:
+        checks = [*_reading(trial)]
+        if trial.kind != "reading":
+            checks += _editing(trial)
+        checks += [*_batches(trial), *_reports(trial, other := trial.other_side())]
+    finally:
+        leave(model)
+    reason = None
+    if trial.kind == "reading" and all(check.passed for check in checks):
+        reason = (
+            f"expected attention that can be replaced; {name} only reports its weights, and computes "
+            f"its output where they cannot be reached; {_CHOOSE}"
+        )
+    heads = tuple(weights.shape[1] for weights in trial.taken)
+    either = other is not None and other <= trial.shapes
+    return Handshake(name, trial.kind, tuple(trial.seen), heads, tuple(checks), reason, either)
+
+
+def _reading(trial: Trial) -> list[Check]:
+    again, layers = trial.calls_again(), len(trial.seen)
+    gap, said = trial.to_reported(), len(trial.reported)
+    compared = (
+        "the model reports none to compare with" if gap is None else f"they differ by {gap:.1e}"
+    )
+    return [
+        Check(
+            "layers called", "reading", 0 < layers == again and said in (0, layers), layers,
+            f"{layers} attention layers called, {again} in a second pass; the model reports {said or 'none'}",
+        ),
+        Check(
+            "finite answer", "reading", trial.finite, None,
+            "the answer holds numbers only" if trial.finite else "the answer is infinite or not a number",
+        ),
+        _at_most(
+            "entered as eager", "reading", trial.to_eager(), trial.same,
+            "the answer differs from the model's own eager attention by",
+        ),
+        Check(
+            "weights as reported", "reading", gap is None or gap <= trial.same, gap,
+            f"the weights against those the model itself reports: {compared}",
+        ),
+        _at_most(
+            "no weight on padding", "reading", trial.on_padding(), 0.0,
+            "the largest weight from a token to padding is",
+        ),
+    ]  # fmt: skip
+
+
+def _editing(trial: Trial) -> list[Check]:
+    moved = trial.spread()
+    gradients = trial.gradients()
+    smallest = min(gradients, default=math.nan)
+    return [
+        _at_most(
+            "same weights, same answer", "editing", trial.copied(), trial.same,
+            "putting back the same weights moves the answer by",
+        ),
+        Check(
+            "other weights, other answer", "editing", moved > trial.same, moved,
+            f"even weights move the answer by {moved:.1e}",
+        ),
+        Check(
+            "gradient in every layer", "editing", math.isfinite(smallest), smallest,
+            f"the largest gradient by a layer's weights is {smallest:.1e} or more"
+            if math.isfinite(smallest) else "there is no gradient by some layer's weights",
+        ),
+    ]  # fmt: skip
+
+
+def _batches(trial: Trial) -> list[Check]:
+    side = "left" if trial.left else "right"
+    return [
+        _at_most(
+            "alone as in a batch", "batches", trial.one_by_one(), trial.shapes,
+            "a text read alone is answered differently from the same text in a batch by",
+        ),
+        _at_most(
+            "padded as unpadded", "batches", trial.unpadded(), trial.shapes,
+            f"padding on the {side} moves the answer by",
+        ),
+    ]  # fmt: skip
+
+
+def _reports(trial: Trial, other: float | None) -> list[Check]:
+    causal, off, drift = trial.causal(), trial.off_one(), trial.drift()
+    side = "right" if trial.left else "left"
+    said = "the inputs hold no padding" if other is None else (
+        f"moves the answer by {other:.1e}" + (": do not" if other > trial.shapes else "")
+    )  # fmt: skip
+    return [
+        Check("padding on the other side", "report", True, other, f"padding on the {side}: {said}"),
+        Check(
+            "causal", "report", True, causal,
+            f"{causal} of {len(trial.taken)} layers never look ahead",
+        ),
+        Check(
+            "rows sum to one", "report", True, off,
+            f"row sums are off one by up to {off:.1e}"
+            + (": some attention goes to no token (a sink)" if off > 0.01 else ""),
+        ),
+        Check(
+            "eager as default", "report", True, drift,
+            f"eager attention differs from the model's default ({trial.default}) by {drift:.1e}",
+        ),
+    ]  # fmt: skip
+
+
+def _at_most(name: str, part: Part, value: float | None, limit: float, text: str) -> Check:
+    if value is None:
+        return Check(name, part, True, None, "not tried: the inputs hold no padding")
+    return Check(name, part, value <= limit, value, f"{text} {value:.1e} (at most {limit:.1e})")

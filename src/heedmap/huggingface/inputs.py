@@ -1,0 +1,84 @@
+"""Texts as a transformer reads them: sub-word positions, and the word that each of them belongs to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from heedmap.data.batches import Batch
+from heedmap.importance.words import word_of_positions
+
+
+@dataclass(frozen=True)
+class SubwordBatch(Batch):
+    """`ids` (B, N) are sub-words; `real` says which are not padding, `words` the word of each, −1 for none."""
+
+    real: Bool[Tensor, "B L"]
+    words: Int[Tensor, "B L"]
+    types: Int[Tensor, "B L"]
+
+    def inputs(self, names: Sequence[str]) -> dict[str, Tensor]:
+        """What the model is called with."""
+        found = {"input_ids": self.ids, "attention_mask": self.real.long()}
+        return {**found, "token_type_ids": self.types} if "token_type_ids" in names else found
+
+
+def encode(
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[Sequence[str]],
+    rows: Sequence[int],
+    device: torch.device,
+) -> SubwordBatch:
+    """A batch of texts; each is a list of words that joined give the raw text, white space included.
+
+    Words are found by the character offsets of the sub-words. A word that the tokenizer drops altogether
+    has no position, and weight 0.
+    """
+    joined = ["".join(words) for words in texts]
+    found = tokenizer(
+        joined,
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
+        return_attention_mask=True,
+        return_token_type_ids=True,
+        padding=True,
+        return_tensors="np",
+        verbose=False,
+    )
+    real = found["attention_mask"].astype(bool)
+    # Padding counts as special: it belongs to no word.
+    special = found["special_tokens_mask"].astype(bool) | ~real
+    words = np.full(real.shape, -1, dtype=np.int64)
+    for i, text in enumerate(texts):
+        spans = [(int(a), int(b)) for a, b in found["offset_mapping"][i]]
+        words[i] = word_of_positions(text, spans, special[i].tolist())
+    sizes = np.array([len(text) for text in texts])
+    mask = np.arange(sizes.max(initial=0)) < sizes[:, None]
+
+    def tensor(values: NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+
+    return SubwordBatch(
+        rows=torch.as_tensor(list(rows), device=device),
+        ids=tensor(found["input_ids"].astype(np.int64)),
+        mask=tensor(mask),
+        labels=torch.zeros(len(texts), dtype=torch.long, device=device),
+        real=tensor(real),
+        words=tensor(words),
+        types=tensor(found["token_type_ids"].astype(np.int64)),
+    )
+
+
+def lengths(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[Sequence[str]]
+) -> NDArray[np.int64]:
+    """Positions of each text, special ones included."""
+    if not texts:
+        return np.zeros(0, dtype=np.int64)
+    ids = tokenizer(["".join(words) for words in texts], verbose=False)["input_ids"]
+    return np.array([len(row) for row in ids], dtype=np.int64)

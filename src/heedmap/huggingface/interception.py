@@ -1,0 +1,90 @@
+"""The other door, for architectures that are not on the interface: their softmax.
+
+Every softmax over the last axis of a 4-dimensional tensor inside the model is taken for attention
+(B, H, Q, N). Whether it is, and whether what follows is a weighted sum and nothing else, is for the
+handshake to find out (`entrance.py` compares with what the model itself reports).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from heedmap.huggingface.door import Call, Visitor
+
+_SOFTMAXES = (functional.softmax, torch.softmax, Tensor.softmax, torch.special.softmax)
+
+
+@contextmanager
+def visiting_softmax(model: nn.Module, visitor: Visitor) -> Iterator[list[str]]:
+    """While it lasts, `visitor.weights` is offered what each attention softmax of `model` gives.
+
+    The same shape as `door.visiting`: gives the names of the modules that called, and a forward pass
+    counts its calls anew. `Visitor.attend` is not called: queries, keys and values are out of reach.
+    """
+    stack: list[str] = []
+    mode = _Interception(visitor, stack)
+    hooks = []
+    for name, module in model.named_modules():
+        hooks.append(module.register_forward_pre_hook(_entering(stack, name)))
+        hooks.append(module.register_forward_hook(_leaving(stack), always_call=True))
+    hooks.append(model.register_forward_pre_hook(mode.start))
+    try:
+        with mode:
+            yield mode.seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+class _Interception(TorchFunctionMode):
+    def __init__(self, visitor: Visitor, stack: list[str]) -> None:
+        super().__init__()
+        self.visitor, self.stack = visitor, stack
+        self.calls = 0
+        self.seen: list[str] = []
+
+    def start(self, *_: Any) -> None:
+        self.calls = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        # An empty stack: a softmax of the caller's, outside the model.
+        if func not in _SOFTMAXES or not self.stack or not _is_attention(result, args, kwargs):
+            return result
+        name = self.stack[-1]
+        call = Call(self.calls, name)
+        self.calls += 1
+        self.seen.append(name)
+        edited = self.visitor.weights(call, result)
+        return result if edited is None else edited.to(result.dtype)
+
+
+def _is_attention(result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    return result.ndim == 4 and axis in (-1, 3)
+
+
+def _entering(stack: list[str], name: str) -> Callable[..., None]:
+    def enter(*_: Any) -> None:
+        stack.append(name)
+
+    return enter
+
+
+def _leaving(stack: list[str]) -> Callable[..., None]:
+    def leave(*_: Any) -> None:
+        stack.pop()
+
+    return leave

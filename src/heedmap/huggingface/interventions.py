@@ -1,0 +1,270 @@
+"""Other attention for the same text: visitors that change the keys or the weights of chosen layers.
+
+Every intervention is one of two edits, of the keys before the weights are made or of the weights after;
+the queries and values of later layers are made anew from what the changed layers give. `Chain` puts
+several together: all edits of keys, then the model's own attention, then all edits of weights, in order.
+Keys are those at the door: where a model rotates them (RoPE), after the rotation.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
+from torch.nn import functional
+
+from heedmap.errors import InputError
+from heedmap.huggingface.door import Call, Output, Visitor, weighted_sum
+from heedmap.models.normalisers import normalise
+
+ACTIVATIONS = ("softmax", "entmax15", "sparsemax")
+How = Literal["positions", "weights", "entries"]
+
+
+class Intervention(Visitor):
+    """Changes nothing. Subclasses override `edit_keys` or `edit_weights`.
+
+    `layers` holds the indices of the calls that are changed (`Call.index`); None stands for all.
+    """
+
+    def __init__(self, layers: Collection[int] | None = None) -> None:
+        self.layers = None if layers is None else frozenset(layers)
+
+    def edit_keys(self, call: Call) -> Float[Tensor, "B Hk N D"] | None:
+        """The keys to use instead of call.key; None keeps them."""
+        return None
+
+    def edit_weights(
+        self, call: Call, weights: Float[Tensor, "B H Q N"]
+    ) -> Float[Tensor, "B H Q N"] | None:
+        """The weights to use instead of these; None keeps them."""
+        return None
+
+    def keys(self, call: Call) -> Float[Tensor, "B Hk N D"] | None:
+        """`edit_keys` in the layers of this intervention."""
+        return self.edit_keys(call) if self._concerns(call) else None
+
+    def weights(
+        self, call: Call, weights: Float[Tensor, "B H Q N"]
+    ) -> Float[Tensor, "B H Q N"] | None:
+        """`edit_weights` in the layers of this intervention."""
+        return self.edit_weights(call, weights) if self._concerns(call) else None
+
+    def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
+        """The layer's output and its weights; in training, the weights before dropout."""
+        if call.key is None or call.value is None:
+            raise InputError(
+                f"{call.name}: expected a model on the attention interface of transformers (its keys and "
+                "values are needed), got one that is read through its softmax; choose another model"
+            )
+        edited_key = self.keys(call)
+        key = call.key if edited_key is None else edited_key
+        call = replace(call, key=key)
+        # Eager drops weights before it returns them: an edit must see them whole, and drop afterwards.
+        output, weights = eager(key=key, dropout=0.0) if call.dropout else eager(key=key)
+        assert weights is not None
+        edited = self.weights(call, weights)
+        if edited is None and not call.dropout:
+            return output, weights
+        whole = weights if edited is None else edited
+        used = functional.dropout(whole, call.dropout) if call.dropout else whole
+        assert call.value is not None
+        return weighted_sum(used, call.value), whole
+
+    def _concerns(self, call: Call) -> bool:
+        return self.layers is None or call.index in self.layers
+
+
+class Chain(Intervention):
+    """Several interventions, each on what the one before it left."""
+
+    def __init__(self, *links: Intervention) -> None:
+        super().__init__()
+        self.links = links
+
+    def edit_keys(self, call: Call) -> Float[Tensor, "B Hk N D"] | None:
+        """The keys after every link; None if no link changed them."""
+        changed = None
+        for link in self.links:
+            edited = link.keys(call)
+            if edited is not None:
+                changed, call = edited, replace(call, key=edited)
+        return changed
+
+    def edit_weights(
+        self, call: Call, weights: Float[Tensor, "B H Q N"]
+    ) -> Float[Tensor, "B H Q N"] | None:
+        """The weights after every link; None if no link changed them."""
+        changed = None
+        for link in self.links:
+            edited = link.weights(call, weights if changed is None else changed)
+            changed = changed if edited is None else edited
+        return changed
+
+
+class Activation(Intervention):
+    """Another map from the very scores to weights: softmax, entmax15 or sparsemax of z / temperature.
+
+    The scores are read off the model's own softmax weights: log softmax(z)_j = z_j − c with c the same for
+    all j, and the three maps do not change when a constant is added to all scores. So position biases, soft
+    caps and masks are in, whatever the model adds. Keys of weight 0 (masked, or 103 nats below the row's
+    best in float32) stay out. Exact only where the layer's own map is a softmax without a sink.
+
+    Source: sparsemax(z) = argmin_{p∈Δ} ‖p − z‖² (Martins & Astudillo 2016; Drozdyuk et al. print argmax),
+    1.5-entmax (Peters et al. 2019).
+
+    Raises:
+        InputError: an unknown name, a temperature that is not positive.
+    """
+
+    def __init__(
+        self, name: str, temperature: float = 1.0, layers: Collection[int] | None = None
+    ) -> None:
+        super().__init__(layers)
+        if name not in ACTIVATIONS:
+            raise InputError(f"expected an activation of {', '.join(ACTIVATIONS)}; got {name!r}")
+        if not temperature > 0:
+            raise InputError(f"expected a temperature above 0; got {temperature}")
+        self.name, self.temperature = name, temperature
+
+    def edit_weights(
+        self, call: Call, weights: Float[Tensor, "B H Q N"]
+    ) -> Float[Tensor, "B H Q N"] | None:
+        """normalise(log w / temperature)."""
+        if self.name == "softmax" and self.temperature == 1.0:
+            return None  # what they are already, to the last bit
+        wide = weights if weights.dtype == torch.float64 else weights.float()
+        # The clamp keeps the gradient of the logarithm finite where a weight has all but vanished.
+        scores = wide.clamp(min=torch.finfo(torch.float32).tiny).log()
+        return normalise(scores / self.temperature, wide > 0, self.name).to(weights.dtype)
+
+
+class Uniform(Intervention):
+    """1/n on each of the n keys that the row's own weights do not leave out (w > 0)."""
+
+    def edit_weights(
+        self, call: Call, weights: Float[Tensor, "B H Q N"]
+    ) -> Float[Tensor, "B H Q N"]:
+        """Stands before an `Activation` in a chain: after a sparse one the support would be smaller."""
+        support = (weights > 0).to(weights.dtype)
+        return support / support.sum(-1, keepdim=True).clamp(min=1)
+
+
+class Keys(Intervention):
+    """Keys from a function of the call: (B, H', N, D) to the same shape."""
+
+    def __init__(
+        self, replacement: Callable[[Call], Tensor], layers: Collection[int] | None = None
+    ) -> None:
+        super().__init__(layers)
+        self.replacement = replacement
+
+    def edit_keys(self, call: Call) -> Float[Tensor, "B Hk N D"]:
+        """What the function gives."""
+        assert call.key is not None
+        keys = self.replacement(call)
+        if keys.shape != call.key.shape:
+            raise InputError(
+                f"{call.name}: expected keys of shape {tuple(call.key.shape)}; got {tuple(keys.shape)}"
+            )
+        return keys.to(call.key.dtype)
+
+
+class ShuffledKeys(Intervention):
+    """Drozdyuk et al.'s shuffling, in three readings of "randomly rearrange the entries of K".
+
+    * positions: key vectors change places along the sequence (all heads together), values stay;
+    * weights: each row's weights change places ("rearrange the weights in each layer", their section 1);
+    * entries: all the numbers in a text's keys change places.
+
+    Only among real positions, anew for every layer and text. `mask` (B, N) is the batch's attention mask,
+    true where a token is; `generator` is on the CPU, so every device draws the same.
+    """
+
+    def __init__(
+        self,
+        mask: Bool[Tensor, "B N"],
+        generator: torch.Generator,
+        how: How = "positions",
+        layers: Collection[int] | None = None,
+    ) -> None:
+        super().__init__(layers)
+        if how not in ("positions", "weights", "entries"):
+            raise InputError(f"expected how = positions, weights or entries; got {how!r}")
+        self.mask, self.generator, self.how = mask.bool(), generator, how
+
+    def edit_keys(self, call: Call) -> Float[Tensor, "B Hk N D"] | None:
+        """Rearranged keys, unless it is the weights that are rearranged."""
+        if self.how == "weights":
+            return None
+        assert call.key is not None
+        mask = self.mask
+        if self.how == "positions":
+            order = rearrangement(mask, self.generator)[:, None, :, None]
+            return call.key.gather(2, order.expand_as(call.key))
+        every = mask[:, None, :, None].expand_as(call.key).flatten(1)
+        order = rearrangement(every, self.generator)
+        return call.key.flatten(1).gather(1, order).view_as(call.key)
+
+    def edit_weights(
+        self, call: Call, weights: Float[Tensor, "B H Q N"]
+    ) -> Float[Tensor, "B H Q N"] | None:
+        """Rearranged weights, each row by itself within its support."""
+        if self.how != "weights":
+            return None
+        return weights.gather(-1, rearrangement(weights > 0, self.generator))
+
+
+def rearrangement(
+    mask: Bool[Tensor, "*batch N"], generator: torch.Generator
+) -> Int[Tensor, "*batch N"]:
+    """Index whose gather shuffles the unmasked places of every row and leaves the others alone."""
+    draw = torch.rand(mask.shape, generator=generator).to(mask.device)
+    taken = draw.masked_fill(~mask, 2.0).argsort(dim=-1, stable=True)
+    # Both lists name the unmasked places first and the others, in order, after them.
+    places = (~mask).to(torch.uint8).argsort(dim=-1, stable=True)
+    return torch.empty_like(places).scatter_(-1, places, taken)
+
+
+class KeyAdversary(nn.Module):
+    """An MLP with one ReLU layer for every layer's keys: K' = W₂ relu(W₁ k + b₁) + b₂ for each token.
+
+    A token's heads are read together (d = H'·D); positions share the weights, layers do not. The paper
+    gives "one hidden layer of 256" and K's shape, not what one input is. Its starting weights come
+    from torch's global random state: make it inside `torch.random.fork_rng`.
+    """
+
+    def __init__(self, widths: dict[int, int], hidden: int = 256) -> None:
+        super().__init__()
+        self.layers = frozenset(widths)
+        self.maps = nn.ModuleDict(
+            {
+                str(layer): nn.Sequential(
+                    nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width)
+                )
+                for layer, width in widths.items()
+            }
+        )
+
+    def forward(self, layer: int, keys: Float[Tensor, "B Hk N D"]) -> Float[Tensor, "B Hk N D"]:
+        """Other keys for one layer."""
+        together = keys.transpose(1, 2)
+        changed: Tensor = self.maps[str(layer)](together.flatten(2).float())
+        return changed.view(together.shape).transpose(1, 2).to(keys.dtype)
+
+    def on(self, clean: dict[int, Float[Tensor, "B Hk N D"]]) -> Keys:
+        """The adversary's keys, made from those of a clean pass."""
+        return Keys(lambda call: self(call.index, clean[call.index]), self.layers)
+
+    def on_noise(self, generator: torch.Generator) -> Keys:
+        """Random-K: the keys it makes from numbers drawn evenly from [0, 1), of K's shape."""
+
+        def keys(call: Call) -> Shaped[Tensor, "B Hk N D"]:
+            assert call.key is not None
+            noise = torch.rand(call.key.shape, generator=generator).to(call.key)
+            made: Tensor = self(call.index, noise)
+            return made
+
+        return Keys(keys, self.layers)

@@ -1,0 +1,242 @@
+"""Trained classifiers and their tokenizers, from a folder or by their name on the Hugging Face Hub.
+
+Weights are read from safetensors only: a pickle runs what its maker put into it. For the same reason
+no code that comes with a model is ever run. A folder is read without the network.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from heedmap.errors import InputError
+from heedmap.huggingface.chatter import quiet
+from heedmap.huggingface.tokenization import Place, agree_on_padding, tokenizer_at
+
+DTYPES = ("float32", "float16", "bfloat16")
+UNLIMITED = 2**31 - 1
+_NO_LIMIT = 10**9  # tokenizers that know no limit say 1e30
+_POSITIONS = (
+    "max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_seq_len",
+)  # fmt: skip
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+
+
+def load_classifier(
+    source: str | Path, dtype: str = "float32"
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A trained classifier in eval mode, its weights frozen, and its tokenizer.
+
+    Where the tokenizer has no padding token (GPT-2) it pads with its end-of-text token, and the model is
+    told so: it finds the last token it classifies by looking for padding.
+
+    Args:
+        source: A folder as `save_pretrained` writes it, or a name on the Hub (HF_HUB_OFFLINE=1: its cache).
+        dtype: float32, float16 or bfloat16.
+
+    Raises:
+        InputError: No such folder or name; no model in it; no trained classification head; no fast
+            tokenizer; weights damaged or pickled; a model that scores a number or several labels at once.
+    """
+    place, config = _open(source, dtype)
+    model, info = _weights(place, config, dtype)
+    body = f"{model.base_model_prefix}."
+    untrained = {*info["missing_keys"], *_mismatched(info)}
+    if untrained:
+        names = sorted(
+            untrained, key=lambda name: (name.startswith(body), name)
+        )  # the head's first
+        raise InputError(
+            f"expected a trained classifier in {place.what}; {_some(names)} of "
+            f"{type(model).__name__} {'is' if len(untrained) == 1 else 'are'} not in the checkpoint; "
+            f"fine-tune it first: `heedmap train --model {place.source}`"
+        )
+    _check_classes(place, model.config)
+    tokenizer = tokenizer_at(place)
+    agree_on_padding(place, model, tokenizer)
+    return frozen(model), tokenizer
+
+
+def load_for_training(
+    source: str | Path, classes: list[str]
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A model with a head for `classes`, in train mode, and its tokenizer.
+
+    A head of another size is replaced and a missing one made, from torch's global random state: seed it
+    inside `torch.random.fork_rng`. A head that has the size already is trained on.
+
+    Raises:
+        InputError: As `load_classifier`, but a head may be missing; fewer than two classes.
+    """
+    if len(classes) < 2:
+        raise InputError(f"expected at least two classes to train on; got {classes}")
+    place, config = _open(source, "float32")
+    config.num_labels = len(classes)
+    config.id2label = dict(enumerate(classes))
+    config.label2id = {name: index for index, name in enumerate(classes)}
+    config.problem_type = "single_label_classification"
+    model, info = _weights(place, config, "float32", ignore_mismatched_sizes=True)
+    body = f"{model.base_model_prefix}."
+    lost = [
+        name
+        for name in sorted({*info["missing_keys"], *_mismatched(info)})
+        if name.startswith(body) and "pooler" not in name  # a pooler belongs to the head
+    ]
+    if lost:
+        raise InputError(
+            f"expected the weights of a {type(model).__name__} in {place.what}; {_some(lost)} not in it; "
+            "is the checkpoint of another architecture than its config.json says?"
+        )
+    tokenizer = tokenizer_at(place)
+    agree_on_padding(place, model, tokenizer)
+    return model.train(), tokenizer
+
+
+def longest(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = None) -> int:
+    """How many tokens the model reads at most, special ones included; `UNLIMITED` where nothing says.
+
+    The smaller of what the tokenizer and the configuration say. RoBERTa's family counts positions from
+    the padding token's number on, and so loses that many.
+    """
+    limits = [UNLIMITED]
+    if tokenizer is not None and 0 < tokenizer.model_max_length < _NO_LIMIT:
+        limits.append(int(tokenizer.model_max_length))
+    for config in (model.config, model.config.get_text_config()):
+        said = [getattr(config, name, None) for name in _POSITIONS]
+        limits += [limit for limit in said if isinstance(limit, int) and limit > 0]  # XLNet: -1
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
+            offset = 0 if module.padding_idx is None else module.padding_idx + 1
+            limits.append(module.num_embeddings - offset)
+    return min(limits)
+
+
+def frozen(model: PreTrainedModel) -> PreTrainedModel:
+    """The same model in eval mode, none of its weights asking for a gradient."""
+    nn.Module.eval(model)
+    return model.requires_grad_(False)
+
+
+def _open(source: str | Path, dtype: str) -> tuple[Place, PreTrainedConfig]:
+    if dtype not in DTYPES:
+        raise InputError(f"expected a dtype of {', '.join(DTYPES)}; got {dtype!r}")
+    place = _locate(source)
+    with quiet():
+        try:
+            config = AutoConfig.from_pretrained(
+                place.source, local_files_only=place.local, trust_remote_code=False
+            )
+        except Exception as error:  # whatever goes wrong here is in the file, or on the way to it
+            raise _unreadable(place, error) from error
+    if type(config) not in AutoModelForSequenceClassification._model_mapping:
+        raise InputError(
+            f"expected a text classifier in {place.what}; transformers has no sequence classification "
+            f"for the architecture {config.model_type}; choose another model"
+        )
+    return place, config
+
+
+def _locate(source: str | Path) -> Place:
+    path = Path(source).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise InputError(
+                f"expected a model in the folder {path}; it holds no config.json; "
+                "give the folder that `save_pretrained` wrote"
+            )
+        return Place(str(path), local=True)
+    if path.exists():
+        raise InputError(f"expected a model's folder or a name on the Hub; {path} is a file")
+    name = str(source)
+    if isinstance(source, Path) or name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise InputError(f"expected a model's folder; {name} does not exist; check the path")
+    return Place(name, local=False)
+
+
+def _unreadable(place: Place, error: Exception) -> InputError:
+    text = str(error)
+    first = (text.strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    if "custom code" in text or "trust_remote_code" in text:
+        return InputError(
+            f"expected a model that is part of transformers; {place.what} brings its own code, "
+            "which heedmap does not run; choose another model"
+        )
+    if not place.local and isinstance(error, OSError):
+        return InputError(
+            f"expected a model's folder or a name on the Hub; there is no folder {place.source}, and the "
+            f"Hub gave none ({first}); check the name, the network and HF_HUB_OFFLINE"
+        )
+    return InputError(
+        f"expected a readable config.json in {place.what}; {first}; save or download the model again"
+    )
+
+
+def _weights(
+    place: Place, config: PreTrainedConfig, dtype: str, **options: Any
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    with quiet():
+        try:
+            model, info = AutoModelForSequenceClassification.from_pretrained(
+                place.source,
+                config=config,
+                dtype=getattr(torch, dtype),
+                local_files_only=place.local,
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+                **options,
+            )
+        except Exception as error:
+            raise _no_weights(place, error) from error
+    return model, info
+
+
+def _no_weights(place: Place, error: Exception) -> InputError:
+    text = str(error)
+    missing = isinstance(error, OSError) and "file named" in text
+    if missing and place.local and any(any(Path(place.source).glob(p)) for p in _PICKLES):
+        return InputError(
+            f"expected safetensors weights in {place.what}; it holds pickled weights only, which can run "
+            "anything when read; save them anew with `save_pretrained`"
+        )
+    if missing:
+        return InputError(
+            f"expected safetensors weights in {place.what}; there are none (pickled ones are not read); "
+            "save the model with `save_pretrained`"
+        )
+    first = (text.strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return InputError(
+        f"expected readable weights in {place.what}; they are damaged or of another model ({first}); "
+        "copy or download them again"
+    )
+
+
+def _mismatched(info: dict[str, Any]) -> set[str]:
+    """The names of weights whose shape differs from the model's; entries are names or tuples."""
+    return {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more weights"
+
+
+def _check_classes(place: Place, config: PreTrainedConfig) -> None:
+    if (config.num_labels or 0) < 2:
+        raise InputError(
+            f"expected a classifier of two or more classes in {place.what}; it gives one number (a "
+            "regression); choose a model with classes"
+        )
+    if config.problem_type == "multi_label_classification":
+        raise InputError(
+            f"expected one class a text in {place.what}; it was trained to give several labels at once; "
+            "choose a model of single-label classification"
+        )

@@ -1,0 +1,132 @@
+"""A run on somebody else's model: its classifier, the texts to audit it on, and what to say of both."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from heedmap.data.corpus import Corpus, load_corpus
+from heedmap.errors import InputError
+from heedmap.huggingface.chatter import quiet
+from heedmap.huggingface.classifier import TransformerClassifier
+from heedmap.huggingface.entrance import leave
+from heedmap.huggingface.fitting import fit
+from heedmap.huggingface.loading import load_classifier, longest
+from heedmap.models.trace import Model
+from heedmap.settings import DataSettings, TransformerSettings
+from heedmap.storage import folder_written_whole
+from heedmap.training.loop import Trained
+
+
+def open_classifier(
+    settings: TransformerSettings, folder: Path | None = None
+) -> tuple[TransformerClassifier, TransformerSettings]:
+    """The model that the settings name (in `folder`, where a run keeps its own), with its weights' hash."""
+    model, tokenizer = load_classifier(folder or settings.source, settings.dtype)
+    known = {int(i): str(name) for i, name in (model.config.id2label or {}).items()}
+    names = [known[i] for i in sorted(known)]
+    settings = settings.model_copy(update={"weights": fingerprint(model)})
+    return TransformerClassifier(model, tokenizer, settings, names), settings
+
+
+def rehearse(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    settings: TransformerSettings,
+    classes: Sequence[str],
+) -> None:
+    """Find out before a training, not after it, whether the model can be put on trial as the settings say.
+
+    Raises:
+        InputError: it cannot be entered, or has no such layer or head.
+    """
+    model.train(False)
+    TransformerClassifier(model, tokenizer, settings, classes)
+    leave(model)
+    model.train()
+
+
+def save_classifier(model: Model, folder: Path) -> None:
+    """The model and its tokenizer as `save_pretrained` writes them, all of it or nothing."""
+    assert isinstance(model, TransformerClassifier)
+    with quiet(), folder_written_whole(folder) as partial:
+        model.model.save_pretrained(partial)
+        model.tokenizer.save_pretrained(partial)
+
+
+def corpus_for(model: TransformerClassifier, settings: DataSettings) -> Corpus:
+    """Test texts that fit the model, with its classes as labels.
+
+    Raises:
+        InputError: labels that are not the model's classes, or what `load_corpus` raises.
+    """
+    return fitted(model, load_corpus(settings, model.classes))
+
+
+def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
+    """The corpus with test texts that the model can read, the longer ones cut or in windows, and counted."""
+    limit = longest(model.model, model.tokenizer)
+    how = model.settings.long_texts
+    test, counted = fit(corpus.splits["test"], model.lengths, limit, how)
+    return replace(
+        corpus, splits={**corpus.splits, "test": test}, left_out={**corpus.left_out, **counted}
+    )
+
+
+def facts(model: TransformerClassifier) -> dict[str, object]:
+    """What the report says of the model."""
+    shown = model.settings
+    head = "mean over heads" if model.head is None else f"head {model.head}"
+    whose = {
+        "first": "the first position's row ([CLS])",
+        "last": "the last token's row",
+        "all": "all rows (the classifier reads them all)",
+    }[model.reads]
+    views = {
+        "row": whose,
+        "received": "attention received, mean over all rows",
+        "rollout": "attention rollout up to",
+        "flow": "attention flow up to",
+        "gradient": f"|gradient × attention|, {whose}",
+        "effective": f"|effective attention|, {whose}",
+    }
+    return {
+        "architecture": type(model.model).__name__,
+        "entered": model.entrance.kind,
+        "layers": len(model.calls),
+        "heads": model.heads,
+        "parameters": sum(p.numel() for p in model.model.parameters()),
+        "on_trial": f"{views[shown.view]}, layer {model.layer} of 0–{len(model.calls) - 1}, {head}",
+        "acted_on": (
+            f"{'the row' if model.one_row else 'all rows'} of layer {model.layer} "
+            f"({'every head' if model.head is None else head}), recomputed {model.way}"
+        ),
+        "reads": model.reads,
+    }
+
+
+def training_of(folder: Path) -> Trained | None:
+    """The scores of a training that heedmap did, from its run folder."""
+    path = folder / "training.json"
+    if not path.exists():
+        return None
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+        return Trained(about["scores"], about["best_epoch"], left_out=about["left_out"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: damaged; make the run again, with --overwrite") from error
+
+
+@torch.no_grad()
+def fingerprint(model: nn.Module) -> str:
+    """A hash of all parameters: the same weights give the same."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]

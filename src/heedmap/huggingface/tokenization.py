@@ -1,0 +1,77 @@
+"""Tokenizers as models need them: fast, with a vocabulary, and able to pad."""
+
+from typing import NamedTuple
+
+from torch import nn
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from heedmap.errors import InputError
+from heedmap.huggingface.chatter import quiet
+
+
+class Place(NamedTuple):
+    """Where a model is looked for: a folder, or a name on the Hub."""
+
+    source: str
+    local: bool
+
+    @property
+    def what(self) -> str:
+        """As messages name it."""
+        return f"the folder {self.source}" if self.local else f"{self.source} on the Hub"
+
+
+def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
+    """The fast tokenizer that lies beside the model.
+
+    Raises:
+        InputError: None, one without a vocabulary, or one that knows no character offsets.
+    """
+    with quiet():
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(
+                place.source, local_files_only=place.local, trust_remote_code=False
+            )
+        except Exception as error:
+            first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".: ")
+            raise InputError(
+                f"expected a tokenizer in {place.what}; {first}; save it beside the model"
+            ) from error
+    # Without its files transformers makes up a tokenizer that knows the special tokens and nothing else.
+    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+        raise InputError(
+            f"expected a tokenizer in {place.what}; it holds no vocabulary (tokenizer.json); "
+            "save the tokenizer beside the model"
+        )
+    if not tokenizer.is_fast:
+        raise InputError(
+            f"expected a fast tokenizer in {place.what}; {type(tokenizer).__name__} cannot say which "
+            "characters a token stands for; save one with a tokenizer.json"
+        )
+    return tokenizer
+
+
+def agree_on_padding(
+    place: Place, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """Sees to it that the tokenizer can pad, and that the model knows padding when it sees it.
+
+    Raises:
+        InputError: Nothing to pad with, or a padding token the model has no embedding for.
+    """
+    if tokenizer.pad_token_id is None:
+        if tokenizer.eos_token_id is None:
+            raise InputError(
+                f"expected a tokenizer that can pad in {place.what}; it has neither a padding nor an "
+                "end-of-text token; set tokenizer.pad_token and save it again"
+            )
+        tokenizer.pad_token = tokenizer.eos_token
+    number, embeddings = tokenizer.pad_token_id, model.get_input_embeddings()
+    known = embeddings.num_embeddings if isinstance(embeddings, nn.Embedding) else None
+    if isinstance(number, int) and known is not None and number >= known:
+        raise InputError(
+            f"expected the tokenizer's padding token among the model's {known} tokens in {place.what}; it "
+            f"is number {number}; save a model resized to its tokenizer"
+        )
+    for config in (model.config, model.config.get_text_config()):
+        config.pad_token_id = number

@@ -1,0 +1,55 @@
+"""Attention rollout: how much of each input is mixed into each state, if attention were all there is.
+
+Abnar & Zuidema 2020. Attention is averaged over heads and the residual connection counts as a
+position that attends to itself; a state at the top is then followed down to the inputs by
+multiplying the layers. `layers[0]` is the layer next to the input; rows attend to columns.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+
+def mixed(
+    layers: Float[Tensor, "*L B N N"], mask: Bool[Tensor, "B N"]
+) -> Float[Tensor, "*L B N N"]:
+    """Attention and residual connection as one stochastic matrix: Â = rownorm(A + I).
+
+    `layers` is A averaged over heads, any number of layers or a single one; `mask` holds the real
+    positions. Keys of padding get 0 before the rows are normalised. A row of A that sums to 1 over
+    real keys becomes ½(A + I); the row of a padded position is that of I, whatever A has there (NaN
+    too), so it hands nothing to a real one.
+    """
+    real = mask.unsqueeze(-1) & mask.unsqueeze(-2)
+    identity = torch.eye(mask.shape[-1], dtype=layers.dtype, device=layers.device)
+    total = torch.where(real, layers, 0) + identity
+    return total / total.sum(-1, keepdim=True)
+
+
+def rollout_rows(
+    layers: Float[Tensor, "L B N N"], mask: Bool[Tensor, "B N"], start: Float[Tensor, "B N"]
+) -> Float[Tensor, "B N"]:
+    """Rollout of one row an instance, in float64: start Â_L ... Â_1, in O(L N²).
+
+    `start` weighs the states at the top: 1 at [CLS], or 1/n at each of n real positions. The result
+    weighs the inputs, has the same sum, and is 0 at padding. No layers: the start itself.
+
+    Raises ValueError where `start` puts weight on padding, which no layer would ever move.
+    """
+    if bool((start[~mask] != 0).any()):
+        raise ValueError("rollout must start at real positions, but some weight lies on padding")
+    row = start.double()
+    for layer in reversed(layers.unbind(0)):
+        row = torch.einsum("bi,bij->bj", row, mixed(layer.double(), mask))
+    return row
+
+
+def extend(
+    rolled: Float[Tensor, "B N N"], layer: Float[Tensor, "B N N"], mask: Bool[Tensor, "B N"]
+) -> Float[Tensor, "B N N"]:
+    """Rollout of all rows, one layer further from the input: Ã_l = Â_l Ã_{l−1}, in O(N³).
+
+    For layers that come one at a time, from below, and are not kept. `rolled` is Ã_{l−1}, at first the
+    identity; the result has its dtype. Row i of Ã_L is `rollout_rows` of a start that is 1 at i.
+    """
+    return mixed(layer.to(rolled.dtype), mask) @ rolled

@@ -1,0 +1,152 @@
+"""Findings on models with layers and heads: which heat map, if any, and what heads do."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from heedmap.findings import Finding
+
+if TYPE_CHECKING:
+    from heedmap.questions import Makers
+
+REACH = 0.4  # moderate agreement, as in BANDS["tau"]
+FAMILY = 0.05  # chance that any interval of the scan misses
+
+
+def layer_findings(makers: "Makers") -> list[Finding]:
+    """The scan over all heat maps, the mass on words, and the part that reaches the output."""
+    found = [_best_map(makers, "leave_one_out", "leave-one-out")]
+    if "heads" in makers.tables:
+        found.append(_on_words(makers))
+        if "effective_share" in makers.tables["heads"].column_names:
+            found.append(_identified(makers))
+    return found
+
+
+def _best_map(makers: "Makers", reference: str, name: str) -> Finding:
+    """Chosen on one half of the sampled texts, its number from the other half: no winner's luck."""
+    scan = makers.tables["scan"].to_pandas()
+    columns = ["view", "layer", "head"]
+    scan["head"] = scan["head"].fillna(-1).astype(int)
+    wide = scan.pivot_table(
+        index="row", columns=columns, values=f"tau_{reference}", dropna=False, observed=True
+    )
+    wide = wide.dropna(axis=1, how="all")
+    values = wide.to_numpy(dtype=np.float64)
+    rows = wide.index.to_numpy()
+    total = len(makers.predicted)
+    first = np.zeros(len(rows), dtype=bool)
+    rng = np.random.default_rng([makers.settings.seed, *b"halves"])
+    first[rng.permutation(len(rows))[: len(rows) // 2]] = True
+    at = int(np.argmax(_means(values[first]))) if first.any() else 0
+    sampled = np.full(total, np.nan)
+    sampled[rows[~first]] = values[~first, at] if values.size else np.nan
+    in_sample, chose = np.zeros(total, dtype=bool), np.zeros(total, dtype=bool)
+    in_sample[rows] = True
+    chose[rows[first]] = True
+    view, layer, head = wide.columns[at]
+    which = f"{view}, layer {layer}, " + ("mean over heads" if head < 0 else f"head {head}")
+    reach = _certain(values, REACH)
+    finding = makers.finding(
+        f"best_map_{reference}",
+        "tau",
+        sampled,
+        {
+            "not sampled for the scan": ~in_sample,
+            "used to choose the map": chose,
+            "undefined: one token": makers.short,
+        },
+        question="Is there any heat map of this model that ranks the words as leave-one-out does?",
+        measure=f"mean Kendall tau-b with {name} of the best of {values.shape[1]} maps: {which}",
+        meaning=(
+            f"chosen on half of the texts, measured on the others; of {values.shape[1]} maps {reach} reach "
+            f"{REACH} for certain (Bonferroni, all at once {1 - FAMILY:.0%})"
+        ),
+    )
+    return finding
+
+
+def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    defined = np.isfinite(values)
+    sums = np.where(defined, values, 0.0).sum(0)
+    return np.where(defined.any(0), sums / np.maximum(defined.sum(0), 1), -np.inf)
+
+
+def _certain(values: NDArray[np.float64], edge: float) -> int:
+    """How many columns' means lie above the edge, by t-intervals that hold all at once."""
+    n = np.isfinite(values).sum(0)
+    enough = n > 1
+    if not enough.any():
+        return 0
+    part = values[:, enough]
+    spread = np.nanstd(part, axis=0, ddof=1) / np.sqrt(n[enough])
+    width = stats.t.ppf(1 - FAMILY / (2 * values.shape[1]), n[enough] - 1)
+    return int((np.nanmean(part, axis=0) - width * spread > edge).sum())
+
+
+def _by_text(makers: "Makers", values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean over the heads on trial, text by text; NaN for texts that were not sampled."""
+    table = makers.tables["heads"]
+    layers = table["layer"].to_numpy()
+    layer = int(getattr(makers.model, "layer", -1)) % (int(layers.max()) + 1)
+    head = getattr(makers.model, "head", "mean")
+    on_trial = layers == layer
+    if head != "mean":
+        on_trial &= table["head"].to_numpy() == int(head) % (
+            int(table["head"].to_numpy().max()) + 1
+        )
+    rows = table["row"].to_numpy()[on_trial]
+    total = len(makers.predicted)
+    sums = np.bincount(rows, values[on_trial], minlength=total)
+    counts = np.bincount(rows, minlength=total)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _on_words(makers: "Makers") -> Finding:
+    table = makers.tables["heads"]
+    names = [name for name in table.column_names if name.startswith("share_")]
+    share = makers.column("heads", "row_on_words")
+    special = {
+        name.removeprefix("share_"): float(
+            np.nanmean(_by_text(makers, makers.column("heads", name)))
+        )
+        for name in names
+        if name not in ("share_words", "share_punctuation")
+    }
+    told = ", ".join(f"{name} {x:.0%}" for name, x in special.items() if x >= 0.005)
+    return makers.finding(
+        "on_words",
+        "words",
+        _by_text(makers, share),
+        {"not sampled": np.isnan(_by_text(makers, share))},
+        question="Does the attention fall on the words that the heat map shows?",
+        measure="mean share of the row's mass that is on words, layer on trial",
+        meaning=(
+            "the rest is on special tokens, which no heat map of words shows; of all rows of the layer they "
+            f"get: {told or 'none'}"
+        ),
+    )
+
+
+def _identified(makers: "Makers") -> Finding:
+    share = _by_text(makers, makers.column("heads", "effective_share"))
+    free = makers.column("heads", "free_on_simplex")
+    rank = makers.column("heads", "rank")
+    some = float(np.mean(free > 0)) if len(free) else 0.0
+    finding = makers.finding(
+        "identified",
+        "identified",
+        share,
+        {"not sampled": np.isnan(share)},
+        question="Do the weights of a head follow from what the head puts out?",
+        measure="mean share of the weights' norm that is effective attention, layer on trial",
+        meaning=(
+            f"1 = no other weights give the head's output; {some:.0%} of all text-head pairs have room "
+            f"(longest rank {int(np.nanmax(rank)) if len(rank) else 0}); same output of a head, not only "
+            "same prediction"
+        ),
+    )
+    return Finding(**{**asdict(finding), "level": "undecided"})

@@ -1,0 +1,287 @@
+"""Runs on transformers: somebody else's classifier, or one that heedmap fine-tuned.
+
+The folder is that of any run. A classifier that came from elsewhere stays where it is: the settings name
+it, with a hash of its weights. One that heedmap fine-tuned is kept in the run's folder `model/`.
+"""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedmap.data.corpus import Corpus, load_corpus
+from heedmap.errors import InputError
+from heedmap.runs import Run, claim
+from heedmap.settings import DataSettings, FineTuneSettings, RunSettings, TransformerSettings
+from heedmap.storage import write_atomically
+from heedmap.training.loop import Report, Trained
+
+if TYPE_CHECKING:
+    from heedmap.huggingface.classifier import TransformerClassifier
+
+KEPT = "model"
+UNLIMITED = 1_000_000  # words: the model's own limit rules
+
+
+def open_model(
+    source: str | Path,
+    data: str | Path,
+    *,
+    layer: int = -1,
+    head: int | str = "mean",
+    view: str = "row",
+    long_texts: str = "cut",
+    dtype: str = "float32",
+    batch_tokens: int = 8192,
+    text: str | None = None,
+    label: str | None = None,
+    classes: tuple[str, ...] | None = None,
+    tokenizer: str = "words",
+    min_tokens: int = 1,
+    max_tokens: int = UNLIMITED,
+    seed: int = 0,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+) -> Run:
+    """A Hugging Face sequence classifier and the texts to put it on trial with: a run to `heedmap.audit`.
+
+    Args:
+        source: the model's folder, or its name on the Hub.
+        data: as for `heedmap.load`. Its test split is used; a file without splits is used whole.
+        layer: whose weights are on trial; -1 is the last.
+        head: a head's number, or "mean" over all.
+        view: the heat map: `row` (the row that the classifier reads), `received` (mean over all rows),
+            `rollout`, `flow`, `gradient` (|gradient × attention|) or `effective`.
+        long_texts: texts longer than the model reads are `cut`, or read in `windows`; both are counted.
+        dtype: float32, bfloat16 or float16.
+        batch_tokens: positions that a batch may hold; bounds the memory.
+        text, label, tokenizer, min_tokens, max_tokens: as for `heedmap.load`.
+        classes: how the data spell the model's outputs, in their order, where they spell them differently.
+        seed: of the split of the embedded corpus.
+        out: a run folder to keep the run in.
+        overwrite: replace a different run in `out` instead of refusing.
+
+    Raises:
+        InputError: what was expected, what came and what to do.
+    """
+    from heedmap.huggingface import opening
+
+    wanted = TransformerSettings.of(
+        source=str(source),
+        layer=layer,
+        head=head,
+        view=view,
+        long_texts=long_texts,
+        dtype=dtype,
+        batch_tokens=batch_tokens,
+    )
+    data_settings = DataSettings.of(
+        source=str(data),
+        text=text,
+        label=label,
+        tokenizer=tokenizer,
+        min_tokens=min_tokens,
+        max_tokens=max_tokens,
+        seed=seed,
+        raw=True,
+        training=False,
+        classes=classes,
+    )
+    model, found = opening.open_classifier(wanted)
+    corpus = opening.corpus_for(model, data_settings)
+    settings = RunSettings(fingerprint=corpus.fingerprint(), data=data_settings, model=found)
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        claim(folder, settings, overwrite)
+        if not (folder / "settings.toml").exists():
+            write_atomically(folder / "settings.toml", settings.to_toml())
+    return Run(settings, corpus, model, None, folder, opening.facts(model))
+
+
+def fine_tune_model(
+    base: str | Path,
+    data: str | Path | Corpus,
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    tokenizer: str = "words",
+    min_tokens: int = 1,
+    max_tokens: int = UNLIMITED,
+    seed: int = 0,
+    epochs: int = 3,
+    batch_size: int = 32,
+    learning_rate: float = 3e-5,
+    weight_decay: float = 0.01,
+    max_positions: int = 128,
+    layer: int = -1,
+    head: int | str = "mean",
+    view: str = "row",
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    report: Report = lambda done, total, text: None,
+) -> Run:
+    """Fine-tune a pretrained transformer to classify texts (see `heedmap.training.fine_tune`).
+
+    Args:
+        base: the pretrained model's folder, or its name on the Hub. A head of another size is replaced.
+        data: as for `heedmap.load`, or a corpus from there, which is read again with its case and spaces.
+        text, label, tokenizer, min_tokens, max_tokens: as for `heedmap.load`; a corpus has its own.
+        seed: of the split, a new head, the order of the batches and dropout.
+        epochs, batch_size, learning_rate, weight_decay: of AdamW.
+        max_positions: longer texts are cut for the training, and counted; the audit reads them whole.
+        layer, head, view: what is on trial, as for `heedmap.open_model`.
+        out: a run folder to keep the run in; where it holds this very run, it is continued.
+        overwrite: replace a different run in `out` instead of refusing.
+        report: called with steps done, steps in all and a text.
+
+    Raises:
+        InputError: what was expected, what came and what to do.
+    """
+    from heedmap.huggingface import opening
+    from heedmap.huggingface.classifier import TransformerClassifier
+    from heedmap.training.fine_tune import fine_tune, limit_of, new_model
+
+    shown = TransformerSettings.of(source=str(base), layer=layer, head=head, view=view)
+    train = FineTuneSettings.of(
+        base=str(base),
+        seed=seed,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        max_positions=max_positions,
+    )
+    corpus = _raw(
+        data,
+        text=text,
+        label=label,
+        tokenizer=tokenizer,
+        min_tokens=min_tokens,
+        max_tokens=max_tokens,
+        seed=seed,
+    )
+    settings = RunSettings(
+        fingerprint=corpus.fingerprint(), data=corpus.settings, model=shown, train=train
+    )
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        claim(folder, settings, overwrite)
+        if (folder / KEPT).exists():
+            return _open_trained(folder, RunSettings.read(folder / "settings.toml"), corpus)
+    model, known = new_model(base, corpus.classes, seed)
+    # What cannot work is found before the training and before anything is written.
+    opening.rehearse(model, known, shown, corpus.classes)
+    limit_of(train, model, known)
+    if folder is not None:
+        write_atomically(folder / "settings.toml", settings.to_toml())
+    trained = fine_tune(
+        model,
+        known,
+        corpus.splits["train"],
+        corpus.splits["dev"],
+        train,
+        None if folder is None else folder / "checkpoint.safetensors",
+        report,
+    )
+    shown = shown.model_copy(update={"weights": opening.fingerprint(model)})
+    settings = settings.model_copy(update={"model": shown})
+    entered = TransformerClassifier(model.cpu(), known, shown, corpus.classes)
+    run = _trained_run(settings, corpus, entered, trained, None)
+    return run if folder is None else save_model_run(run, folder)
+
+
+def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:
+    """A corpus whose tokens joined are the texts."""
+    if not isinstance(data, Corpus):
+        return load_corpus(DataSettings.of(source=str(data), raw=True, **options))
+    if data.settings.raw and data.settings.training:
+        return data
+    return load_corpus(data.settings.model_copy(update={"raw": True, "training": True}))
+
+
+def _trained_run(
+    settings: RunSettings,
+    corpus: Corpus,
+    model: "TransformerClassifier",
+    trained: Trained,
+    folder: Path | None,
+) -> Run:
+    from heedmap.huggingface import opening
+
+    corpus = opening.fitted(model, corpus)
+    corpus = replace(corpus, left_out={**corpus.left_out, **trained.left_out})
+    facts = {
+        **opening.facts(model),
+        "training": trained.scores,
+        "best_epoch": trained.best_epoch,
+    }
+    return Run(settings, corpus, model, trained, folder, facts)
+
+
+def open_model_run(folder: Path, settings: RunSettings) -> Run:
+    """The run of a transformer from its folder (see `heedmap.open_run`).
+
+    Raises:
+        InputError: the model or the texts are not there, or not what they were.
+    """
+    from heedmap.huggingface import opening
+
+    assert isinstance(settings.model, TransformerSettings)
+    if settings.train is not None:
+        return _open_trained(folder, settings)
+    model, found = opening.open_classifier(settings.model)
+    if settings.model.weights and found.weights != settings.model.weights:
+        raise _changed(folder, settings.model.source)
+    corpus = opening.corpus_for(model, settings.data)
+    if corpus.fingerprint() != settings.fingerprint:
+        raise _changed(folder, settings.data.source)
+    return Run(settings, corpus, model, None, folder, opening.facts(model))
+
+
+def _open_trained(folder: Path, settings: RunSettings, corpus: Corpus | None = None) -> Run:
+    """A run that was trained here: it holds texts to train on as well, and a model of its own."""
+    from heedmap.huggingface import opening
+
+    assert isinstance(settings.model, TransformerSettings)
+    kept = folder / KEPT
+    if not kept.exists():
+        raise InputError(f"{folder}: not trained to the end; run `heedmap train` again to go on")
+    try:
+        corpus = corpus or load_corpus(settings.data)
+    except InputError as error:
+        raise InputError(f"{error} (so say the settings of {folder})") from error
+    if corpus.fingerprint() != settings.fingerprint:
+        raise _changed(folder, settings.data.source)
+    model, found = opening.open_classifier(settings.model, kept)
+    trained = opening.training_of(folder)
+    if trained is None or (found.weights, model.classes) != (
+        settings.model.weights,
+        corpus.classes,
+    ):
+        raise InputError(
+            f"{kept}: not the model that was trained here; bring it back, or make the run again: "
+            f"`heedmap train --model {settings.model.source} --data {settings.data.source} --out {folder} "
+            "--overwrite`"
+        )
+    return _trained_run(settings, corpus, model, trained, folder)
+
+
+def _changed(folder: Path, source: str) -> InputError:
+    return InputError(
+        f"{folder}: {source} is not what it was when the run was made; bring it back, or make a new run"
+    )
+
+
+def save_model_run(run: Run, folder: Path) -> Run:
+    """The settings; and of a run trained here its scores and, last of all, its model: it says it is done."""
+    write_atomically(folder / "settings.toml", run.settings.to_toml())
+    if run.settings.train is not None:
+        from heedmap.huggingface import opening
+
+        assert run.training is not None
+        write_atomically(folder / "training.json", json.dumps(asdict(run.training), indent=1))
+        # A folder is claimed for these very weights: a model that stands in it is this one.
+        if not (folder / KEPT).exists():
+            opening.save_classifier(run.model, folder / KEPT)
+        (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    return replace(run, folder=folder)

@@ -1,0 +1,1 @@
+"""Published experiments, run again: one module a paper, its numbers beside ours."""

@@ -1,0 +1,177 @@
+"""What a reproduction leaves in its folder, part by part, so that it goes on where it was stopped.
+
+runs/drozdyuk-sst/
+  settings.toml  vocabulary.json
+  parts/softmax-0.parquet      the rows of one activation and seed; there only when it is finished
+  parts/softmax-0.safetensors  its classifier (unless a trained one was given) and its adversaries
+  table.parquet  result.csv  result.md
+"""
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import pyarrow as pa
+import tomli_w
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from heedmap.errors import InputError
+from heedmap.huggingface.interventions import KeyAdversary
+from heedmap.papers.drozdyuk_model import Subject
+from heedmap.papers.drozdyuk_rows import Row
+from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.settings import _flat
+from heedmap.storage import write_atomically
+from heedmap.tables import read_table, write_table
+
+OWN_FILES = ("settings.toml", "vocabulary.json", "table.parquet", "result.csv", "result.md")
+_NUMBERS = pa.list_(pa.float64())
+SCHEMA = pa.schema(
+    [
+        ("data", pa.string()),
+        ("model", pa.string()),
+        ("activation", pa.string()),
+        ("seed", pa.int64()),
+        ("intervention", pa.string()),
+        ("layers", pa.string()),
+        ("n", pa.int64()),
+        ("accuracy", pa.float64()),
+        ("drop", pa.float64()),
+        ("opposite_accuracy", pa.float64()),
+        ("kept", pa.float64()),
+        ("flipped", pa.float64()),
+        ("prediction_tvd", pa.float64()),
+        ("weights_tvd", pa.float64()),
+        ("weights_jsd", pa.float64()),
+        ("key_distance", pa.float64()),
+        ("temperature", pa.float64()),
+        ("layer_tvd", _NUMBERS),
+        ("layer_jsd", _NUMBERS),
+        ("layer_key_distance", _NUMBERS),
+        ("losses", _NUMBERS),
+        ("dev_accuracies", _NUMBERS),
+    ]
+)
+
+
+def claim(folder: Path, settings: DrozdyukSettings, overwrite: bool) -> None:
+    """Make sure that `folder` is free for this reproduction, or holds this very one.
+
+    Raises:
+        InputError: it holds another (the differences are named), or something else.
+    """
+    if folder.is_file():
+        raise InputError(f"{folder}: expected a folder, found a file; choose another --out")
+    there = folder / "settings.toml"
+    if there.exists() and overwrite:
+        clear(folder)
+    elif there.exists():
+        mine, found = (_flat(s.model_dump(mode="json")) for s in (settings, read_settings(folder)))
+        if changed := [
+            f"{name}: {found[name]!r} -> {mine[name]!r}"
+            for name in sorted(mine)
+            if mine[name] != found[name]
+        ]:
+            raise InputError(
+                f"{folder}: holds a reproduction with other settings ({'; '.join(changed)}); choose another "
+                "--out, or insist with --overwrite"
+            )
+    elif folder.is_dir() and any(folder.iterdir()):
+        raise InputError(
+            f"{folder}: holds files that are not a reproduction's; choose another --out"
+        )
+    text = tomli_w.dumps(settings.model_dump(exclude_none=True, mode="json"))
+    write_atomically(there, text)
+
+
+def read_settings(folder: Path) -> DrozdyukSettings:
+    """The settings of the reproduction in a folder.
+
+    Raises:
+        InputError: none there, or not of this kind.
+    """
+    path = folder / "settings.toml"
+    try:
+        return DrozdyukSettings.of(**tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path}: cannot be read as the settings of a reproduction of Drozdyuk et al. "
+            f"({str(error).splitlines()[0]}); choose another --out"
+        ) from error
+
+
+def clear(folder: Path) -> None:
+    """Remove what a reproduction wrote, and nothing else."""
+    for name in OWN_FILES:
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "parts", ignore_errors=True)
+
+
+def part_path(folder: Path, activation: str, seed: int) -> Path:
+    """The table of one part."""
+    return folder / "parts" / f"{activation}-{seed}.parquet"
+
+
+def save_part(
+    path: Path, rows: list[Row], tensors: dict[str, Tensor], vocabulary: list[str] | None
+) -> None:
+    """Weights first, the table last: it says that the part is done."""
+    if vocabulary is not None:
+        text = json.dumps(vocabulary, ensure_ascii=False)
+        write_atomically(path.parents[1] / "vocabulary.json", text)
+    write_atomically(path.with_suffix(".safetensors"), save_tensors(tensors))
+    write_table(path, pa.Table.from_pylist(rows, schema=SCHEMA))
+
+
+def tensors_of(
+    subject: Subject, adversaries: dict[str, KeyAdversary], with_model: bool
+) -> dict[str, Tensor]:
+    """The classifier's and the adversaries' weights under one roof."""
+    modules: dict[str, torch.nn.Module] = dict(adversaries)
+    if with_model:
+        modules["model"] = subject.model
+    return {
+        f"{name}.{key}": value.detach().cpu().contiguous()
+        for name, module in modules.items()
+        for key, value in module.state_dict().items()
+    }
+
+
+def read_tensors(path: Path) -> dict[str, dict[str, Tensor]]:
+    """Weights by what they belong to.
+
+    Raises:
+        InputError: no such part, or it is damaged.
+    """
+    try:
+        flat = load_tensors(path.read_bytes())
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"{path}: no finished part there, or damaged ({error}); run `heedmap reproduce drozdyuk` again"
+        ) from error
+    owners: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in flat.items():
+        owner, _, key = name.partition(".")
+        owners.setdefault(owner, {})[key] = tensor
+    return owners
+
+
+def adversary_from(tensors: dict[str, Tensor]) -> KeyAdversary:
+    """An adversary from its weights."""
+    first = {n.split(".")[1]: t for n, t in tensors.items() if n.endswith(".0.weight")}
+    widths = {int(layer): t.shape[1] for layer, t in first.items()}
+    with torch.random.fork_rng(devices=[]):
+        adversary = KeyAdversary(widths, next(iter(first.values())).shape[0])
+    adversary.load_state_dict(tensors)
+    return adversary.eval().requires_grad_(False)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a finished part."""
+    rows: list[Row] = read_table(path).to_pylist()
+    return rows

@@ -1,0 +1,259 @@
+"""Every intervention on one classifier, judged on held-out texts: one row of the table each."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from heedmap.data.batches import scatter_rows
+from heedmap.huggingface.interventions import (
+    ACTIVATIONS,
+    Activation,
+    Chain,
+    How,
+    Intervention,
+    KeyAdversary,
+    ShuffledKeys,
+    Uniform,
+)
+from heedmap.huggingface.recording import Recorder, distances
+from heedmap.measures import change_in_prediction
+from heedmap.papers.drozdyuk_adversaries import (
+    ATTACKS,
+    key_widths,
+    keys_for,
+    opposite,
+    train_attack,
+)
+from heedmap.papers.drozdyuk_model import (
+    Report,
+    Subject,
+    Texts,
+    all_logits,
+    real_positions,
+    seed_of,
+)
+from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+
+TEMPERATURES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Pass:
+    """One batch after its clean pass: what an intervention may need to know of it."""
+
+    mask: Tensor
+    clean: Recorder
+    generator: torch.Generator
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An intervention by name: for each batch, an edit of the scores and an activation (None: its own)."""
+
+    name: str
+    layers: frozenset[int] | None
+    make: Callable[[Pass], tuple[Intervention | None, Intervention | None]]
+    extra: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """`all`, or the layers' numbers."""
+        return "all" if self.layers is None else ",".join(map(str, sorted(self.layers)))
+
+
+def swapped(
+    subject: Subject, name: str, temperature: float, layers: frozenset[int] | None
+) -> Chain:
+    """Another activation in some layers (None: all) and the model's own in the others."""
+    other = Activation(name, temperature, layers)
+    if layers is None:
+        return Chain(other)
+    return Chain(other, _Outside(subject.activation, layers))
+
+
+class _Outside(Activation):
+    """An activation in all layers but some."""
+
+    def __init__(self, name: str, layers: frozenset[int]) -> None:
+        super().__init__(name)
+        self.left_out = layers
+
+    def _concerns(self, call: Any) -> bool:
+        return call.index not in self.left_out
+
+
+def cheap_plans(
+    subject: Subject, dev: Texts, layers: int, report: Callable[[str], None] = lambda name: None
+) -> list[Plan]:
+    """What needs no training: per layer and all layers; readings of the shuffle and temperatures for all."""
+    everywhere = [None, *(frozenset([n]) for n in range(layers))] if layers > 1 else [None]
+    plans = [Plan("original", None, lambda at: (None, None))]
+    plans += [Plan("uniform", some, _uniform(some)) for some in everywhere]
+    others = [name for name in ACTIVATIONS if name != subject.activation]
+    for name in others:
+        plans += [Plan(f"activation:{name}", s, _swap(subject, name, 1.0, s)) for s in everywhere]
+    for name in others:
+        report(f"temperature of {name}")
+        best = fitted_temperature(subject, name, dev)
+        swap = _swap(subject, name, best, None)
+        plans.append(Plan(f"matched:{name}", None, swap, {"temperature": best}))
+    plans += [Plan("shuffle:positions", some, _shuffle("positions", some)) for some in everywhere]
+    plans.append(Plan("shuffle:weights", None, _shuffle("weights", None)))
+    plans.append(Plan("shuffle:entries", None, _shuffle("entries", None)))
+    return plans
+
+
+def fitted_temperature(subject: Subject, name: str, dev: Texts) -> float:
+    """The temperature of `TEMPERATURES` with the smallest cross entropy on the dev split.
+
+    A control for the change of activation: another map of the same scores is also sharper or flatter than
+    the one the model learned with, and that alone moves predictions.
+    """
+    labels = torch.from_numpy(dev.labels)
+    losses = [
+        float(functional.cross_entropy(all_logits(subject, dev, Activation(name, t)), labels))
+        for t in TEMPERATURES
+    ]
+    return TEMPERATURES[int(np.argmin(losses))]
+
+
+def attack_plan(attack: str, adversary: KeyAdversary, layers: frozenset[int] | None) -> Plan:
+    """A trained attack as a plan."""
+    return Plan(
+        attack, layers, lambda at: (keys_for(attack, adversary, at.clean, at.generator), None)
+    )
+
+
+def _uniform(layers: frozenset[int] | None) -> Callable[[Pass], Any]:
+    return lambda at: (Uniform(layers), None)
+
+
+def _swap(
+    subject: Subject, name: str, temperature: float, layers: frozenset[int] | None
+) -> Callable[[Pass], Any]:
+    return lambda at: (None, swapped(subject, name, temperature, layers))
+
+
+def _shuffle(how: How, layers: frozenset[int] | None) -> Callable[[Pass], Any]:
+    return lambda at: (ShuffledKeys(at.mask, at.generator, how, layers), None)
+
+
+@torch.no_grad()
+def judge(subject: Subject, plans: Sequence[Plan], texts: Texts, seed: int) -> list[Row]:
+    """A row for each plan: accuracies and distances over the texts, which no attack was trained on.
+
+    accuracy is against the gold labels, opposite_accuracy against the flipped ones; kept is the share
+    of texts whose prediction is the model's own, flipped the share where it is that prediction's
+    opposite. Distances are means over texts; lists hold a number for each layer.
+    """
+    generators = [torch.Generator().manual_seed(seed_of(seed, p.name, p.where)) for p in plans]
+    rows: list[Tensor] = []
+    clean_logits: list[Tensor] = []
+    logits: list[list[Tensor]] = [[] for _ in plans]
+    # Sums over texts: weights' TVD and JSD, keys' distance, by plan and layer.
+    sums = np.zeros((len(plans), 3, 0))
+    for part in texts.batches():
+        inputs = texts.inputs(part, subject.device)
+        mask, clean = real_positions(inputs), Recorder()
+        rows.append(torch.from_numpy(part))
+        clean_logits.append(subject.logits(inputs, recorder=clean).cpu())
+        if not sums.shape[2]:
+            sums = np.zeros((len(plans), 3, len(clean.seen_keys)))
+        for n, plan in enumerate(plans):
+            edit, activation = plan.make(Pass(mask, clean, generators[n]))
+            after = Recorder()
+            changed = subject.logits(inputs, edit, activation, after)
+            logits[n].append(changed.cpu())
+            apart = distances(clean, after, mask)
+            for kind, values in enumerate((apart.tvd, apart.jsd, apart.key)):
+                sums[n, kind] += values.double().sum(1).cpu().numpy()
+    before = scatter_rows(rows, clean_logits)
+    return [
+        _row(plan, before, scatter_rows(rows, logits[n]), sums[n] / len(texts), texts.labels)
+        for n, plan in enumerate(plans)
+    ]
+
+
+def _row(
+    plan: Plan, before: Tensor, after: Tensor, apart: NDArray[np.float64], labels: NDArray[np.int64]
+) -> Row:
+    classes = before.shape[1]
+    own, now = before.argmax(1).numpy(), after.argmax(1).numpy()
+    edited = sorted(plan.layers) if plan.layers is not None else list(range(apart.shape[1]))
+    return {
+        "intervention": plan.name,
+        "layers": plan.where,
+        "n": len(labels),
+        "accuracy": float((now == labels).mean()),
+        "drop": float((own == labels).mean() - (now == labels).mean()),
+        "opposite_accuracy": float((now == opposite(labels, classes)).mean()),
+        "kept": float((now == own).mean()),
+        "flipped": float((now == opposite(own, classes)).mean()),
+        "prediction_tvd": float(change_in_prediction(before, after).mean()),
+        # Of the layers the intervention touches: those below cannot change, those above only follow.
+        "weights_tvd": float(apart[0, edited].mean()),
+        "weights_jsd": float(apart[1, edited].mean()),
+        "key_distance": float(apart[2, edited].mean()),
+        "layer_tvd": apart[0].tolist(),
+        "layer_jsd": apart[1].tolist(),
+        "layer_key_distance": apart[2].tolist(),
+        "temperature": plan.extra.get("temperature"),
+        "losses": None,
+    }
+
+
+def majority_row(train: Texts, test: Texts, original: Row, classes: int) -> Row:
+    """The control that reads nothing: the most frequent class of the training texts."""
+    guess = int(np.bincount(train.labels, minlength=classes).argmax())
+    accuracy = float((test.labels == guess).mean())
+    wanted = opposite(test.labels, classes)
+    nothing = dict.fromkeys(original, None)
+    return nothing | {
+        "intervention": "majority",
+        "layers": "all",
+        "n": len(test),
+        "accuracy": accuracy,
+        "drop": original["accuracy"] - accuracy,
+        "opposite_accuracy": float((wanted == guess).mean()),
+    }
+
+
+def every_row(
+    subject: Subject,
+    train: Texts,
+    dev: Texts,
+    test: Texts,
+    settings: DrozdyukSettings,
+    seed: int,
+    report: Report = lambda done, total, text: None,
+) -> tuple[list[Row], dict[str, KeyAdversary]]:
+    """All rows of one classifier and seed, and the adversaries of all layers by name."""
+    depth = len(key_widths(subject, test))
+    plans = cheap_plans(subject, dev, depth, lambda name: report(0, 1, name))
+    places: list[frozenset[int] | None] = [None]
+    if settings.per_layer and depth > 1:
+        places += [frozenset([n]) for n in range(depth)]
+    kept: dict[str, KeyAdversary] = {}
+    losses: dict[tuple[str, str], list[float]] = {}
+    for attack in ATTACKS:
+        for layers in places:
+            adversary, history = train_attack(
+                attack, subject, train, settings, seed, layers, report
+            )
+            plan = attack_plan(attack, adversary, layers)
+            plans.append(plan)
+            losses[attack, plan.where] = history
+            if layers is None:
+                kept[attack] = adversary
+    rows = judge(subject, plans, test, seed)
+    for row in rows:
+        row["losses"] = losses.get((row["intervention"], row["layers"]))
+    return [*rows, majority_row(train, test, rows[0], subject.classes)], kept

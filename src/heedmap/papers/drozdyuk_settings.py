@@ -1,0 +1,47 @@
+"""Everything a reproduction of Drozdyuk et al. depends on, as it stands in its settings.toml."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from heedmap.settings import DataSettings, Positive, _Settings
+
+ActivationName = Literal["softmax", "entmax15", "sparsemax"]
+Rate = Annotated[float, Field(gt=0)]
+
+
+class DrozdyukSettings(_Settings):
+    """The paper gives the learning rate, the adversary's hidden size and its loss; the rest is filled in.
+
+    seeds counts them: 0, 1, ... Each draws the initial weights, the order of batches, the dropout, the
+    adversaries and the shuffles; the texts are the same for all. `alpha` weighs the loss: α · CE − (1 − α) ·
+    distance, the distance clipped at `radius` because it is unbounded.
+    """
+
+    version: Literal[1] = 1
+    fingerprint: str
+    data: DataSettings
+    model: str | None = None
+    activations: tuple[ActivationName, ...] = ("softmax", "entmax15", "sparsemax")
+    seeds: Positive = 3
+    train_texts: Positive | None = None
+    test_texts: Positive | None = None
+    per_layer: bool = False
+    pooling: Literal["mean", "first"] = "mean"
+    words: Positive = 20_000
+    min_df: Positive = 1
+    max_length: Annotated[int, Field(ge=3)] = 256
+    size: Annotated[int, Field(ge=4)] = 128
+    layers: Positive = 2
+    heads: Positive = 4
+    feed_forward: Positive = 512
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    epochs: Positive = 20
+    patience: Positive = 3
+    batch_size: Positive = 64
+    learning_rate: Rate = 1e-4
+    adversary_hidden: Positive = 256
+    adversary_epochs: Positive = 5
+    adversary_learning_rate: Rate = 1e-3
+    alpha: Annotated[float, Field(gt=0, le=1)] = 0.5
+    radius: Rate = 2.0

@@ -1,0 +1,138 @@
+"""Layer × head: small maps side by side, drawn as one chart so that they grow and shrink with the page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import numpy as np
+from numpy.typing import NDArray
+
+from heedmap.report.charts import PALETTE, QUIET, Drawing, rows, specification
+from heedmap.report.words import number
+
+MORE, LESS, MARK = PALETTE[0], PALETTE[1], PALETTE[4]
+GAP = 0.9  # columns between the heads and their mean
+MARGIN = 2.4  # columns for the layers' numbers
+TITLE, FOOT = 1.5, 1.7  # rows above a map, and below it for the heads' numbers
+ROW = 13  # pixels
+
+Cells = Mapping[tuple[int, int | None], float]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One map: a value for every (layer, head), head None for the mean over heads."""
+
+    title: str
+    cells: Cells
+    marked: tuple[int, int | None] | None = None
+
+
+def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, Any]:
+    """The maps as a Vega-Lite specification; |value| / top is how strongly a cell is filled.
+
+    Blue above 0 and orange below, each on the page's own background: the same scale by day and night,
+    and one that every kind of colour blindness can read.
+    """
+    layers = 1 + max(layer for panel in panels for layer, _ in panel.cells)
+    heads = 1 + max((h for panel in panels for _, h in panel.cells if h is not None), default=-1)
+    width = MARGIN + heads + GAP + 1 + 0.5
+    height = TITLE + layers + FOOT
+    cells, marks, titles, ticks, sides = [], [], [], [], []
+    for i, panel in enumerate(panels):
+        left, above = (i % across) * width + MARGIN, (i // across) * height + TITLE
+        titles.append({"x": left, "y": above - 0.7, "text": panel.title})
+        for (layer, head), value in panel.cells.items():
+            at = left + _place(head, heads)
+            box = {"x": at, "x2": at + 1, "y": above + layer, "y2": above + layer + 1}
+            if panel.marked == (layer, head):
+                marks.append(box)
+            if np.isfinite(value):
+                cells.append(
+                    {
+                        **box,
+                        "map": panel.title,
+                        "layer": layer,
+                        "head": "mean over heads" if head is None else str(head),
+                        "value": number(value),
+                        "colour": MORE if value >= 0 else LESS,
+                        "strength": min(abs(value) / top, 1.0) if top > 0 else 0.0,
+                    }
+                )
+        shown: list[int | None] = [*_numbers(heads)]
+        if any(head is None for _, head in panel.cells):
+            shown.append(None)
+        ticks += [
+            {
+                "x": left + _place(head, heads) + 0.5,
+                "y": above + layers + 0.7,
+                "text": "mean" if head is None else str(head),
+            }
+            for head in shown
+        ]
+        sides += [
+            {"x": left - 0.35, "y": above + layer + 0.5, "text": str(layer)}
+            for layer in _numbers(layers)
+        ]
+    down = -(-len(panels) // across)
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, across * width], nice=False))
+    # The first layer is at the top, as in the literature's pictures.
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[down * height, 0], nice=False))
+    boxes = (
+        alt.Chart(rows(cells))
+        .mark_rect(stroke=QUIET, strokeWidth=0.4, strokeOpacity=0.5)
+        .encode(
+            x=x,
+            x2="x2:Q",
+            y=y,
+            y2="y2:Q",
+            color=alt.Color("colour:N", scale=None),
+            fillOpacity=alt.FillOpacity("strength:Q", scale=None),
+            tooltip=["map:N", "layer:N", "head:N", alt.Tooltip("value:N", title=name)],
+        )
+    )
+    drawn: list[alt.Chart] = [boxes]
+    if marks:
+        outline = alt.Chart(rows(marks)).mark_rect(
+            fillOpacity=0, stroke=MARK, strokeWidth=2.5, strokeOpacity=1
+        )
+        drawn.append(outline.encode(x=x, x2="x2:Q", y=y, y2="y2:Q"))
+    for written in (
+        alt.Chart(rows(titles)).mark_text(align="left", baseline="middle", fontSize=12),
+        alt.Chart(rows(ticks)).mark_text(baseline="middle", fontSize=10),
+        alt.Chart(rows(sides)).mark_text(align="right", baseline="middle", fontSize=10),
+    ):
+        drawn.append(written.encode(x=x, y=y, text="text:N"))
+    whole: Drawing = alt.layer(*drawn)
+    return specification(whole, round(down * height * ROW))
+
+
+def means(
+    layer: NDArray[np.float64], head: NDArray[np.float64], values: NDArray[np.float64]
+) -> dict[tuple[int, int | None], float]:
+    """The mean of the finite values of each (layer, head); NaN as head is the mean over heads.
+
+    >>> means(np.array([0, 0, 1]), np.array([0, 0, np.nan]), np.array([1.0, 2.0, 5.0]))
+    {(0, 0): 1.5, (1, None): 5.0}
+    """
+    found: dict[tuple[int, int | None], float] = {}
+    keys = np.stack([layer, np.where(np.isfinite(head), head, -1)], axis=1)
+    places, which = np.unique(keys, axis=0, return_inverse=True)
+    which = which.ravel()
+    defined = np.isfinite(values)
+    sums = np.bincount(which[defined], values[defined], minlength=len(places))
+    counts = np.bincount(which[defined], minlength=len(places))
+    for (at, of), total, count in zip(places.tolist(), sums.tolist(), counts.tolist(), strict=True):
+        found[int(at), None if of < 0 else int(of)] = total / count if count else float("nan")
+    return found
+
+
+def _place(head: int | None, heads: int) -> float:
+    return float(head) if head is not None else heads + GAP
+
+
+def _numbers(count: int) -> list[int]:
+    """Which numbers are written: all of a few, else every other, every fourth."""
+    step = 1 if count <= 8 else 2 if count <= 16 else 4
+    return list(range(0, count, step))

@@ -1,0 +1,121 @@
+"""What a picture shows side by side: the model's own attention, and others for the same text."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from heedmap.counterfactual.constrained import search
+from heedmap.huggingface.classifier import TransformerClassifier
+from heedmap.huggingface.door import Call
+from heedmap.huggingface.inputs import SubwordBatch
+from heedmap.huggingface.interventions import (
+    Activation,
+    Chain,
+    Intervention,
+    Keys,
+    ShuffledKeys,
+    Uniform,
+)
+from heedmap.report.words import number
+from heedmap.settings import AuditSettings
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An intervention by the name of its column; `note` says what it does, in a few words."""
+
+    name: str
+    note: str
+    intervention: Intervention
+
+    def chained(self, last: Intervention) -> Intervention:
+        """The intervention, and then one that sees what it left."""
+        return Chain(self.intervention, last)
+
+
+def trials(
+    model: TransformerClassifier, batch: SubwordBatch, seed: int
+) -> tuple[list[Trial], list[str]]:
+    """The columns for one text, the model's own first; and which were left out, and why.
+
+    Random numbers come from the seed alone: the same text and seed give the same picture.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    keys = model.entrance.kind == "interface"
+    found = [
+        Trial("own", "the model as it is", Intervention()),
+        Trial("uniform", "even weights in every layer", Uniform()),
+        Trial(
+            "shuffled keys" if keys else "shuffled weights",
+            f"{'keys' if keys else 'each row’s weights'} change places in every layer",
+            ShuffledKeys(batch.real, generator, "positions" if keys else "weights"),
+        ),
+        Trial("entmax15", "in place of softmax", Activation("entmax15")),
+        Trial("sparsemax", "in place of softmax", Activation("sparsemax")),
+    ]
+    left_out = []
+    if keys:
+        found.append(
+            Trial(
+                "random keys",
+                "noise with the mean and spread of each layer's keys",
+                Keys(partial(_noise, generator)),
+            )
+        )
+    else:
+        left_out.append("no column of random keys: this model's keys cannot be reached")
+    found.append(_adversary(model, batch, seed))
+    return found, left_out
+
+
+def _noise(generator: torch.Generator, call: Call) -> Tensor:
+    assert call.key is not None
+    noise = torch.randn(call.key.shape, generator=generator).to(call.key)
+    spread = call.key.std() if call.key.numel() > 1 else torch.ones_like(call.key.mean())
+    return call.key.mean() + spread * noise
+
+
+class _Given(Intervention):
+    """Given weights in one layer: all its rows, or one."""
+
+    def __init__(self, call: int, given: Tensor, row: int | None) -> None:
+        super().__init__([call])
+        self.given, self.row = given, row
+
+    def edit_weights(self, call: Call, weights: Tensor) -> Tensor:
+        """The given weights in their place."""
+        if self.row is None:
+            return self.given.to(weights)
+        changed = weights.clone()
+        changed[:, :, self.row] = self.given.to(weights)
+        return changed
+
+
+def _adversary(model: TransformerClassifier, batch: SubwordBatch, seed: int) -> Trial:
+    """The most different heat map that a search finds at the same prediction, in the layer on trial."""
+    settings = AuditSettings()
+    trace = model.trace(batch)
+    best = search(
+        partial(model.predict, trace),
+        partial(model.shown, trace),
+        trace.attention,
+        trace.support,
+        trace.mask,
+        trace.logits,
+        epsilon=settings.epsilon,
+        restarts=settings.search_restarts,
+        steps=settings.search_steps,
+        generator=torch.Generator().manual_seed(seed),
+    )
+    attention = best.attention.detach()
+    row = int(model.read_rows(model.inputs(batch))[0]) if model.one_row else None
+    size = attention.shape[2]
+    given = attention if model.one_row else attention.reshape(1, model.heads, -1, size)
+    return Trial(
+        "adversarial search",
+        f"layer {model.layer} alone, TVD ≤ {settings.epsilon:g}: JSD {number(float(best.jsd[0]))} "
+        f"from the model's own, at most {number(float(best.upper[0]))}",
+        _Given(model.calls[model.layer], given, row),
+    )

@@ -1,0 +1,390 @@
+"""The reproduction of Drozdyuk et al.: small, but the whole road."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from conftest import SHARED, small_corpus
+from transformers import BertConfig, BertForSequenceClassification
+
+import heedmap.papers.drozdyuk as paper
+from heedmap.data.corpus import Corpus
+from heedmap.data.vocabulary import Vocabulary
+from heedmap.errors import InputError
+from heedmap.papers.drozdyuk import intervene, reproduce
+from heedmap.papers.drozdyuk_adversaries import ATTACKS, attack_loss, opposite, train_attack
+from heedmap.papers.drozdyuk_claims import PUBLISHED, claims
+from heedmap.papers.drozdyuk_model import (
+    Subject,
+    Texts,
+    all_logits,
+    new_transformer,
+    numbered,
+    train_transformer,
+    vocabulary_of,
+)
+from heedmap.papers.drozdyuk_pictures import pictures
+from heedmap.papers.drozdyuk_rows import attack_plan, cheap_plans, judge
+from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.tables import read_table
+
+TINY = {
+    "size": 8, "heads": 2, "layers": 2, "feed_forward": 8, "epochs": 1, "adversary_epochs": 1,
+    "adversary_hidden": 8, "batch_size": 16, "seeds": 1, "activations": ("softmax", "entmax15"),
+}  # fmt: skip
+ABLE = {**TINY, "size": 16, "epochs": 15, "learning_rate": 1e-2, "patience": 15, "dropout": 0.0}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Tensors this small are slower on several threads, and much slower on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def settings_of(corpus, **options):
+    return DrozdyukSettings.of(
+        fingerprint=corpus.fingerprint(), data=corpus.settings, **{**TINY, **options}
+    )
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return small_corpus()
+
+
+@pytest.fixture(scope="module")
+def able(corpus):
+    """A transformer that has learned the small corpus, and the corpus in its numbers."""
+    settings = settings_of(corpus, **ABLE)
+    vocabulary = vocabulary_of(corpus.splits["train"], settings)
+    texts = {n: numbered(split, vocabulary, settings) for n, split in corpus.splits.items()}
+    subject = new_transformer(settings, len(vocabulary), 2, "entmax15", 0)
+    accuracies = train_transformer(subject, texts["train"], texts["dev"], settings, 0)
+    assert max(accuracies) == 1.0
+    return subject, texts, settings
+
+
+@pytest.fixture(scope="module")
+def done(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reproduction") / "run"
+    return reproduce(corpus, out=folder, per_layer=True, **TINY)
+
+
+def contents(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def by_name(rows, activation="softmax"):
+    return {(r["intervention"], r["layers"]): r for r in rows if r["activation"] == activation}
+
+
+def test_a_table_holds_every_intervention(done):
+    rows = by_name(done.rows)
+    per_layer = {
+        "uniform",
+        "activation:entmax15",
+        "activation:sparsemax",
+        "shuffle:positions",
+        *ATTACKS,
+    }
+    expected = {(name, where) for name in per_layer for where in ("all", "0", "1")}
+    expected |= {
+        (name, "all")
+        for name in ("original", "majority", "matched:entmax15", "matched:sparsemax",
+                     "shuffle:weights", "shuffle:entries")
+    }  # fmt: skip
+    assert set(rows) == expected
+    for (name, _), row in rows.items():
+        assert row["n"] == 20
+        assert row["drop"] == pytest.approx(rows["original", "all"]["accuracy"] - row["accuracy"])
+        if name != "majority":
+            # Two classes: what is not right is the other class.
+            assert row["opposite_accuracy"] == pytest.approx(1 - row["accuracy"])
+            assert row["flipped"] == pytest.approx(1 - row["kept"])
+            assert len(row["layer_tvd"]) == 2
+        assert (row["losses"] is not None) == (name in ATTACKS)
+    assert rows["original", "all"]["weights_tvd"] == 0
+    assert rows["original", "all"]["kept"] == 1
+    assert rows["uniform", "1"]["layer_tvd"][0] == 0
+    assert rows["random_k", "1"]["layer_key_distance"][0] < 1e-5
+    assert rows["majority", "all"]["accuracy"] == 0.5
+    assert len(read_table(done.folder / "table.parquet")) == len(done.rows)
+
+
+def test_the_result_stands_in_the_folder(done):
+    text = (done.folder / "result.md").read_text()
+    for name, softmax, entmax in PUBLISHED:
+        line = next(x for x in text.splitlines() if x.startswith(f"| {name} |"))
+        assert f" {softmax:.2f} |" in line
+        assert f" {entmax:.2f} |" in line
+    assert "[S4]" in text
+    assert len(done.claims) == 2
+    assert all(claim.verdict == "undecided" for claim in done.claims)  # one seed
+    assert (done.folder / "result.csv").read_text().count("\n") == len(done.rows) + 1
+    words = json.loads((done.folder / "vocabulary.json").read_text())
+    assert Vocabulary(words).words == words
+
+
+def test_a_stopped_run_goes_on_to_the_same_bytes(done, corpus, tmp_path, monkeypatch):
+    original = paper._part
+    calls = []
+
+    def stop_at_the_second(*arguments):
+        calls.append(arguments[4])
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        original(*arguments)
+
+    folder = tmp_path / "run"
+    monkeypatch.setattr(paper, "_part", stop_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(corpus, out=folder, per_layer=True, **TINY)
+    assert "1 of 2 parts" in (folder / "result.md").read_text()
+    state = torch.get_rng_state()
+    reproduce(corpus, out=folder, per_layer=True, **TINY)
+    assert calls == ["softmax", "entmax15", "entmax15"]  # the finished part was not run again
+    assert torch.equal(state, torch.get_rng_state())
+    assert contents(folder) == contents(done.folder)
+
+
+def test_another_run_in_the_folder_is_not_touched(done, corpus, tmp_path):
+    before = contents(done.folder)
+    with pytest.raises(InputError, match=r"alpha: 0.5 -> 0.9.*--overwrite"):
+        reproduce(corpus, out=done.folder, per_layer=True, alpha=0.9, **TINY)
+    assert contents(done.folder) == before
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(InputError, match="not a reproduction's"):
+        reproduce(corpus, out=tmp_path, **TINY)
+    with pytest.raises(InputError, match="found a file"):
+        reproduce(corpus, out=tmp_path / "note", **TINY)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "settings.toml").write_text("version = 9")
+    with pytest.raises(InputError, match="cannot be read as the settings"):
+        reproduce(corpus, out=tmp_path / "run", **TINY)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"activations": ("softmax", "softmax")}, "at most once"),
+        ({"activations": ()}, "at most once"),
+        ({"activations": ("hardmax",)}, "softmax"),
+        ({"alpha": 1.5}, "alpha"),
+        ({"seeds": 0}, "seeds"),
+        ({"colour": 1}, "colour"),
+    ],
+)
+def test_bad_settings_are_said(corpus, tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        reproduce(corpus, out=tmp_path / "run", **{**TINY, **options})
+    assert not (tmp_path / "run").exists()
+
+
+def test_samples_are_counted_and_the_same_again(corpus):
+    settings = settings_of(corpus, train_texts=10, test_texts=500)
+    splits, notes = paper.sampled(corpus, settings)
+    again, _ = paper.sampled(corpus, settings)
+    assert splits["train"].keys == again["train"].keys
+    assert len(splits["train"]) == 10
+    assert len(splits["test"]) == 20
+    assert "train 10 of 60, dev 20, test 20" in notes[0]
+
+
+def test_pictures_of_a_finished_run(done):
+    tokens, weights = pictures(done.folder, "mark0 w01 never-seen w02", activation="entmax15")
+    assert tokens == ["<sos>", "mark0", "w01", "<unk>", "w02", "<eos>"]
+    assert list(weights)[:2] == ["original", "uniform"]
+    assert set(ATTACKS) < set(weights)
+    for picture in weights.values():
+        assert picture.shape == (2, 2, 6, 6)
+        torch.testing.assert_close(picture.sum(-1), torch.ones(2, 2, 6))
+    _, again = pictures(done.folder, "mark0 w01 never-seen w02", activation="entmax15")
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
+    with pytest.raises(InputError, match="finished parts: entmax15-0, softmax-0"):
+        pictures(done.folder, "a", activation="sparsemax")
+    with pytest.raises(InputError, match="an empty one"):
+        pictures(done.folder, " ")
+
+
+def test_attacks_learn_and_are_judged_on_texts_they_did_not_see(able):
+    subject, texts, settings = able
+    settings = settings.model_copy(update={"adversary_epochs": 6, "adversary_learning_rate": 1e-2})
+    weights = {name: value.clone() for name, value in subject.model.state_dict().items()}
+    for attack in ("adversarial", "adversarial_weights", "opposite"):
+        adversary, losses = train_attack(attack, subject, texts["train"], settings, seed=0)
+        assert losses[-1] < losses[0]
+        row = judge(subject, [attack_plan(attack, adversary, None)], texts["test"], 0)[0]
+        assert row["n"] == len(texts["test"])
+        assert row["key_distance"] > 0.1
+        again, same = train_attack(attack, subject, texts["train"], settings, seed=0)
+        assert same == losses
+        for one, other in zip(adversary.parameters(), again.parameters(), strict=True):
+            assert torch.equal(one, other)
+    for name, value in subject.model.state_dict().items():
+        assert torch.equal(value, weights[name])  # the classifier is as it was
+
+
+def test_the_judges_numbers_are_those_of_plain_predictions(able):
+    subject, texts, _ = able
+    plan = next(p for p in cheap_plans(subject, texts["dev"], 2) if p.name == "activation:softmax")
+    row = judge(subject, [plan], texts["test"], 0)[0]
+    softmax = Subject(subject.model, "softmax", 2)
+    expected = (all_logits(softmax, texts["test"]).argmax(1).numpy() == texts["test"].labels).mean()
+    assert row["accuracy"] == expected
+    own = all_logits(subject, texts["test"]).softmax(1)
+    tvd = (own - all_logits(softmax, texts["test"]).softmax(1)).abs().sum(1).mean() / 2
+    assert row["prediction_tvd"] == pytest.approx(float(tvd), abs=1e-6)
+
+
+def test_the_swap_of_one_layer_leaves_the_others_activation(able):
+    subject, texts, _ = able
+    plans = {(p.name, p.where): p for p in cheap_plans(subject, texts["dev"], 2)}
+    rows = judge(
+        subject,
+        [plans["activation:softmax", "1"], plans["activation:softmax", "all"]],
+        texts["test"],
+        0,
+    )
+    assert rows[0]["layer_tvd"][0] == 0
+    assert rows[0]["layer_tvd"][1] > 0
+    assert rows[1]["layer_tvd"][0] > 0
+
+
+def test_the_loss_is_the_papers_with_a_radius(corpus):
+    settings = settings_of(corpus, alpha=0.25, radius=1.5)
+    logits, targets = torch.tensor([[0.0, 2.0], [1.0, 0.0]]), torch.tensor([1, 1])
+    bce = torch.nn.functional.binary_cross_entropy_with_logits(
+        torch.tensor([2.0, -1.0]), torch.tensor([1.0, 1.0])
+    )
+    loss = attack_loss(logits, targets, torch.tensor([0.5, 9.0]), settings)
+    torch.testing.assert_close(loss, 0.25 * bce - 0.75 * torch.tensor(1.0))
+    torch.testing.assert_close(attack_loss(logits, targets, None, settings), bce)
+
+
+def test_the_opposite_of_two_classes_is_the_other_and_of_more_the_next():
+    assert opposite(np.array([0, 1]), 2).tolist() == [1, 0]
+    assert opposite(np.array([0, 1, 2]), 3).tolist() == [1, 2, 0]
+
+
+def test_three_classes(tmp_path):
+    done = reproduce(small_corpus(classes=3), out=tmp_path / "run", **TINY)
+    original = by_name(done.rows)["original", "all"]
+    assert original["accuracy"] + original["opposite_accuracy"] <= 1
+
+
+def rows_like(drops, opposite_accuracy, seeds=(0, 1, 2)):
+    """Rows of two models with the drops given, for all that the claims look at."""
+    names = ("original", "uniform", "activation:softmax", "activation:entmax15", "matched:softmax",
+             "matched:entmax15", "shuffle:positions", "random_k", "adversarial", "opposite",
+             "opposite_random_k", "adversarial_weights", "majority")  # fmt: skip
+    return [
+        {"activation": a, "seed": s, "intervention": name, "layers": "all", "accuracy": 0.85,
+         "drop": 0.03 if name.startswith("adv") else drop + s / 1000, "weights_tvd": 0.5,
+         "opposite_accuracy": opposite_accuracy, "flipped": 0.8, "key_distance": 2.0,
+         "kept": 0.9, "n": 2000}
+        for a, drop in drops.items() for s in seeds for name in names
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("drops", "verdict"),
+    [
+        ((0.07, 0.27), "survives"),
+        ((0.07, 0.08), "does not"),
+        ((0.0, 0.0), "does not"),
+        ((0.27, 0.07), "does not"),
+    ],
+)
+def test_the_first_claim_is_about_twice_the_drop(drops, verdict):
+    rows = rows_like(dict(zip(("softmax", "entmax15"), drops, strict=True)), 0.82)
+    assert claims(rows)[0].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("reached", "verdict"), [(0.82, "survives"), (0.6, "undecided"), (0.2, "does not")]
+)
+def test_the_second_claim_needs_keys_that_flip(reached, verdict):
+    assert claims(rows_like({"softmax": 0.1, "entmax15": 0.1}, reached))[1].verdict == verdict
+    one = rows_like({"softmax": 0.1, "entmax15": 0.1}, reached, seeds=(0,))
+    assert claims(one)[1].verdict == "undecided"
+    assert claims([row for row in one if row["activation"] == "softmax"]) == []
+
+
+class Letters:
+    """A tokenizer of a few lines: a word is its number."""
+
+    pad_token_id = 0
+    model_max_length = 12
+
+    def __call__(self, texts, truncation, max_length):
+        return {
+            "input_ids": [[1, *(2 + hash_of(w) for w in t.split())][:max_length] for t in texts]
+        }
+
+
+def hash_of(word):
+    return sum(map(ord, word)) % 27
+
+
+def small_bert(classes=2):
+    config = BertConfig(vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
+                        intermediate_size=8, max_position_embeddings=16, num_labels=classes)  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return BertForSequenceClassification(config)
+
+
+def test_the_same_on_a_trained_classifier_which_stays_as_it_was(corpus):
+    model = small_bert().train()
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+    options = {name: TINY[name] for name in ("adversary_epochs", "adversary_hidden", "batch_size")}
+    table = intervene(model, Letters(), corpus, **options)
+    names = set(table["intervention"].to_pylist())
+    assert {"original", "uniform", "activation:sparsemax", "shuffle:positions", *ATTACKS} <= names
+    assert model.training
+    assert all(parameter.requires_grad for parameter in model.parameters())
+    assert model.config._attn_implementation != "heedmap_door"
+    assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
+    with pytest.raises(InputError, match="expected a classifier of 2 classes"):
+        intervene(small_bert(3), Letters(), corpus)
+
+
+def test_classes_of_the_same_names_are_matched_by_name(corpus):
+    model = small_bert()
+    model.config.id2label = {0: "B", 1: "A"}
+    named = Corpus("x", ["a", "b"], corpus.splits, corpus.settings)
+    texts = paper.tokenised(named.splits["test"], model, Letters(), named.classes, 256)
+    assert isinstance(texts, Texts)
+    assert texts.labels.tolist() == (1 - named.splits["test"].labels).tolist()
+    assert max(texts.lengths) <= 12
+
+
+def test_the_command(heedmap, csv_file, tmp_path):
+    assert "--data reviews" in heedmap("reproduce", "drozdyuk").out
+    refused = heedmap("reproduce", "drozdyuk", "sst")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    wrong = heedmap("reproduce", "drozdyuk", "--data", csv_file, "--activations", "softmax,x",
+                    "--out", tmp_path / "a")  # fmt: skip
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    missing = heedmap("reproduce", "drozdyuk", "--data", csv_file, "--model", tmp_path / "none",
+                      "--out", tmp_path / "b")  # fmt: skip
+    assert (missing.code, missing.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.slow
+def test_the_command_runs_a_trained_classifier(heedmap, tmp_path):
+    model = SHARED / "models" / "minilm-sst2"
+    data = SHARED / "data" / "sst"
+    if not (model.is_dir() and data.is_dir()):
+        pytest.skip("the classifier is not on this machine")
+    done = heedmap("reproduce", "drozdyuk", "sst", "--data", data, "--tokenizer", "spaces", "--model", model,
+                   "--seeds", "1", "--train-texts", "64", "--test-texts", "64", "--adversary-epochs", "1",
+                   "--out", tmp_path / "run")  # fmt: skip
+    assert done.code == 0, done.err
+    rows = by_name(read_table(tmp_path / "run" / "table.parquet").to_pylist())
+    assert rows["original", "all"]["accuracy"] > 0.75
+    assert rows["activation:sparsemax", "5"]["layer_tvd"][4] == 0

@@ -1,0 +1,256 @@
+"""A transformer on trial: what it shows, and what it predicts under other weights."""
+
+import pytest
+import torch
+from tiny_transformers import CONFIGS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
+
+from heedmap.huggingface.door import Visitor
+from heedmap.importance.deletions import reread_without_each
+from heedmap.importance.rollout import rollout_rows
+from heedmap.importance.words import sum_by_word
+from heedmap.measures import log_odds
+from heedmap.models.layered import Layered, Map
+from heedmap.models.trace import Model
+
+CLOSE = 1e-4  # of logits: float32, weights of size .6, sums in another order
+ENCODERS = ["bert", "distilbert", "albert", "mpnet"]
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_it_is_a_model_like_any_other(architecture):
+    model = tiny_classifier(architecture)
+    assert isinstance(model, Model)
+    assert isinstance(model, Layered)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "reads"),
+    [("bert", "first"), ("distilbert", "first"), ("gpt2", "last"), ("llama", "last"), ("bart", "last")],
+)
+def test_the_row_that_the_classifier_reads_is_found(architecture, reads):
+    assert tiny_classifier(architecture).reads == reads
+
+
+@pytest.mark.parametrize("architecture", ENCODERS)
+def test_the_heat_map_is_the_models_own_row_added_up_over_words(architecture):
+    model = tiny_classifier(architecture)
+    plain = tiny_model(architecture)
+    plain.set_attn_implementation("eager")
+    batch = model.batch(TEXTS, range(3))
+    trace = model.trace(batch)
+    for i, text in enumerate(TEXTS):
+        one = tiny_tokenizer()("".join(text), return_tensors="pt")
+        inputs = {name: one[name] for name in ("input_ids", "attention_mask")}
+        found = plain(**inputs, output_attentions=True)
+        row = found.attentions[-1][0].mean(0)[0]
+        assert torch.allclose(found.logits[0], trace.logits[i], atol=CLOSE)
+        words = torch.zeros(len(text))
+        at, ends = 0, []
+        for word in text:
+            at += len(word)
+            ends.append(at)
+        offsets = tiny_tokenizer()("".join(text), return_offsets_mapping=True)["offset_mapping"]
+        for position, (start, end) in enumerate(offsets):
+            if end > start:
+                words[next(w for w, last in enumerate(ends) if end <= last)] += row[position]
+        assert torch.allclose(words / words.sum(), trace.heat[i, : len(text)], atol=1e-5)
+        assert (trace.heat[i, len(text) :] == 0).all()
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+@pytest.mark.parametrize("settings", [{}, {"view": "received"}, {"layer": 0}, {"head": 2}])
+def test_its_own_weights_give_its_own_prediction_and_others_that_of_a_whole_pass(
+    architecture, settings
+):
+    model = tiny_classifier(architecture, **settings)
+    batch = model.batch(TEXTS, range(3))
+    trace = model.trace(batch)
+    again = model.predict(trace, trace.attention.unsqueeze(0)).squeeze(0)
+    assert torch.allclose(again, trace.logits, atol=CLOSE)
+
+    noise = torch.rand(2, *trace.attention.shape, generator=torch.Generator().manual_seed(1))
+    other = noise.masked_fill(~trace.support, 0)
+    other = other / other.sum(-1, keepdim=True).clamp(min=1e-9)
+
+    class Slow(Visitor):
+        def weights(self, call, weights):
+            if call.index != model.calls[model.layer]:
+                return None
+            new = weights.clone()
+            heads = range(model.heads) if model.head is None else [model.head]
+            imposed = other[self.which].view(3, len(heads), -1, weights.shape[-1])
+            for b in range(3):
+                rows = range(weights.shape[2])
+                if model.one_row:
+                    rows = [int(model.read_rows(model.inputs(batch))[b])]
+                for k, head in enumerate(heads):
+                    for r, row in enumerate(rows):
+                        if model.one_row or bool(batch.real[b, row]):
+                            new[b, head, row] = imposed[b, k, r]
+            return new
+
+    found = model.predict(trace, other)
+    for which in range(2):
+        visitor = Slow()
+        visitor.which = which
+        with model.entrance.visiting(visitor):
+            expected = model.model(**model.inputs(batch)).logits
+        assert torch.allclose(found[which], expected, atol=CLOSE)
+        assert not torch.allclose(expected, trace.logits, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "way"),
+    [("bert", "narrow"), ("distilbert", "narrow"), ("albert", "narrow"), ("gpt2", "narrow"),
+     ("llama", "narrow"), ("bloom", "upward")],
+)  # fmt: skip
+def test_only_what_lies_above_the_weights_is_computed(architecture, way):
+    assert tiny_classifier(architecture).way == way
+
+
+@pytest.mark.parametrize("architecture", ["bert", "albert", "gpt2", "llama"])
+def test_a_layer_below_the_last_is_entered_from_below(architecture):
+    assert tiny_classifier(architecture, layer=1).way == "upward"
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_a_batch_of_one_is_a_batch_of_many(architecture):
+    model = tiny_classifier(architecture)
+    many = model.trace(model.batch(TEXTS, range(3)))
+    for i, text in enumerate(TEXTS):
+        one = model.trace(model.batch([text], [i]))
+        assert torch.allclose(one.logits[0], many.logits[i], atol=CLOSE)
+        assert torch.allclose(one.heat[0], many.heat[i, : len(text)], atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "gpt2", "bart", "bloom"])
+def test_logits_from_looked_up_embeddings_are_the_models(architecture):
+    model = tiny_classifier(architecture)
+    batch = model.batch(TEXTS, range(3))
+    trace = model.trace(batch)
+    embedded = model.embed(batch).detach().requires_grad_()
+    logits = model.logits_from(embedded, batch)
+    assert torch.allclose(logits, trace.logits, atol=CLOSE)
+    (gradient,) = torch.autograd.grad(logits.sum(), embedded)
+    assert gradient[batch.real].abs().sum() > 0
+    closed = model.logits_from(embedded, batch, trace.attention)
+    assert torch.allclose(closed, trace.logits, atol=CLOSE)
+
+
+def test_without_a_word_means_the_text_without_its_characters():
+    model = tiny_classifier()
+    plain = tiny_model()
+    (without,) = reread_without_each(model, [TEXTS[1]])
+    for j in range(len(TEXTS[1])):
+        text = "".join(TEXTS[1][:j] + TEXTS[1][j + 1 :])
+        inputs = tiny_tokenizer()(text, return_tensors="pt")
+        expected = plain(inputs["input_ids"], inputs["attention_mask"]).logits[0]
+        assert torch.allclose(without[j], expected, atol=CLOSE)
+
+
+def test_a_masked_word_keeps_its_place_and_the_space_before_it():
+    model = tiny_classifier()
+    assert list(model.hidden(TEXTS[0], 1)) == ["A", " [MASK]", " film", "."]
+    batch = model.batch([model.hidden(TEXTS[0], 1)], [0])
+    assert 4 in batch.ids[0].tolist()
+
+
+def test_all_heat_maps_come_from_one_pass_and_are_the_obvious_ones():
+    model = tiny_classifier("bert")
+    plain = tiny_model("bert")
+    plain.set_attn_implementation("eager")
+    batch = model.batch(TEXTS, range(3))
+    maps = model.maps()
+    found = model.heat_maps(batch, maps)
+    inputs = {"input_ids": batch.ids, "attention_mask": batch.real.long()}
+    with torch.enable_grad():
+        hidden = plain.get_input_embeddings()(batch.ids).detach().requires_grad_()
+        outputs = plain(
+            inputs_embeds=hidden, attention_mask=inputs["attention_mask"], output_attentions=True
+        )
+        y = log_odds(outputs.logits, outputs.logits.argmax(-1)).sum()
+        gradients = torch.autograd.grad(y, outputs.attentions)
+    attentions = [a.detach() for a in outputs.attentions]
+
+    def words(values):
+        summed = sum_by_word(values, batch.words, batch.mask.shape[1])
+        return summed / summed.sum(-1, keepdim=True)
+
+    def shown(*which):
+        return found[:, maps.index(Map(*which))]
+
+    for layer in range(3):
+        for head in range(4):
+            row = words(attentions[layer][:, head, 0])
+            assert torch.allclose(shown("row", layer, head), row, atol=1e-5)
+            gradient = (attentions[layer] * gradients[layer])[:, head, 0].abs()
+            assert torch.allclose(shown("gradient", layer, head), words(gradient), atol=1e-4)
+    queries = batch.real.float()
+    received = torch.einsum("bhqn,bq->bn", attentions[1], queries)
+    assert torch.allclose(shown("received", 1, None), words(received), atol=1e-5)
+    start = torch.zeros(batch.real.shape, dtype=torch.float64)
+    start[:, 0] = 1
+    rolled = rollout_rows(torch.stack([a.mean(1) for a in attentions]), batch.real, start)
+    assert torch.allclose(shown("rollout", 2, None).double(), words(rolled), atol=1e-5)
+    # Heads of size 4 and texts of up to 11 positions: some of the weights cancel out.
+    assert not torch.allclose(shown("effective", 2, None), shown("row", 2, None), atol=1e-3)
+
+
+@pytest.mark.parametrize("view", ["row", "received", "rollout", "flow", "gradient", "effective"])
+def test_every_view_can_be_on_trial(view):
+    model = tiny_classifier("bert", view=view)
+    batch = model.batch(TEXTS, range(3))
+    trace = model.trace(batch)
+    assert torch.allclose(trace.heat.sum(-1), torch.ones(3), atol=1e-5)
+    at = model.heat_maps(batch, [model.shown_map()])[:, 0]
+    assert torch.allclose(trace.heat, at, atol=1e-5)
+
+
+def test_what_heads_do_adds_up():
+    model = tiny_classifier("bert")
+    batch = model.batch(TEXTS, range(3))
+    facts = model.layer_facts(batch)
+    total = sum(facts[f"share_{kind}"] for kind in model.kinds)
+    assert torch.allclose(total, torch.ones_like(total), atol=1e-5)
+    sizes = batch.real.sum(1)[:, None, None]
+    assert torch.equal(facts["free"], sizes - facts["rank"])
+    assert (facts["rank"] <= 4).all()  # the size of a head
+    assert facts["effective_share"].max() <= 1 + 1e-9
+    assert (facts["effective_share"][1] < 1).all()  # 11 positions, heads of 4
+
+
+def test_a_shared_layer_is_told_apart_by_its_turn():
+    model = tiny_classifier("albert")
+    assert len(set(model.names)) == 1
+    assert len(model.calls) == 3
+    batch = model.batch(TEXTS, range(3))
+    shown = [model.heat_maps(batch, [Map("row", layer, None)]) for layer in range(3)]
+    assert not torch.allclose(shown[0], shown[1], atol=1e-4)
+
+
+def test_no_weight_is_put_on_the_future_or_on_padding():
+    model = tiny_classifier("llama", view="received")
+    batch = model.batch(TEXTS, range(3))
+    trace = model.trace(batch)
+    size = batch.real.shape[1]
+    support = trace.support.view(3, model.heads, size, size)
+    future = torch.ones(size, size).triu(1).bool()
+    assert not (support & future).any()
+    assert not (support & ~batch.real[:, None, None, :]).any()
+    assert not (support & ~batch.real[:, None, :, None]).any()
+
+
+def test_the_predictions_can_be_differentiated_by_the_weights():
+    model = tiny_classifier()
+    trace = model.trace(model.batch(TEXTS, range(3)))
+    weights = trace.attention.unsqueeze(0).clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(model.predict(trace, weights).diff().sum(), weights)
+    assert (gradient.abs().sum((2, 3)) > 0).all()
+
+
+@pytest.mark.parametrize(("settings", "said"), [({"layer": 3}, "layer"), ({"head": 7}, "head")])
+def test_a_layer_or_head_that_is_not_there_is_refused(settings, said):
+    from heedmap import InputError
+
+    with pytest.raises(InputError, match=f"expected a {said} from 0 to"):
+        tiny_classifier("bert", **settings)

@@ -1,0 +1,81 @@
+"""Tiny random classifiers of several architectures, all with one small tokenizer."""
+
+import torch
+import transformers as hf
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
+
+from heedmap.huggingface.classifier import TransformerClassifier
+from heedmap.settings import TransformerSettings
+
+WORDS = ["a", "film", "great", "bad", "plot", "un", "##watch", "##able", "the", "is", "##s", ".", ","]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SIZE = len(SPECIAL) + len(WORDS)
+SMALL = {"vocab_size": SIZE, "hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 3}
+TEXTS = [
+    ["A", " great", " film", "."],
+    ["the", " plot", " is", " unwatchable", ",", " bad", " films"],
+    ["bad"],
+]
+
+CONFIGS = {
+    "bert": (hf.BertConfig, {**SMALL, "intermediate_size": 24}),
+    "distilbert": (
+        hf.DistilBertConfig,
+        {"vocab_size": SIZE, "dim": 16, "n_heads": 4, "n_layers": 3, "hidden_dim": 24},
+    ),
+    "albert": (hf.AlbertConfig, {**SMALL, "intermediate_size": 24, "embedding_size": 8}),
+    "gpt2": (hf.GPT2Config, {"vocab_size": SIZE, "n_embd": 16, "n_head": 4, "n_layer": 3}),
+    "llama": (
+        hf.LlamaConfig,
+        {**SMALL, "intermediate_size": 24, "num_key_value_heads": 2, "max_position_embeddings": 64},
+    ),
+    "bart": (
+        hf.BartConfig,
+        {
+            "vocab_size": SIZE, "d_model": 16, "encoder_layers": 2, "decoder_layers": 2,
+            "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 24,
+            "decoder_ffn_dim": 24, "max_position_embeddings": 64, "eos_token_id": 3, "bos_token_id": 2,
+            "decoder_start_token_id": 3, "forced_eos_token_id": None,
+        },
+    ),
+    "bloom": (hf.BloomConfig, {"vocab_size": SIZE, "hidden_size": 16, "n_head": 4, "n_layer": 3}),
+    "mpnet": (hf.MPNetConfig, {**SMALL, "intermediate_size": 24}),
+}  # fmt: skip
+
+
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
+    """[CLS] words [SEP], with sub-words."""
+    vocabulary = {word: i for i, word in enumerate(SPECIAL + WORDS)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]", eos_token="[SEP]", model_max_length=32,
+    )  # fmt: skip
+
+
+def tiny_model(architecture="bert", classes=2, seed=0, spread=0.6):
+    """An untrained model with weights large enough that its attention is uneven."""
+    config_class, options = CONFIGS[architecture]
+    config = config_class(**options, pad_token_id=0, num_labels=classes)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = AutoModelForSequenceClassification.from_config(config)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if parameter.dim() > 1 and "norm" not in name.lower():
+                    parameter.normal_(0, spread)
+    return model.eval().requires_grad_(False)
+
+
+def tiny_classifier(architecture="bert", classes=2, seed=0, **settings):
+    """The same on trial."""
+    names = [f"c{i}" for i in range(classes)]
+    wanted = TransformerSettings(source=architecture, **settings)
+    model = tiny_model(architecture, classes, seed)
+    return TransformerClassifier(model, tiny_tokenizer(), wanted, names)
