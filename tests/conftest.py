@@ -27,6 +27,15 @@ def real_data():
     return folder
 
 
+@pytest.fixture(scope="session")
+def real_models():
+    """The folder of real classifiers, where there is one."""
+    folder = SHARED / "models"
+    if not folder.is_dir():
+        pytest.skip("the real models are not on this machine")
+    return folder
+
+
 WORDS = [f"w{i:02d}" for i in range(40)]
 
 

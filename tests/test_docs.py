@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import WORDS
+from tiny_transformers import tiny_model, tiny_tokenizer
 
 from heedmap.findings import BANDS
 
@@ -50,6 +51,8 @@ def test_every_module_of_the_architecture_page_exists():
         "importance",
         "counterfactual",
         "experiments",
+        "huggingface",
+        "papers",
         "report",
     ):
         row = next(line for line in text.splitlines() if line.startswith(f"| `{folder}/`"))
@@ -61,13 +64,15 @@ def test_every_module_of_the_architecture_page_exists():
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    """A folder with the reviews.csv that the README speaks of."""
+    """A folder with the reviews.csv and the classifier that the README speaks of."""
     rng = np.random.default_rng(0)
     rows = [
         f"{'lovely' if i % 2 else 'dreadful'} {' '.join(WORDS[j] for j in rng.integers(0, 40, 6))},{i % 2}"
         for i in range(120)
     ]
     (tmp_path / "reviews.csv").write_text("review,label\n" + "\n".join(rows) + "\n")
+    tiny_model().save_pretrained(tmp_path / "my-classifier")
+    tiny_tokenizer().save_pretrained(tmp_path / "my-classifier")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

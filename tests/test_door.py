@@ -13,7 +13,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from heedmap.errors import InputError
 from heedmap.huggingface.chatter import quiet
-from heedmap.huggingface.door import NAME, Visitor, visiting, weighted_sum
+from heedmap.huggingface.door import NAME, Call, Visitor, visiting, weighted_sum
 from heedmap.huggingface.entrance import eagerly, enter, entered, leave, probe, reported
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.measuring import Copying, Recording, Spreading, answer
@@ -204,7 +204,7 @@ def test_sinks_take_their_share_and_survive_an_edit():
     _, taken, _ = record(entrance, inputs)
     sums = torch.cat([w.sum(-1).flatten() for w in taken])
     assert sums.min() < 0.9
-    spread = Spreading().weights(None, taken[0])
+    spread = Spreading().weights(Call(0, "any"), taken[0])
     assert torch.allclose(spread.sum(-1), taken[0].sum(-1), atol=1e-6)
 
 

@@ -382,7 +382,7 @@ def test_the_command_runs_a_trained_classifier(heedmap, tmp_path):
     if not (model.is_dir() and data.is_dir()):
         pytest.skip("the classifier is not on this machine")
     done = heedmap("reproduce", "drozdyuk", "sst", "--data", data, "--tokenizer", "spaces", "--model", model,
-                   "--seeds", "1", "--train-texts", "64", "--test-texts", "64", "--adversary-epochs", "1",
+                   "--seeds", "1", "--train-texts", "32", "--test-texts", "32", "--adversary-epochs", "1",
                    "--out", tmp_path / "run")  # fmt: skip
     assert done.code == 0, done.err
     rows = by_name(read_table(tmp_path / "run" / "table.parquet").to_pylist())

@@ -9,9 +9,12 @@ import pytest
 from test_report import make_audit
 
 from heedmap.auditing import Audit
+from heedmap.measures import LN2
 from heedmap.report.figures import figures
 from heedmap.report.head_maps import means
+from heedmap.report.heatmaps import instance
 from heedmap.report.page import page
+from heedmap.report.telling import Pick
 from heedmap.settings import TransformerSettings
 
 PER_HEAD = ("row", "received", "gradient", "effective")
@@ -69,6 +72,7 @@ def transformer_audit(n=40, sampled=20, interface=True, **options):
             "effective_share": rng.random(len(spots)),
         }
     old = audit.tables["adversary"].to_pydict()
+    old["jsd_upper"] = [min(jsd + 0.05, LN2) if jsd else 0.0 for jsd in old["jsd"]]
     chosen = rng.permutation(n)[:sampled].tolist()
 
     def some(name, kind=None):
@@ -134,9 +138,7 @@ def test_cells_are_the_means_of_the_table(audit, made):
     assert len(cells) == 4 * LAYERS * (HEADS + 1)
     one = scan[(scan.view == "received") & (scan.layer == 1) & (scan["head"] == 2)]
     mean = one.tau_leave_one_out.mean()
-    (cell,) = [
-        c for c in cells if (c["map"], c["layer"], c["head"]) == ("received", 1, "2")
-    ]
+    (cell,) = [c for c in cells if (c["map"], c["layer"], c["head"]) == ("received", 1, "2")]
     assert cell["value"] == f"{mean:.2f}".replace("-", "−")
     top = float(made["scan-leave-one-out"].keys[0].label.removeprefix("τ "))
     assert cell["strength"] == pytest.approx(abs(mean) / top, abs=1e-3)
@@ -186,11 +188,21 @@ def test_the_page_of_a_transformer(audit):
     assert "adversarial attention (best found)" in html
     assert "computed exactly" not in html
     assert "with the attention held fixed" not in html
-    # A text that was not searched has no row for it, not an empty one.
-    assert html.count("<h4>adversarial attention") < html.count('<article class="instance">')
-    assert "not defined" not in html[html.index('id="instances"') : html.index('id="reading"')]
     for spec in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.S):
         assert json.loads(spec)["height"] > 0
+
+
+def test_a_text_that_was_not_searched_has_no_row_for_it(audit):
+    searched = audit.tables["adversary"]["jsd"].is_valid().to_pylist()
+    alone = [n < 2 for n in audit.tables["instances"]["n_tokens"].to_pylist()]
+    for row, found in enumerate(searched):
+        one = instance(audit.tables, audit.classes, Pick(row, "", ""))
+        names = [r.name for r in one.rows]
+        assert ("adversarial attention (best found)" in names) == found
+        assert any(name == "largest JSD, at least" for name, _ in one.facts) == (
+            found and not alone[row]
+        )
+        assert "uniform" not in " ".join(names)
 
 
 def test_a_model_that_is_entered_by_its_softmax_has_fewer_figures():

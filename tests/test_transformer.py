@@ -25,7 +25,13 @@ def test_it_is_a_model_like_any_other(architecture):
 
 @pytest.mark.parametrize(
     ("architecture", "reads"),
-    [("bert", "first"), ("distilbert", "first"), ("gpt2", "last"), ("llama", "last"), ("bart", "last")],
+    [
+        ("bert", "first"),
+        ("distilbert", "first"),
+        ("gpt2", "last"),
+        ("llama", "last"),
+        ("bart", "last"),
+    ],
 )
 def test_the_row_that_the_classifier_reads_is_found(architecture, reads):
     assert tiny_classifier(architecture).reads == reads

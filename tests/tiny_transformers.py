@@ -8,7 +8,21 @@ from transformers import AutoModelForSequenceClassification, PreTrainedTokenizer
 from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.settings import TransformerSettings
 
-WORDS = ["a", "film", "great", "bad", "plot", "un", "##watch", "##able", "the", "is", "##s", ".", ","]
+WORDS = [
+    "a",
+    "film",
+    "great",
+    "bad",
+    "plot",
+    "un",
+    "##watch",
+    "##able",
+    "the",
+    "is",
+    "##s",
+    ".",
+    ",",
+]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SIZE = len(SPECIAL) + len(WORDS)
 SMALL = {"vocab_size": SIZE, "hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 3}
@@ -62,7 +76,9 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
 def tiny_model(architecture="bert", classes=2, seed=0, spread=0.6):
     """An untrained model with weights large enough that its attention is uneven."""
     config_class, options = CONFIGS[architecture]
-    config = config_class(**options, pad_token_id=0, num_labels=classes)
+    # Named, since BART forgets in saving that it has two classes and not its usual three.
+    names = {i: f"LABEL_{i}" for i in range(classes)}
+    config = config_class(**options, pad_token_id=0, id2label=names)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = AutoModelForSequenceClassification.from_config(config)

@@ -55,6 +55,7 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
             if file.is_file():
                 with file.open("rb") as handle:
                     os.fsync(handle.fileno())
+                os.chmod(file, 0o666 & ~_umask())  # safetensors writes for its owner alone
         os.replace(partial, path)
     except (OSError, SafetensorError) as error:
         raise _unwritable(path, error) from error

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.tangent import TINY, Point, Predict, Problem, Shown, spread
+from heedmap.counterfactual.tangent import Point, Predict, Problem, Shown, spread
 from heedmap.measures import LN2
 
 START_SPREAD = 3.0  # Jain & Wallace's

@@ -4,7 +4,7 @@ from functools import partial
 
 import pyarrow as pa
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedmap.counterfactual import exact
@@ -14,6 +14,7 @@ from heedmap.counterfactual.search import best_feasible, search_adversaries
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
+from heedmap.importance.effective import same_prediction_dimension
 from heedmap.models.trace import Trace
 from heedmap.tables import ragged, table
 
@@ -27,7 +28,8 @@ def adversary(evidence: Evidence) -> pa.Table:
     and `attention` attains it. More classes: `jsd` is attained by `attention`, and no weighting exceeds
     `jsd_upper`. `curve_lower` and `curve_upper` are the same for every ε of the settings' curve.
     `search_jsd` is what the paper's gradient search finds (5 adversaries, 500 steps, last iterate), 0 where
-    it finds nothing (`search_found` is false).
+    it finds nothing (`search_found` is false). `dimension` is that of the polytope of weightings with exactly
+    the same prediction, for weights inside the simplex: n − 2 for two classes.
 
     Where the read-out is not linear, a search on the model itself takes the place of all that: the
     divergence is that of the heat map, `jsd` the largest met at a prediction within ε (`tvd`), of a sample
@@ -67,7 +69,13 @@ def _exact(evidence: Evidence) -> dict[str, object]:
         "curve_lower": pa.array(list(lower.numpy(force=True))),
         "curve_upper": pa.array(list(upper.numpy(force=True))),
         "attention": ragged(rows, [b.attention for b in found], [trace.mask for trace in traces]),
+        "dimension": scatter_rows(rows, [_dimension(trace) for trace in traces]),
     }
+
+
+def _dimension(trace: Trace) -> Int[Tensor, " B"]:
+    _, relevance, _ = linear(trace)
+    return same_prediction_dimension(relevance, trace.mask)
 
 
 def _searched(evidence: Evidence) -> dict[str, object]:

@@ -183,7 +183,7 @@ def _reading(trial: Trial) -> list[Check]:
     )
     return [
         Check(
-            "layers called", "reading", 0 < layers == again and said in (0, layers), layers,
+            "layers called", "reading", 0 < layers == again and said in (0, layers), float(layers),
             f"{layers} attention layers called, {again} in a second pass; the model reports {said or 'none'}",
         ),
         Check(
@@ -249,7 +249,7 @@ def _reports(trial: Trial, other: float | None) -> list[Check]:
     return [
         Check("padding on the other side", "report", True, other, f"padding on the {side}: {said}"),
         Check(
-            "causal", "report", True, causal,
+            "causal", "report", True, float(causal),
             f"{causal} of {len(trial.taken)} layers never look ahead",
         ),
         Check(

@@ -180,12 +180,12 @@ class ShuffledKeys(Intervention):
     * entries: all the numbers in a text's keys change places.
 
     Only among real positions, anew for every layer and text. `mask` (B, N) is the batch's attention mask,
-    true where a token is; `generator` is on the CPU, so every device draws the same.
+    true or 1 where a token is; `generator` is on the CPU, so every device draws the same.
     """
 
     def __init__(
         self,
-        mask: Bool[Tensor, "B N"],
+        mask: Shaped[Tensor, "B N"],
         generator: torch.Generator,
         how: How = "positions",
         layers: Collection[int] | None = None,

@@ -109,7 +109,7 @@ def other_side(inputs: Inputs, real: Bool[Tensor, "B N"]) -> tuple[dict[str, Ten
     return {name: turned(tensor) for name, tensor in inputs.items()}, real.gather(1, order)
 
 
-def on_padding(weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B N"]) -> float:
+def on_padding(weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B T"]) -> float:
     """The largest weight that a real query gives a padded key; 0 where the keys are other tokens."""
     if weights.shape[-1] != real.shape[1]:
         return 0.0
@@ -119,7 +119,7 @@ def on_padding(weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B N"]) -> 
     return float(found.abs().max()) if found.numel() else 0.0
 
 
-def ahead(weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B N"] | None) -> float:
+def ahead(weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B T"] | None) -> float:
     """The largest weight of a real query on a later token; infinite where queries are other tokens."""
     if weights.shape[-1] != weights.shape[-2]:
         return math.inf
@@ -129,7 +129,7 @@ def ahead(weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B N"] | None) -
     return float(later.max())
 
 
-def off_one(weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B N"] | None) -> float:
+def off_one(weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B T"] | None) -> float:
     """How far the sum of a real query's row is from one, at most."""
     gap = (weights.double().sum(-1) - 1).abs()
     if real is not None and weights.shape[-2] == real.shape[1]:

@@ -16,6 +16,7 @@ from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.entrance import leave
 from heedmap.huggingface.fitting import fit
+from heedmap.huggingface.handshake import handshake
 from heedmap.huggingface.loading import load_classifier, longest
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings, TransformerSettings
@@ -26,12 +27,22 @@ from heedmap.training.loop import Trained
 def open_classifier(
     settings: TransformerSettings, folder: Path | None = None
 ) -> tuple[TransformerClassifier, TransformerSettings]:
-    """The model that the settings name (in `folder`, where a run keeps its own), with its weights' hash."""
+    """The model that the settings name (in `folder`, where a run keeps its own), with its weights' hash.
+
+    Raises:
+        InputError: it cannot be loaded, or fails the handshake.
+    """
     model, tokenizer = load_classifier(folder or settings.source, settings.dtype)
+    _shake_hands(model, tokenizer)
     known = {int(i): str(name) for i, name in (model.config.id2label or {}).items()}
     names = [known[i] for i in sorted(known)]
     settings = settings.model_copy(update={"weights": fingerprint(model)})
     return TransformerClassifier(model, tokenizer, settings, names), settings
+
+
+def _shake_hands(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    if (refusal := handshake(model, tokenizer).refusal) is not None:
+        raise InputError(refusal)
 
 
 def rehearse(
@@ -43,9 +54,10 @@ def rehearse(
     """Find out before a training, not after it, whether the model can be put on trial as the settings say.
 
     Raises:
-        InputError: it cannot be entered, or has no such layer or head.
+        InputError: it fails the handshake, or has no such layer or head.
     """
     model.train(False)
+    _shake_hands(model, tokenizer)
     TransformerClassifier(model, tokenizer, settings, classes)
     leave(model)
     model.train()

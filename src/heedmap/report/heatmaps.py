@@ -125,4 +125,6 @@ def _facts(one: Mapping[str, Any]) -> list[tuple[str, str]]:
         ]
     if "rationale" in one:
         found.append(("ROC AUC of attention", one["rationale"]["auc_attention"]))
-    return [(name, number(x)) for name, x in found if x is not None and math.isfinite(x)]
+    told = [(name, number(x)) for name, x in found if x is not None and math.isfinite(x)]
+    free = one.get("adversary", {}).get("dimension")
+    return told if free is None else [*told, ("dimensions of freedom, same output", str(free))]

@@ -1,0 +1,163 @@
+"""A transformer's audit from end to end, and what is said when it cannot be made."""
+
+import json
+
+import numpy as np
+import pytest
+from tiny_transformers import tiny_model, tiny_tokenizer
+
+import heedmap as hm
+from heedmap.huggingface.fitting import fit
+
+FEW = {"permutations": 5, "instances": 12}
+
+
+@pytest.fixture(scope="module")
+def classifiers(tmp_path_factory):
+    """Folders of tiny classifiers by architecture."""
+    root = tmp_path_factory.mktemp("models")
+    for name in ("bert", "llama", "bart", "bloom"):
+        tiny_model(name).save_pretrained(root / name)
+        tiny_tokenizer().save_pretrained(root / name)
+    return root
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Sixteen short texts, one of a single word, labelled 0 and 1."""
+    path = tmp_path_factory.mktemp("data") / "films.jsonl"
+    rng = np.random.default_rng(0)
+    words = ["a", "film", "great", "bad", "plot", "unwatchable", "the", "is", "films", "."]
+    rows = [
+        {"text": " ".join(rng.choice(words, n)), "label": int(i % 2), "id": f"t{i}"}
+        for i, n in enumerate([1, 2, *rng.integers(3, 9, 14)])
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("architecture", ["bert", "llama", "bart", "bloom"])
+def test_any_architecture_goes_through_the_whole_audit(classifiers, texts, architecture, tmp_path):
+    run = hm.open_model(classifiers / architecture, texts, out=tmp_path / "run")
+    audit = hm.audit(run, **FEW)
+    assert (tmp_path / "run" / "report.html").exists()
+    assert {"scan", "heads", "adversary", "permutation"} <= set(audit.tables)
+    for finding in audit.findings:
+        assert finding.n + sum(finding.left_out.values()) == 12, finding.key
+    heat = audit.tables["instances"]["attention"].to_pylist()
+    assert np.allclose([sum(row) for row in heat], 1, atol=1e-5)
+    adversary = audit.to_dataframe("adversary")
+    assert (adversary["tvd"] <= 0.01 + 1e-6).all()
+    assert (adversary["jsd"] <= adversary["jsd_upper"] + 1e-6).all()
+    again = hm.open_audit(tmp_path / "run")
+    assert [f.value for f in again.findings] == pytest.approx(
+        [f.value for f in audit.findings], nan_ok=True
+    )
+
+
+def test_a_stopped_audit_goes_on_and_gives_the_same_bytes(classifiers, texts, tmp_path):
+    def made(folder, stop):
+        run = hm.open_model(classifiers / "bert", texts, out=folder)
+
+        def announce(name):
+            if name == stop:
+                raise KeyboardInterrupt
+
+        hm.audit(run, **FEW, announce=announce)
+
+    made(tmp_path / "one", None)
+    with pytest.raises(KeyboardInterrupt):
+        made(tmp_path / "two", "permutation")
+    made(tmp_path / "two", None)
+    for path in (tmp_path / "one" / "tables").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / "tables" / path.name).read_bytes()
+
+
+def test_the_run_folder_opens_again_and_another_model_in_its_place_is_noticed(
+    classifiers, texts, tmp_path
+):
+    place = tmp_path / "model"
+    tiny_model("bert").save_pretrained(place)
+    tiny_tokenizer().save_pretrained(place)
+    hm.open_model(place, texts, out=tmp_path / "run")
+    assert hm.open_run(tmp_path / "run").facts["reads"] == "first"
+    tiny_model("bert", seed=1).save_pretrained(place)
+    with pytest.raises(hm.InputError, match="is not what it was when the run was made"):
+        hm.open_run(tmp_path / "run")
+
+
+def test_labels_are_matched_by_name_or_by_number_or_refused(classifiers, tmp_path):
+    def corpus_of(labels, **options):
+        path = tmp_path / "x.csv"
+        path.write_text("text,label\n" + "\n".join(f"a film is great,{x}" for x in labels))
+        run = hm.open_model(classifiers / "bert", path, **options)
+        return run.corpus.splits["test"].labels.tolist()
+
+    assert corpus_of(["0", "1", "1"]) == [0, 1, 1]
+    assert corpus_of(["LABEL_1", "label_0"]) == [1, 0]
+    assert corpus_of(["yes", "no"], classes=("no", "yes")) == [1, 0]
+    with pytest.raises(hm.InputError, match=r"expected the model's 2 classes.*got no, yes.*--classes"):
+        corpus_of(["yes", "no"])
+    with pytest.raises(hm.InputError, match="expected 2 names for the model's outputs"):
+        corpus_of(["yes", "no"], classes=("a", "b", "c"))
+
+
+def test_long_texts_are_cut_or_read_in_windows_and_counted(classifiers, tmp_path):
+    path = tmp_path / "long.csv"
+    long = " ".join(f"film{'' if i % 2 else 's'}" for i in range(50))
+    path.write_text(f"text,label\n{long},1\na bad film,0\n")
+    cut = hm.open_model(classifiers / "bert", path)
+    assert len(cut.corpus.splits["test"]) == 2
+    assert cut.corpus.left_out == {"longer than the model's 32 positions, cut (kept)": 1}
+    windows = hm.open_model(classifiers / "bert", path, long_texts="windows").corpus
+    split = windows.splits["test"]
+    assert ["".join(t) for t in split.tokens[:-1]] != []
+    assert "".join("".join(t) for t in split.tokens[:-1]) == long
+    assert split.keys[:2] == ["0#0", "0#1"]
+    assert split.labels.tolist() == [1] * (len(split) - 1) + [0]
+    assert "read as 3 windows" in next(iter(windows.left_out))
+
+
+def test_a_word_longer_than_the_model_is_refused_in_a_line():
+    from heedmap.data.corpus import Split
+
+    split = Split(["0"], [["a", " word"]], np.zeros(1, dtype=np.int64))
+    with pytest.raises(hm.InputError, match="expected words that fit"):
+        fit(split, lambda texts: np.array([9 * len(t) for t in texts]), 8, "cut")
+
+
+def test_texts_keep_their_case_and_spaces_for_the_models_own_tokenizer(classifiers, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('text,label\n"A  Film,  is GREAT. ",1\nbad,0\n')
+    run = hm.open_model(classifiers / "bert", path)
+    assert "".join(run.corpus.splits["test"].tokens[0]) == "A  Film,  is GREAT."
+    shown = hm.audit(run, **FEW).tables["instances"]["tokens"].to_pylist()[0]
+    assert shown == ["A", "Film", ",", "is", "GREAT", "."]
+
+
+def test_the_forecast_comes_before_the_work(classifiers, texts):
+    order = []
+    hm.audit(
+        hm.open_model(classifiers / "bert", texts),
+        **FEW,
+        announce=order.append,
+        forecast=lambda text: order.append(f"about: {text}"),
+    )
+    assert order[0].startswith("about: about ")
+    assert "instances" in order[1]
+
+
+def test_an_audit_is_saved_as_a_run_that_opens(classifiers, texts, tmp_path):
+    audit = hm.audit(hm.open_model(classifiers / "bert", texts), **FEW)
+    audit.save(tmp_path / "kept")
+    assert hm.open_audit(tmp_path / "kept").findings == audit.findings
+
+
+def test_the_real_classifier_is_as_good_as_its_makers_say(real_models, real_data):
+    run = hm.open_model(real_models / "minilm-sst2", real_data / "sst", tokenizer="spaces")
+    assert run.facts["reads"] == "first"
+    split = run.corpus.splits["test"]
+    texts = split.tokens[:200]
+    batch = run.model.batch(texts, range(200))
+    right = (run.model.logits(batch).argmax(-1).numpy() == split.labels[:200]).mean()
+    assert right > 0.8
