@@ -322,7 +322,7 @@ def test_bad_input_is_said(bert, inputs):
     with pytest.raises(InputError, match="softmax, entmax15, sparsemax"):
         Activation("hardmax")
     with pytest.raises(InputError, match="above 0"):
-        Activation("softmax", temperature=0)
+        Activation("softmax", temperature=0.0)
     with pytest.raises(InputError, match="positions, weights or entries"):
         ShuffledKeys(inputs["attention_mask"], generator(), how="all")
     with pytest.raises(InputError, match="expected keys of shape"):

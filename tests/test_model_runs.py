@@ -96,7 +96,9 @@ def test_labels_are_matched_by_name_or_by_number_or_refused(classifiers, tmp_pat
     assert corpus_of(["0", "1", "1"]) == [0, 1, 1]
     assert corpus_of(["LABEL_1", "label_0"]) == [1, 0]
     assert corpus_of(["yes", "no"], classes=("no", "yes")) == [1, 0]
-    with pytest.raises(hm.InputError, match=r"expected the model's 2 classes.*got no, yes.*--classes"):
+    with pytest.raises(
+        hm.InputError, match=r"expected the model's 2 classes.*got no, yes.*--classes"
+    ):
         corpus_of(["yes", "no"])
     with pytest.raises(hm.InputError, match="expected 2 names for the model's outputs"):
         corpus_of(["yes", "no"], classes=("a", "b", "c"))

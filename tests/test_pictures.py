@@ -11,8 +11,9 @@ from test_report import Elements
 from tiny_transformers import CONFIGS, tiny_classifier
 
 from heedmap.errors import InputError
-from heedmap.report import pictures
+from heedmap.report import pictures, trials
 from heedmap.report.pictures import draw, page
+from heedmap.settings import AuditSettings
 
 TEXT = "A great film, the plot is unwatchable <script>alert(1)</script>."
 NAMES = [
@@ -26,8 +27,17 @@ NAMES = [
 ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short_search():
+    """Where the search goes is tested elsewhere; here it may be quick."""
+    quick = AuditSettings(search_steps=4, search_restarts=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trials, "AuditSettings", lambda: quick)
+        yield
+
+
 @pytest.fixture(scope="module")
-def picture():
+def picture(short_search):
     return draw(tiny_classifier(), TEXT)
 
 

@@ -129,7 +129,7 @@ class AuditSettings(_Settings):
     leave_one_out: Literal["remove", "mask"] = "remove"
     search_instances: Positive = 300
     search_restarts: Positive = 4
-    search_steps: Positive = 50
+    search_steps: Positive = 30
     scan_instances: Positive = 300
 
 

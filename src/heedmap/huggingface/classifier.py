@@ -301,9 +301,9 @@ def _reads(model: TransformerClassifier, probe: SubwordBatch) -> Literal["first"
     visitor = Deltas(model.calls[-1:])
     with torch.enable_grad(), model.entrance.visiting(visitor):
         logits = model.model(**model.inputs(probe)).logits
-    # Weighted unevenly: a softmax's or a mean's symmetric sums would cancel.
-    scale = torch.arange(1, logits.shape[1] + 1, device=logits.device).to(logits.dtype)
-    (gradient,) = torch.autograd.grad((logits * scale).sum(), visitor.deltas[model.calls[-1]])
+        # Weighted unevenly: a softmax's or a mean's symmetric sums would cancel.
+        scale = torch.arange(1, logits.shape[1] + 1, device=logits.device).to(logits.dtype)
+        (gradient,) = torch.autograd.grad((logits * scale).sum(), visitor.deltas[model.calls[-1]])
     read = gradient.abs().amax(dim=(1, 3)) > 0
     real = probe.real.long()
     place = torch.arange(real.shape[1], device=real.device)

@@ -172,9 +172,10 @@ def transformed_values(maps: Maps, call: Call) -> Float[Tensor, "B H N K"]:
 def layer_facts(maps: Maps, batch: SubwordBatch, kinds: Sequence[str]) -> dict[str, Tensor]:
     """What every head of every layer does with a batch of texts, each (B, layers, H), NaN if unknown.
 
-    `row_on_words`: mass of the read row on words; `share_KIND`: mass on positions of a kind, mean over real rows
-    (Clark et al. 2019); `entropy` in nats, mean over real rows; `rank` of T = V W_O, `free` and `free_on_simplex`: the dimension of its left null space,
-    without and with rows that sum to 1 (Brunner et al. 2019); `effective_share`: ‖A⊥‖ / ‖A‖, read row.
+    `row_on_words`: mass of the read row on words; `share_KIND`: mass on positions of a kind, mean over real
+    rows (Clark et al. 2019); `entropy` in nats, mean over real rows; `rank` of T = V W_O, `free` and
+    `free_on_simplex`: the dimension of its left null space, without and with rows that sum to 1 (Brunner et
+    al. 2019); `effective_share`: ‖A⊥‖ / ‖A‖ of the read row.
     """
     reader = _Facts(maps, batch, kinds)
     c = maps.classifier

@@ -20,10 +20,16 @@ from heedmap.report.charts import (
 )
 from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
 from heedmap.report.words import column, epsilon
+from heedmap.settings import TransformerSettings
 
 
 def permutation(audit: Conclusions) -> list[Figure]:
     """Median change of the prediction under shuffles, by sharpness of the attention."""
+    shuffled = (
+        "The rows of the layer on trial are shuffled over the text's positions"
+        if isinstance(audit.settings.model, TransformerSettings)
+        else "Each text's weights are shuffled over its words"
+    )
     figure = _violin_figure(
         audit,
         "permutation",
@@ -37,7 +43,7 @@ def permutation(audit: Conclusions) -> list[Figure]:
             axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f"),
         ),
         caption=(
-            "Each text's weights are shuffled over its words; TVD 0 means that the prediction did "
+            f"{shuffled}; TVD 0 means that the prediction did "
             "not move, 1 that it turned over. Wide shapes near 0 where the largest weight is high "
             f"speak against attention: it looked decisive and was not (as {PAPER}, experiment 2a)."
         ),
