@@ -94,7 +94,7 @@ def test_labels_are_matched_by_name_or_by_number_or_refused(classifiers, tmp_pat
         return run.corpus.splits["test"].labels.tolist()
 
     assert corpus_of(["0", "1", "1"]) == [0, 1, 1]
-    assert corpus_of(["LABEL_1", "label_0"]) == [1, 0]
+    assert corpus_of(["Class1", "class0"]) == [1, 0]
     assert corpus_of(["yes", "no"], classes=("no", "yes")) == [1, 0]
     with pytest.raises(
         hm.InputError, match=r"expected the model's 2 classes.*got no, yes.*--classes"

@@ -76,8 +76,8 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
 def tiny_model(architecture="bert", classes=2, seed=0, spread=0.6):
     """An untrained model with weights large enough that its attention is uneven."""
     config_class, options = CONFIGS[architecture]
-    # Named, since BART forgets in saving that it has two classes and not its usual three.
-    names = {i: f"LABEL_{i}" for i in range(classes)}
+    # Names of our own: BART forgets two standard ones when saved, and comes back with its usual three.
+    names = {i: f"class{i}" for i in range(classes)}
     config = config_class(**options, pad_token_id=0, id2label=names)
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -231,7 +231,11 @@ class Makers:
             how = how if len(self.classes) == 2 else f"{bound}; {how}"
         else:
             times = f"{self.settings.search_restarts} starts of {self.settings.search_steps} steps"
-            how = f"found by search ({times}), so {bound}"
+            on_text = [_mean(self.column("adversary", c)) for c in ("on_text_before", "on_text")]
+            how = (
+                f"found by search ({times}), so {bound}; of the mass "
+                f"{_percent(on_text[0])} are on words before, {_percent(on_text[1])} after"
+            )
         return self.finding(
             "adversary",
             "freedom",

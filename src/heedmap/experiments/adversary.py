@@ -33,7 +33,8 @@ def adversary(evidence: Evidence) -> pa.Table:
 
     Where the read-out is not linear, a search on the model itself takes the place of all that: the
     divergence is that of the heat map, `jsd` the largest met at a prediction within ε (`tvd`), of a sample
-    of the texts, and `jsd_upper` what no heat map of the text exceeds.
+    of the texts, and `jsd_upper` what no heat map of the text exceeds. `on_text`: the share of the adversary's
+    mass that is on words at all (`on_text_before`: of the model's own).
     """
     first = next(evidence.traces, None)
     found = _exact(evidence) if first is None or is_linear(first) else _searched(evidence)
@@ -83,7 +84,7 @@ def _searched(evidence: Evidence) -> dict[str, object]:
     settings, total = evidence.settings, len(evidence.split)
     generator = evidence.torch_generator("adversary")
     jsd: list[float | None] = [None] * total
-    upper, tvd = list(jsd), list(jsd)
+    upper, tvd, before, after = list(jsd), list(jsd), list(jsd), list(jsd)
     heat: list[object] = [None] * total
     chosen = evidence.sample("adversary", settings.search_instances)
     for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
@@ -101,16 +102,28 @@ def _searched(evidence: Evidence) -> dict[str, object]:
             generator=generator,
         )
         shown = evidence.model.shown(trace, best.attention.unsqueeze(0)).squeeze(0)
+        own, found = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
         for i, row in enumerate(batch.rows.tolist()):
             jsd[row], upper[row] = float(best.jsd[i]), float(best.upper[i])
             tvd[row] = float(best.tvd[i])
+            before[row], after[row] = own[i], found[i]
             heat[row] = shown[i][trace.mask[i]].double().numpy(force=True)
     return {
         "jsd": pa.array(jsd, pa.float64()),
         "jsd_upper": pa.array(upper, pa.float64()),
         "tvd": pa.array(tvd, pa.float64()),
+        "on_text_before": pa.array(before, pa.float64()),
+        "on_text": pa.array(after, pa.float64()),
         "attention": pa.array(heat, pa.list_(pa.float64())),
     }
+
+
+def _on_text(trace: Trace, attention: Float[Tensor, "B K P"]) -> list[float]:
+    """Share of the rows' mass that lies on the text's tokens, which is all that a heat map shows."""
+    mass = attention.mean(1)
+    text = torch.ones_like(mass, dtype=torch.bool) if trace.of_text is None else trace.of_text
+    shares: list[float] = ((mass * text).sum(-1) / mass.sum(-1).clamp(min=1e-9)).tolist()
+    return shares
 
 
 def _along(trace: Trace, epsilons: list[float]) -> list[Bounds]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -131,9 +131,7 @@ class TransformerClassifier:
             heat = self.shown(trace, attention.unsqueeze(0)).squeeze(0)
         else:
             heat = self.heat_maps(batch, [self.shown_map()]).squeeze(1)
-        return Trace(
-            batch.rows, batch.mask, attention, support, heat, trace.logits, None, trace.state
-        )
+        return replace(trace, heat=heat, of_text=batch.words >= 0)
 
     @torch.inference_mode()
     def logits(self, batch: Batch) -> Float[Tensor, "B C"]:

@@ -31,8 +31,9 @@ class Trace:
 
     `attention` is what the model uses, K rows an instance over P positions; `support` is where a row may have
     weight. `heat` is what a person is shown, one number a token, 0 where `mask` is False. Where the model
-    reads its tokens one by one the positions are the tokens, P = T. `readout` is None where the model has no
-    linear one; `state` is what `Model.predict` keeps from the pass, nobody else's business.
+    reads its tokens one by one the positions are the tokens, P = T; else `of_text` are the positions that
+    belong to a token. `readout` is None where the model has no linear one; `state` is what `Model.predict`
+    keeps from the pass, nobody else's business.
     """
 
     rows: Int[Tensor, " B"]
@@ -43,6 +44,7 @@ class Trace:
     logits: Float[Tensor, "B C"]
     readout: Readout | None = None
     state: object = None
+    of_text: Bool[Tensor, "B P"] | None = None
 
     @property
     def predicted(self) -> Int[Tensor, " B"]:
