@@ -25,7 +25,6 @@ import numpy as np
 import torch
 from captum.attr import FeatureAblation
 
-from benchmarks.battery import matrix_rate
 from heedmap.auditing import EXPERIMENTS
 from heedmap.experiments.evidence import Evidence
 from heedmap.huggingface.classifier import TransformerClassifier
@@ -115,7 +114,7 @@ def leave_one_out(options: argparse.Namespace) -> list[dict[str, Any]]:
     _, removing = timed(reread_without_each, model, texts)
     rows = [{"step": "leave-one-out, removing", "ours_s": removing}]
     mask = model.tokenizer.mask_token_id
-    rate = matrix_rate()
+    rate = machine_rate()
     for at_once in (1, 32):
         plain, slow = timed(all_ablated, model, texts, mask, at_once)
         same = [i for i, (_, single) in enumerate(plain) if single]
@@ -132,7 +131,7 @@ def leave_one_out(options: argparse.Namespace) -> list[dict[str, Any]]:
                 "ratio": slow / seconds,
                 "agree": worst,
                 "compared": len(same),
-                "gflops": flops(model, texts) / seconds / 1e9,
+                "gflops": float(flops(model, texts) / seconds / 1e9),
                 "machine_gflops": rate,
                 "positions": int(positions),
             }
@@ -177,6 +176,14 @@ def ablated(
         found.append(before[0, 0] - change[0, place])
     single = bool((torch.bincount(words[0][words[0] >= 0], minlength=size) == 1).all())
     return torch.stack(found, dim=1), single
+
+
+def machine_rate(size: int = 1536, times: int = 20) -> float:
+    """GFLOP/s of a large square product, in seconds of the processor."""
+    a = torch.randn(size, size)
+    a @ a
+    _, seconds = timed(lambda: [a @ a for _ in range(times)])
+    return 2 * size**3 * times / seconds / 1e9
 
 
 def flops(model: TransformerClassifier, texts: list[list[str]]) -> float:

@@ -143,6 +143,21 @@ def test_logits_from_looked_up_embeddings_are_the_models(architecture):
     assert torch.allclose(closed, trace.logits, atol=CLOSE)
 
 
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_predictions_alone_are_those_of_the_whole_model(architecture):
+    model = tiny_classifier(architecture)
+    batch = model.batch(TEXTS, range(3))
+    with torch.no_grad():
+        expected = model.model(**model.inputs(batch)).logits
+    assert torch.allclose(model.logits(batch), expected, atol=CLOSE)
+    assert torch.allclose(model.trace(batch).logits, expected, atol=CLOSE)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "distilbert", "albert", "gpt2", "llama"])
+def test_rows_that_nobody_reads_are_not_computed_for_them(architecture):
+    assert tiny_classifier(architecture, layer=0).quick is not None
+
+
 def test_without_a_word_means_the_text_without_its_characters():
     model = tiny_classifier()
     plain = tiny_model()

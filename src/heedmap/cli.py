@@ -127,7 +127,7 @@ def audit_command(
     view: View = "row",
     long_texts: LongTexts = "cut",
     dtype: Dtype = "float32",
-    batch_tokens: BatchTokens = 8192,
+    batch_tokens: BatchTokens = 2048,
     classes: Classes = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,

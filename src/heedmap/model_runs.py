@@ -32,7 +32,7 @@ def open_model(
     view: str = "row",
     long_texts: str = "cut",
     dtype: str = "float32",
-    batch_tokens: int = 8192,
+    batch_tokens: int = 2048,
     text: str | None = None,
     label: str | None = None,
     classes: tuple[str, ...] | None = None,
@@ -54,7 +54,7 @@ def open_model(
             `rollout`, `flow`, `gradient` (|gradient × attention|) or `effective`.
         long_texts: texts longer than the model reads are `cut`, or read in `windows`; both are counted.
         dtype: float32, bfloat16 or float16.
-        batch_tokens: positions that a batch may hold; bounds the memory.
+        batch_tokens: positions that a batch may hold; bounds the memory. On a CPU larger ones are slower.
         text, label, tokenizer, min_tokens, max_tokens: as for `heedmap.load`.
         classes: how the data spell the model's outputs, in their order, where they spell them differently.
         seed: of the split of the embedded corpus.

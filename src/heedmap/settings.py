@@ -73,7 +73,7 @@ class TransformerSettings(_Settings):
     view: Literal["row", "received", "rollout", "flow", "gradient", "effective"] = "row"
     long_texts: Literal["cut", "windows"] = "cut"
     dtype: Literal["float32", "float16", "bfloat16"] = "float32"
-    batch_tokens: Positive = 8192
+    batch_tokens: Positive = 2048
 
 
 class TrainSettings(_Settings):

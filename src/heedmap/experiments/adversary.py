@@ -18,7 +18,7 @@ from heedmap.importance.effective import same_prediction_dimension
 from heedmap.models.trace import Trace
 from heedmap.tables import ragged, table
 
-SEARCH_SHARE = 16  # restarts and the graph through the layers above
+SEARCH_SHARE = 4  # restarts and the graph through the layers above
 
 
 def adversary(evidence: Evidence) -> pa.Table:

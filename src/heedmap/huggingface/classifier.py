@@ -84,6 +84,7 @@ class TransformerClassifier:
         read = self.read_rows if self.one_row else None
         self.rerun = Rerun(model, self.entrance, self.calls[self.layer], read)
         self.way = self.rerun.choose(self.inputs(probe), WAY_TOLERANCE)
+        self.quick = self._quick(probe)
         self._maps = Maps(self, self._projections())
         names = dict.fromkeys(str(token) for token in tokenizer.all_special_tokens)
         self.kinds = ["words", "punctuation", *names]
@@ -136,7 +137,8 @@ class TransformerClassifier:
     @torch.inference_mode()
     def logits(self, batch: Batch) -> Float[Tensor, "B C"]:
         """Predictions alone."""
-        logits: Tensor = self.model(**self.inputs(batch)).logits
+        given = self.inputs(batch)
+        logits = self.quick.glance(given) if self.quick else self.model(**given).logits
         return logits.float()
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
@@ -243,6 +245,20 @@ class TransformerClassifier:
         if self.reads == "first":
             return real.argmax(1)
         return real.shape[1] - 1 - real.flip(1).argmax(1)
+
+    def _quick(self, probe: SubwordBatch) -> Rerun | None:
+        """A way to predictions that leaves out rows that nobody reads, if it gives the same numbers."""
+        if self.reads == "all":
+            return None
+        last, given = (
+            Rerun(self.model, self.entrance, self.calls[-1], self.read_rows),
+            self.inputs(probe),
+        )
+        if last.choose(given, WAY_TOLERANCE) != "narrow":
+            return None
+        with torch.no_grad():
+            off = (last.glance(given) - self.model(**given).logits).abs().max()
+        return last if off <= WAY_TOLERANCE else None
 
     def _projections(self) -> dict[str, torch.nn.Module]:
         """Output projections by layer; none where the values are not known, or any is not found."""

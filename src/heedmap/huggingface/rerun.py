@@ -12,6 +12,7 @@ A way is taken only if it gives the full one's numbers on a probe (`Rerun.choose
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -155,6 +156,34 @@ class Rerun:
             logits = self._above(one, kept, times, _Answer(self.within, output, beside))
         return logits.reshape(*weights.shape[:2], -1)
 
+    def glance(self, inputs: Inputs) -> Float[Tensor, "B C"]:
+        """The model's own logits, without the rows of the last block that nobody reads; `narrow` only.
+
+        The pass is broken off once the read row's attention is there, and goes on with that row alone.
+        """
+        assert self.reads is not None
+        rows = self.reads(inputs)
+        keeper = _Keeper(self.call, self.call - self.within, stop=True)
+        turn = iter(range(1 << 30))
+        entering: list[Tensor] = []
+
+        def record(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+            if next(turn) == self.turn:
+                entering.append(blocks.entering(args, kwargs))
+            return forward(*args, **kwargs)
+
+        with (
+            suppress(_Stop),
+            blocks.patched(self.stacks, record),
+            self.entrance.visiting(keeper),
+        ):
+            self.model(**inputs)
+        answers = {i: _row(output, rows).unsqueeze(1) for i, output in keeper.beside.items()}
+        kept = Pass(entering[0][:0, 0], entering[0], None, _row(entering[0], rows).unsqueeze(1))
+        one = {name: _row(part, rows).unsqueeze(1) for name, part in inputs.items()}
+        output = answers.pop(self.within)
+        return self._above(one, kept, 1, _Answer(self.within, output, answers))
+
     def _above(self, inputs: Inputs, kept: Pass, times: int, visitor: Visitor) -> Tensor:
         turn, count = iter(range(1 << 30)), len(kept.logits)
 
@@ -209,9 +238,13 @@ class Rerun:
         return set(last.values())
 
 
+class _Stop(Exception):
+    """The rest of the pass is not needed."""
+
+
 class _Keeper(Visitor):
-    def __init__(self, call: int, first: int) -> None:
-        self.call, self.first = call, first
+    def __init__(self, call: int, first: int, *, stop: bool = False) -> None:
+        self.call, self.first, self.stop = call, first, stop
         self.weights_kept: Tensor | None = None
         self.value: Tensor | None = None
         self.beside: dict[int, Tensor] = {}
@@ -222,8 +255,10 @@ class _Keeper(Visitor):
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
         output, weights = super().attend(call, eager)
-        if self.first <= call.index < self.first + 3 and call.index != self.call:
+        if self.first <= call.index < self.first + 3 and (self.stop or call.index != self.call):
             self.beside[call.index - self.first] = output
+        if self.stop and call.index == self.call:
+            raise _Stop
         return output, weights
 
 
