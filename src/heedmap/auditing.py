@@ -143,8 +143,8 @@ def audit(
     split = _sample(whole, wanted)
     evidence = Evidence(run.model, split, wanted, EXPERIMENTS, folder, announce)
     names = applicable(run.model, split)
-    if isinstance(run.model, Layered):
-        forecast(told(estimate(evidence)))
+    if isinstance(run.model, Layered) and (text := told(estimate(evidence))) is not None:
+        forecast(text)
     tables = {name: evidence.table(name) for name in names}
     about: dict[str, object] = {
         "test_texts": len(whole),

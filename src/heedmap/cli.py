@@ -119,6 +119,7 @@ Overwrite = Annotated[bool, _option("--overwrite", "Replace what other settings 
 
 @app.command("audit")
 def audit_command(
+    context: typer.Context,
     data: Data = None,
     run: RunFolder = None,
     model: Transformer = None,
@@ -157,6 +158,8 @@ def audit_command(
 
     A run that was stopped goes on where it stopped when the same command is given again.
     """
+    if model is not None and data is None and run is None:
+        raise InputError("--model: expected --data too: the texts to audit it on")
     if (data is None) == (run is None):
         raise InputError(
             "expected either --data (with --model: a classifier to audit on it; without: to train on) or "
@@ -171,6 +174,19 @@ def audit_command(
     AuditSettings.of(**asked)  # a wrong value is found before the training, not after it
     made = _train if model is None else _enter
     options = dict(locals())
+    given = [name for name in options if _given(context, name)]
+    if run is not None:
+        _refuse(
+            given, (*_OWN_MODEL, *_TRANSFORMER, *_TRAINED, *_READ), "--run, whose settings stand"
+        )
+    elif model is not None:
+        _refuse(given, (*_OWN_MODEL, *_TRAINED), "--model, which comes trained")
+    else:
+        _refuse(
+            given,
+            tuple(n for n in _TRANSFORMER if n != "model"),
+            "a model that is trained here; name one with --model",
+        )
     trained = _open(run) if run is not None else made(options)
     _audit(trained, overwrite=overwrite and run is not None, **asked)
 
@@ -320,6 +336,21 @@ def _train(options: dict[str, Any]) -> "Run":
         )
 
 
+_OWN_MODEL = (
+    "encoder", "score", "normaliser", "embedding_size", "hidden_size", "vectors", "min_df",
+)  # fmt: skip
+_TRAINED = ("epochs", "batch_size", "learning_rate")
+_TRANSFORMER = ("model", "layer", "head", "view", "long_texts", "dtype", "batch_tokens", "classes")
+_READ = ("text_column", "label_column", "tokenizer", "min_tokens", "max_tokens")
+
+
+def _refuse(given: list[str], wrong: tuple[str, ...], of: str) -> None:
+    """Raises InputError where options were given that the chosen road has no use for."""
+    if found := [f"--{name.replace('_', '-')}" for name in wrong if name in given]:
+        one = "not an option" if len(found) == 1 else "not options"
+        raise InputError(f"{', '.join(found)}: {one} of {of}; leave out")
+
+
 def _given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
@@ -328,12 +359,7 @@ def _given(context: typer.Context, name: str) -> bool:
 def _fine_tune(options: dict[str, Any], given: list[str]) -> "Run":
     from heedmap.model_runs import UNLIMITED, fine_tune_model
 
-    own = ("encoder", "score", "normaliser", "embedding_size", "hidden_size", "vectors", "min_df")
-    if wrong := [f"--{name.replace('_', '-')}" for name in own if name in given]:
-        one = "not an option" if len(wrong) == 1 else "not options"
-        raise InputError(
-            f"{', '.join(wrong)}: {one} of --model, which comes with its own; leave out"
-        )
+    _refuse(given, _OWN_MODEL, "--model, which comes with its own")
     names = ["seed", "overwrite", "tokenizer", "min_tokens", "max_positions"]
     # Without a word of the user's fine-tuning has defaults of its own.
     names += [name for name in ("epochs", "batch_size", "learning_rate") if name in given]
@@ -364,7 +390,7 @@ def _audit(run: "Run", **asked: Any) -> None:
         result = audit(
             run,
             **asked,
-            forecast=lambda text: typer.echo(f"This will take {text}.", err=True),
+            forecast=lambda text: typer.echo(f"The experiments will take {text}.", err=True),
             announce=lambda name: bar.update(
                 task, completed=next(done), description=f"audit, {name.replace('_', ' ')}"
             ),

@@ -18,6 +18,7 @@ from heedmap.settings import RunSettings
 Level = Literal["for", "mixed", "against", "undecided"]
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+FEWEST = 5  # of two values a bootstrap knows the two ends and nothing else
 
 # For each kind of question: (lower edge, level, words), from the top down. A value falls into the first
 # band whose edge it reaches.
@@ -114,8 +115,8 @@ def interval(
     statistic: Callable[..., Any],
     seed: int,
 ) -> tuple[float, float]:
-    """95 % percentile bootstrap interval over instances; NaN for fewer than two of them."""
-    if len(values) < 2:
+    """95 % percentile bootstrap interval over instances; NaN for fewer than FEWEST of them."""
+    if len(values) < FEWEST:
         return math.nan, math.nan
     found = stats.bootstrap(
         (values,),

@@ -41,16 +41,18 @@ def _best_map(makers: "Makers", reference: str, name: str) -> Finding:
     first = np.zeros(len(rows), dtype=bool)
     rng = np.random.default_rng([makers.settings.seed, *b"halves"])
     first[rng.permutation(len(rows))[: len(rows) // 2]] = True
-    at = int(np.argmax(_means(values[first]))) if first.any() else 0
-    sampled = np.full(total, np.nan)
-    sampled[rows[~first]] = values[~first, at] if values.size else np.nan
     in_sample, chose = np.zeros(total, dtype=bool), np.zeros(total, dtype=bool)
     in_sample[rows] = True
     chose[rows[first]] = True
-    view, layer, head = wide.columns[at]
-    which = f"{view}, layer {layer}, " + ("mean over heads" if head < 0 else f"head {head}")
+    sampled = np.full(total, np.nan)
+    which = "none: too few texts with two words to choose one and measure it"
+    if first.any() and values.shape[1]:
+        at = int(np.argmax(_means(values[first])))
+        sampled[rows[~first]] = values[~first, at]
+        view, layer, head = wide.columns[at]
+        which = f"{view}, layer {layer}, " + ("mean over heads" if head < 0 else f"head {head}")
     reach = _certain(values, REACH)
-    finding = makers.finding(
+    return makers.finding(
         f"best_map_{reference}",
         "tau",
         sampled,
@@ -62,11 +64,10 @@ def _best_map(makers: "Makers", reference: str, name: str) -> Finding:
         question="Is there any heat map of this model that ranks the words as leave-one-out does?",
         measure=f"mean Kendall tau-b with {name} of the best of {values.shape[1]} maps: {which}",
         meaning=(
-            f"chosen on half of the texts, measured on the others; of {values.shape[1]} maps {reach} reach "
-            f"{REACH} for certain (Bonferroni, all at once {1 - FAMILY:.0%})"
+            f"chosen on half of the texts, measured on the others; with all {values.shape[1]} judged at once "
+            f"on all of them (Bonferroni, {1 - FAMILY:.0%}), {reach} lie above {REACH} for certain"
         ),
     )
-    return finding
 
 
 def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:

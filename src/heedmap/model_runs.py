@@ -66,6 +66,12 @@ def open_model(
     """
     from heedmap.huggingface import opening
 
+    if isinstance(data, Corpus):
+        raise InputError(
+            "expected a file, a folder or a Hub name as data, got a Corpus: a transformer reads the raw text"
+        )
+    if str(head) != "mean" and not str(head).lstrip("-").isdigit():
+        raise InputError(f"--head: expected a head's number or mean, got {head!r}")
     wanted = TransformerSettings.of(
         source=str(source),
         layer=layer,

@@ -137,6 +137,8 @@ class Makers:
             for x in (value, low, high)
         ]
         reading, level = read("skill", lift[0], lift[1], lift[2])
+        if majority == 1:
+            reading = "one class only among the audited texts: nothing to compare with"
         return Finding(
             key="skill",
             kind="skill",

@@ -200,6 +200,8 @@ def _match(settings: DataSettings, labels: Sequence[str], outputs: Sequence[str]
             f"({', '.join(outputs)}), got {len(given)} ({', '.join(given)})"
         )
     names = [name.lower() for name in (given or outputs)]
+    if given is not None and len(set(names)) < len(names):
+        raise InputError(f"--classes: expected different names, got {', '.join(given)}")
     numbers = [str(i) for i in range(len(outputs))]
     for known in (names, *([] if given else [numbers])):
         if all(label.lower() in known for label in labels):

@@ -54,11 +54,11 @@ def estimate(evidence: Evidence) -> dict[str, float]:
     return {name: cost for name, cost in found.items() if not evidence.done(name)}
 
 
-def told(costs: dict[str, float]) -> str:
-    """`about 3 minutes (leave-one-out 70 %, permutation 20 %)`"""
+def told(costs: dict[str, float]) -> str | None:
+    """`about 3 minutes (leave-one-out 70 %, permutation 20 %)`; None where nothing is left to do."""
     total = sum(costs.values())
     if total <= 0:
-        return "nothing left to compute"
+        return None
     largest = sorted(costs.items(), key=lambda item: -item[1])[:3]
     parts = ", ".join(f"{name.replace('_', ' ')} {cost / total:.0%}" for name, cost in largest)
     length = f"{total:.0f} seconds" if total < 90 else f"{total / 60:.0f} minutes"

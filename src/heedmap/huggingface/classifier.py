@@ -80,12 +80,22 @@ class TransformerClassifier:
             if settings.head == "mean"
             else _place(int(settings.head), self.heads, "head", settings.source)
         )
+        if settings.view in ("rollout", "flow") and self.head is not None:
+            raise InputError(
+                f"--view {settings.view}: expected --head mean, got {settings.head}: it follows the mean over "
+                "heads through the layers"
+            )
         self.one_row = self.reads != "all" and settings.view in ROWS
         read = self.read_rows if self.one_row else None
         self.rerun = Rerun(model, self.entrance, self.calls[self.layer], read)
         self.way = self.rerun.choose(self.inputs(probe), WAY_TOLERANCE)
         self.quick = self._quick(probe)
         self._maps = Maps(self, self._projections())
+        if self.shown_map() not in self._maps.available():
+            raise InputError(
+                f"{settings.source}: the view {settings.view!r} needs self-attention through all layers, or "
+                "the model's values; this model does not give them; choose row, received or gradient"
+            )
         names = dict.fromkeys(str(token) for token in tokenizer.all_special_tokens)
         self.kinds = ["words", "punctuation", *names]
 

@@ -116,7 +116,7 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
         "on_trial": f"{views[shown.view]}, layer {model.layer} of 0–{len(model.calls) - 1}, {head}",
         "acted_on": (
             f"{'the row' if model.one_row else 'all rows'} of layer {model.layer} "
-            f"({'every head' if model.head is None else head}), recomputed {model.way}"
+            f"({'every head' if model.head is None else head})"
         ),
         "reads": model.reads,
     }

@@ -152,6 +152,10 @@ def _sparse_drops_more(rows: Sequence[Row]) -> Claim:
         )
     seeds = len({row["seed"] for row in rows})
     verdict = "survives" if held == len(tests) else "does not" if failed >= 2 else "undecided"
+    rooms = [_need(rows, a, "majority", "drop") for a in ("softmax", "entmax15")]
+    if min(room.low for room in rooms) <= 0:
+        verdict = "undecided"
+        numbers.append("a model does no better than the majority class: nothing can be lost")
     if seeds < 2:
         verdict, numbers = "undecided", [*numbers, "one seed has no spread to judge by"]
     text = "1.5-entmax loses 2 to 4 times more accuracy than softmax when its attention is changed"

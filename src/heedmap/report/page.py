@@ -94,7 +94,7 @@ def _facts(audit: Conclusions) -> list[tuple[str, str]]:
     ]
     if isinstance(settings.model, TransformerSettings):
         facts += [
-            (name.replace("_", " "), str(audit.about[name]))
+            (name.replace("_", " "), _grouped(audit.about[name]))
             for name in ("acted_on", "layers", "heads", "parameters")
             if name in audit.about
         ]
@@ -111,6 +111,10 @@ def _facts(audit: Conclusions) -> list[tuple[str, str]]:
     if isinstance(unknown, int | float):
         facts.append(("unknown words", f"{unknown:.1%} of the words in the test texts"))
     return facts
+
+
+def _grouped(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _training(audit: Conclusions) -> dict[str, Any]:
