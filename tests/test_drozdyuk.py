@@ -276,14 +276,16 @@ def test_three_classes(tmp_path):
     assert original["accuracy"] + original["opposite_accuracy"] <= 1
 
 
-def rows_like(drops, opposite_accuracy, seeds=(0, 1, 2)):
+def rows_like(drops, opposite_accuracy, seeds=(0, 1, 2), room=0.35):
     """Rows of two models with the drops given, for all that the claims look at."""
     names = ("original", "uniform", "activation:softmax", "activation:entmax15", "matched:softmax",
              "matched:entmax15", "shuffle:positions", "random_k", "adversarial", "opposite",
              "opposite_random_k", "adversarial_weights", "majority")  # fmt: skip
     return [
         {"activation": a, "seed": s, "intervention": name, "layers": "all", "accuracy": 0.85,
-         "drop": 0.03 if name.startswith("adv") else drop + s / 1000, "weights_tvd": 0.5,
+         "drop": {"adversarial": 0.03, "adversarial_weights": 0.03, "majority": room}.get(
+             name, drop + s / 1000
+         ), "weights_tvd": 0.5,
          "opposite_accuracy": opposite_accuracy, "flipped": 0.8, "key_distance": 2.0,
          "kept": 0.9, "n": 2000}
         for a, drop in drops.items() for s in seeds for name in names
@@ -302,6 +304,11 @@ def rows_like(drops, opposite_accuracy, seeds=(0, 1, 2)):
 def test_the_first_claim_is_about_twice_the_drop(drops, verdict):
     rows = rows_like(dict(zip(("softmax", "entmax15"), drops, strict=True)), 0.82)
     assert claims(rows)[0].verdict == verdict
+
+
+def test_nothing_is_said_of_models_that_have_nothing_to_lose():
+    rows = rows_like({"softmax": 0.0, "entmax15": 0.0}, 0.5, room=0.0)
+    assert claims(rows)[0].verdict == "undecided"
 
 
 @pytest.mark.parametrize(
