@@ -10,6 +10,7 @@ import torch
 
 from heedmap import cli
 from heedmap.data.corpus import Corpus, Split, load
+from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.runs import Run, train
@@ -39,14 +40,17 @@ def real_models():
 WORDS = [f"w{i:02d}" for i in range(40)]
 
 
-def small_model(encoder="lstm", score="additive", normaliser="softmax", classes=2, seed=0):
+def small_model(
+    encoder="lstm", score="additive", normaliser="softmax", classes=2, seed=0, pairs=False
+):
     """An untrained model over the words w00 ... w39."""
     settings = ModelSettings(
         encoder=encoder, score=score, normaliser=normaliser, embedding_size=12, hidden_size=16
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = AttentionClassifier(settings, Vocabulary(WORDS), [f"c{i}" for i in range(classes)])
+        names = [f"c{i}" for i in range(classes)]
+        model = AttentionClassifier(settings, Vocabulary(WORDS), names, pairs)
     return model.eval().requires_grad_(False)
 
 
@@ -54,6 +58,17 @@ def random_texts(lengths, seed=0):
     """Texts of known words and, now and then, an unknown one."""
     rng = np.random.default_rng(seed)
     return [[f"w{i:02d}" for i in rng.integers(0, 44, n)] for n in lengths]
+
+
+def random_pairs(lengths, classes=3, seed=0):
+    """Texts with queries of one to four tokens; of some, not every class is a possible answer."""
+    rng = np.random.default_rng(seed)
+    queries = random_texts(rng.integers(1, 5, len(lengths)), seed + 1)
+    allowed = rng.random((len(lengths), classes)) < 0.8
+    allowed[:, 0] = True
+    some = [row if i % 2 else None for i, row in enumerate(allowed)]
+    texts = random_texts(lengths, seed)
+    return [Pair(t, q, a) for t, q, a in zip(texts, queries, some, strict=True)]
 
 
 def small_corpus(classes=2, size=60, seed=0):

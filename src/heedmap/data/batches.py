@@ -38,9 +38,28 @@ class Batch:
         """The batch again and again, one copy after the other."""
         return self._each(lambda part: part.repeat(times, *[1] * (part.dim() - 1)))
 
+    def taken(self, rows: slice) -> "Batch":
+        """Some of the texts, padded to the longest of them."""
+        part = self._each(lambda value: value[rows])
+        longest, marks = int(part.lengths.max()), self.ids.shape[1] - self.mask.shape[1]
+        return replace(part, ids=part.ids[:, : longest + marks], mask=part.mask[:, :longest])
+
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(self, **{name: change(part) for name, part in parts.items()})
+
+
+@dataclass(frozen=True)
+class PairBatch(Batch):
+    """Texts with their queries: `query_ids` has both marks, `allowed` are the possible answers."""
+
+    query_ids: Int[Tensor, "B M"]
+    allowed: Bool[Tensor, "B C"]
+
+    @property
+    def query_lengths(self) -> Int[Tensor, " B"]:
+        """Tokens of each query, the marks not counted."""
+        return (self.query_ids != PAD).sum(1) - 2
 
 
 class Encoded:
@@ -69,6 +88,27 @@ class Encoded:
             torch.from_numpy(mask),
             torch.from_numpy(self.labels[np.asarray(rows, dtype=np.int64)]),
         )
+
+
+class EncodedPairs(Encoded):
+    """A split of texts with their queries; `allowed` (N, C) are the possible answers of each."""
+
+    def __init__(
+        self,
+        texts: Sequence[NDArray[np.int64]],
+        queries: Sequence[NDArray[np.int64]],
+        labels: NDArray[np.int64],
+        allowed: NDArray[np.bool_],
+    ) -> None:
+        super().__init__(texts, labels)
+        self.queries = Encoded(queries, labels)
+        self.allowed = allowed
+
+    def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> PairBatch:
+        """The pairs of some rows, texts and queries padded to the longest of each."""
+        texts, queries = super().batch(rows), self.queries.batch(rows)
+        allowed = torch.from_numpy(self.allowed[np.asarray(rows, dtype=np.int64)])
+        return PairBatch(texts.rows, texts.ids, texts.mask, texts.labels, queries.ids, allowed)
 
 
 def sorted_batches(lengths: NDArray[np.int64], tokens: int) -> list[NDArray[np.int64]]:

@@ -11,13 +11,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.data.batches import sorted_batches
+from heedmap.data.texts import Text, exchanged
 from heedmap.models.trace import Model
 
 AT_ONCE = 4096  # deletions written out at a time: a long text has many, each as long as itself
 
 
 def reread_without_each(
-    model: Model, texts: Sequence[Sequence[str]], how: str = "remove"
+    model: Model, texts: Sequence[Text], how: str = "remove"
 ) -> list[Float[Tensor, "n C"]]:
     """Logits of every text without each of its tokens; NaN for the only token of a text.
 
@@ -28,7 +29,7 @@ def reread_without_each(
     for start in range(0, len(jobs), AT_ONCE):
         some = jobs[start : start + AT_ONCE]
         changed = [
-            [*texts[i][:j], *texts[i][j + 1 :]] if how == "remove" else model.hidden(texts[i], j)
+            exchanged(texts[i], j) if how == "remove" else model.hidden(texts[i], j)
             for i, j in some
         ]
         for rows in sorted_batches(model.lengths(changed), model.tokens_at_once):

@@ -3,6 +3,8 @@
 Every encoder gives, for each deletion j and position t, the score and the relevance of t in the text
 without j; one attention and one read-out then decode all deletions. Same numbers as deletions.py.
 
+"Relevance" is what the decoder's linear part makes of a state (`AttentionClassifier.projection`).
+
 * average: nothing changes but the token that is gone.
 * cnn: only windows that hold the seam change, at most three positions on either side of it.
 * lstm: forward states before j and backward states after j stay, and so do all input projections
@@ -12,11 +14,12 @@ without j; one attention and one read-out then decode all deletions. Same number
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
 from heedmap.data.batches import Batch
+from heedmap.data.texts import Text
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.staircase import lstm_without_each
 from heedmap.models.classifier import AttentionClassifier
@@ -26,10 +29,11 @@ from heedmap.models.trace import Model
 
 # Deletions carried at a time: their gates stay in the processor's cache.
 ROWS = 4096
+ELEMENTS = 1 << 24  # of a table of relevance over (text, deletion, position)
 
 
 def logits_without_each(
-    model: Model, batch: Batch, texts: Sequence[Sequence[str]], how: str = "remove"
+    model: Model, batch: Batch, texts: Sequence[Text], how: str = "remove"
 ) -> Float[Tensor, "B T C"]:
     """Logits of each text without its token t; NaN where t is padding or the only token.
 
@@ -43,19 +47,13 @@ def logits_without_each(
 
 @torch.no_grad()
 def _reuse(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
-    lengths = batch.lengths
-    at_once = max(1, ROWS // max(1, batch.mask.shape[1]))
+    size, wide = max(1, batch.mask.shape[1]), model.projection.out_features
+    at_once = max(1, min(ROWS // size, ELEMENTS // (size * size * wide)))
     parts = []
-    for start in range(0, len(lengths), at_once):
-        rows = slice(start, start + at_once)
-        longest = int(lengths[rows].max())
-        part = Batch(
-            batch.rows[rows],
-            batch.ids[rows, : longest + 2],
-            batch.mask[rows, :longest],
-            batch.labels[rows],
-        )
-        logits = _decode(model, *_states(model, part), part.mask)
+    for start in range(0, len(batch.rows), at_once):
+        part = batch.taken(slice(start, start + at_once))
+        query, longest = model.asked(part), part.mask.shape[1]
+        logits = _decode(model, *_states(model, part, query), part, query)
         parts.append(
             functional.pad(logits, (0, 0, 0, batch.mask.shape[1] - longest), value=torch.nan)
         )
@@ -63,18 +61,18 @@ def _reuse(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
 
 
 def _states(
-    model: AttentionClassifier, batch: Batch
+    model: AttentionClassifier, batch: Batch, query: Tensor | None
 ) -> tuple[Float[Tensor, "B J T"], Float[Tensor, "B J T O"]]:
     """Scores and relevance of position t once token j is deleted (J = T; t = j is meaningless)."""
     embedded = model.embed(batch)
     if isinstance(model.encoder, LSTM):
-        return lstm_without_each(model, model.encoder, embedded, batch)
+        return lstm_without_each(model, model.encoder, embedded, batch, query)
     states = model.encode(embedded, batch)
     size = states.shape[1]
-    scores = model.score(states).unsqueeze(1).repeat(1, size, 1)
-    relevance = torch.matmul(states, model.decoder.weight.T).unsqueeze(1).repeat(1, size, 1, 1)
+    scores = model.score(states, query).unsqueeze(1).repeat(1, size, 1)
+    relevance = torch.matmul(states, model.projection.weight.T).unsqueeze(1).repeat(1, size, 1, 1)
     if isinstance(model.encoder, CNN):
-        _mend_windows(model, model.encoder, embedded, scores, relevance)
+        _mend_windows(model, model.encoder, embedded, query, scores, relevance)
     return scores, relevance
 
 
@@ -82,13 +80,14 @@ def _decode(
     model: AttentionClassifier,
     scores: Float[Tensor, "B J T"],
     relevance: Float[Tensor, "B J T O"],
-    mask: Bool[Tensor, "B T"],
+    batch: Batch,
+    query: Tensor | None,
 ) -> Float[Tensor, "B J C"]:
-    size = mask.shape[1]
+    mask, size = batch.mask, batch.mask.shape[1]
     others = mask.unsqueeze(1) & ~torch.eye(size, dtype=torch.bool, device=mask.device)
     weights = normalise(scores, others, model.settings.normaliser)
-    outputs = torch.einsum("bjt,bjto->bjo", weights, relevance) + model.decoder.bias
-    logits = model.as_logits(outputs)
+    projected = torch.einsum("bjt,bjto->bjo", weights, relevance) + model.projection.bias
+    logits = model.as_logits(model.finish(projected, batch, query))
     defined = mask & (mask.sum(1, keepdim=True) > 1)
     return logits.masked_fill(~defined.unsqueeze(-1), torch.nan)
 
@@ -97,6 +96,7 @@ def _mend_windows(
     model: AttentionClassifier,
     encoder: CNN,
     embedded: Float[Tensor, "B L E"],
+    query: Tensor | None,
     scores: Float[Tensor, "B J T"],
     relevance: Float[Tensor, "B J T O"],
 ) -> None:
@@ -125,9 +125,9 @@ def _mend_windows(
             columns.append(window + convolution.bias)
         states = functional.relu(torch.cat(columns, dim=-1))[:, 1:-1]  # one a deletion j
         deleted = torch.arange(max(0, -near), size - max(0, near), device=embedded.device)
-        scores[:, deleted, deleted + near] = model.score(states[:, deleted])
+        scores[:, deleted, deleted + near] = model.score(states[:, deleted], query)
         relevance[:, deleted, deleted + near] = torch.matmul(
-            states[:, deleted], model.decoder.weight.T
+            states[:, deleted], model.projection.weight.T
         )
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from heedmap.data.batches import Batch
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.encoders import LSTM, reverse_rows
-from heedmap.models.scores import Additive
+from heedmap.models.scores import Additive, Dot
 
 # Rows whose gates are computed at a time: 1 MB of them at hidden size 128.
 BLOCK = 512
@@ -31,10 +31,11 @@ def lstm_without_each(
     encoder: LSTM,
     embedded: Float[Tensor, "B L E"],
     batch: Batch,
+    query: Float[Tensor, "B 1 D"] | None = None,
 ) -> tuple[Float[Tensor, "B J T"], Float[Tensor, "B J T O"]]:
     """Scores and relevance of position t in the text without token j; t = j is meaningless."""
     lengths = batch.lengths
-    features = _Features(model, encoder.size // 2)
+    features = _Features(model, encoder.size // 2, query)
     ways = (
         _Direction(encoder.forward_lstm, embedded),
         _Direction(encoder.backward_lstm, reverse_rows(embedded, lengths + 2)),
@@ -84,17 +85,30 @@ class _Features:
     States come doubled (see `_cell`), so the weights are halved.
     """
 
-    def __init__(self, model: AttentionClassifier, hidden: int) -> None:
+    def __init__(self, model: AttentionClassifier, hidden: int, query: Tensor | None) -> None:
         self.score = model.score
-        first = model.score.hidden if isinstance(model.score, Additive) else model.score.vector
         halves = (slice(0, hidden), slice(hidden, None))
-        self.decoder = [0.5 * model.decoder.weight[:, half].T.contiguous() for half in halves]
-        self.first = [0.5 * first.weight[:, half].T.contiguous() for half in halves]
-        self.bias = first.bias
+        self.decoder = [0.5 * model.projection.weight[:, half].T.contiguous() for half in halves]
+        self.bias: Tensor | None = None
+        if isinstance(self.score, Additive):
+            self.bias = self.score.hidden.bias
+            if self.score.query is not None:
+                self.bias = self.bias + self.score.query(query)  # (B, 1, A)
+            first = self.score.hidden.weight
+        elif self.score.vector is not None:
+            first = self.score.vector.weight
+        else:
+            assert query is not None
+            self.query = [0.5 * query[:, 0, half] for half in halves]
+            return
+        self.first = [0.5 * first[:, half].T.contiguous() for half in halves]
 
     def of(self, states: Float[Tensor, "B T H"], way: int) -> tuple[Tensor, Tensor]:
         """Projections of one half: (B, T, A) for the score, its bias included, (B, T, O)."""
-        projected = torch.matmul(states, self.first[way])
+        if isinstance(self.score, Dot) and self.score.vector is None:
+            projected = torch.matmul(states, self.query[way].unsqueeze(-1))
+        else:
+            projected = torch.matmul(states, self.first[way])
         if self.bias is not None:
             projected = projected + self.bias
         return projected, torch.matmul(states, self.decoder[way])
@@ -108,13 +122,16 @@ class _Features:
     ) -> tuple[Float[Tensor, "J B"], Float[Tensor, "J B O"]]:
         """Scores and relevance of one half, given the other half's projections."""
         flat = states.flatten(0, 1)
+        output = (flat @ self.decoder[way]).view(*states.shape[:2], -1) + other_output
+        if isinstance(self.score, Dot) and self.score.vector is None:
+            hidden = (states * self.query[way]).sum(-1) + other_score[:, 0]
+            return hidden * self.score.scale, output
         hidden = flat.new_empty(*states.shape[:2], other_score.shape[-1]).copy_(other_score)
         hidden = hidden.flatten(0, 1).addmm_(flat, self.first[way])
         if isinstance(self.score, Additive):
             scores = hidden.tanh_() @ self.score.vector.weight.T
         else:
             scores = hidden * self.score.scale
-        output = (flat @ self.decoder[way]).view(*states.shape[:2], -1) + other_output
         return scores.view(states.shape[:2]), output
 
 

@@ -1,11 +1,12 @@
 """Encoders: one state for every position, marks and padding included (Jain & Wallace 2019).
 
 All take embeddings (B, L, E) that are 0 at padding, and the number of real positions of each row, and
-give states (B, L, size); states at padding are meaningless and masked by whoever reads them.
+give states (B, L, size); states at padding are meaningless and masked by whoever reads them. `last` is
+one vector for the whole text: a query's, or the context where there is no attention.
 """
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -46,6 +47,14 @@ class LSTM(nn.Module):
         backward = self.backward_lstm(reverse_rows(embedded, lengths))[0]
         return torch.cat([forward, reverse_rows(backward, lengths)], dim=-1)
 
+    def last(
+        self, states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B D"]:
+        """Each direction's state once it has read everything."""
+        forward, backward = states.chunk(2, dim=-1)
+        rows = torch.arange(len(states), device=states.device)
+        return torch.cat([forward[rows, lengths - 1], backward[:, 0]], dim=-1)
+
 
 class CNN(nn.Module):
     """Windows of 1, 3, 5 and 7 positions, hidden // 4 filters each, ReLU."""
@@ -71,6 +80,12 @@ class CNN(nn.Module):
         states = torch.cat([convolution(channels) for convolution in self.convolutions], dim=1)
         return functional.relu(states).transpose(1, 2)
 
+    def last(
+        self, states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B D"]:
+        """The largest value of each filter over the tokens; 0, the least, at the marks."""
+        return states.masked_fill(~_tokens(states, lengths), 0.0).amax(1)
+
 
 class Average(nn.Module):
     """h_t = tanh(W e_t + b): each position by itself."""
@@ -86,6 +101,21 @@ class Average(nn.Module):
         """States of every position."""
         states: Tensor = self.projection(embedded)
         return states.tanh()
+
+    def last(
+        self, states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B D"]:
+        """The mean over the tokens. (The released code's mean is over marks and padding too, and so
+        depends on the batch.)
+        """
+        of_tokens = states.masked_fill(~_tokens(states, lengths), 0.0)
+        return of_tokens.sum(1) / (lengths - 2).clamp(min=1).unsqueeze(1)
+
+
+def _tokens(states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]) -> Bool[Tensor, "B L 1"]:
+    """Where the tokens are: neither marks nor padding."""
+    place = torch.arange(states.shape[1], device=states.device)
+    return ((place > 0) & (place < lengths[:, None] - 1)).unsqueeze(-1)
 
 
 ENCODERS: dict[str, type[LSTM] | type[CNN] | type[Average]] = {

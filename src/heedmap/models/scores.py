@@ -1,4 +1,4 @@
-"""Attention scores of positions (Jain & Wallace 2019, section 2)."""
+"""Attention scores of positions (Jain & Wallace 2019, section 2), given a query where there is one."""
 
 import math
 
@@ -7,29 +7,43 @@ from torch import Tensor, nn
 
 
 class Additive(nn.Module):
-    """s_t = v · tanh(W h_t + b), W from D to D // 2 (Bahdanau et al. 2015, without a query)."""
+    """s_t = v · tanh(W h_t + b), W from D to D // 2 (Bahdanau et al. 2015).
 
-    def __init__(self, size: int) -> None:
+    For pairs of texts s_t = v · tanh(W h_t + b + W_q q + b_q).
+    """
+
+    def __init__(self, size: int, pairs: bool = False) -> None:
         super().__init__()
         self.hidden = nn.Linear(size, size // 2)
+        self.query = nn.Linear(size, size // 2) if pairs else None
         self.vector = nn.Linear(size // 2, 1, bias=False)
 
-    def forward(self, states: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch"]:
+    def forward(
+        self, states: Float[Tensor, "B T D"], query: Float[Tensor, "B 1 D"] | None = None
+    ) -> Float[Tensor, "B T"]:
         """Scores of encoder states."""
-        scores: Tensor = self.vector(self.hidden(states).tanh())
+        hidden = self.hidden(states)
+        if self.query is not None:
+            hidden = hidden + self.query(query)
+        scores: Tensor = self.vector(hidden.tanh())
         return scores.squeeze(-1)
 
 
 class Dot(nn.Module):
-    """s_t = (w · h_t) / √D (Vaswani et al. 2017, with a learned query)."""
+    """s_t = (w · h_t) / √D (Vaswani et al. 2017, with a learned w); for pairs of texts w is the query."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, pairs: bool = False) -> None:
         super().__init__()
-        self.vector = nn.Linear(size, 1, bias=False)
+        self.vector = None if pairs else nn.Linear(size, 1, bias=False)
         self.scale = 1.0 / math.sqrt(size)
 
-    def forward(self, states: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch"]:
+    def forward(
+        self, states: Float[Tensor, "B T D"], query: Float[Tensor, "B 1 D"] | None = None
+    ) -> Float[Tensor, "B T"]:
         """Scores of encoder states."""
+        if self.vector is None:
+            assert query is not None
+            return (states * query).sum(-1) * self.scale
         scores: Tensor = self.vector(states)
         return scores.squeeze(-1) * self.scale
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.data.batches import Batch
+from heedmap.data.texts import Text
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,15 @@ class Model(Protocol):
     tokens_at_once: int
     """Positions that one batch may hold: the bound of the memory."""
 
-    def lengths(self, texts: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
         """Positions that the model reads for each text."""
         ...
 
-    def hidden(self, text: Sequence[str], place: int) -> Sequence[str]:
+    def hidden(self, text: Text, place: int) -> Text:
         """The text with one token put out of sight (a mask or the unknown word in its place)."""
         ...
 
-    def batch(self, texts: Sequence[Sequence[str]], rows: Sequence[int]) -> Batch:
+    def batch(self, texts: Sequence[Text], rows: Sequence[int]) -> Batch:
         """The model's own input for some texts."""
         ...
 

@@ -52,7 +52,8 @@ def train_classifier(
     The paper's protocol: Adam with amsgrad, L2 of `weight_decay` on everything but the attention, batches
     of texts of similar length in random order, the loss summed over a batch and the positive class
     weighted by n_neg / n_pos, selection by ROC AUC on the dev split (accuracy for more than two classes;
-    the first of equals). Unlike the released code, the first epoch may be the best one.
+    the first of equals). Unlike the released code, the first epoch may be the best one. For pairs of
+    texts, as there: the loss is the mean over a batch, nothing is weighted, and L2 is on everything.
 
     With `checkpoint`, every epoch is saved there and a later call goes on after the last one; the result
     is the same as of an uninterrupted training.
@@ -70,7 +71,8 @@ def train_classifier(
     progress = load_checkpoint(checkpoint, model, optimizer) if checkpoint else Progress()
     model, optimizer = accelerator.prepare(model, optimizer)
     bare: AttentionClassifier = accelerator.unwrap_model(model)
-    weight = _positive_weight(train.labels) if len(bare.classes) == 2 else None
+    pairs = bare.query is not None
+    weight = _positive_weight(train.labels) if len(bare.classes) == 2 and not pairs else None
     steps = -(-len(train) // settings.batch_size)
     total = steps * settings.epochs
     for epoch in range(progress.epochs_done, settings.epochs):
@@ -80,7 +82,8 @@ def train_classifier(
         model.train()
         for step, batch in enumerate(batches):
             optimizer.zero_grad()
-            accelerator.backward(batch_loss(model(batch.to(bare.device)), batch.labels, weight))
+            loss = batch_loss(model(batch.to(bare.device)), batch.labels, weight)
+            accelerator.backward(loss / len(batch.labels) if pairs else loss)
             optimizer.step()
             report(epoch * steps + step + 1, total, f"epoch {epoch + 1} of {settings.epochs}")
         note(progress, evaluate(bare, dev), bare)  # raises if the training diverged
@@ -174,7 +177,7 @@ def _positive_weight(labels: NDArray[np.int64]) -> float:
 
 
 def _parameter_groups(model: AttentionClassifier, weight_decay: float) -> list[dict[str, object]]:
-    attention = list(model.score.parameters())
+    attention = [] if model.query is not None else list(model.score.parameters())
     kept = {id(p) for p in attention}
     others = [p for p in model.parameters() if id(p) not in kept]
     return [

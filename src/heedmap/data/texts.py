@@ -1,0 +1,39 @@
+"""What attention is paid to: the tokens of a text, which may stand beside a query."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Text = Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair(Sequence[str]):
+    """A text given another one: attention is over `tokens`, a question or hypothesis is the `query`.
+
+    It is the sequence of its own tokens, so that whoever asks about the text's tokens need not know of
+    the query. `allowed` (C,) are the classes that are possible answers, None where all are.
+    """
+
+    tokens: Sequence[str]
+    query: Sequence[str]
+    allowed: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[str]: ...
+    def __getitem__(self, at: int | slice) -> str | Sequence[str]:
+        return self.tokens[at]
+
+
+def exchanged(text: Text, place: int, *tokens: str) -> Text:
+    """The text with other tokens, or none, in one token's place; a pair keeps its query."""
+    changed = [*text[:place], *tokens, *text[place + 1 :]]
+    return replace(text, tokens=changed) if isinstance(text, Pair) else changed
