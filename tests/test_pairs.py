@@ -24,7 +24,7 @@ def pair_model(encoder="lstm", score="additive", normaliser="softmax", classes=3
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, classes):
     model = pair_model(encoder, score, classes=classes)
-    pairs = random_pairs((5, 1, 2, 9))
+    pairs = random_pairs((5, 1, 2, 9), classes)
     together = model.trace(model.batch(pairs, range(4)))
     for i, pair in enumerate(pairs):
         alone = model.trace(model.batch([pair], [i]))

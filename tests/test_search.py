@@ -5,6 +5,7 @@ import torch
 
 from heedmap.counterfactual import search
 from heedmap.counterfactual.bounds import bound_adversary
+from heedmap.counterfactual.descent import best_of, descend
 from heedmap.counterfactual.exact import adversary
 from heedmap.counterfactual.search import best_feasible, search_adversaries
 from heedmap.measures import jensen_shannon, total_variation
@@ -188,3 +189,23 @@ def test_the_seed_decides_the_search():
 def test_no_adversaries_is_an_error():
     with pytest.raises(ValueError, match="at least 1 adversary, got 0"):
         search_adversaries(*random_rows(2, 3), adversaries=0, generator=torch.Generator())
+
+
+def test_descent_through_autograd_ends_where_the_written_gradient_does():
+    rows = random_rows(7, 9, classes=3, seed=4)
+    attention, readout, bias, mask = rows
+
+    def predict(weights):
+        return torch.einsum("kbt,btc->kbc", weights.squeeze(2), readout) + bias
+
+    found = descend(predict, attention, mask, steps=40, generator=torch.Generator().manual_seed(1))
+    written = search_adversaries(
+        attention, readout, bias, mask, steps=40, generator=torch.Generator().manual_seed(1)
+    )
+    assert torch.allclose(found, written, atol=1e-6)
+    assert (found[:, ~mask] == 0).all()
+    jsd, hit = best_of(predict, found, attention, mask, 0.05)
+    expected, expected_hit, _ = best_feasible(written, *rows, 0.05)
+    assert torch.equal(hit, expected_hit)
+    assert 0 < hit.sum() < len(hit)
+    assert torch.allclose(jsd, expected, atol=1e-6)

@@ -1,0 +1,81 @@
+"""The search for adversarial attention of Jain & Wallace (2019), for a read-out that is not linear.
+
+The loss of `search`, whose gradient is written out for linear read-outs; here autograd follows the model's
+own `predict`. It serves models of one row of weights whose decoder is cheap.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from heedmap.counterfactual.search import LEARNING_RATE, START_SPREAD, TINY
+from heedmap.measures import jensen_shannon, total_variation
+
+Predict = Callable[[Tensor], Tensor]
+
+
+def descend(
+    predict: Predict,
+    attention: Float[Tensor, "B T"],
+    mask: Bool[Tensor, "B T"],
+    *,
+    adversaries: int = 5,
+    steps: int = 500,
+    penalty: float = 500.0,
+    slack: float = 0.01,
+    generator: torch.Generator,
+) -> Float[Tensor, "K B T"]:
+    """K weightings a row, as different from α̂ and each other as descent makes them; the last iterate.
+
+    loss = Σ_k [−JSD(α_k, α̂) + λ max(0, Σ_c |p_kc − p̂_c| − slack)] − mean_{k,k'} JSD(α_k, α_k') a row, as
+    in `search.search_adversaries`: the same start, optimiser and step. `predict` gives logits (K, B, C) of
+    weights (K, B, 1, T), differentiably. The distance of predictions is not halved, as in the released code
+    for questions: a slack of .01 is a total variation distance of .005.
+    """
+    if adversaries < 1:
+        raise ValueError(f"expected at least 1 adversary, got {adversaries}")
+    noise = torch.randn(adversaries, *mask.shape, generator=generator, dtype=attention.dtype)
+    start = START_SPREAD * noise.to(attention.device) - math.log(max(1, mask.shape[1]))
+    logits = start.requires_grad_()
+    optimizer = torch.optim.Adam([logits], lr=LEARNING_RATE, amsgrad=True)
+    with torch.no_grad():
+        before = predict(attention[None, :, None]).softmax(-1)
+    own = attention.masked_fill(~mask, 0.0).clamp(min=TINY)  # 0 · ln 0 has no gradient
+
+    def weights() -> Tensor:
+        return logits.masked_fill(~mask, -torch.inf).softmax(-1)
+
+    for _ in range(steps):
+        found = weights().clamp(min=TINY)
+        change = 2 * total_variation(
+            predict(found.unsqueeze(2)).softmax(-1), before.expand(adversaries, -1, -1)
+        )
+        square = (adversaries, *found.shape)
+        apart = jensen_shannon(found.unsqueeze(0).expand(square), found.unsqueeze(1).expand(square))
+        loss = (
+            penalty * (change - slack).relu() - jensen_shannon(found, own.expand_as(found))
+        ).sum() - apart.mean((0, 1)).sum()
+        (logits.grad,) = torch.autograd.grad(loss, logits)
+        optimizer.step()
+    return weights().detach()
+
+
+def best_of(
+    predict: Predict,
+    candidates: Float[Tensor, "K B T"],
+    attention: Float[Tensor, "B T"],
+    mask: Bool[Tensor, "B T"],
+    epsilon: float,
+) -> tuple[Float[Tensor, " B"], Bool[Tensor, " B"]]:
+    """The most different candidate with TVD(p, p̂) ≤ ε: its JSD (0 where there is none), and if there is one."""
+    own = attention.masked_fill(~mask, 0.0)
+    with torch.no_grad():
+        before = predict(own[None, :, None]).softmax(-1)
+        after = predict(candidates.unsqueeze(2)).softmax(-1)
+    feasible = total_variation(after, before.expand_as(after)) <= epsilon
+    jsd = jensen_shannon(candidates.double(), own.double().expand_as(candidates))
+    best = jsd.masked_fill(~feasible, 0.0).amax(0).clamp(min=0.0)
+    return best, feasible.any(0)
