@@ -2,26 +2,21 @@
 
 import hashlib
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.data import files
-from heedmap.data.tokens import TOKENIZERS, pieces
+from heedmap.data.files import SPLITS
+from heedmap.data.labels import match, ordered
+from heedmap.data.rows import EMBEDDED, Row, kept, read_parts
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
-SPLITS = ("train", "dev", "test")
-TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
-LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
-EMBEDDED = {"reviews": False, "reviews-stars": True}
 # One file without splits: a fifth of each class is the test split, 15 % of the rest the dev split.
 TEST_SHARE, DEV_SHARE = 0.20, 0.15
 
@@ -69,14 +64,6 @@ class Corpus:
         return digest.hexdigest()[:16]
 
 
-@dataclass
-class _Row:
-    key: str
-    tokens: list[str]
-    label: str
-    rationale: NDArray[np.bool_] | None = None
-
-
 def load(
     source: str | Path,
     *,
@@ -120,19 +107,16 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     Where it is not for training, `outputs` names the classes of the model that will read it.
     """
     left_out: Counter[str] = Counter()
-    if settings.source in EMBEDDED:
-        parts = {"all": _embedded_rows(settings)}
-    else:
-        parts = _read_parts(settings, left_out)
+    parts = read_parts(settings, left_out)
     if not settings.training and settings.source not in EMBEDDED:
         parts = {name: rows for name, rows in parts.items() if name in _to_test(parts)}
         unread = tuple(f"{name}:" for name in SPLITS if name not in parts)
         left_out = Counter({why: n for why, n in left_out.items() if not why.startswith(unread)})
-    parts = {name: _kept(rows, settings, left_out) for name, rows in parts.items()}
+    parts = {name: kept(rows, settings, left_out) for name, rows in parts.items()}
     if not settings.training:
         return _to_audit(parts, settings, left_out, outputs)
     splits = _complete(parts, settings)
-    classes = _classes(row.label for row in splits["train"])
+    classes = ordered(row.label for row in splits["train"])
     gone = "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
     if not splits["train"]:
         raise InputError(
@@ -163,13 +147,37 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     return Corpus(_name(settings.source), classes, arrays, settings, dict(left_out))
 
 
+def as_written(corpus: Corpus) -> Corpus:
+    """The same texts with their case and spaces, as a transformer reads them: joined, tokens are the text.
+
+    They are read again from their source where the tokens do not keep them.
+
+    Raises:
+        InputError: the source cannot be read, or does not hold these very texts.
+    """
+    if corpus.settings.raw and corpus.settings.training:
+        return corpus
+    settings = corpus.settings.model_copy(update={"raw": True, "training": True})
+    found = load_corpus(settings)
+    here, there = (
+        {name: (split.keys, split.labels.tolist()) for name, split in which.splits.items()}
+        for which in (corpus, found)
+    )
+    if corpus.settings.training and here != there:
+        raise InputError(
+            f"{settings.source}: expected the corpus as it is read from there, got other texts or labels; a "
+            "transformer reads the texts as they are written: give the source, or tokens with their spaces"
+        )
+    return found
+
+
 def _to_test(parts: Mapping[str, object]) -> list[str]:
     """The test split; without one, everything in a file without splits; without that, dev or train."""
     return [next(name for name in ("test", "all", "dev", "train") if name in parts)]
 
 
 def _to_audit(
-    parts: dict[str, list[_Row]],
+    parts: dict[str, list[Row]],
     settings: DataSettings,
     left_out: Counter[str],
     outputs: Sequence[str],
@@ -181,7 +189,13 @@ def _to_audit(
         raise InputError(
             f"{settings.source}: expected rows with a text and a label, none are left (left out: {gone})"
         )
-    number = _match(settings, sorted({row.label for row in rows}), outputs)
+    number = match(
+        settings.source,
+        sorted({row.label for row in rows}),
+        outputs,
+        settings.classes,
+        remedy="say how the data spell the model's outputs, in their order: --classes NAME,NAME",
+    )
     return Corpus(
         _name(settings.source),
         list(outputs),
@@ -191,34 +205,12 @@ def _to_audit(
     )
 
 
-def _match(settings: DataSettings, labels: Sequence[str], outputs: Sequence[str]) -> dict[str, int]:
-    """Which output of a model each label of the data means: by its name, or by its number from 0 up."""
-    given = settings.classes
-    if given is not None and len(given) != len(outputs):
-        raise InputError(
-            f"--classes: expected {len(outputs)} names for the model's outputs "
-            f"({', '.join(outputs)}), got {len(given)} ({', '.join(given)})"
-        )
-    names = [name.lower() for name in (given or outputs)]
-    if given is not None and len(set(names)) < len(names):
-        raise InputError(f"--classes: expected different names, got {', '.join(given)}")
-    numbers = [str(i) for i in range(len(outputs))]
-    for known in (names, *([] if given else [numbers])):
-        if all(label.lower() in known for label in labels):
-            return {label: known.index(label.lower()) for label in labels}
-    raise InputError(
-        f"{settings.source}: expected the model's {len(outputs)} classes ({', '.join(given or outputs)}) or "
-        f"their numbers as labels, got {', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}; say how the "
-        "data spell the model's outputs, in their order: --classes NAME,NAME"
-    )
-
-
 def _name(source: str) -> str:
     stem = Path(source).name.removesuffix(".gz")
     return re.sub(r"\.(csv|tsv|jsonl|ndjson|json|parquet)$", "", stem) or "corpus"
 
 
-def _split_of(rows: list[_Row], number: Mapping[str, int]) -> Split:
+def _split_of(rows: list[Row], number: Mapping[str, int]) -> Split:
     masks = [row.rationale for row in rows if row.rationale is not None]
     return Split(
         [row.key for row in rows],
@@ -228,136 +220,7 @@ def _split_of(rows: list[_Row], number: Mapping[str, int]) -> Split:
     )
 
 
-def _embedded_rows(settings: DataSettings) -> list[_Row]:
-    from heedmap.data.reviews import reviews
-
-    # The texts are always the same ones; the seed only draws the split.
-    generated = reviews(stars=EMBEDDED[settings.source])
-    return [
-        _Row(
-            f"reviews-{i}",
-            pieces(" ".join(r.tokens), "spaces") if settings.raw else list(r.tokens),
-            r.label,
-            np.array(r.rationale, dtype=bool),
-        )
-        for i, r in enumerate(generated)
-    ]
-
-
-def _read_parts(settings: DataSettings, left_out: Counter[str]) -> dict[str, list[_Row]]:
-    path = Path(settings.source)
-    if path.is_dir() and (found := files.split_files(path)):
-        read = {name: files.read_rows(file) for name, file in found.items()}
-    elif path.is_dir() and not any(files.kind_of(file) for file in path.glob("*/*")):
-        there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
-        raise InputError(
-            f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if there "
-            f"are any), found {there}"
-        )
-    elif not path.is_dir() and (path.exists() or files.kind_of(path) or path.is_absolute()):
-        read = {"all": files.read_rows(path)}
-    else:
-        read = {}
-        for name, rows in files.read_hub(settings.source).items():
-            split = files.SPLIT_NAMES.get(name)
-            if split is None:
-                left_out[f"{name}: not a train, dev or test split"] += len(rows)
-            else:
-                read[split] = rows
-        if "train" not in read:
-            raise InputError(f"{settings.source}: expected a train split, found none")
-    parts: dict[str, list[_Row]] = {}
-    for name, rows in read.items():
-        columns = list(rows.column_names)
-        split_column = _find(columns, None, ("split", "exp_split")) if name == "all" else None
-        for part, row in _rows(rows, name, split_column, settings, left_out):
-            parts.setdefault(part, []).append(row)
-    return parts
-
-
-def _rows(
-    rows: Any, part: str, split_column: str | None, settings: DataSettings, left_out: Counter[str]
-) -> Iterable[tuple[str, _Row]]:
-    columns = list(rows.column_names)
-    text = _find(columns, settings.text, TEXT_COLUMNS)
-    label = _find(columns, settings.label, LABEL_COLUMNS)
-    for what, found, option, guesses in (
-        ("text", text, "--text-column", TEXT_COLUMNS),
-        ("label", label, "--label-column", LABEL_COLUMNS),
-    ):
-        if found is None:
-            wanted = getattr(settings, what) or " / ".join(guesses)
-            raise InputError(
-                f"{settings.source}: no {what} column ({wanted}); the columns are "
-                f"{', '.join(columns)}; name it with {option}"
-            )
-    names = getattr(rows.features[label], "names", None)  # a ClassLabel of the Hub
-    tokenize = _tokenize(settings)
-    keys = rows["id"][:] if "id" in columns else range(len(rows))
-    parts = rows[split_column][:] if split_column else [part] * len(rows)
-    for key, value, answer, said in zip(keys, rows[text][:], rows[label][:], parts, strict=True):
-        where = files.SPLIT_NAMES.get(str(said).lower(), said)
-        if where not in (*SPLITS, "all"):
-            left_out[f"split column says {where!r}"] += 1
-        elif isinstance(value, list | dict) or isinstance(answer, list | dict):
-            raise InputError(
-                f"{settings.source}, row {key}: expected a text and a label, got "
-                f"{text} = {value!r:.40}, {label} = {answer!r:.40}"
-            )
-        elif answer is None or (isinstance(answer, float) and math.isnan(answer)):
-            left_out[f"{where}: label missing"] += 1
-        else:
-            tokens = [] if value is None else tokenize(str(value))
-            name = names[answer] if names else _label_text(answer)
-            yield where, _Row(str(key), tokens, name)
-
-
-def _tokenize(settings: DataSettings) -> Callable[[str], list[str]]:
-    if settings.raw:
-        return lambda text: pieces(text, settings.tokenizer)
-    return TOKENIZERS[settings.tokenizer]
-
-
-def _find(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str | None:
-    if wanted is not None:
-        return wanted if wanted in columns else None
-    by_name = {column.strip().lower(): column for column in reversed(columns)}
-    return next((by_name[guess] for guess in guesses if guess in by_name), None)
-
-
-def _label_text(value: object) -> str:
-    # A whole column turns into floats where one label is missing: 1.0 is the class 1.
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
-def _classes(labels: Iterable[str]) -> list[str]:
-    found = set(labels)
-    try:
-        return sorted(found, key=float)
-    except ValueError:
-        return sorted(found)
-
-
-def _kept(rows: list[_Row], settings: DataSettings, left_out: Counter[str]) -> list[_Row]:
-    kept = []
-    for row in rows:
-        if not row.tokens:
-            left_out["empty text"] += 1
-        elif len(row.tokens) < settings.min_tokens:
-            left_out[f"fewer than {settings.min_tokens} tokens"] += 1
-        else:
-            if len(row.tokens) > settings.max_tokens:
-                left_out[f"cut to {settings.max_tokens} tokens (kept)"] += 1
-                row.tokens = row.tokens[: settings.max_tokens]
-                if row.rationale is not None:
-                    row.rationale = row.rationale[: settings.max_tokens]
-            kept.append(row)
-    return kept
-
-
-def _complete(parts: dict[str, list[_Row]], settings: DataSettings) -> dict[str, list[_Row]]:
+def _complete(parts: dict[str, list[Row]], settings: DataSettings) -> dict[str, list[Row]]:
     """Train, dev and test: those that came, the missing ones drawn from the training rows."""
     train = [*parts.get("all", []), *parts.get("train", [])]
     rng = np.random.default_rng([settings.seed, 0x5B117])
@@ -370,9 +233,7 @@ def _complete(parts: dict[str, list[_Row]], settings: DataSettings) -> dict[str,
     return {"train": train, "dev": dev, "test": test}
 
 
-def _draw(
-    rows: list[_Row], share: float, rng: np.random.Generator
-) -> tuple[list[_Row], list[_Row]]:
+def _draw(rows: list[Row], share: float, rng: np.random.Generator) -> tuple[list[Row], list[Row]]:
     """A random share of every class, rounded to whole rows, and the rest; both in file order."""
     drawn: set[int] = set()
     for name in sorted({row.label for row in rows}):
