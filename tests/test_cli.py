@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import QUICK, WORDS
 
-from heedmap import cli
+import heedmap as hm
 from heedmap.errors import InputError
 
 SLOW = pytest.mark.slow
@@ -200,7 +200,7 @@ def test_a_full_disk_is_one_line_and_the_old_result_survives(
 
 def test_the_library_raises_what_the_command_prints(tmp_path):
     with pytest.raises(InputError, match="no run there"):
-        cli._open(tmp_path)
+        hm.open_run(tmp_path)
 
 
 @pytest.fixture

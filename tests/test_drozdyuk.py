@@ -1,6 +1,7 @@
 """The reproduction of Drozdyuk et al.: small, but the whole road."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from conftest import SHARED, small_corpus
 from transformers import BertConfig, BertForSequenceClassification
 
 import heedmap.papers.drozdyuk as paper
-from heedmap.data.corpus import Corpus
+from heedmap.data.corpus import load
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.papers.drozdyuk import intervene, reproduce
@@ -347,6 +348,7 @@ def small_bert(classes=2):
 
 def test_the_same_on_a_trained_classifier_which_stays_as_it_was(corpus):
     model = small_bert().train()
+    corpus = written(corpus)
     weights = {name: value.clone() for name, value in model.state_dict().items()}
     options = {name: TINY[name] for name in ("adversary_epochs", "adversary_hidden", "batch_size")}
     table = intervene(model, Letters(), corpus, **options)
@@ -360,14 +362,52 @@ def test_the_same_on_a_trained_classifier_which_stays_as_it_was(corpus):
         intervene(small_bert(3), Letters(), corpus)
 
 
-def test_classes_of_the_same_names_are_matched_by_name(corpus):
+def written(corpus, classes=None):
+    """The corpus as a transformer reads it: its tokens keep the spaces before them."""
+    splits = {
+        name: replace(split, tokens=[[f" {token}" for token in text] for text in split.tokens])
+        for name, split in corpus.splits.items()
+    }
+    settings = corpus.settings.model_copy(update={"raw": True})
+    return replace(corpus, classes=classes or corpus.classes, splits=splits, settings=settings)
+
+
+def test_classes_of_the_same_names_are_matched_by_name_and_others_are_refused(corpus):
     model = small_bert()
     model.config.id2label = {0: "B", 1: "A"}
-    named = Corpus("x", ["a", "b"], corpus.splits, corpus.settings)
-    texts = paper.tokenised(named.splits["test"], model, Letters(), named.classes, 256)
+    named = written(corpus, ["a", "b"])
+    texts = paper.tokenised(named, named.splits, model, Letters(), 256)[2]
     assert isinstance(texts, Texts)
     assert texts.labels.tolist() == (1 - named.splits["test"].labels).tolist()
     assert max(texts.lengths) <= 12
+    wrong = written(corpus, ["no", "yes"])
+    with pytest.raises(
+        InputError, match=r"2 classes \(B, A\) or their numbers.* got no, yes; ch"
+    ) as it:
+        intervene(model, Letters(), wrong)
+    assert "\n" not in str(it.value)
+
+
+def test_a_trained_classifier_reads_the_texts_as_they_are_written(tmp_path):
+    path = tmp_path / "texts.csv"
+    rows = [f"A  Film ({i}), is it GREAT?,{i % 2}".replace("),", ") ") for i in range(40)]
+    path.write_text("text,label\n" + "\n".join(rows) + "\n")
+    read = []
+
+    class Listening(Letters):
+        def __call__(self, texts, truncation, max_length):
+            read.extend(texts)
+            return super().__call__(texts, truncation, max_length)
+
+    options = {name: TINY[name] for name in ("adversary_epochs", "adversary_hidden", "batch_size")}
+    intervene(small_bert(), Listening(), load(path), **options)
+    assert sorted(read) == sorted(row[:-2] for row in rows)
+
+
+def test_a_corpus_that_its_source_does_not_hold_is_not_read_again_in_silence(reviews):
+    half = {name: split.take(range(20)) for name, split in reviews.splits.items()}
+    with pytest.raises(InputError, match="expected the corpus as it is read from there"):
+        intervene(small_bert(), Letters(), replace(reviews, splits=half))
 
 
 def test_the_command(heedmap, csv_file, tmp_path):

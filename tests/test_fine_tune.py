@@ -328,7 +328,7 @@ def test_a_trained_run_is_audited_from_its_folder(heedmap, base, few, tmp_path):
             ["--model", "BASE", "--min-df", "1", "--score", "dot"],
             "--score, --min-df: not options of",
         ),
-        (["--max-positions", "64"], "--max-positions: expected --model"),
+        (["--max-positions", "64"], "--max-positions: not an option of an attention model"),
         (["--model", "BASE", "--max-positions", "1"], "max_positions = 1: expected more than"),
         (
             ["--model", "BASE", "--learning-rate", "0"],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedmap.errors import InputError
+from heedmap.progress import progress
 
 if TYPE_CHECKING:
     from heedmap.huggingface.handshake import Check, Handshake
@@ -20,9 +21,7 @@ def check_command(
     ] = "float32",
 ) -> None:
     """Shake hands with a classifier: is its attention read and replaced exactly?"""
-    from heedmap.cli import _progress
-
-    with _progress() as bar:
+    with progress() as bar:
         bar.add_task("shaking hands", total=None)
         from heedmap.huggingface.handshake import handshake
         from heedmap.huggingface.loading import load_classifier
@@ -43,10 +42,9 @@ def support_command(
     ] = None,
 ) -> None:
     """Measure which architectures can be audited, on tiny models (a minute or two)."""
-    from heedmap.cli import _progress
     from heedmap.storage import write_atomically
 
-    with _progress() as bar:
+    with progress() as bar:
         task = bar.add_task("support", total=None)
         from heedmap.huggingface.support import support_table
 

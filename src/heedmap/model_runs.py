@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedmap.data.corpus import Corpus, load_corpus
+from heedmap.data.corpus import Corpus, as_written, load_corpus
 from heedmap.errors import InputError
 from heedmap.runs import Run, claim
 from heedmap.settings import DataSettings, FineTuneSettings, RunSettings, TransformerSettings
@@ -200,9 +200,7 @@ def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:
     """A corpus whose tokens joined are the texts."""
     if not isinstance(data, Corpus):
         return load_corpus(DataSettings.of(source=str(data), raw=True, **options))
-    if data.settings.raw and data.settings.training:
-        return data
-    return load_corpus(data.settings.model_copy(update={"raw": True, "training": True}))
+    return as_written(data)
 
 
 def _trained_run(

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
+from heedmap.progress import progress
 
 app = typer.Typer(
     help="Run a paper's experiments again and put its numbers beside ours.",
@@ -72,11 +73,10 @@ def drozdyuk_command(
         "per_layer": per_layer, "pooling": pooling, "epochs": epochs, "learning_rate": learning_rate,
         "batch_size": batch_size, "adversary_epochs": adversary_epochs, "alpha": alpha,
     }  # fmt: skip
-    from heedmap.cli import _progress
     from heedmap.data.corpus import load
     from heedmap.papers.drozdyuk import reproduce
 
-    with _progress() as bar:
+    with progress() as bar:
         task = bar.add_task("reading the texts", total=None)
         corpus = load(
             data, text=text_column, label=label_column, tokenizer=tokenizer, max_tokens=max_tokens

@@ -37,12 +37,17 @@ class DataSettings(_Settings):
 
     `raw`: tokens keep their case and the white space before them, so that joined they are the text, as a
     transformer's own tokenizer wants it. Without `training` only texts to test on are wanted: the test
-    split, or all of them. `classes`: how the data spell a given model's outputs, in their order.
+    split, or all of them. `classes`: how the data spell a given model's outputs, in their order. `query`: the
+    column of the text that `text` is read given. `dataset`: a paper's, whose columns, labels and filters it has;
+    `rules`: the paper's, or those of its released code where they differ.
     """
 
     source: Annotated[str, Field(min_length=1)]
     text: str | None = None
     label: str | None = None
+    query: str | None = None
+    dataset: str | None = None
+    rules: Literal["paper", "code"] = "paper"
     tokenizer: Literal["words", "spaces"] = "words"
     min_tokens: Positive = 1
     max_tokens: Positive = 512

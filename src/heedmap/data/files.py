@@ -149,6 +149,7 @@ def _first_line(error: BaseException) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
+SPLITS = ("train", "dev", "test")
 SPLIT_NAMES: dict[str, Literal["train", "dev", "test"]] = {
     "train": "train",
     "training": "train",

@@ -1,17 +1,32 @@
-"""One row of a data set on its way into a corpus."""
+"""From a source to labelled rows by split: which columns are read, and what is left out."""
 
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data import files
+from heedmap.data.labels import label_text
+from heedmap.data.tokens import TOKENIZERS, pieces
+from heedmap.errors import InputError
+from heedmap.settings import DataSettings
+
+TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
+LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
+EMBEDDED = {"reviews": False, "reviews-stars": True}
+
 
 @dataclass
 class Row:
-    """A labelled text, or a pair of texts: attention is paid to `tokens`, given `query`.
+    """A labelled text on its way into a split, or a pair: attention is paid to `tokens`, given `query`.
 
-    `rationale` says which tokens are known to decide the label; `candidates` are the labels that are
-    possible answers for this row, None where all are.
+    `label` is its class by name. `rationale` says which tokens are known to decide the label; `candidates`
+    are the labels that are possible answers for this row, None where all are.
     """
 
     key: str
@@ -20,3 +35,135 @@ class Row:
     rationale: NDArray[np.bool_] | None = None
     query: list[str] | None = None
     candidates: tuple[str, ...] | None = None
+
+
+def read_parts(settings: DataSettings, left_out: Counter[str]) -> dict[str, list[Row]]:
+    """The rows of a file, a folder, a Hub data set or an embedded corpus, by split; `all` where it has none.
+
+    What is left out on the way is counted in `left_out` by its reason.
+
+    Raises:
+        InputError: no such source, or columns or values that are no texts and labels.
+    """
+    if settings.source in EMBEDDED:
+        return {"all": _embedded(settings)}
+    path = Path(settings.source)
+    if path.is_dir() and (found := files.split_files(path)):
+        read = {name: files.read_rows(file) for name, file in found.items()}
+    elif path.is_dir() and not any(files.kind_of(file) for file in path.glob("*/*")):
+        there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
+        raise InputError(
+            f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if there "
+            f"are any), found {there}"
+        )
+    elif not path.is_dir() and (path.exists() or files.kind_of(path) or path.is_absolute()):
+        read = {"all": files.read_rows(path)}
+    else:
+        read = {}
+        for name, rows in files.read_hub(settings.source).items():
+            split = files.SPLIT_NAMES.get(name)
+            if split is None:
+                left_out[f"{name}: not a train, dev or test split"] += len(rows)
+            else:
+                read[split] = rows
+        if "train" not in read:
+            raise InputError(f"{settings.source}: expected a train split, found none")
+    parts: dict[str, list[Row]] = {}
+    for name, rows in read.items():
+        columns = list(rows.column_names)
+        split_column = _find(columns, None, ("split", "exp_split")) if name == "all" else None
+        for part, row in _rows(rows, name, split_column, settings, left_out):
+            parts.setdefault(part, []).append(row)
+    return parts
+
+
+def _embedded(settings: DataSettings) -> list[Row]:
+    from heedmap.data.reviews import reviews
+
+    # The texts are always the same ones; the seed only draws the split.
+    generated = reviews(stars=EMBEDDED[settings.source])
+    return [
+        Row(
+            f"reviews-{i}",
+            pieces(" ".join(r.tokens), "spaces") if settings.raw else list(r.tokens),
+            r.label,
+            np.array(r.rationale, dtype=bool),
+        )
+        for i, r in enumerate(generated)
+    ]
+
+
+def _rows(
+    rows: Any, part: str, split_column: str | None, settings: DataSettings, left_out: Counter[str]
+) -> Iterable[tuple[str, Row]]:
+    columns = list(rows.column_names)
+    text = _find(columns, settings.text, TEXT_COLUMNS)
+    label = _find(columns, settings.label, LABEL_COLUMNS)
+    query = settings.query and _find(columns, settings.query, ())
+    for what, found, option, guesses in (
+        ("text", text, "--text-column", TEXT_COLUMNS),
+        ("label", label, "--label-column", LABEL_COLUMNS),
+        ("query", query, "--query-column", ()),
+    ):
+        if found is None and (what != "query" or settings.query):
+            wanted = getattr(settings, what) or " / ".join(guesses)
+            raise InputError(
+                f"{settings.source}: no {what} column ({wanted}); the columns are "
+                f"{', '.join(columns)}; name it with {option}"
+            )
+    names = getattr(rows.features[label], "names", None)  # a ClassLabel of the Hub
+    tokenize = _tokenize(settings)
+    keys = rows["id"][:] if "id" in columns else range(len(rows))
+    parts = rows[split_column][:] if split_column else [part] * len(rows)
+    asked = rows[query][:] if query else [None] * len(rows)
+    for key, value, answer, said, question in zip(
+        keys, rows[text][:], rows[label][:], parts, asked, strict=True
+    ):
+        where = files.SPLIT_NAMES.get(str(said).lower(), said)
+        if where not in (*files.SPLITS, "all"):
+            left_out[f"split column says {where!r}"] += 1
+        elif isinstance(value, list | dict) or isinstance(answer, list | dict):
+            raise InputError(
+                f"{settings.source}, row {key}: expected a text and a label, got "
+                f"{text} = {value!r:.40}, {label} = {answer!r:.40}"
+            )
+        elif answer is None or (isinstance(answer, float) and math.isnan(answer)):
+            left_out[f"{where}: label missing"] += 1
+        else:
+            tokens = [] if value is None else tokenize(str(value))
+            name = names[answer] if names else label_text(answer)
+            given = tokenize(str(question or "")) if query else None
+            yield where, Row(str(key), tokens, name, query=given)
+
+
+def _tokenize(settings: DataSettings) -> Callable[[str], list[str]]:
+    if settings.raw:
+        return lambda text: pieces(text, settings.tokenizer)
+    return TOKENIZERS[settings.tokenizer]
+
+
+def _find(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str | None:
+    if wanted is not None:
+        return wanted if wanted in columns else None
+    by_name = {column.strip().lower(): column for column in reversed(columns)}
+    return next((by_name[guess] for guess in guesses if guess in by_name), None)
+
+
+def kept(rows: list[Row], settings: DataSettings, left_out: Counter[str]) -> list[Row]:
+    """The rows that are long enough, cut where they are too long."""
+    kept = []
+    for row in rows:
+        if not row.tokens:
+            left_out["empty text"] += 1
+        elif row.query is not None and not row.query:
+            left_out["empty query"] += 1
+        elif len(row.tokens) < settings.min_tokens:
+            left_out[f"fewer than {settings.min_tokens} tokens"] += 1
+        else:
+            if len(row.tokens) > settings.max_tokens:
+                left_out[f"cut to {settings.max_tokens} tokens (kept)"] += 1
+                row.tokens = row.tokens[: settings.max_tokens]
+                if row.rationale is not None:
+                    row.rationale = row.rationale[: settings.max_tokens]
+            kept.append(row)
+    return kept

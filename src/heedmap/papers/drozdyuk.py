@@ -7,7 +7,7 @@ An explanation is understood as the paper does: weights explain an output if oth
 output. The judge is the test split; adversaries see the train split, temperatures the dev split.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from heedmap.data.corpus import Corpus, Split
+from heedmap.data.corpus import Corpus, Split, as_written
+from heedmap.data.files import SPLITS
+from heedmap.data.labels import match
 from heedmap.errors import InputError
 from heedmap.huggingface.door import NAME
 from heedmap.papers.drozdyuk_claims import Claim, claims
@@ -81,7 +83,7 @@ def reproduce(
     """Train, change the attention, judge: for each seed and activation; goes on where it was stopped.
 
     Args:
-        corpus: from `heedmap.load`; words are read in lower case.
+        corpus: from `heedmap.load`; words are read in lower case, by a trained `model` as they are written.
         out: the folder; each part is written when it is done, the result anew after each.
         overwrite: replace a reproduction with other settings.
         report: called with steps done, steps in all and a text.
@@ -90,10 +92,11 @@ def reproduce(
 
     Raises:
         InputError: a setting that does not fit, another reproduction in `out`, a model that cannot be
-            loaded or is not on the attention interface.
+            loaded, has other classes or is not on the attention interface.
     """
     if options.get("model") is not None:
         options["activations"] = ("softmax",)
+        corpus = as_written(corpus)
     settings = DrozdyukSettings.of(
         fingerprint=corpus.fingerprint(), data=corpus.settings, **options
     )
@@ -165,10 +168,7 @@ def _part(
 
         model, tokenizer = load_classifier(settings.model)
         subject = subject_of(model, corpus.classes)
-        train, dev, test = (
-            tokenised(splits[name], model, tokenizer, corpus.classes, settings.max_length)
-            for name in ("train", "dev", "test")
-        )
+        train, dev, test = tokenised(corpus, splits, model, tokenizer, settings.max_length)
     rows, adversaries = every_row(subject, train, dev, test, settings, seed, report)
     own = {
         "data": corpus.name,
@@ -216,14 +216,12 @@ def intervene(
     Raises:
         InputError: a setting that does not fit, other classes, a model that is not on the interface.
     """
+    corpus = as_written(corpus)
     settings = DrozdyukSettings.of(
         fingerprint=corpus.fingerprint(), data=corpus.settings, **options
     )
     splits, _ = sampled(corpus, settings)
-    train, dev, test = (
-        tokenised(splits[name], model, tokenizer, corpus.classes, settings.max_length)
-        for name in ("train", "dev", "test")
-    )
+    train, dev, test = tokenised(corpus, splits, model, tokenizer, settings.max_length)
     before = model.config._attn_implementation
     was_training = model.training
     wanted = [parameter.requires_grad for parameter in model.parameters()]
@@ -261,22 +259,30 @@ def subject_of(model: Any, classes: Sequence[str]) -> Subject:
 
 
 def tokenised(
-    split: Split, model: Any, tokenizer: Any, classes: Sequence[str], max_length: int
-) -> Texts:
-    """Texts in a trained model's own tokens, labels in the order of its classes.
+    corpus: Corpus, splits: Mapping[str, Split], model: Any, tokenizer: Any, max_length: int
+) -> list[Texts]:
+    """Train, dev and test in a trained model's own tokens, labels in the order of its classes.
 
-    The corpus' tokens are joined by spaces. Classes are matched by name where the names are the same, by
-    number otherwise.
+    The corpus is as it was written (`as_written`): its tokens joined are the text.
+
+    Raises:
+        InputError: its labels are neither the model's classes nor their numbers.
     """
     from heedmap.huggingface.loading import longest
 
+    names = {int(i): str(name) for i, name in (model.config.id2label or {}).items()}
+    number = match(
+        corpus.settings.source,
+        corpus.classes,
+        [names[i] for i in sorted(names)],
+        remedy="change the labels in the data to these names or numbers, or choose another model",
+    )
+    order = np.array([number[name] for name in corpus.classes], dtype=np.int64)
     limit = min(max_length, longest(model, tokenizer))
-    texts = [" ".join(tokens) for tokens in split.tokens]
-    encoded = tokenizer(texts, truncation=True, max_length=limit)["input_ids"]
-    theirs = {str(name).lower(): int(n) for n, name in model.config.id2label.items()}
-    labels = split.labels
-    if set(theirs) == {name.lower() for name in classes}:
-        number = np.array([theirs[name.lower()] for name in classes], dtype=np.int64)
-        labels = number[split.labels]
-    ids = [np.array(text, dtype=np.int64) for text in encoded]
-    return Texts(ids, labels, int(tokenizer.pad_token_id or 0))
+    texts = []
+    for split in (splits[name] for name in SPLITS):
+        joined = ["".join(tokens) for tokens in split.tokens]
+        encoded = tokenizer(joined, truncation=True, max_length=limit)["input_ids"]
+        ids = [np.array(text, dtype=np.int64) for text in encoded]
+        texts.append(Texts(ids, order[split.labels], int(tokenizer.pad_token_id or 0)))
+    return texts

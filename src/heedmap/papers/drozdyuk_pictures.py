@@ -83,7 +83,7 @@ def _read(
 
         model, tokenizer = load_classifier(settings.model)
         limit = min(settings.max_length, longest(model, tokenizer))
-        encoded = tokenizer(" ".join(words), truncation=True, max_length=limit, return_tensors="pt")
+        encoded = tokenizer(text.strip(), truncation=True, max_length=limit, return_tensors="pt")
         names = [str(name) for name in (model.config.id2label or {}).values()]
         tokens = tokenizer.convert_ids_to_tokens(encoded["input_ids"][0].tolist())
         inputs = {name: encoded[name] for name in ("input_ids", "attention_mask")}

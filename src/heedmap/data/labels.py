@@ -1,0 +1,60 @@
+"""Labels: what a class is called, in which order classes stand, and which of a model's outputs means which."""
+
+from collections.abc import Iterable, Sequence
+
+from heedmap.errors import InputError
+
+
+def label_text(value: object) -> str:
+    """A label as the name of its class."""
+    # A whole column turns into floats where one label is missing: 1.0 is the class 1.
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def ordered(labels: Iterable[str]) -> list[str]:
+    """The classes among some labels: by number where all are numbers, else by name."""
+    found = set(labels)
+    try:
+        return sorted(found, key=float)
+    except ValueError:
+        return sorted(found)
+
+
+def match(
+    source: str,
+    labels: Sequence[str],
+    outputs: Sequence[str],
+    given: Sequence[str] | None = None,
+    *,
+    remedy: str,
+) -> dict[str, int]:
+    """Which output of a model each label of the data means: by its name, or by its number from 0 up.
+
+    Args:
+        source: the data, as a refusal names them.
+        labels: the data's, each once.
+        outputs: the names of the model's classes, in their order.
+        given: how the data spell them, in their order, where the user said so.
+        remedy: what a user can do about labels that do not fit.
+
+    Raises:
+        InputError: a label that is no class of the model, or another number of names than outputs.
+    """
+    if given is not None and len(given) != len(outputs):
+        raise InputError(
+            f"--classes: expected {len(outputs)} names for the model's outputs "
+            f"({', '.join(outputs)}), got {len(given)} ({', '.join(given)})"
+        )
+    names = [name.lower() for name in (given or outputs)]
+    if given is not None and len(set(names)) < len(names):
+        raise InputError(f"--classes: expected different names, got {', '.join(given)}")
+    numbers = [str(i) for i in range(len(outputs))]
+    for known in (names, *([] if given else [numbers])):
+        if all(label.lower() in known for label in labels):
+            return {label: known.index(label.lower()) for label in labels}
+    raise InputError(
+        f"{source}: expected the model's {len(outputs)} classes ({', '.join(given or outputs)}) or "
+        f"their numbers as labels, got {', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}; {remedy}"
+    )

@@ -1,0 +1,113 @@
+"""The options of `heedmap audit` and `heedmap train`, and which of them go together."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heedmap.errors import InputError
+
+_DATA, _MODEL, _TRAINING, _AUDIT = "Data", "Model", "Training", "Audit"
+_DOOR = "Transformer"
+
+
+def _option(names: str, text: str, panel: str) -> Any:
+    return typer.Option(*names.split(), help=text, rich_help_panel=panel)
+
+
+Data = Annotated[
+    str | None,
+    _option(
+        "--data",
+        "A CSV, JSONL or Parquet file (.gz too), a folder with train/dev/test files, a Hub name, or the "
+        "embedded corpus: reviews, reviews-stars.",
+        _DATA,
+    ),
+]
+TextColumn = Annotated[str | None, _option("--text-column", "The text's column. [guessed]", _DATA)]
+LabelColumn = Annotated[
+    str | None, _option("--label-column", "The label's column. [guessed]", _DATA)
+]
+Tokenizer = Annotated[str, _option("--tokenizer", "words (raw text) or spaces (tokenised).", _DATA)]
+MinTokens = Annotated[int, _option("--min-tokens", "Leave out shorter texts.", _DATA)]
+MaxTokens = Annotated[
+    int | None,
+    _option("--max-tokens", "Cut longer texts. [512; a transformer's own limit]", _DATA),
+]
+Classes = Annotated[
+    str | None,
+    _option("--classes", "How the data spell a --model's outputs, in their order: no,yes.", _DATA),
+]
+Encoder = Annotated[str, _option("--encoder", "lstm, cnn or average.", _MODEL)]
+Score = Annotated[str, _option("--score", "additive or dot.", _MODEL)]
+Normaliser = Annotated[str, _option("--normaliser", "softmax, sparsemax or entmax15.", _MODEL)]
+EmbeddingSize = Annotated[int, _option("--embedding-size", "Of words without --vectors.", _MODEL)]
+HiddenSize = Annotated[int, _option("--hidden-size", "Of the encoder.", _MODEL)]
+Vectors = Annotated[
+    Path | None, _option("--vectors", "Word vectors: `word v1 v2 ...` a line, .gz too.", _MODEL)
+]
+MinDf = Annotated[
+    int, _option("--min-df", "Texts that must hold a word for it to be known.", _TRAINING)
+]
+Epochs = Annotated[int, _option("--epochs", "Times over the training texts.", _TRAINING)]
+BatchSize = Annotated[int, _option("--batch-size", "Texts a step.", _TRAINING)]
+LearningRate = Annotated[float, _option("--learning-rate", "Of Adam.", _TRAINING)]
+Seed = Annotated[
+    int, _option("--seed", "Of the split, the weights and the experiments.", _TRAINING)
+]
+Transformer = Annotated[
+    str | None,
+    _option("--model", "A Hugging Face classifier: its folder or its name on the Hub.", _DOOR),
+]
+Layer = Annotated[int, _option("--layer", "Whose weights are on trial; -1 is the last.", _DOOR)]
+Head = Annotated[str, _option("--head", "A head's number, or mean.", _DOOR)]
+View = Annotated[
+    str,
+    _option(
+        "--view",
+        "The heat map: row (that the classifier reads), received, rollout, flow, gradient, effective.",
+        _DOOR,
+    ),
+]
+LongTexts = Annotated[
+    str, _option("--long-texts", "Longer than the model reads: cut or windows.", _DOOR)
+]
+Dtype = Annotated[str, _option("--dtype", "float32, bfloat16 or float16.", _DOOR)]
+BatchTokens = Annotated[
+    int, _option("--batch-tokens", "Positions a batch may hold: bounds the memory.", _DOOR)
+]
+LeaveOneOut = Annotated[str, _option("--leave-one-out", "remove a word, or mask it.", _AUDIT)]
+MaxPositions = Annotated[
+    int, _option("--max-positions", "Sub-words of a text that --model is trained on.", _DOOR)
+]
+Instances = Annotated[int, _option("--instances", "Audit at most this many test texts.", _AUDIT)]
+Permutations = Annotated[int, _option("--permutations", "Shuffles of each text's weights.", _AUDIT)]
+Epsilon = Annotated[
+    float, _option("--epsilon", "Predictions this close (TVD) count as the same.", _AUDIT)
+]
+Out = Annotated[Path | None, _option("--out", "The run folder. [runs/DATA-ENCODER-...]", "Run")]
+RunFolder = Annotated[
+    Path | None, _option("--run", "Audit a trained run instead of --data.", "Run")
+]
+Overwrite = Annotated[bool, _option("--overwrite", "Replace what other settings made.", "Run")]
+
+# Names of options that only some roads have a use for.
+OWN_MODEL = (
+    "encoder", "score", "normaliser", "embedding_size", "hidden_size", "vectors", "min_df",
+)  # fmt: skip
+TRAINED = ("epochs", "batch_size", "learning_rate")
+TRANSFORMER = ("model", "layer", "head", "view", "long_texts", "dtype", "batch_tokens", "classes")
+READ = ("text_column", "label_column", "tokenizer", "min_tokens", "max_tokens")
+
+
+def given(context: typer.Context) -> list[str]:
+    """The options that the user gave, by their Python names."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source and source.name != "DEFAULT"]
+
+
+def refuse(names: list[str], wrong: tuple[str, ...], of: str) -> None:
+    """Raises InputError where options were given that the chosen road has no use for."""
+    if found := [f"--{name.replace('_', '-')}" for name in wrong if name in names]:
+        one = "not an option" if len(found) == 1 else "not options"
+        raise InputError(f"{', '.join(found)}: {one} of {of}; leave out")

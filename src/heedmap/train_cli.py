@@ -1,0 +1,119 @@
+"""`heedmap train`: an attention model from scratch, or a transformer fine-tuned."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from heedmap import options as opt
+from heedmap.errors import InputError
+from heedmap.progress import progress
+
+if TYPE_CHECKING:
+    from heedmap.runs import Run
+
+
+def train_command(
+    context: typer.Context,
+    data: opt.Data = None,
+    model: opt.Transformer = None,
+    max_positions: opt.MaxPositions = 128,
+    text_column: opt.TextColumn = None,
+    label_column: opt.LabelColumn = None,
+    tokenizer: opt.Tokenizer = "words",
+    min_tokens: opt.MinTokens = 1,
+    max_tokens: opt.MaxTokens = None,
+    encoder: opt.Encoder = "lstm",
+    score: opt.Score = "additive",
+    normaliser: opt.Normaliser = "softmax",
+    embedding_size: opt.EmbeddingSize = 300,
+    hidden_size: opt.HiddenSize = 128,
+    vectors: opt.Vectors = None,
+    min_df: opt.MinDf = 2,
+    epochs: opt.Epochs = 8,
+    batch_size: opt.BatchSize = 32,
+    learning_rate: opt.LearningRate = 1e-3,
+    seed: opt.Seed = 0,
+    out: opt.Out = None,
+    overwrite: opt.Overwrite = False,
+) -> None:
+    """Train an attention model, or fine-tune a --model; `heedmap audit --run` puts it on trial.
+
+    A --model is fine-tuned for 3 epochs in batches of 32 at a learning rate of 3e-5 where nothing else is said.
+    """
+    options = dict(locals())
+    if data is None:
+        raise InputError("expected --data: a file, a folder, a Hub name, or reviews")
+    given = opt.given(context)
+    if model is None:
+        foreign = ("max_positions",)
+        opt.refuse(given, foreign, "an attention model, which has --max-tokens; name a --model")
+        trained = train_own(options)
+    else:
+        opt.refuse(given, opt.OWN_MODEL, "--model, which comes with its own")
+        trained = _fine_tune(options, given)
+    done = trained.training
+    assert done is not None
+    scores = ", ".join(
+        f"{name} {value:.3f}" for name, value in done.scores[done.best_epoch].items()
+    )
+    typer.echo(f"Trained: epoch {done.best_epoch + 1} is best on dev ({scores}).")
+    for reason, count in done.left_out.items():
+        typer.echo(f"{reason}: {count}")
+    typer.echo(f"Run folder: {trained.folder}")
+
+
+def train_own(options: dict[str, Any]) -> "Run":
+    """An attention model of ours on texts, as the options of `train` and `audit` say."""
+    from heedmap.data.corpus import load
+    from heedmap.runs import train
+
+    with progress() as bar:
+        task = bar.add_task("reading the texts", total=None)
+        corpus = load(
+            options["data"],
+            text=options["text_column"],
+            label=options["label_column"],
+            tokenizer=options["tokenizer"],
+            min_tokens=options["min_tokens"],
+            max_tokens=options["max_tokens"] or 512,
+            seed=options["seed"],
+        )
+        names = ("encoder", "score", "normaliser", "seed")
+        default = Path("runs") / "-".join([corpus.name, *(str(options[n]) for n in names)])
+        same = (
+            "embedding_size", "hidden_size", "vectors", "min_df", "epochs", "batch_size",
+            "learning_rate", "overwrite",
+        )  # fmt: skip
+        return train(
+            corpus,
+            out=options["out"] or default,
+            report=lambda done, total, text: bar.update(
+                task, completed=done, total=total, description=f"training, {text}"
+            ),
+            **{name: options[name] for name in (*names, *same)},
+        )
+
+
+def _fine_tune(options: dict[str, Any], given: list[str]) -> "Run":
+    from heedmap.model_runs import UNLIMITED, fine_tune_model
+
+    names = ["seed", "overwrite", "tokenizer", "min_tokens", "max_positions"]
+    # Without a word of the user's fine-tuning has defaults of its own.
+    names += [name for name in ("epochs", "batch_size", "learning_rate") if name in given]
+    base, data = Path(options["model"]), Path(options["data"])
+    default = Path("runs") / f"{data.name.split('.')[0]}-{base.name}-{options['seed']}"
+    with progress() as bar:
+        task = bar.add_task("reading the model and the texts", total=None)
+        return fine_tune_model(
+            options["model"],
+            options["data"],
+            text=options["text_column"],
+            label=options["label_column"],
+            max_tokens=options["max_tokens"] or UNLIMITED,
+            out=options["out"] or default,
+            report=lambda done, total, text: bar.update(
+                task, completed=done, total=total, description=f"fine-tuning, {text}"
+            ),
+            **{name: options[name] for name in names},
+        )
