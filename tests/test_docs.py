@@ -64,17 +64,28 @@ def test_every_module_of_the_architecture_page_exists():
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    """A folder with the reviews.csv and the classifier that the README speaks of."""
+    """A folder with the reviews.csv, the SST and the classifier that the README speaks of."""
     rng = np.random.default_rng(0)
     rows = [
         f"{'lovely' if i % 2 else 'dreadful'} {' '.join(WORDS[j] for j in rng.integers(0, 40, 6))},{i % 2}"
         for i in range(120)
     ]
     (tmp_path / "reviews.csv").write_text("review,label\n" + "\n".join(rows) + "\n")
+    (tmp_path / "SST").mkdir()
+    for name, part in (("train", rows[:24]), ("dev", rows[24:32]), ("test", rows[32:40])):
+        text = "review,label\n" + "\n".join(part) + "\n"
+        (tmp_path / "SST" / f"{name}.csv").write_text(text)
     tiny_model().save_pretrained(tmp_path / "my-classifier")
     tiny_tokenizer().save_pretrained(tmp_path / "my-classifier")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_every_command_of_the_readme_is_in_a_block_that_is_run():
+    fences = re.findall(r"^```(\w*)\n(.*?)^```", README, re.M | re.S)
+    assert not [
+        code for kind, code in fences if kind != "sh" and re.search("^heedmap ", code, re.M)
+    ]
 
 
 @pytest.mark.slow
@@ -92,8 +103,9 @@ def test_the_commands_of_the_readme_run(desk):
 
 
 @pytest.mark.slow
-def test_the_python_of_the_readme_runs(desk, capsys):
-    code = "\n".join(blocks("python"))
+@pytest.mark.parametrize("door", ["hm.train(", "hm.open_model("])
+def test_the_python_of_the_readme_runs(desk, capsys, door):
+    (code,) = (block for block in blocks("python") if door in block)
     assert "hm.audit(" in code
     exec(compile(code, "README.md", "exec"), {})
     assert "Should you heed the heat map?" in capsys.readouterr().out

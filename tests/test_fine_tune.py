@@ -12,7 +12,8 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 import heedmap as hm
 from heedmap.data.corpus import load_corpus
 from heedmap.errors import InputError
-from heedmap.runs import claim, describe, save_run
+from heedmap.folders import claim, describe
+from heedmap.runs import save_run
 from heedmap.settings import DataSettings, FineTuneSettings
 from heedmap.training.fine_tune import _Texts, fine_tune, new_model, pace
 

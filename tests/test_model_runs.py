@@ -73,6 +73,67 @@ def test_a_stopped_audit_goes_on_and_gives_the_same_bytes(classifiers, texts, tm
         assert path.read_bytes() == (tmp_path / "two" / "tables" / path.name).read_bytes()
 
 
+def test_another_bound_of_the_memory_goes_on_with_a_stopped_audit(
+    heedmap, classifiers, texts, tmp_path
+):
+    def stop(name):
+        if name == "permutation":
+            raise KeyboardInterrupt
+
+    run = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        hm.audit(hm.open_model(classifiers / "bert", texts, out=run), **FEW, announce=stop)
+    kept = {p: p.stat().st_mtime_ns for p in (run / "tables").glob("*.parquet")}
+    assert len(kept) >= 4
+    few = [part for name, n in FEW.items() for part in (f"--{name}", n)]
+    again = ("audit", "--model", classifiers / "bert", "--data", texts, "--out", run, *few)
+    done = heedmap(*again, "--batch-tokens", 64)
+    assert done.code == 0, done.err
+    assert {p: p.stat().st_mtime_ns for p in kept} == kept, "no table was computed twice"
+    assert hm.open_audit(run).settings.model.batch_tokens == 64
+    other = heedmap(*again, "--layer", 0)
+    assert (other.code, other.err.count("\n")) == (2, 1)
+    assert "model.layer: -1 -> 0" in other.err, "a setting that changes what is asked does block"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            ["--model", "M", "--data", "D", "--encoder", "lstm"],
+            "--encoder: not an option of --model",
+        ),
+        (["--run", "R", "--view", "row"], "--view: not an option of --run, whose settings stand"),
+        (
+            ["--model", "M", "--data", "D", "--view", "rollout", "--head", "1"],
+            "--view rollout: expected --head mean, got 1",
+        ),
+        (
+            ["--model", "M", "--data", "D", "--head", "foo"],
+            "--head: expected a head's number or mean, got 'foo'",
+        ),
+        (
+            ["--model", "M", "--data", "D", "--classes", "yes,Yes"],
+            "--classes: expected different names, got yes, Yes",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_a_transformer_are_one_clear_line(
+    heedmap, classifiers, texts, tmp_path, monkeypatch, arguments, expected
+):
+    monkeypatch.chdir(tmp_path)
+    places = {"M": classifiers / "bert", "D": texts, "R": tmp_path / "run"}
+    if "R" in arguments:
+        hm.open_model(classifiers / "bert", texts, out=places["R"])
+    before = sorted(tmp_path.rglob("*"))
+    done = heedmap("audit", *(places.get(part, part) for part in arguments))
+    assert done.code == 2
+    assert done.err.startswith("heedmap: ")
+    assert expected in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert sorted(tmp_path.rglob("*")) == before, "nothing half-written"
+
+
 def test_the_run_folder_opens_again_and_another_model_in_its_place_is_noticed(
     classifiers, texts, tmp_path
 ):

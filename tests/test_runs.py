@@ -6,7 +6,8 @@ from heedmap import auditing
 from heedmap.auditing import audit, open_audit
 from heedmap.data.corpus import load
 from heedmap.errors import InputError
-from heedmap.runs import list_runs, open_run, train
+from heedmap.folders import list_runs
+from heedmap.runs import open_run, train
 
 SMALL = {"encoder": "average", "embedding_size": 8, "hidden_size": 8, "epochs": 1, "min_df": 1}
 

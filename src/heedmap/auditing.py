@@ -19,10 +19,11 @@ from heedmap.experiments.layers import heads, scan
 from heedmap.experiments.permutation import permutation
 from heedmap.experiments.rationale import rationale
 from heedmap.findings import Conclusions, to_json
+from heedmap.folders import claim, settings_of
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
 from heedmap.questions import make_findings
-from heedmap.runs import Run, claim, save_run, settings_of
+from heedmap.runs import Run, save_run
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.storage import write_atomically
 from heedmap.tables import read_table, write_table

@@ -51,7 +51,7 @@ def list_command(
     from rich.console import Console
     from rich.table import Table
 
-    from heedmap.runs import describe, list_runs
+    from heedmap.folders import describe, list_runs
 
     folders = list_runs(root)
     if not folders:

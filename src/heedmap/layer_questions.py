@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from heedmap.findings import Finding
+from heedmap.settings import TransformerSettings
 
 if TYPE_CHECKING:
     from heedmap.questions import Makers
@@ -92,9 +93,9 @@ def _by_text(makers: "Makers", values: NDArray[np.float64]) -> NDArray[np.float6
     """Mean over the heads on trial, text by text; NaN for texts that were not sampled."""
     table = makers.tables["heads"]
     layers = table["layer"].to_numpy()
-    layer = int(getattr(makers.model, "layer", -1)) % (int(layers.max()) + 1)
-    head = getattr(makers.model, "head", "mean")
-    on_trial = layers == layer
+    shown = makers.model if isinstance(makers.model, TransformerSettings) else None
+    layer, head = (-1, "mean") if shown is None else (shown.layer, shown.head)
+    on_trial = layers == layer % (int(layers.max()) + 1)
     if head != "mean":
         on_trial &= table["head"].to_numpy() == int(head) % (
             int(table["head"].to_numpy().max()) + 1

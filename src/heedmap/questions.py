@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from heedmap.findings import Finding, interval, read
 from heedmap.layer_questions import layer_findings
 from heedmap.measures import LN2
-from heedmap.settings import AuditSettings
+from heedmap.settings import AuditSettings, ModelSettings, TransformerSettings
 
 
 def make_findings(
     tables: Mapping[str, pa.Table],
     settings: AuditSettings,
     classes: list[str],
-    model: object = None,
+    model: ModelSettings | TransformerSettings | None = None,
 ) -> list[Finding]:
     """Every question that the tables can answer, in the order of the card.
 
@@ -81,7 +81,7 @@ class Makers:
         tables: Mapping[str, pa.Table],
         settings: AuditSettings,
         classes: list[str],
-        model: object = None,
+        model: ModelSettings | TransformerSettings | None = None,
     ) -> None:
         self.tables, self.settings, self.classes, self.model = tables, settings, classes, model
         self.predicted = self.column("instances", "predicted").astype(int)

@@ -1,15 +1,6 @@
-"""The run folder: settings, weights, vocabulary, tables, findings, report.
-
-    runs/sst/
-      settings.toml  vocabulary.json  model.safetensors  training.json
-      tables/*.parquet   tables/about.json   findings.json   report.html
-
-Every file is written whole or not at all, and everything after the tables is a function of the tables.
-While a model is in training, checkpoint.safetensors stands in its place.
-"""
+"""A run of an attention model: trained, kept in a folder (`folders.py`), opened again."""
 
 import json
-import shutil
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -23,10 +14,10 @@ from heedmap.data.corpus import Corpus, Split, load_corpus
 from heedmap.data.vectors import read_vectors
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
+from heedmap.folders import claim, settings_of
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.trace import Model
 from heedmap.settings import (
-    FineTuneSettings,
     ModelSettings,
     RunSettings,
     TrainSettings,
@@ -34,17 +25,6 @@ from heedmap.settings import (
 )
 from heedmap.storage import write_atomically
 from heedmap.training.loop import Report, Trained, train_classifier
-
-OWN_FILES = (
-    "settings.toml",
-    "vocabulary.json",
-    "model.safetensors",
-    "training.json",
-    "checkpoint.safetensors",
-    "findings.json",
-    "report.html",
-)
-OWN_FOLDERS = ("tables", "model")
 
 
 @dataclass(frozen=True)
@@ -205,67 +185,6 @@ def _new_model(
         return AttentionClassifier(settings.model, vocabulary, classes)
 
 
-def claim(folder: Path, settings: RunSettings, overwrite: bool) -> None:
-    """Make sure that `folder` is free for this run, or holds this very run.
-
-    Raises:
-        InputError: it holds another run (the differences are named), or something else.
-    """
-    if folder.is_file():
-        raise InputError(f"{folder}: expected a run folder, found a file; choose another --out")
-    there = folder / "settings.toml"
-    if not there.exists():
-        if folder.is_dir() and any(folder.iterdir()):
-            raise InputError(f"{folder}: holds files that are not a run's; choose another --out")
-        return
-    if overwrite:
-        clear(folder)
-        return
-    found = RunSettings.read(there)
-    wanted = settings.model_copy(update={"audit": found.audit})
-    wanted = wanted.model_copy(update={"model": _completed(settings, found)})
-    if changed := found.difference(wanted):
-        raise InputError(
-            f"{folder}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "
-            "or insist with --overwrite"
-        )
-
-
-def _completed(settings: RunSettings, found: RunSettings) -> ModelSettings | TransformerSettings:
-    """The model's settings, with those taken from `found` that only the run itself can tell."""
-    known: dict[str, object] = {}
-    # A file of word vectors decides the size, once it is read.
-    if isinstance(settings.train, TrainSettings) and settings.train.vectors is not None:
-        known = {"embedding_size": getattr(found.model, "embedding_size", 0)}
-    # Weights have a hash once they are trained.
-    elif isinstance(settings.train, FineTuneSettings) and not getattr(
-        settings.model, "weights", ""
-    ):
-        known = {"weights": getattr(found.model, "weights", "")}
-    return settings.model.model_copy(update=known)
-
-
-def clear(folder: Path) -> None:
-    """Remove what a run wrote, and nothing else."""
-    for name in OWN_FILES:
-        (folder / name).unlink(missing_ok=True)
-    for name in OWN_FOLDERS:
-        shutil.rmtree(folder / name, ignore_errors=True)
-
-
-def settings_of(folder: Path) -> RunSettings:
-    """The settings of the run in a folder.
-
-    Raises:
-        InputError: no run there, or its settings cannot be read.
-    """
-    if not (folder / "settings.toml").exists():
-        raise InputError(
-            f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs"
-        )
-    return RunSettings.read(folder / "settings.toml")
-
-
 def open_run(folder: str | Path) -> Run:
     """A finished run from its folder; the corpus is read again from its source.
 
@@ -318,37 +237,3 @@ def _facts(corpus: Corpus, model: AttentionClassifier, trained: Trained) -> dict
         "training": trained.scores,
         "best_epoch": trained.best_epoch,
     }
-
-
-def list_runs(root: Path) -> list[Path]:
-    """Run folders under `root`, itself included."""
-    return sorted(path.parent for path in root.glob("**/settings.toml"))
-
-
-def describe(folder: Path) -> tuple[str, str, str, str, str]:
-    """A line of `heedmap list`: folder, data, model, seed and how far the run has come."""
-    try:
-        settings = RunSettings.read(folder / "settings.toml")
-    except InputError as error:
-        return str(folder), "", "", "", f"unreadable ({error})"
-    state = "audited" if (folder / "report.html").exists() else "trained"
-    weights = (folder / "model.safetensors").exists() or (folder / "model" / "config.json").exists()
-    if settings.train is not None and not weights:
-        state = "training stopped"
-    elif settings.audit is not None and state == "trained":
-        state = "audit stopped"
-    return (
-        str(folder),
-        settings.data.source,
-        model_name(settings),
-        "" if settings.train is None else str(settings.train.seed),
-        state,
-    )
-
-
-def model_name(settings: RunSettings) -> str:
-    """The model in a few words."""
-    model = settings.model
-    if isinstance(model, TransformerSettings):
-        return f"{Path(model.source).name}, {model.view} of layer {model.layer}"
-    return f"{model.encoder} {model.score} {model.normaliser}"

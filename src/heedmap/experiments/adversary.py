@@ -9,13 +9,14 @@ from torch import Tensor
 
 from heedmap.counterfactual import exact
 from heedmap.counterfactual.bounds import Bounds, bound_adversary
-from heedmap.counterfactual.constrained import search
+from heedmap.counterfactual.constrained import Found, search
 from heedmap.counterfactual.search import best_feasible, search_adversaries
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
 from heedmap.importance.effective import same_prediction_dimension
-from heedmap.models.trace import Trace
+from heedmap.models.trace import Model, Trace
+from heedmap.settings import AuditSettings
 from heedmap.tables import ragged, table
 
 SEARCH_SHARE = 4  # restarts and the graph through the layers above
@@ -89,18 +90,7 @@ def _searched(evidence: Evidence) -> dict[str, object]:
     chosen = evidence.sample("adversary", settings.search_instances)
     for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
         trace = evidence.model.trace(batch)
-        best = search(
-            partial(evidence.model.predict, trace),
-            partial(evidence.model.shown, trace),
-            trace.attention,
-            trace.support,
-            trace.mask,
-            trace.logits,
-            epsilon=settings.epsilon,
-            restarts=settings.search_restarts,
-            steps=settings.search_steps,
-            generator=generator,
-        )
+        best = most_different_met(evidence.model, trace, settings, generator)
         shown = evidence.model.shown(trace, best.attention.unsqueeze(0)).squeeze(0)
         own, found = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
         for i, row in enumerate(batch.rows.tolist()):
@@ -116,6 +106,24 @@ def _searched(evidence: Evidence) -> dict[str, object]:
         "on_text": pa.array(after, pa.float64()),
         "attention": pa.array(heat, pa.list_(pa.float64())),
     }
+
+
+def most_different_met(
+    model: Model, trace: Trace, settings: AuditSettings, generator: torch.Generator
+) -> Found:
+    """What the constrained search finds on the model itself, with the audit's ε, restarts and steps."""
+    return search(
+        partial(model.predict, trace),
+        partial(model.shown, trace),
+        trace.attention,
+        trace.support,
+        trace.mask,
+        trace.logits,
+        epsilon=settings.epsilon,
+        restarts=settings.search_restarts,
+        steps=settings.search_steps,
+        generator=generator,
+    )
 
 
 def _on_text(trace: Trace, attention: Float[Tensor, "B K P"]) -> list[float]:
