@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heedmap.counterfactual.rows import uniform
 from heedmap.huggingface.door import Call, Visitor
 
 Inputs = Mapping[str, Tensor]
@@ -37,9 +38,7 @@ class Spreading(Visitor):
 
     def weights(self, call: Call, weights: Float[Tensor, "B H Q N"]) -> Float[Tensor, "B H Q N"]:
         """The even rows."""
-        some = weights > 0
-        mass = weights.sum(-1, keepdim=True)
-        return (some * (mass / some.sum(-1, keepdim=True).clamp(min=1))).to(weights.dtype)
+        return uniform(weights, weights > 0)
 
 
 class Leaves(Visitor):

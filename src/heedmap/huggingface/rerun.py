@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedmap.counterfactual.rows import uniform
 from heedmap.huggingface import blocks
 from heedmap.huggingface.door import Call, Output, Visitor
 from heedmap.huggingface.entrance import Entrance
@@ -108,8 +109,7 @@ class Rerun:
         """
         self._survey(inputs)
         whole = self.base(inputs, "full").weights
-        even = (whole > 0) / (whole > 0).sum(-1, keepdim=True).clamp(min=1)
-        probe = torch.stack([whole, even.to(whole.dtype)])
+        probe = torch.stack([whole, uniform(whole, whole > 0)])
         self.way = "full"
         expected = self.logits(inputs, self.base(inputs), probe)
         # Entered by its softmax a model does not show its values.
