@@ -111,12 +111,12 @@ def test_its_own_weights_give_its_own_prediction_and_others_that_of_a_whole_pass
      ("llama", "narrow"), ("bloom", "upward")],
 )  # fmt: skip
 def test_only_what_lies_above_the_weights_is_computed(architecture, way):
-    assert tiny_classifier(architecture).way == way
+    assert tiny_classifier(architecture).rerun.way == way
 
 
 @pytest.mark.parametrize("architecture", ["bert", "albert", "gpt2", "llama"])
 def test_a_layer_below_the_last_is_entered_from_below(architecture):
-    assert tiny_classifier(architecture, layer=1).way == "upward"
+    assert tiny_classifier(architecture, layer=1).rerun.way == "upward"
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)
@@ -242,7 +242,7 @@ def test_what_heads_do_adds_up():
 
 def test_a_shared_layer_is_told_apart_by_its_turn():
     model = tiny_classifier("albert")
-    assert len(set(model.names)) == 1
+    assert len(set(model.survey.layers)) == 1
     assert len(model.calls) == 3
     batch = model.batch(TEXTS, range(3))
     shown = [model.heat_maps(batch, [Map("row", layer, None)]) for layer in range(3)]
