@@ -5,6 +5,7 @@ import torch
 from tiny_transformers import CONFIGS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 from heedmap.huggingface.door import Visitor
+from heedmap.huggingface.inputs import kinds_of
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.rollout import rollout_rows
 from heedmap.importance.words import sum_by_word
@@ -238,6 +239,19 @@ def test_what_heads_do_adds_up():
     assert (facts["rank"] <= 4).all()  # the size of a head
     assert facts["effective_share"].max() <= 1 + 1e-9
     assert (facts["effective_share"][1] < 1).all()  # 11 positions, heads of 4
+
+
+def test_positions_are_words_punctuation_or_a_special_token():
+    model = tiny_classifier("bert")
+    batch = model.batch([["the", " plot", ",", " films", " zzz", "."], [","]], range(2))
+    cls, sep = model.kinds.index("[CLS]"), model.kinds.index("[SEP]")
+    found = kinds_of(model.tokenizer, batch, model.kinds)
+    # film ##s, and a word that the tokenizer does not know: a word all the same
+    assert found[0].tolist() == [cls, 0, 0, 1, 0, 0, 0, 1, sep]
+    assert found[1].tolist() == [cls, 1, sep, -1, -1, -1, -1, -1, -1]
+    # What is no word and no token of the list counts as a word.
+    listed = [name for name in model.kinds if name != "[SEP]"]
+    assert kinds_of(model.tokenizer, batch, listed)[0, -1] == 0
 
 
 def test_a_shared_layer_is_told_apart_by_its_turn():

@@ -93,8 +93,9 @@ def _by_text(makers: "Makers", values: NDArray[np.float64]) -> NDArray[np.float6
     """Mean over the heads on trial, text by text; NaN for texts that were not sampled."""
     table = makers.tables["heads"]
     layers, heads = (table[name].to_numpy() for name in ("layer", "head"))
-    assert isinstance(makers.model, TransformerSettings)
-    layer, head = makers.model.on_trial(1 + int(layers.max()), 1 + int(heads.max()))
+    layer, head = int(layers.max()), None
+    if isinstance(makers.model, TransformerSettings):
+        layer, head = makers.model.on_trial(layer + 1, int(heads.max()) + 1)
     on_trial = layers == layer
     if head is not None:
         on_trial &= heads == head
