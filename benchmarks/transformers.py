@@ -28,7 +28,7 @@ from captum.attr import FeatureAblation
 from heedmap.auditing import EXPERIMENTS
 from heedmap.experiments.evidence import Evidence
 from heedmap.huggingface.classifier import TransformerClassifier
-from heedmap.huggingface.rerun import Imposed
+from heedmap.huggingface.interventions import Imposed
 from heedmap.importance.deletions import reread_without_each
 from heedmap.model_runs import open_model
 from heedmap.settings import AuditSettings
@@ -80,7 +80,7 @@ def interventions(options: argparse.Namespace) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "step": f"{view}, layer {layer}",
-                    "way": model.way,
+                    "way": model.rerun.way,
                     "ours_s": ours,
                     "plain_s": naive,
                     "ratio": naive / ours,

@@ -37,6 +37,21 @@ def real_models():
     return folder
 
 
+@pytest.fixture(scope="session")
+def minilm(real_models):
+    """The folder of a small real classifier of films."""
+    return real_models / "minilm-sst2"
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """Tensors this small are slower on several threads, and much slower where the cores are shared."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 WORDS = [f"w{i:02d}" for i in range(40)]
 
 

@@ -19,6 +19,8 @@ from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.measuring import Copying, Recording, Spreading, answer
 from heedmap.huggingface.zoo import ZOO, architecture
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 QUICK = ("bert", "distilbert", "gpt2", "llama", "gpt_oss", "t5", "vit", "bloom", "deberta-v2")
 REFUSED = ("longformer", "funnel", "fnet", "led")
 CLAIMED = [
@@ -26,15 +28,6 @@ CLAIMED = [
     for row in ZOO
     if row.name not in REFUSED
 ]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny models wait for their threads most of the time, where the cores are shared."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @torch.no_grad()

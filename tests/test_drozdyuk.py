@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from conftest import SHARED, small_corpus
+from conftest import small_corpus
 from transformers import BertConfig, BertForSequenceClassification
 
 import heedmap.papers.drozdyuk as paper
@@ -30,20 +30,13 @@ from heedmap.papers.drozdyuk_rows import attack_plan, cheap_plans, judge
 from heedmap.papers.drozdyuk_settings import DrozdyukSettings
 from heedmap.tables import read_table
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 TINY = {
     "size": 8, "heads": 2, "layers": 2, "feed_forward": 8, "epochs": 1, "adversary_epochs": 1,
     "adversary_hidden": 8, "batch_size": 16, "seeds": 1, "activations": ("softmax", "entmax15"),
 }  # fmt: skip
 ABLE = {**TINY, "size": 16, "epochs": 15, "learning_rate": 1e-2, "patience": 15, "dropout": 0.0}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Tensors this small are slower on several threads, and much slower on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def settings_of(corpus, **options):
@@ -423,14 +416,10 @@ def test_the_command(heedmap, csv_file, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_runs_a_trained_classifier(heedmap, tmp_path):
-    model = SHARED / "models" / "minilm-sst2"
-    data = SHARED / "data" / "sst"
-    if not (model.is_dir() and data.is_dir()):
-        pytest.skip("the classifier is not on this machine")
-    done = heedmap("reproduce", "drozdyuk", "sst", "--data", data, "--tokenizer", "spaces", "--model", model,
-                   "--seeds", "1", "--train-texts", "32", "--test-texts", "32", "--adversary-epochs", "1",
-                   "--out", tmp_path / "run")  # fmt: skip
+def test_the_command_runs_a_trained_classifier(heedmap, minilm, real_data, tmp_path):
+    done = heedmap("reproduce", "drozdyuk", "sst", "--data", real_data / "sst", "--tokenizer", "spaces",
+                   "--model", minilm, "--seeds", "1", "--train-texts", "32", "--test-texts", "32",
+                   "--adversary-epochs", "1", "--out", tmp_path / "run")  # fmt: skip
     assert done.code == 0, done.err
     rows = by_name(read_table(tmp_path / "run" / "table.parquet").to_pylist())
     assert rows["original", "all"]["accuracy"] > 0.75

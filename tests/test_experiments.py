@@ -101,6 +101,14 @@ def test_the_adversary_is_feasible_and_as_different_as_the_table_says(classes):
     assert (found["jsd_upper"] <= LN2 + 1e-9).all()
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_weights_with_the_same_prediction_have_as_many_dimensions_as_tokens_less_classes(classes):
+    lengths = [1, 2, 3, 4, 7, 12]
+    texts = [[f"w{(7 * i + n) % 40:02d}" for i in range(n)] for n in lengths]
+    found = evidence_of(small_model(classes=classes), texts).table("adversary")["dimension"]
+    assert found.to_pylist() == [max(0, n - classes) for n in lengths]
+
+
 def test_the_exact_adversary_is_never_beaten_by_the_search_and_grows_with_epsilon(evidence):
     found = evidence.table("adversary").to_pandas()
     assert (found["jsd"] >= found["search_jsd"] - 1e-6).all()

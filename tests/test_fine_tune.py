@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from conftest import SHARED
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
@@ -350,15 +349,15 @@ def test_bad_options_are_one_clear_line(
 
 
 @pytest.mark.slow
-def test_a_real_model_learns_four_classes(tmp_path):
-    model, news = SHARED / "models" / "minilm-sst2", SHARED / "data" / "ag_news"
-    if not (model.is_dir() and news.is_dir()):
-        pytest.skip("the real model is not on this machine")
-    whole = load_corpus(DataSettings(source=str(news), raw=True))
+def test_a_real_model_learns_four_classes(minilm, real_data):
+    whole = load_corpus(DataSettings(source=str(real_data / "ag_news"), raw=True))
     sizes = {"train": 600, "dev": 100, "test": 200}
     small = {name: split.take(range(sizes[name])) for name, split in whole.splits.items()}
     run = hm.fine_tune(
-        model, hm.Corpus("news", whole.classes, small, whole.settings), epochs=1, learning_rate=1e-4
+        minilm,
+        hm.Corpus("news", whole.classes, small, whole.settings),
+        epochs=1,
+        learning_rate=1e-4,
     )
     labels = run.corpus.splits["test"].labels
     assert (predictions(run).argmax(1).numpy() == labels).mean() > 0.45

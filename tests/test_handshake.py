@@ -24,16 +24,8 @@ from heedmap.huggingface.support import support_table, try_out
 from heedmap.huggingface.zoo import architecture
 
 ROOT = Path(__file__).parents[1]
-MODELS = ROOT.parent / "shared" / "models"
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny models wait for their threads most of the time, where the cores are shared."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def failed(found):
@@ -280,14 +272,6 @@ def test_fully_masked_rows_are_left_out_of_every_number():
 
 
 # --- a real one, and the page -------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def minilm():
-    folder = MODELS / "minilm-sst2"
-    if not folder.is_dir():
-        pytest.skip("the real models are not on this machine")
-    return folder
 
 
 def test_a_real_classifier_passes(minilm):

@@ -24,16 +24,9 @@ from heedmap.huggingface.interventions import (
 )
 from heedmap.huggingface.recording import Recorder, distances, key_distance, picture_weights
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 LAYERS, HEADS, SIZE = 3, 2, 12
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Tensors this small are slower on several threads, and much slower on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def seeded(make):

@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy.stats import kendalltau
 
-from heedmap.kendall import kendall_tau
+from heedmap.kendall import kendall_tau, tau_against
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 20, 33, 34, 70])
@@ -67,3 +67,26 @@ def test_almost_perfect_order_of_a_long_vector_has_an_exact_p():
     y[[3, 4]] = y[[4, 3]]
     result = kendall_tau(torch.tensor(np.stack([x, y]))[None], torch.ones(1, 50, dtype=torch.bool))
     assert result.p[0, 0, 1].item() == pytest.approx(kendalltau(x, y).pvalue, rel=1e-8)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 34])
+@pytest.mark.parametrize("decimals", [None, 1, 0])
+def test_tau_against_some_is_that_of_all_pairs(n, decimals):
+    values = np.random.default_rng(n).normal(size=(9, 5, n))
+    if decimals is not None:
+        values = values.round(decimals)
+    values[0, 3] = values[0, 0]
+    values[1, 3] = -values[1, 0]
+    values[2, 3] = values[3, 0] = 1.0  # constants, on either side
+    values = torch.from_numpy(values)
+    mask = torch.arange(n) < torch.arange(1, 10).clamp(max=n)[:, None]
+    found = tau_against(values[:, :3], values[:, 3:], mask)
+    expected = kendall_tau(values, mask).tau[:, :3, 3:]
+    assert found.shape == (9, 3, 2)
+    assert torch.allclose(found, expected, atol=1e-12, rtol=0, equal_nan=True)
+    assert found[2, :, 0].isnan().all()
+    assert found[3, 0].isnan().all()
+    assert found[0].isnan().all()  # one token is left of it
+    if n == 34 and decimals is None:
+        assert found[1, 0, 0] == -1
+        assert found[4:].isfinite().all()

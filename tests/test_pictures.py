@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from conftest import SHARED
 from test_report import Elements
 from tiny_transformers import CONFIGS, tiny_classifier
 
@@ -198,14 +197,11 @@ def test_the_command_writes_the_page(heedmap, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_real_model_is_drawn():
-    source = SHARED / "models" / "minilm-sst2"
-    if not source.is_dir():
-        pytest.skip("the real model is not on this machine")
+def test_a_real_model_is_drawn(minilm):
     from heedmap.huggingface.opening import open_classifier
     from heedmap.settings import TransformerSettings
 
-    model, _ = open_classifier(TransformerSettings.of(source=str(source)))
+    model, _ = open_classifier(TransformerSettings.of(source=str(minilm)))
     drawn = draw(model, "The acting is wonderful, but the unbelievable plot is not.")
     own, uniform = drawn.columns[:2]
     assert own.tvd == 0

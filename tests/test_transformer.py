@@ -5,6 +5,7 @@ import torch
 from tiny_transformers import CONFIGS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 from heedmap.huggingface.door import Visitor
+from heedmap.huggingface.inputs import kinds_of
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.rollout import rollout_rows
 from heedmap.importance.words import sum_by_word
@@ -111,12 +112,12 @@ def test_its_own_weights_give_its_own_prediction_and_others_that_of_a_whole_pass
      ("llama", "narrow"), ("bloom", "upward")],
 )  # fmt: skip
 def test_only_what_lies_above_the_weights_is_computed(architecture, way):
-    assert tiny_classifier(architecture).way == way
+    assert tiny_classifier(architecture).rerun.way == way
 
 
 @pytest.mark.parametrize("architecture", ["bert", "albert", "gpt2", "llama"])
 def test_a_layer_below_the_last_is_entered_from_below(architecture):
-    assert tiny_classifier(architecture, layer=1).way == "upward"
+    assert tiny_classifier(architecture, layer=1).rerun.way == "upward"
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)
@@ -240,9 +241,22 @@ def test_what_heads_do_adds_up():
     assert (facts["effective_share"][1] < 1).all()  # 11 positions, heads of 4
 
 
+def test_positions_are_words_punctuation_or_a_special_token():
+    model = tiny_classifier("bert")
+    batch = model.batch([["the", " plot", ",", " films", " zzz", "."], [","]], range(2))
+    cls, sep = model.kinds.index("[CLS]"), model.kinds.index("[SEP]")
+    found = kinds_of(model.tokenizer, batch, model.kinds)
+    # film ##s, and a word that the tokenizer does not know: a word all the same
+    assert found[0].tolist() == [cls, 0, 0, 1, 0, 0, 0, 1, sep]
+    assert found[1].tolist() == [cls, 1, sep, -1, -1, -1, -1, -1, -1]
+    # What is no word and no token of the list counts as a word.
+    listed = [name for name in model.kinds if name != "[SEP]"]
+    assert kinds_of(model.tokenizer, batch, listed)[0, -1] == 0
+
+
 def test_a_shared_layer_is_told_apart_by_its_turn():
     model = tiny_classifier("albert")
-    assert len(set(model.names)) == 1
+    assert len(set(model.survey.layers)) == 1
     assert len(model.calls) == 3
     batch = model.batch(TEXTS, range(3))
     shown = [model.heat_maps(batch, [Map("row", layer, None)]) for layer in range(3)]

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from heedmap.importance.special_tokens import expected, head_entropy, shares
+from heedmap.importance.words import shares as shares_of_sum
 from heedmap.importance.words import sum_by_word, word_of_positions
 
 
@@ -96,6 +97,12 @@ def test_no_positions_and_no_words_sum_to_nothing():
 def test_words_that_are_not_there_are_refused(word):
     with pytest.raises(ValueError, match="between -1 and 1"):
         sum_by_word(torch.rand(1, 2), torch.tensor([[0, word]]), 2)
+
+
+def test_words_share_what_falls_on_words_and_nothing_stays_nothing():
+    values = torch.tensor([[1.0, 3.0, 0.0], [0.0, 0.0, 0.0]])
+    assert shares_of_sum(values).tolist() == [[0.25, 0.75, 0], [0, 0, 0]]
+    assert shares_of_sum(values[0]).tolist() == [0.25, 0.75, 0]
 
 
 # Where attention goes by kind of token.

@@ -19,7 +19,7 @@ FAMILY = 0.05  # chance that any interval of the scan misses
 
 def layer_findings(makers: "Makers") -> list[Finding]:
     """The scan over all heat maps, the mass on words, and the part that reaches the output."""
-    found = [_best_map(makers, "leave_one_out", "leave-one-out")]
+    found = [_best_map(makers)]
     if "heads" in makers.tables:
         found.append(_on_words(makers))
         if "effective_share" in makers.tables["heads"].column_names:
@@ -27,13 +27,13 @@ def layer_findings(makers: "Makers") -> list[Finding]:
     return found
 
 
-def _best_map(makers: "Makers", reference: str, name: str) -> Finding:
+def _best_map(makers: "Makers") -> Finding:
     """Chosen on one half of the sampled texts, its number from the other half: no winner's luck."""
     scan = makers.tables["scan"].to_pandas()
     columns = ["view", "layer", "head"]
     scan["head"] = scan["head"].fillna(-1).astype(int)
     wide = scan.pivot_table(
-        index="row", columns=columns, values=f"tau_{reference}", dropna=False, observed=True
+        index="row", columns=columns, values="tau_leave_one_out", dropna=False, observed=True
     )
     wide = wide.dropna(axis=1, how="all")
     values = wide.to_numpy(dtype=np.float64)
@@ -54,7 +54,7 @@ def _best_map(makers: "Makers", reference: str, name: str) -> Finding:
         which = f"{view}, layer {layer}, " + ("mean over heads" if head < 0 else f"head {head}")
     reach = _certain(values, REACH)
     return makers.finding(
-        f"best_map_{reference}",
+        "best_map_leave_one_out",
         "tau",
         sampled,
         {
@@ -63,7 +63,7 @@ def _best_map(makers: "Makers", reference: str, name: str) -> Finding:
             "undefined: one token": makers.short,
         },
         question="Is there any heat map of this model that ranks the words as leave-one-out does?",
-        measure=f"mean Kendall tau-b with {name} of the best of {values.shape[1]} maps: {which}",
+        measure=f"mean Kendall tau-b with leave-one-out of the best of {values.shape[1]} maps: {which}",
         meaning=(
             f"chosen on half of the texts, measured on the others; with all {values.shape[1]} judged at once "
             f"on all of them (Bonferroni, {1 - FAMILY:.0%}), {reach} lie above {REACH} for certain"
@@ -92,14 +92,13 @@ def _certain(values: NDArray[np.float64], edge: float) -> int:
 def _by_text(makers: "Makers", values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean over the heads on trial, text by text; NaN for texts that were not sampled."""
     table = makers.tables["heads"]
-    layers = table["layer"].to_numpy()
-    shown = makers.model if isinstance(makers.model, TransformerSettings) else None
-    layer, head = (-1, "mean") if shown is None else (shown.layer, shown.head)
-    on_trial = layers == layer % (int(layers.max()) + 1)
-    if head != "mean":
-        on_trial &= table["head"].to_numpy() == int(head) % (
-            int(table["head"].to_numpy().max()) + 1
-        )
+    layers, heads = (table[name].to_numpy() for name in ("layer", "head"))
+    layer, head = int(layers.max()), None
+    if isinstance(makers.model, TransformerSettings):
+        layer, head = makers.model.on_trial(layer + 1, int(heads.max()) + 1)
+    on_trial = layers == layer
+    if head is not None:
+        on_trial &= heads == head
     rows = table["row"].to_numpy()[on_trial]
     total = len(makers.predicted)
     sums = np.bincount(rows, values[on_trial], minlength=total)
@@ -110,7 +109,7 @@ def _by_text(makers: "Makers", values: NDArray[np.float64]) -> NDArray[np.float6
 def _on_words(makers: "Makers") -> Finding:
     table = makers.tables["heads"]
     names = [name for name in table.column_names if name.startswith("share_")]
-    share = makers.column("heads", "row_on_words")
+    share = _by_text(makers, makers.column("heads", "row_on_words"))
     special = {
         name.removeprefix("share_"): float(
             np.nanmean(_by_text(makers, makers.column("heads", name)))
@@ -122,8 +121,8 @@ def _on_words(makers: "Makers") -> Finding:
     return makers.finding(
         "on_words",
         "words",
-        _by_text(makers, share),
-        {"not sampled": np.isnan(_by_text(makers, share))},
+        share,
+        {"not sampled": np.isnan(share)},
         question="Does the attention fall on the words that the heat map shows?",
         measure="mean share of the row's mass that is on words, layer on trial",
         meaning=(

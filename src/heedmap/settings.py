@@ -82,6 +82,22 @@ class TransformerSettings(_Settings):
     dtype: Literal["float32", "float16", "bfloat16"] = "float32"
     batch_tokens: Positive = 2048
 
+    def on_trial(self, layers: int, heads: int) -> tuple[int, int | None]:
+        """The numbers of the layer and the head (None for the mean) in a model of so many.
+
+        Raises:
+            InputError: it has no such layer or head.
+        """
+        layer = self._place(self.layer, layers, "layer")
+        return layer, None if self.head == "mean" else self._place(self.head, heads, "head")
+
+    def _place(self, wanted: int, count: int, what: str) -> int:
+        if not -count <= wanted < count:
+            raise InputError(
+                f"{self.source}: expected a {what} from 0 to {count - 1} (or -1, the last one), got {wanted}"
+            )
+        return wanted % count
+
 
 class TrainSettings(_Settings):
     """How a model is trained."""

@@ -1,4 +1,4 @@
-"""Interventions on K rows of weights an instance: spread evenly, or dealt out anew.
+"""Interventions on rows of weights: spread evenly, or dealt out anew.
 
 `permute` reads permutations off a linear read-out; a model that is not linear in its attention
 needs the weights themselves. Every row keeps its total mass and stays on its support.
@@ -13,8 +13,8 @@ from torch import Tensor
 
 
 def uniform(
-    attention: Float[Tensor, "B K P"], support: Bool[Tensor, "B K P"]
-) -> Float[Tensor, "B K P"]:
+    attention: Float[Tensor, "*rows P"], support: Bool[Tensor, "*rows P"]
+) -> Float[Tensor, "*rows P"]:
     """Each row's mass spread evenly over its support; a row without support is 0."""
     mass = attention.masked_fill(~support, 0.0).sum(-1, keepdim=True)
     return support * (mass / support.sum(-1, keepdim=True).clamp(min=1))

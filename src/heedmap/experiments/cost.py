@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 
+from heedmap.counterfactual.rows import uniform
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.importance import GRADIENT_SHARE
 
@@ -29,7 +30,7 @@ def estimate(evidence: Evidence) -> dict[str, float]:
     model.logits(batch)
     second = (time.perf_counter() - start) / float(lengths[rows].sum())
     trace = model.trace(batch)
-    even = (trace.support / trace.support.sum(-1, keepdim=True).clamp(min=1)).unsqueeze(0)
+    even = uniform(trace.attention, trace.support).unsqueeze(0)
     start = time.perf_counter()
     model.predict(trace, even)
     again = (time.perf_counter() - start) / len(rows)

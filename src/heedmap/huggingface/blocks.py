@@ -1,12 +1,15 @@
 """A model's blocks (its layers, attention and all): watched, skipped, or entered with another state."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from heedmap.huggingface.door import Visitor
+from heedmap.huggingface.entrance import Entrance
 
 Step = Callable[[nn.Module, Callable[..., Any], Any, Any], Any]
 
@@ -90,43 +93,41 @@ def repeated(value: Tensor, times: int) -> Tensor:
     return value.repeat(times, *[1] * (value.dim() - 1)) if times != 1 else value
 
 
-def projection_of(
-    model: nn.Module, run: Callable[[], object], names: Sequence[str]
-) -> dict[str, nn.Module]:
-    """The output projection of each attention layer, by the layer's name.
+@dataclass(frozen=True)
+class Place:
+    """Where in a pass one call of the attention happens, counted in runs of the blocks.
 
-    It is the linear module inside the layer's block that reads the very memory that the attention
-    function gave back (a reshape keeps it); nothing depends on what a model file calls it.
+    A shared block runs several times. `turn` is the run, −1 where the call is in none of the blocks;
+    `within` the number of the call in that run. `shapes` is what each run gave, as `shape_of` says;
+    `last` the last run of each stack before that turn.
     """
-    from heedmap.huggingface.door import Call, Output, Visitor, visiting
 
-    given: dict[int, str] = {}
-    found: dict[str, nn.Module] = {}
-    alive: list[Tensor] = []  # memory that is given back may be another tensor's
-
-    class Watch(Visitor):
-        def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
-            output, weights = eager()
-            alive.append(output)
-            given[output.data_ptr()] = call.name
-            return output, weights
-
-    def look(module: nn.Module, args: Any) -> None:
-        if args and isinstance(args[0], Tensor) and args[0].data_ptr() in given:
-            found.setdefault(given[args[0].data_ptr()], module)
-
-    linear = [
-        m for m in model.modules() if getattr(m, "weight", None) is not None and _is_linear(m)
-    ]
-    handles = [m.register_forward_pre_hook(partial(look)) for m in linear]
-    try:
-        with torch.no_grad(), visiting(model, Watch()):
-            run()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return {name: found[name] for name in names if name in found}
+    turn: int
+    within: int
+    shapes: list[int | None]
+    last: frozenset[int]
 
 
-def _is_linear(module: nn.Module) -> bool:
-    return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"  # GPT-2's, transposed
+def place_of(
+    entrance: Entrance, blocks: Sequence[nn.Module], call: int, inputs: Mapping[str, Tensor]
+) -> Place:
+    """Finds it out from one pass."""
+    counts: list[tuple[int, int]] = []
+    runs: list[nn.Module] = []
+    shapes: list[int | None] = []
+
+    def watch(block: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        runs.append(block)
+        before = len(calls)
+        result = forward(*args, **kwargs)
+        counts.append((before, len(calls)))
+        shapes.append(shape_of(result))
+        return result
+
+    with torch.no_grad(), patched(blocks, watch), entrance.visiting(Visitor()) as calls:
+        entrance.model(**inputs)
+    for turn, (start, end) in enumerate(counts):
+        if start <= call < end:
+            last = {stack_of(entrance.model, block): i for i, block in enumerate(runs[:turn])}
+            return Place(turn, call - start, shapes, frozenset(last.values()))
+    return Place(-1, 0, shapes, frozenset())

@@ -1,13 +1,12 @@
 """A Hugging Face sequence classifier on trial: `heedmap.models.trace.Model` for transformers."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -15,13 +14,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from heedmap.data.batches import Batch
 from heedmap.errors import InputError
 from heedmap.huggingface import inputs
-from heedmap.huggingface.blocks import projection_of
-from heedmap.huggingface.door import Call, Visitor
-from heedmap.huggingface.entrance import Entrance, enter
+from heedmap.huggingface.embedding import embedded_as, look_up
+from heedmap.huggingface.entrance import Entrance, Inputs, enter
 from heedmap.huggingface.inputs import SubwordBatch
+from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.maps import Maps, layer_facts
-from heedmap.huggingface.rerun import Imposed, Inputs, Pass, Rerun
-from heedmap.importance.words import sum_by_word
+from heedmap.huggingface.projections import projections_of
+from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
+from heedmap.huggingface.survey import survey
+from heedmap.importance.words import shares, sum_by_word
 from heedmap.models.layered import Map
 from heedmap.models.trace import Trace
 from heedmap.settings import TransformerSettings
@@ -32,8 +33,6 @@ PROBE = (
     ["It", " bored", " me", "."],
     ["A", " film"],
 )  # fmt: skip
-WAY_TOLERANCE = 1e-3  # of logits, where the same numbers are added up in another order
-CROSS = ("cross", "encoder_attn", "encdec")  # how model files call attention over another stack
 
 
 @dataclass(frozen=True)
@@ -65,21 +64,17 @@ class TransformerClassifier:
         self.classes = list(classes)
         self.tokens_at_once = settings.batch_tokens
         model.config.use_cache = False
-        probe = self.batch(PROBE, range(len(PROBE)))
-        self.entrance: Entrance = enter(model, self.inputs(probe))
+        probe = self.inputs(self.batch(PROBE, range(len(PROBE))))
+        self.entrance: Entrance = enter(model, probe)
         if self.entrance.kind == "reading":
             raise InputError(
                 f"{settings.source}: {type(model).__name__} reports its attention but does not let it be "
                 "replaced, so it cannot be put on trial; `heedmap support` lists what can"
             )
-        self.calls, self.names, self.heads = self._survey(probe)
-        self.reads = _reads(self, probe)
-        self.layer = _place(settings.layer, len(self.calls), "layer", settings.source)
-        self.head = (
-            None
-            if settings.head == "mean"
-            else _place(int(settings.head), self.heads, "head", settings.source)
-        )
+        self.survey = survey(self.entrance, probe)
+        self.calls, self.heads, self.reads = self.survey.calls, self.survey.heads, self.survey.reads
+        self.read_rows = self.survey.read_rows
+        self.layer, self.head = settings.on_trial(len(self.calls), self.heads)
         if settings.view in ("rollout", "flow") and self.head is not None:
             raise InputError(
                 f"--view {settings.view}: expected --head mean, got {settings.head}: it follows the mean over "
@@ -87,10 +82,9 @@ class TransformerClassifier:
             )
         self.one_row = self.reads != "all" and settings.view in ROWS
         read = self.read_rows if self.one_row else None
-        self.rerun = Rerun(model, self.entrance, self.calls[self.layer], read)
-        self.way = self.rerun.choose(self.inputs(probe), WAY_TOLERANCE)
+        self.rerun = Rerun(self.entrance, self.survey.names, self.calls[self.layer], read, probe)
         self.quick = self._quick(probe)
-        self._maps = Maps(self, self._projections())
+        self._maps = Maps(self.entrance, tokenizer, self.survey, self._projections())
         if self.shown_map() not in self._maps.available():
             raise InputError(
                 f"{settings.source}: the view {settings.view!r} needs self-attention through all layers, or "
@@ -134,15 +128,14 @@ class TransformerClassifier:
             weights, support = weights[:, [self.head]], support[:, [self.head]]
         weights = weights.masked_fill(~support, 0.0)
         attention, support = (t.reshape(len(t), -1, t.shape[-1]) for t in (weights, support))
-        trace = Trace(
-            batch.rows, batch.mask, attention, support, torch.zeros_like(batch.mask).float(),
-            kept.logits.float(), None, _State(batch, kept),
-        )  # fmt: skip
         if self.settings.view in ("row", "received"):
-            heat = self.shown(trace, attention.unsqueeze(0)).squeeze(0)
+            heat = _on_words(attention, batch)
         else:
             heat = self.heat_maps(batch, [self.shown_map()]).squeeze(1)
-        return replace(trace, heat=heat, of_text=batch.words >= 0)
+        return Trace(
+            batch.rows, batch.mask, attention, support, heat, kept.logits.float(),
+            state=_State(batch, kept), of_text=batch.words >= 0,
+        )  # fmt: skip
 
     @torch.inference_mode()
     def logits(self, batch: Batch) -> Float[Tensor, "B C"]:
@@ -157,7 +150,7 @@ class TransformerClassifier:
         assert isinstance(state, _State)
         count, size = attention.shape[1], attention.shape[3]
         # One row is cheap but for its weights; all rows cost what a pass costs.
-        each = count * (max(1, size // 16) if self.way == "narrow" else size)
+        each = count * (max(1, size // 16) if self.rerun.way == "narrow" else size)
         some = max(1, self.tokens_at_once // each)
         shape = (self.heads if self.head is None else 1, *(() if self.one_row else (size,)), size)
         graph = nullcontext() if attention.requires_grad else torch.no_grad()
@@ -176,13 +169,11 @@ class TransformerClassifier:
     def shown(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
         """Mean of the rows, added up over each word's positions, as shares of what falls on words at all."""
         assert isinstance(trace.state, _State)
-        words = trace.state.batch.words.clamp(max=trace.mask.shape[1] - 1)
-        return shares(sum_by_word(attention.mean(2), words, trace.mask.shape[1]))
+        return _on_words(attention, trace.state.batch)
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
         """What the model looks up for each position, before positions and norms."""
-        found: Tensor = _look_ups(self.model)[-1](batch.ids)
-        return found
+        return look_up(self.model, batch.ids)
 
     def on_tokens(self, values: Float[Tensor, "B L"], batch: Batch) -> Float[Tensor, "B T"]:
         """Values at positions, added up over each word."""
@@ -198,7 +189,7 @@ class TransformerClassifier:
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None = None
     ) -> Float[Tensor, "B C"]:
         """Differentiable logits from looked-up embeddings; under imposed weights (B, K, P) where given."""
-        with _embedding(self.model, batch.ids, embedded):
+        with embedded_as(self.model, batch.ids, embedded):
             if attention is None:
                 logits: Tensor = self.model(**self.inputs(batch)).logits
             else:
@@ -232,118 +223,31 @@ class TransformerClassifier:
         assert isinstance(batch, SubwordBatch)
         return layer_facts(self._maps, batch, self.kinds)
 
-    def kinds_of(self, batch: SubwordBatch) -> Int[Tensor, "B L"]:
-        """The kind of each position, a number in `kinds`; −1 for padding."""
-        known = self.tokenizer
-        number = {
-            known.convert_tokens_to_ids(name): i for i, name in enumerate(self.kinds) if i > 1
-        }
-        kinds = torch.full_like(batch.ids, -1)
-        for place in batch.real.nonzero().tolist():
-            i, j = place
-            token = int(batch.ids[i, j])
-            if int(batch.words[i, j]) < 0:
-                kinds[i, j] = number.get(token, 0)
-            else:
-                marks = not any(c.isalnum() for c in str(known.decode([token])))
-                kinds[i, j] = 1 if marks else 0
-        return kinds
-
-    def read_rows(self, given: Inputs) -> Int[Tensor, " B"]:
-        """The row that the classifier reads of each text: the first real one, or the last."""
-        real = given["attention_mask"]
-        if self.reads == "first":
-            return real.argmax(1)
-        return real.shape[1] - 1 - real.flip(1).argmax(1)
-
-    def _quick(self, probe: SubwordBatch) -> Rerun | None:
+    def _quick(self, probe: Inputs) -> Rerun | None:
         """A way to predictions that leaves out rows that nobody reads, if it gives the same numbers."""
         if self.reads == "all":
             return None
-        last, given = (
-            Rerun(self.model, self.entrance, self.calls[-1], self.read_rows),
-            self.inputs(probe),
-        )
-        if last.choose(given, WAY_TOLERANCE) != "narrow":
+        last = self.rerun
+        if not self.one_row or self.layer != len(self.calls) - 1:
+            last = Rerun(self.entrance, self.survey.names, self.calls[-1], self.read_rows, probe)
+        if last.way != "narrow":
             return None
         with torch.no_grad():
-            off = (last.glance(given) - self.model(**given).logits).abs().max()
-        return last if off <= WAY_TOLERANCE else None
+            off = (last.glance(probe) - self.model(**probe).logits).abs().max()
+        return last if off <= TOLERANCE else None
 
     def _projections(self) -> dict[str, torch.nn.Module]:
         """Output projections by layer; none where the values are not known, or any is not found."""
         if self.entrance.kind != "interface":
             return {}
         probe = self.inputs(self.batch(PROBE[1:2], [0]))
-        found = projection_of(self.model, lambda: self.model(**probe), self.names)
-        return found if len(found) == len(set(self.names)) else {}
-
-    def _survey(self, probe: SubwordBatch) -> tuple[list[int], list[str], int]:
-        """Which calls are on trial: all of one stack; in an encoder-decoder its cross-attention."""
-        watch = _Watch()
-        with torch.no_grad(), self.entrance.visiting(watch) as names:
-            self.model(**self.inputs(probe))
-        calls = list(range(len(names)))
-        if self.model.config.is_encoder_decoder:
-            crossing = [i for i in calls if any(mark in names[i].lower() for mark in CROSS)]
-            calls = crossing or calls
-        return calls, [names[i] for i in calls], watch.heads[calls[-1]]
+        return projections_of(self.model, self.survey.layers, probe)
 
 
-class _Watch(Visitor):
-    def __init__(self) -> None:
-        self.heads: list[int] = []
-
-    def weights(self, call: Call, weights: Tensor) -> None:
-        self.heads.append(weights.shape[1])
-
-
-class Deltas(Visitor):
-    """Adds zeros that know their gradient to the weights of some calls: d logits / d weights."""
-
-    def __init__(self, calls: Sequence[int]) -> None:
-        self.calls = set(calls)
-        self.deltas: dict[int, Tensor] = {}
-
-    def weights(self, call: Call, weights: Tensor) -> Tensor | None:
-        """The same weights, plus zeros."""
-        if call.index not in self.calls:
-            return None
-        delta = torch.zeros_like(weights, requires_grad=True)
-        self.deltas[call.index] = delta
-        return weights + delta
-
-
-def shares(values: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T"]:
-    """Values as shares of their sum; zeros where that is 0."""
-    total = values.sum(-1, keepdim=True)
-    return values / torch.where(total > 0, total, torch.ones_like(total))
-
-
-def _reads(model: TransformerClassifier, probe: SubwordBatch) -> Literal["first", "last", "all"]:
-    """Which rows of the last layer's attention the logits depend on, by their gradient."""
-    visitor = Deltas(model.calls[-1:])
-    with torch.enable_grad(), model.entrance.visiting(visitor):
-        logits = model.model(**model.inputs(probe)).logits
-        # Weighted unevenly: a softmax's or a mean's symmetric sums would cancel.
-        scale = torch.arange(1, logits.shape[1] + 1, device=logits.device).to(logits.dtype)
-        (gradient,) = torch.autograd.grad((logits * scale).sum(), visitor.deltas[model.calls[-1]])
-    read = gradient.abs().amax(dim=(1, 3)) > 0
-    real = probe.real.long()
-    place = torch.arange(real.shape[1], device=real.device)
-    first = place == real.argmax(1, keepdim=True)
-    last = place == real.shape[1] - 1 - real.flip(1).argmax(1, keepdim=True)
-    if bool((read == first).all()):
-        return "first"
-    return "last" if bool((read == last).all()) else "all"
-
-
-def _place(wanted: int, count: int, what: str, source: str) -> int:
-    if not -count <= wanted < count:
-        raise InputError(
-            f"{source}: expected a {what} from 0 to {count - 1} (or -1, the last one), got {wanted}"
-        )
-    return wanted % count
+def _on_words(
+    attention: Float[Tensor, "*lead B K P"], batch: SubwordBatch
+) -> Float[Tensor, "*lead B T"]:
+    return shares(sum_by_word(attention.mean(-2), batch.words, batch.mask.shape[1]))
 
 
 def _with_head(weights: Tensor, whole: Tensor, head: int) -> Tensor:
@@ -351,36 +255,3 @@ def _with_head(weights: Tensor, whole: Tensor, head: int) -> Tensor:
     others = whole.unsqueeze(0).expand(len(weights), *whole.shape).to(weights.dtype)
     parts = [others[:, :, :head], weights, others[:, :, head + 1 :]]
     return torch.cat(parts, dim=2)
-
-
-@contextmanager
-def _embedding(model: PreTrainedModel, ids: Tensor, embedded: Tensor) -> Iterator[None]:
-    """While it lasts, looking up `ids` gives `embedded`.
-
-    Not `inputs_embeds`: a decoder then cannot see where its text ends. A decoder that reads the same
-    text one place later gets it one place later.
-    """
-
-    def look_up(module: Any, args: Any, found: Tensor) -> Tensor:
-        asked = args[0]
-        if asked.shape != ids.shape:
-            return found
-        if torch.equal(asked, ids):
-            return embedded
-        if torch.equal(asked[:, 1:], ids[:, :-1]):
-            return torch.cat([found[:, :1], embedded[:, :-1]], dim=1)
-        return found
-
-    handles = [module.register_forward_hook(look_up) for module in _look_ups(model)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _look_ups(model: PreTrainedModel) -> list[torch.nn.Module]:
-    """All modules that look words up: an encoder and a decoder share one table, not one module."""
-    table = model.get_input_embeddings()
-    tied = [m for m in model.modules() if getattr(m, "weight", None) is table.weight]
-    return [m for m in tied if isinstance(m, torch.nn.Embedding)] or [table]

@@ -82,3 +82,20 @@ def lengths(
         return np.zeros(0, dtype=np.int64)
     ids = tokenizer(["".join(words) for words in texts], verbose=False)["input_ids"]
     return np.array([len(row) for row in ids], dtype=np.int64)
+
+
+def kinds_of(
+    tokenizer: PreTrainedTokenizerBase, batch: SubwordBatch, names: Sequence[str]
+) -> Int[Tensor, "B L"]:
+    """The kind of each position, a number in `names`; −1 for padding.
+
+    `names` are words, punctuation, then special tokens. What belongs to no word and is none of these special
+    tokens counts as a word; what belongs to one, without a letter or digit, as punctuation.
+    """
+    known = {tokenizer.convert_tokens_to_ids(name): i for i, name in enumerate(names) if i > 1}
+    ids, which = torch.unique(batch.ids, return_inverse=True)
+    pieces = [str(tokenizer.decode([token])) for token in ids.tolist()]
+    of_word = [int(not any(c.isalnum() for c in piece)) for piece in pieces]
+    of_none = [known.get(token, 0) for token in ids.tolist()]
+    inside, outside = (batch.ids.new_tensor(kinds)[which] for kinds in (of_word, of_none))
+    return torch.where(batch.words < 0, outside, inside).masked_fill(~batch.real, -1)

@@ -152,6 +152,23 @@ class Uniform(Intervention):
         return support / support.sum(-1, keepdim=True).clamp(min=1)
 
 
+class Imposed(Intervention):
+    """Given weights in one layer: of all rows (B, H, Q, N), or (B, H, N) of each text's row in `rows`."""
+
+    def __init__(self, layer: int, imposed: Tensor, rows: Int[Tensor, " B"] | None) -> None:
+        super().__init__([layer])
+        self.imposed, self.rows = imposed, rows
+
+    def edit_weights(
+        self, call: Call, weights: Float[Tensor, "B H Q N"]
+    ) -> Float[Tensor, "B H Q N"]:
+        """The given weights in their place."""
+        if self.rows is None:
+            return self.imposed
+        here = torch.arange(weights.shape[2], device=weights.device) == self.rows[:, None]
+        return torch.where(here[:, None, :, None], self.imposed.unsqueeze(2), weights)
+
+
 class Keys(Intervention):
     """Keys from a function of the call: (B, H', N, D) to the same shape."""
 

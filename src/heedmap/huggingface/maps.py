@@ -3,88 +3,115 @@
 Nothing of size layers × heads × N × N is kept: each layer's weights become their maps inside the pass.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from heedmap.huggingface.door import Call, Output, Visitor
-from heedmap.huggingface.inputs import SubwordBatch
-from heedmap.importance.effective import effective_attention, effective_share, freedom, narrow
+from heedmap.huggingface.entrance import Entrance
+from heedmap.huggingface.inputs import SubwordBatch, kinds_of
+from heedmap.huggingface.measuring import Leaves
+from heedmap.huggingface.projections import transformed_values
+from heedmap.huggingface.survey import Survey, at_rows
+from heedmap.importance.effective import effective_attention, effective_share, freedom
 from heedmap.importance.flow import flow
 from heedmap.importance.rollout import extend
 from heedmap.importance.special_tokens import head_entropy
 from heedmap.importance.special_tokens import shares as special_shares
-from heedmap.importance.words import sum_by_word
+from heedmap.importance.words import shares, sum_by_word
 from heedmap.measures import log_odds
 from heedmap.models.layered import Map
 
-if TYPE_CHECKING:
-    from heedmap.huggingface.classifier import TransformerClassifier
-
-MEAN = ("row", "received", "rollout", "flow", "gradient", "effective")
+VIEWS = ("row", "received", "rollout", "flow", "gradient", "effective")
 PER_HEAD = ("row", "received", "gradient", "effective")
 FLOW_POSITIONS = 64  # longer texts' flow takes seconds each: left undefined in a scan
 
 
 class Maps:
-    """The heat maps of one classifier: per layer and head where the view has them, and their mean."""
+    """The heat maps of one classifier: per layer and head where the view has them, and their mean.
+
+    `projections` are the output projections of the layers on trial; none where they or the values are unknown.
+    """
 
     def __init__(
-        self, classifier: "TransformerClassifier", projections: dict[str, nn.Module]
+        self,
+        entrance: Entrance,
+        tokenizer: PreTrainedTokenizerBase,
+        survey: Survey,
+        projections: Mapping[str, nn.Module],
     ) -> None:
-        self.classifier, self.projections = classifier, projections
+        self.entrance, self.tokenizer = entrance, tokenizer
+        self.survey, self.projections = survey, projections
 
-    def available(self, views: Sequence[str] = MEAN) -> list[Map]:
+    def available(self) -> list[Map]:
         """All maps, in order. Rollout and flow need self-attention from the input up, with all its layers."""
-        c = self.classifier
-        crossing = c.model.config.is_encoder_decoder
+        crossing = self.entrance.model.config.is_encoder_decoder
         found = []
-        for view in views:
+        for view in VIEWS:
             if (view in ("rollout", "flow") and crossing) or (
                 view == "effective" and not self.projections
             ):
                 continue
             heads: list[int | None] = [None]
             if view in PER_HEAD:
-                heads += list(range(c.heads))
-            found += [Map(view, layer, head) for layer in range(len(c.calls)) for head in heads]
+                heads += list(range(self.survey.heads))
+            layers = range(len(self.survey.calls))
+            found += [Map(view, layer, head) for layer in layers for head in heads]
         return found
 
     def read(self, batch: SubwordBatch, wanted: Sequence[Map]) -> Float[Tensor, "B M T"]:
         """The wanted maps over words, each as shares of its sum; NaN for a flow that would take too long."""
-        from heedmap.huggingface.classifier import shares
-
         reader = _Reader(self, batch, wanted)
-        c = self.classifier
-        with torch.set_grad_enabled(reader.needs_gradient), c.entrance.visiting(reader):
-            found = reader.finish(c.model(**c.inputs(batch)).logits.float())
+        inputs = batch.inputs(self.tokenizer.model_input_names)
+        with torch.set_grad_enabled(reader.needs_gradient), self.entrance.visiting(reader):
+            found = reader.finish(self.entrance.model(**inputs).logits.float())
         values = torch.stack([found[m] for m in wanted], dim=1)
         words = batch.words.unsqueeze(1).expand(-1, len(wanted), -1).flatten(0, 1)
         summed = sum_by_word(values.flatten(0, 1), words, batch.mask.shape[1])
         return shares(summed.reshape(*values.shape[:2], -1)).float()
 
+    def rows(self, batch: SubwordBatch) -> Int[Tensor, " B"] | None:
+        """The row that the classifier reads of each text; None where it reads all."""
+        if self.survey.reads == "all":
+            return None
+        return self.survey.read_rows(batch.inputs(self.tokenizer.model_input_names))
+
+
+def _mean_row(
+    weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B Q"]
+) -> Float[Tensor, "B H N"]:
+    queries = real.to(weights.dtype)
+    return torch.einsum("bhqn,bq->bhn", weights, queries) / queries.sum(1)[:, None, None]
+
+
+def _read_row(
+    weights: Float[Tensor, "B H Q N"], rows: Int[Tensor, " B"] | None, real: Bool[Tensor, "B Q"]
+) -> Float[Tensor, "B H N"]:
+    """The row that the classifier reads; the mean of the real rows where it reads all."""
+    return _mean_row(weights, real) if rows is None else at_rows(weights.transpose(1, 2), rows)
+
 
 class _Reader(Visitor):
     def __init__(self, maps: Maps, batch: SubwordBatch, wanted: Sequence[Map]) -> None:
         self.maps, self.batch, self.wanted = maps, batch, list(wanted)
-        c = maps.classifier
-        self.layer_of = {call: layer for layer, call in enumerate(c.calls)}
+        self.layer_of = {call: layer for layer, call in enumerate(maps.survey.calls)}
         self.views = {m.view for m in wanted}
         self.needs_gradient = "gradient" in self.views
-        self.rows = None if c.reads == "all" else c.read_rows(c.inputs(batch))
+        self.rows = maps.rows(batch)
         self.found: dict[Map, Tensor] = {}
-        self.deltas: dict[int, tuple[Tensor, Tensor]] = {}
+        self.clean: dict[int, Tensor] = {}
+        self.leaves = Leaves(held=False)
         self.averages: list[Tensor] = []
-        size = batch.real.shape[1]
-        self.rolled = torch.eye(size, dtype=torch.float64).expand(len(batch.real), -1, -1)
+        texts, size = batch.real.shape
+        start = torch.eye(size, dtype=torch.float64, device=batch.real.device)
+        self.rolled = start.expand(texts, -1, -1)
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
         output, weights = super().attend(call, eager)
         if call.index in self.layer_of and "effective" in self.views and weights is not None:
-            assert call.value is not None
             self._effective(self.layer_of[call.index], weights.detach(), call)
         return output, weights
 
@@ -93,30 +120,22 @@ class _Reader(Visitor):
         if layer is None:
             return None
         clean = weights.detach().float()
-        row = self.row(clean)
-        queries = self.batch.real.float()
-        received = torch.einsum("bhqn,bq->bhn", clean, queries) / queries.sum(1)[:, None, None]
-        self._put("row", layer, row)
-        self._put("received", layer, received)
+        self._put("row", layer, self._row(clean))
+        self._put("received", layer, _mean_row(clean, self.batch.real))
         if self.views & {"rollout", "flow"}:
             average = clean.mean(1)
             if "rollout" in self.views:
                 self.rolled = extend(self.rolled, average.double(), self.batch.real)
-                self.found[Map("rollout", layer, None)] = self.row(self.rolled.unsqueeze(1))[:, 0]
+                self.found[Map("rollout", layer, None)] = self._row(self.rolled.unsqueeze(1))[:, 0]
             if "flow" in self.views:
                 self.averages.append(average)
         if self.needs_gradient:
-            delta = torch.zeros_like(weights, requires_grad=True)
-            self.deltas[layer] = (delta, clean)
-            return weights + delta
+            self.clean[call.index] = clean
+            return self.leaves.weights(call, weights)
         return None
 
-    def row(self, weights: Float[Tensor, "B H Q N"]) -> Float[Tensor, "B H N"]:
-        """The row that the classifier reads; the mean of the real rows where it reads all."""
-        if self.rows is not None:
-            return weights[torch.arange(len(self.rows)), :, self.rows]
-        queries = self.batch.real.to(weights.dtype)
-        return torch.einsum("bhqn,bq->bhn", weights, queries) / queries.sum(1)[:, None, None]
+    def _row(self, weights: Float[Tensor, "B H Q N"]) -> Float[Tensor, "B H N"]:
+        return _read_row(weights, self.rows, self.batch.real)
 
     def _put(self, view: str, layer: int, values: Float[Tensor, "B H N"]) -> None:
         if view in self.views:
@@ -125,10 +144,9 @@ class _Reader(Visitor):
                 self.found[Map(view, layer, head)] = values[:, head]
 
     def _effective(self, layer: int, weights: Tensor, call: Call) -> None:
-        assert call.value is not None
-        transformed = transformed_values(self.maps, call)
+        transformed = transformed_values(call, self.maps.projections[call.name], weights.shape[1])
         mask = self.batch.real.unsqueeze(1).expand(transformed.shape[:3])
-        row = self.row(weights.double()).unsqueeze(2)
+        row = self._row(weights.double()).unsqueeze(2)
         effective = effective_attention(row, transformed, mask).squeeze(2)
         self._put("effective", layer, effective.abs())  # effective weights may be negative
 
@@ -136,10 +154,10 @@ class _Reader(Visitor):
         """The maps that need the whole pass."""
         if self.needs_gradient:
             y = log_odds(logits, logits.argmax(-1)).sum()
-            layers = sorted(self.deltas)
-            gradients = torch.autograd.grad(y, [self.deltas[i][0] for i in layers])
-            for layer, gradient in zip(layers, gradients, strict=True):
-                self._put("gradient", layer, self.row(gradient * self.deltas[layer][1]).abs())
+            gradients = torch.autograd.grad(y, list(self.leaves.leaves.values()))
+            for call, gradient in zip(self.leaves.leaves, gradients, strict=True):
+                rows = self._row(gradient * self.clean[call])
+                self._put("gradient", self.layer_of[call], rows.abs())
         wanted = {m.layer for m in self.wanted if m.view == "flow"}
         for layer in wanted:
             stacked = torch.stack(self.averages[: layer + 1]).float()
@@ -148,25 +166,12 @@ class _Reader(Visitor):
 
     def _flow(self, layers: Float[Tensor, "L B N N"]) -> Float[Tensor, "B N"]:
         real = self.batch.real
-        flows = torch.full(real.shape, torch.nan, dtype=torch.float64)
+        flows = torch.full(real.shape, torch.nan, dtype=torch.float64, device=real.device)
         starts = self.rows if self.rows is not None else real.long().argmax(1)
         for i in range(len(real)):
             if len(self.wanted) == 1 or int(real[i].sum()) <= FLOW_POSITIONS:
                 flows[i] = flow(layers[:, i].double(), int(starts[i]), real[i])
         return flows
-
-
-def transformed_values(maps: Maps, call: Call) -> Float[Tensor, "B H N K"]:
-    """T = V W_O of every head, in K columns with the same left null space (see `effective.narrow`)."""
-    assert call.value is not None
-    module = maps.projections[call.name]
-    weight = module.weight
-    assert isinstance(weight, Tensor)
-    by_input = weight if type(module).__name__ == "Conv1D" else weight.T  # (H·D, d)
-    heads = maps.classifier.heads
-    value = call.value.repeat_interleave(heads // call.value.shape[1], dim=1)
-    output = by_input.detach().reshape(heads, -1, by_input.shape[1])
-    return narrow(value.detach().double(), output.double())
 
 
 def layer_facts(maps: Maps, batch: SubwordBatch, kinds: Sequence[str]) -> dict[str, Tensor]:
@@ -178,9 +183,8 @@ def layer_facts(maps: Maps, batch: SubwordBatch, kinds: Sequence[str]) -> dict[s
     al. 2019); `effective_share`: ‖A⊥‖ / ‖A‖ of the read row.
     """
     reader = _Facts(maps, batch, kinds)
-    c = maps.classifier
-    with torch.no_grad(), c.entrance.visiting(reader):
-        c.model(**c.inputs(batch))
+    with torch.no_grad(), maps.entrance.visiting(reader):
+        maps.entrance.model(**batch.inputs(maps.tokenizer.model_input_names))
     return {name: torch.stack(values, dim=1) for name, values in reader.found.items()}
 
 
@@ -188,9 +192,9 @@ class _Facts(Visitor):
     def __init__(self, maps: Maps, batch: SubwordBatch, kinds: Sequence[str]) -> None:
         self.maps, self.batch, self.kinds = maps, batch, kinds
         self.found: dict[str, list[Tensor]] = {}
-        self.calls = set(maps.classifier.calls)
-        self.reader = _Reader(maps, batch, [])
-        self.keys = maps.classifier.kinds_of(batch)
+        self.calls = set(maps.survey.calls)
+        self.rows = maps.rows(batch)
+        self.keys = kinds_of(maps.tokenizer, batch, kinds)
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
         output, weights = eager()
@@ -209,13 +213,13 @@ class _Facts(Visitor):
             self._add(f"share_{name}", found[..., kind])
         self._add("entropy", head_entropy(weights, real))
         words = (self.batch.words >= 0).unsqueeze(1)
-        self._add("row_on_words", (self.reader.row(weights) * words).sum(-1))
+        self._add("row_on_words", (_read_row(weights, self.rows, real) * words).sum(-1))
         if call.value is None or not self.maps.projections:
             return
-        transformed = transformed_values(self.maps, call)
+        transformed = transformed_values(call, self.maps.projections[call.name], weights.shape[1])
         mask = real.unsqueeze(1).expand(transformed.shape[:3])
         free = freedom(transformed, mask)
-        row = self.reader.row(weights.double()).unsqueeze(2)
+        row = _read_row(weights.double(), self.rows, real).unsqueeze(2)
         effective = effective_attention(row, transformed, mask)
         self._add("rank", free.rank)
         self._add("free", free.dimension)

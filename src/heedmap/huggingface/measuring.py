@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heedmap.counterfactual.rows import uniform
 from heedmap.huggingface.door import Call, Visitor
 
 Inputs = Mapping[str, Tensor]
@@ -37,22 +38,25 @@ class Spreading(Visitor):
 
     def weights(self, call: Call, weights: Float[Tensor, "B H Q N"]) -> Float[Tensor, "B H Q N"]:
         """The even rows."""
-        some = weights > 0
-        mass = weights.sum(-1, keepdim=True)
-        return (some * (mass / some.sum(-1, keepdim=True).clamp(min=1))).to(weights.dtype)
+        return uniform(weights, weights > 0)
 
 
 class Leaves(Visitor):
-    """Replaces weights by leaves of the graph, to ask for their gradients."""
+    """Puts a leaf of the graph into the weights of every call, to ask for its gradient.
 
-    def __init__(self) -> None:
-        self.leaves: list[Tensor] = []
+    `held`: the weights are leaves themselves, so that what a layer does by way of later layers' weights is
+    no part of the gradient. Otherwise they keep their past, and the leaf is zeros added to them.
+    """
+
+    def __init__(self, held: bool = True) -> None:
+        self.held = held
+        self.leaves: dict[int, Tensor] = {}
 
     def weights(self, call: Call, weights: Float[Tensor, "B H Q N"]) -> Float[Tensor, "B H Q N"]:
         """The same numbers, asking for a gradient."""
-        leaf = weights.detach().clone().requires_grad_(True)
-        self.leaves.append(leaf)
-        return leaf
+        leaf = weights.detach().clone() if self.held else torch.zeros_like(weights)
+        self.leaves[call.index] = leaf.requires_grad_(True)
+        return leaf if self.held else weights + leaf
 
 
 def answer(output: Any) -> Tensor:

@@ -8,10 +8,10 @@ Three ways to the same numbers, the fastest that the model allows:
 * upward: the blocks below the one on trial are skipped and give what they gave before.
 * full: the whole model again.
 
-A way is taken only if it gives the full one's numbers on a probe (`Rerun.choose`).
+A way is taken only if it gives the full one's numbers on a probe.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -20,24 +20,28 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedmap.counterfactual.rows import uniform
 from heedmap.huggingface import blocks
 from heedmap.huggingface.door import Call, Output, Visitor
-from heedmap.huggingface.entrance import Entrance
+from heedmap.huggingface.entrance import Entrance, Inputs
+from heedmap.huggingface.interventions import Imposed
+from heedmap.huggingface.survey import at_rows
 
 Way = Literal["narrow", "upward", "full"]
-Inputs = Mapping[str, Tensor]
-Reads = Int[Tensor, " B"]
+Rows = Int[Tensor, " B"]
+TOLERANCE = 1e-3  # of logits, where the same numbers are added up in another order
 
 
 @dataclass
 class Pass:
-    """What one pass left behind at one call of the door; batch first.
+    """What one pass left behind at one call of the door, for a later run of that way; batch first.
 
     `weights` are those of all rows, or of the read row alone. Of the rest, only what the way needs: the
     values, the hidden states that entered the block, the outputs of the last skipped block of each stack
     (`below`), and those of the other attention calls in the same block (`beside`).
     """
 
+    way: Way
     logits: Float[Tensor, "B C"]
     weights: Float[Tensor, "B H *Q N"]
     value: Tensor | None = None
@@ -49,82 +53,57 @@ class Pass:
 class Rerun:
     """Passes of a model with the weights of one call of the door on trial.
 
-    `reads` gives the row that the classifier reads of each text; None where all rows are on trial.
+    `names` are the layers of all calls of a pass. `reads` gives the row that the classifier reads of each
+    text; None where all rows are on trial. `way` is the fastest that gives the full one's numbers on `probe`.
     """
-
-    way: Way = "full"
 
     def __init__(
         self,
-        model: nn.Module,
         entrance: Entrance,
+        names: Sequence[str],
         call: int,
-        reads: Callable[[Inputs], Reads] | None,
+        reads: Callable[[Inputs], Rows] | None,
+        probe: Inputs,
     ) -> None:
-        self.model, self.entrance, self.call, self.reads = model, entrance, call, reads
-        self.names: list[str] = []
-        self.turn = self.within = 0
-        self.stacks: list[nn.Module] = []
+        self.entrance, self.call, self.reads = entrance, call, reads
+        self.blocks = blocks.blocks_of(entrance.model, names)
+        self.place = blocks.place_of(entrance, self.blocks, call, probe)
+        self.way = self._fastest(probe)
 
     @torch.no_grad()
     def base(self, inputs: Inputs, way: Way | None = None) -> Pass:
         """One whole pass, keeping what a later run needs."""
         way = way or self.way
         rows = None if self.reads is None else self.reads(inputs)
-        keeper = _Keeper(self.call, self.call - self.within)
+        keeper = _Keeper(self.call, self.call - self.place.within)
         kept: dict[str, Any] = {"below": {}}
         turn = iter(range(1 << 30))
 
         def record(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             at = next(turn)
-            if at == self.turn:
+            if at == self.place.turn:
                 kept["entering"] = blocks.entering(args, kwargs)
             result = forward(*args, **kwargs)
-            if at in self._last_turns():
+            if at in self.place.last:
                 kept["below"][at] = result
             return result
 
-        with blocks.patched(self.stacks, record), self.entrance.visiting(keeper):
-            logits = self.model(**inputs).logits
+        with blocks.patched(self.blocks, record), self.entrance.visiting(keeper):
+            logits = self.entrance.model(**inputs).logits
         weights = keeper.weights_kept
         if weights is None:
             raise ValueError(f"expected call {self.call} of the attention, the model made fewer")
         if rows is not None:
-            weights = _row(weights.transpose(1, 2), rows)
+            weights = at_rows(weights.transpose(1, 2), rows)
         if way == "full":
-            return Pass(logits, weights)
+            return Pass(way, logits, weights)
         entering, beside = kept["entering"], keeper.beside
         if way == "upward":
-            return Pass(logits, weights, keeper.value, entering, kept["below"], beside)
+            return Pass(way, logits, weights, keeper.value, entering, kept["below"], beside)
         assert rows is not None
-        beside = {i: _row(output, rows).unsqueeze(1) for i, output in beside.items()}
-        return Pass(logits, weights, keeper.value, _row(entering, rows).unsqueeze(1), {}, beside)
-
-    @torch.no_grad()
-    def choose(self, inputs: Inputs, tolerance: float) -> Way:
-        """The fastest way that gives the full one's numbers on these inputs, from now on.
-
-        The tolerance is in logits. A way that the model's own code does not bear is passed over.
-        """
-        self._survey(inputs)
-        whole = self.base(inputs, "full").weights
-        even = (whole > 0) / (whole > 0).sum(-1, keepdim=True).clamp(min=1)
-        probe = torch.stack([whole, even.to(whole.dtype)])
-        self.way = "full"
-        expected = self.logits(inputs, self.base(inputs), probe)
-        # Entered by its softmax a model does not show its values.
-        narrow = self.reads is not None and self.entrance.kind == "interface"
-        ways: tuple[Way, ...] = ("narrow", "upward") if narrow else ("upward",)
-        for way in ways:
-            self.way = way
-            try:
-                found = self.logits(inputs, self.base(inputs), probe)
-            except (RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError):
-                continue
-            if found.shape == expected.shape and (found - expected).abs().max() <= tolerance:
-                return way
-        self.way = "full"
-        return self.way
+        beside = {i: at_rows(output, rows).unsqueeze(1) for i, output in beside.items()}
+        entering = at_rows(entering, rows).unsqueeze(1)
+        return Pass(way, logits, weights, keeper.value, entering, {}, beside)
 
     def logits(
         self, inputs: Inputs, kept: Pass, weights: Float[Tensor, "S B H *Q N"]
@@ -134,11 +113,11 @@ class Rerun:
         rows = None if self.reads is None else self.reads(inputs)
         flat = weights.flatten(0, 1)
         many = None if rows is None else rows.repeat(times)
-        if self.way == "full":
+        if kept.way == "full":
             with self.entrance.visiting(Imposed(self.call, flat, many)):
-                logits: Tensor = self.model(**_times(inputs, times)).logits
-        elif self.way == "upward":
-            visitor: Visitor = Imposed(self.within, flat, many)
+                logits: Tensor = self.entrance.model(**_times(inputs, times)).logits
+        elif kept.way == "upward":
+            visitor: Visitor = Imposed(self.place.within, flat, many)
             logits = self._above(_times(inputs, times), kept, times, visitor)
         else:
             assert rows is not None
@@ -150,10 +129,10 @@ class Rerun:
             output = context.flatten(2, 3).flatten(0, 1).unsqueeze(1)
             beside = {i: blocks.repeated(o, times) for i, o in kept.beside.items()}
             one = {
-                name: _row(part, rows).unsqueeze(1).repeat(times, 1)
+                name: at_rows(part, rows).unsqueeze(1).repeat(times, 1)
                 for name, part in inputs.items()
             }
-            logits = self._above(one, kept, times, _Answer(self.within, output, beside))
+            logits = self._above(one, kept, times, _Answer(self.place.within, output, beside))
         return logits.reshape(*weights.shape[:2], -1)
 
     def glance(self, inputs: Inputs) -> Float[Tensor, "B C"]:
@@ -163,26 +142,45 @@ class Rerun:
         """
         assert self.reads is not None
         rows = self.reads(inputs)
-        keeper = _Keeper(self.call, self.call - self.within, stop=True)
+        keeper = _Keeper(self.call, self.call - self.place.within, stop=True)
         turn = iter(range(1 << 30))
         entering: list[Tensor] = []
 
         def record(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-            if next(turn) == self.turn:
+            if next(turn) == self.place.turn:
                 entering.append(blocks.entering(args, kwargs))
             return forward(*args, **kwargs)
 
         with (
             suppress(_Stop),
-            blocks.patched(self.stacks, record),
+            blocks.patched(self.blocks, record),
             self.entrance.visiting(keeper),
         ):
-            self.model(**inputs)
-        answers = {i: _row(output, rows).unsqueeze(1) for i, output in keeper.beside.items()}
-        kept = Pass(entering[0][:0, 0], entering[0], None, _row(entering[0], rows).unsqueeze(1))
-        one = {name: _row(part, rows).unsqueeze(1) for name, part in inputs.items()}
-        output = answers.pop(self.within)
-        return self._above(one, kept, 1, _Answer(self.within, output, answers))
+            self.entrance.model(**inputs)
+        answers = {i: at_rows(output, rows).unsqueeze(1) for i, output in keeper.beside.items()}
+        state = at_rows(entering[0], rows).unsqueeze(1)
+        kept = Pass("narrow", entering[0][:0, 0], entering[0], None, state)
+        one = {name: at_rows(part, rows).unsqueeze(1) for name, part in inputs.items()}
+        output = answers.pop(self.place.within)
+        return self._above(one, kept, 1, _Answer(self.place.within, output, answers))
+
+    @torch.no_grad()
+    def _fastest(self, probe: Inputs) -> Way:
+        whole = self.base(probe, "full")
+        weights = torch.stack([whole.weights, uniform(whole.weights, whole.weights > 0)])
+        expected = self.logits(probe, whole, weights)
+        # Entered by its softmax a model does not show its values.
+        narrow = self.reads is not None and self.entrance.kind == "interface"
+        ways: tuple[Way, ...] = ("narrow", "upward") if narrow else ("upward",)
+        for way in ways:
+            # A way that the model's own code does not bear is passed over.
+            try:
+                found = self.logits(probe, self.base(probe, way), weights)
+            except (RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError):
+                continue
+            if found.shape == expected.shape and (found - expected).abs().max() <= TOLERANCE:
+                return way
+        return "full"
 
     def _above(self, inputs: Inputs, kept: Pass, times: int, visitor: Visitor) -> Tensor:
         turn, count = iter(range(1 << 30)), len(kept.logits)
@@ -191,51 +189,16 @@ class Rerun:
             at = next(turn)
             if at in kept.below:
                 return blocks.mapped(kept.below[at], lambda t: _many(t, times, count))
-            if at < self.turn:
-                return blocks.through(self._shapes[at], blocks.entering(args, kwargs))
-            if at == self.turn:
+            if at < self.place.turn:
+                return blocks.through(self.place.shapes[at], blocks.entering(args, kwargs))
+            if at == self.place.turn:
                 assert kept.entering is not None
                 args, kwargs = blocks.replaced(blocks.repeated(kept.entering, times), args, kwargs)
             return forward(*args, **kwargs)
 
-        with blocks.patched(self.stacks, skip), self.entrance.visiting(visitor):
-            logits: Tensor = self.model(**inputs).logits
+        with blocks.patched(self.blocks, skip), self.entrance.visiting(visitor):
+            logits: Tensor = self.entrance.model(**inputs).logits
         return logits
-
-    def _survey(self, inputs: Inputs) -> None:
-        """In which run of which block the call on trial happens, and what blocks give back."""
-        with self.entrance.visiting(Visitor()) as seen:
-            self.model(**inputs)
-        self.names = list(seen)
-        self.stacks = blocks.blocks_of(self.model, self.names)
-        counts: list[tuple[int, int]] = []
-        runs: list[nn.Module] = []
-        self._shapes: list[Any] = []
-
-        def watch(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-            runs.append(module)
-            before = len(calls)
-            result = forward(*args, **kwargs)
-            counts.append((before, len(calls)))
-            self._shapes.append(blocks.shape_of(result))
-            return result
-
-        with (
-            blocks.patched(self.stacks, watch),
-            self.entrance.visiting(Visitor()) as calls,
-        ):
-            self.model(**inputs)
-        self._runs = runs
-        at = [i for i, (start, end) in enumerate(counts) if start <= self.call < end]
-        self.turn = at[0] if at else -1
-        self.within = self.call - counts[at[0]][0] if at else 0
-
-    def _last_turns(self) -> set[int]:
-        last = {
-            blocks.stack_of(self.model, module): turn
-            for turn, module in enumerate(self._runs[: max(self.turn, 0)])
-        }
-        return set(last.values())
 
 
 class _Stop(Exception):
@@ -262,22 +225,6 @@ class _Keeper(Visitor):
         return output, weights
 
 
-class Imposed(Visitor):
-    """Imposes weights at one call; on one row of each text where `rows` says which."""
-
-    def __init__(self, call: int, imposed: Tensor, rows: Tensor | None) -> None:
-        self.call, self.imposed, self.rows = call, imposed, rows
-
-    def weights(self, call: Call, weights: Tensor) -> Tensor | None:
-        """The imposed weights, at the one call."""
-        if call.index != self.call:
-            return None
-        if self.rows is None:
-            return self.imposed
-        here = torch.arange(weights.shape[2], device=weights.device) == self.rows[:, None]
-        return torch.where(here[:, None, :, None], self.imposed.unsqueeze(2), weights)
-
-
 class _Answer(Visitor):
     """Gives ready outputs to the calls of one block."""
 
@@ -288,11 +235,6 @@ class _Answer(Visitor):
         if call.index not in self.outputs:
             return eager()
         return self.outputs[call.index], None
-
-
-def _row(values: Tensor, rows: Reads) -> Tensor:
-    """values[b, rows[b]]"""
-    return values[torch.arange(len(rows), device=rows.device), rows]
 
 
 def _times(inputs: Inputs, times: int) -> dict[str, Tensor]:

@@ -105,9 +105,10 @@ class Trial:
             # Not the sum: a layer norm's is constant.
             some = torch.linspace(-1, 1, said.numel(), device=said.device).cos()
             total = (said.flatten() * some).sum()
+        leaves = list(visitor.leaves.values())
         if not total.requires_grad:
-            return [float("nan")] * len(visitor.leaves)
-        found = torch.autograd.grad(total, visitor.leaves, allow_unused=True)
+            return [float("nan")] * len(leaves)
+        found = torch.autograd.grad(total, leaves, allow_unused=True)
         return [float("nan") if g is None else float(g.abs().max()) for g in found]
 
     def one_by_one(self) -> float:

@@ -1,9 +1,10 @@
-"""From a tokenizer's positions to the words of the text."""
+"""From a tokenizer's positions to the words of the text, and a word's share of what they have."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -53,3 +54,9 @@ def sum_by_word(
     slots = (words.long() + 1).expand(values.shape)
     totals = values.new_zeros(*values.shape[:-1], size + 1)
     return totals.scatter_add(-1, slots, values)[..., 1:]
+
+
+def shares(values: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T"]:
+    """Values as shares of their sum; zeros where that is 0."""
+    total = values.sum(-1, keepdim=True)
+    return values / torch.where(total > 0, total, torch.ones_like(total))

@@ -198,8 +198,7 @@ def _on_trial(audit: Conclusions, scan: _Scan) -> tuple[str, int, int | None] | 
     model = audit.settings.model
     if not isinstance(model, TransformerSettings):
         return None
-    head = None if model.head == "mean" else int(model.head) % (1 + int(scan.head.max()))
-    return model.view, model.layer % (1 + int(scan.layer.max())), head
+    return model.view, *model.on_trial(1 + int(scan.layer.max()), 1 + int(scan.head.max()))
 
 
 def _texts(audit: Conclusions, scan: _Scan) -> str:

@@ -13,6 +13,7 @@ from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import (
     Activation,
     Chain,
+    Imposed,
     Intervention,
     Keys,
     ShuffledKeys,
@@ -77,34 +78,29 @@ def _noise(generator: torch.Generator, call: Call) -> Tensor:
     return call.key.mean() + spread * noise
 
 
-class _Given(Intervention):
-    """Given weights in one layer: all its rows, or one."""
-
-    def __init__(self, call: int, given: Tensor, row: int | None) -> None:
-        super().__init__([call])
-        self.given, self.row = given, row
-
-    def edit_weights(self, call: Call, weights: Tensor) -> Tensor:
-        """The given weights in their place."""
-        if self.row is None:
-            return self.given.to(weights)
-        changed = weights.clone()
-        changed[:, :, self.row] = self.given.to(weights)
-        return changed
-
-
 def _adversary(model: TransformerClassifier, batch: SubwordBatch, seed: int) -> Trial:
     """The most different heat map that a search finds at the same prediction, in the layer on trial."""
     settings = AuditSettings()
     trace = model.trace(batch)
-    best = most_different_met(model, trace, settings, torch.Generator().manual_seed(seed))
-    attention = best.attention.detach()
-    row = int(model.read_rows(model.inputs(batch))[0]) if model.one_row else None
+    best = search(
+        partial(model.predict, trace),
+        partial(model.shown, trace),
+        trace.attention,
+        trace.support,
+        trace.mask,
+        trace.logits,
+        epsilon=settings.epsilon,
+        restarts=settings.search_restarts,
+        steps=settings.search_steps,
+        generator=torch.Generator().manual_seed(seed),
+    )
+    attention = best.attention.detach().to(model.model.dtype)
+    rows = model.read_rows(model.inputs(batch)) if model.one_row else None
     size = attention.shape[2]
     given = attention if model.one_row else attention.reshape(1, model.heads, -1, size)
     return Trial(
         "adversarial search",
         f"layer {model.layer} alone, TVD ≤ {settings.epsilon:g}: JSD {number(float(best.jsd[0]))} "
         f"from the model's own, at most {number(float(best.upper[0]))}",
-        _Given(model.calls[model.layer], given, row),
+        Imposed(model.calls[model.layer], given, rows),
     )

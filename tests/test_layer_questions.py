@@ -1,0 +1,175 @@
+"""What is said of a model's layers and heads, from tables in which the answer was planted."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from heedmap.layer_questions import _certain, layer_findings
+from heedmap.questions import Makers
+from heedmap.settings import AuditSettings, TransformerSettings
+
+MAPS = [("row", layer, head) for layer in range(2) for head in (None, 0, 1)] + [
+    ("rollout", 1, None)
+]
+BEST = MAPS.index(("row", 1, 1))
+
+
+def makers(taus, maps=MAPS, total=None, tokens=9, heads=None, **shown):
+    """From tau of each sampled text (the first ones of `total`) and map, and a table of heads."""
+    count, total = len(taus), total or len(taus)
+    tables = {
+        "instances": pa.table({"predicted": [0] * total, "n_tokens": [tokens] * total}),
+        "scan": pa.table(
+            {
+                "row": np.repeat(np.arange(count), len(maps)),
+                "view": [view for view, _, _ in maps] * count,
+                "layer": [layer for _, layer, _ in maps] * count,
+                "head": pa.array([head for _, _, head in maps] * count, pa.int64()),
+                "tau_leave_one_out": np.asarray(taus, dtype=float).ravel(),
+            }
+        ),
+    }
+    if heads is not None:
+        tables["heads"] = heads
+    model = TransformerSettings(source="a/model", **shown)
+    return Makers(tables, AuditSettings(), ["a"], model)
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def accounted(finding, total):
+    return finding.n + sum(finding.left_out.values()) == total
+
+
+def test_the_best_map_is_found_and_measured_on_the_texts_that_did_not_choose_it():
+    taus = 0.1 * normal(40, len(MAPS))
+    taus[:, BEST] += 0.7
+    (found,) = layer_findings(makers(taus, total=60))
+    assert "best of 7 maps: row, layer 1, head 1" in found.measure
+    assert "1 lie above 0.4 for certain" in found.meaning
+    assert found.left_out == {"not sampled for the scan": 20, "used to choose the map": 20}
+    assert found.n == 20
+    assert found.value == pytest.approx(0.7, abs=0.1)
+    assert accounted(found, 60)
+
+
+def test_the_mean_over_heads_and_views_without_heads_are_called_so():
+    for best, name in (
+        (("row", 0, None), "row, layer 0"),
+        (("rollout", 1, None), "rollout, layer 1"),
+    ):
+        taus = 0.1 * normal(20, len(MAPS))
+        taus[:, MAPS.index(best)] += 0.7
+        (found,) = layer_findings(makers(taus))
+        assert found.measure.endswith(f": {name}, mean over heads")
+
+
+def test_the_best_of_many_maps_of_noise_has_no_winners_luck():
+    maps = [("row", layer, head) for layer in range(12) for head in range(12)]
+    honest, lucky = [], []
+    for seed in range(20):
+        taus = 0.3 * normal(40, len(maps), seed=seed)
+        (found,) = layer_findings(makers(taus, maps))
+        assert "0 lie above" in found.meaning
+        honest.append(found.value)
+        lucky.append(taus.mean(0).max())
+    assert np.mean(lucky) > 0.1
+    assert abs(np.mean(honest)) < 0.05  # 0.015 is one standard error
+
+
+def test_a_map_that_is_rarely_defined_is_judged_by_what_there_is():
+    taus = 0.1 * normal(40, len(MAPS))
+    taus[:, BEST] += 0.7
+    taus[::2, BEST] = np.nan
+    taus[:, 0] = np.nan  # never defined: not one of the maps
+    (found,) = layer_findings(makers(taus))
+    assert "best of 6 maps: row, layer 1, head 1" in found.measure
+    assert found.value == pytest.approx(0.7, abs=0.1)
+    assert accounted(found, 40)
+
+
+def test_a_corpus_of_single_words_has_no_best_map():
+    (found,) = layer_findings(makers(np.full((6, len(MAPS)), np.nan), tokens=1))
+    assert np.isnan(found.value)
+    assert found.n == 0
+    assert "none: too few texts with two words" in found.measure
+    assert "0 lie above" in found.meaning
+    assert accounted(found, 6)
+
+
+def test_a_single_text_cannot_choose_a_map_and_measure_it():
+    (found,) = layer_findings(makers(0.7 + np.zeros((1, len(MAPS)))))
+    assert np.isnan(found.value)
+    assert found.n == 0
+    assert "none: too few texts with two words" in found.measure
+    assert accounted(found, 1)
+
+
+# --- certainty --------------------------------------------------------------------------------------------
+
+
+def planted(mean, spread, n):
+    """n numbers of exactly this mean and standard deviation."""
+    values = normal(n)
+    return mean + spread * (values - values.mean()) / values.std(ddof=1)
+
+
+def test_only_means_that_lie_clearly_above_are_certain():
+    columns = [planted(0.6, 0.1, 30), planted(0.42, 0.5, 30), planted(0.2, 0.1, 30)]
+    assert _certain(np.stack(columns, axis=1), 0.4) == 1
+    assert _certain(np.stack(columns, axis=1), 0.1) == 3
+
+
+def test_a_map_among_many_needs_more_to_be_certain():
+    # 3.5 standard errors above: beyond the t-quantile at .975 with 9 degrees of freedom (2.26), below
+    # the one that 1000 intervals need to hold at once (5.3).
+    one = planted(0.4 + 3.5 / np.sqrt(10) * 0.1, 0.1, 10)[:, None]
+    assert _certain(one, 0.4) == 1
+    assert _certain(np.hstack([one, 0.1 * normal(10, 999)]), 0.4) == 0
+
+
+def test_what_one_text_defines_is_never_certain():
+    values = np.full((5, 3), np.nan)
+    values[:, 0] = planted(0.9, 0.01, 5)
+    values[0, 1] = 0.9
+    assert _certain(values, 0.4) == 1
+    assert _certain(values[:, 1:], 0.4) == 0
+    assert _certain(values[:, :0], 0.4) == 0
+
+
+# --- what heads do ----------------------------------------------------------------------------------------
+
+
+def heads_of(texts=4, layers=3, heads=2):
+    """Each number names its text, layer and head: 0.1 layer + 0.01 head + 0.001 text."""
+    row, layer, head = (part.ravel() for part in np.indices((texts, layers, heads)))
+    words = 0.1 * layer + 0.01 * head + 0.001 * row
+    return pa.table(
+        {
+            "row": row, "layer": layer, "head": head, "row_on_words": words,
+            "share_words": words, "share_punctuation": 0 * words, "share_[CLS]": 0.5 + 0.1 * layer,
+            "share_[PAD]": 0 * words, "effective_share": words, "free_on_simplex": row, "rank": 5 + row,
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shown", "mean", "mass"),
+    [
+        ({}, 0.205, "70%"),
+        ({"layer": 0, "head": 1}, 0.01, "50%"),
+        ({"layer": -2, "head": -2}, 0.1, "60%"),
+    ],
+)
+def test_the_layer_and_head_on_trial_are_the_ones_that_count(shown, mean, mass):
+    taus = normal(4, len(MAPS))
+    _, words, identified = layer_findings(makers(taus, total=5, heads=heads_of(), **shown))
+    for found in (words, identified):
+        assert found.value == pytest.approx(mean + 0.0015)
+        assert found.left_out == {"not sampled": 1}
+        assert accounted(found, 5)
+    assert words.meaning.endswith(f"they get: [CLS] {mass}")
+    assert "75% of all text-head pairs have room" in identified.meaning
+    assert "longest rank 8" in identified.meaning
