@@ -1,0 +1,113 @@
+"""The CNN questions of Hermann et al. (2015): which entity does the gap in a question stand for?
+
+One `*.question` file a question, its parts set apart by empty lines: the address of the article; the article;
+the question, with `@placeholder` in it; the answer; what each entity was called.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from heedmap.data.files import SPLIT_NAMES
+from heedmap.data.rows import Row
+from heedmap.data.tokens import spaces
+from heedmap.errors import InputError
+
+SPLITS = ("train", "dev", "test")
+_ENTITY = re.compile(r"@entity\d+")
+_WANTED = (
+    "the CNN questions of the DeepMind Q&A data set (cs.nyu.edu/~kcho/DMQA, or github.com/deepmind/rc-data), "
+    "as questions/training, questions/validation and questions/test with *.question files in them"
+)
+_PARTS = (
+    "its address, article, question, answer and '@entity0:Name' lines, an empty line before each"
+)
+
+
+def read(folder: Path) -> tuple[dict[str, list[Row]], dict[str, int]]:
+    """The questions by split, in the order of their files' names, and what was left out and why.
+
+    A row's tokens are the article, its query the question, its label the answer, its candidates the
+    entities that occur in the article. All is in lower case; the texts come tokenised. What the entities
+    were called is not used.
+
+    Args:
+        folder: holds `training`, `validation` and `test` (or `train` and `dev`), or `questions` that does.
+
+    Raises:
+        InputError: a split missing, empty or there twice; a file in another layout; an answer that does not
+            occur in its article.
+    """
+    left_out: Counter[str] = Counter()
+    rows = {
+        split: _split(path, split, left_out) for split, path in _split_folders(Path(folder)).items()
+    }
+    return rows, dict(left_out)
+
+
+def _split_folders(folder: Path) -> dict[str, Path]:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; expected {_WANTED}")
+    home = folder / "questions" if (folder / "questions").is_dir() else folder
+    found: dict[str, Path] = {}
+    for path in sorted(home.iterdir()):
+        split = SPLIT_NAMES.get(path.name.lower())
+        if split is None or not path.is_dir():
+            continue
+        if split in found:
+            raise InputError(
+                f"{home}: both {found[split].name} and {path.name} could be its {split} split; keep one"
+            )
+        found[split] = path
+    if missing := [split for split in SPLITS if split not in found]:
+        there = ", ".join(sorted(path.name for path in home.iterdir())[:8]) or "nothing"
+        raise InputError(
+            f"{home}: no {' or '.join(missing)} split, found {there}; expected {_WANTED}"
+        )
+    return {split: found[split] for split in SPLITS}
+
+
+def _split(folder: Path, split: str, left_out: Counter[str]) -> list[Row]:
+    rows = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix != ".question" or path.name.startswith("."):
+            left_out[f"{split}: not a .question file"] += 1
+        elif (row := _question(path)) is None:
+            left_out[f"{split}: empty article"] += 1
+        else:
+            rows.append(row)
+    if not rows:
+        raise InputError(f"{folder}: no questions; expected {_WANTED}")
+    return rows
+
+
+def _question(path: Path) -> Row | None:
+    """The row of one file, None where there is no article.
+
+    Raises:
+        InputError: naming the file.
+    """
+    try:
+        # Not `splitlines`, which also breaks at separators that stand inside articles.
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").split("\n")]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not readable as UTF-8 ({error}); get the file again") from error
+    # The entities' names come last: where there is one, the file is not cut short.
+    if len(lines) < 9 or any(lines[1:8:2]) or not _ENTITY.match(lines[8]):
+        raise InputError(f"{path}: expected {_PARTS}; this file differs, get it again")
+    article, question, answer = (lines[i].lower() for i in (2, 4, 6))
+    if not article:
+        return None
+    tokens, query = spaces(article), spaces(question)
+    if "@placeholder" not in query:
+        raise InputError(
+            f"{path}: expected a question with @placeholder in it, got {question!r:.60}; get the file again"
+        )
+    candidates = tuple(sorted({token for token in tokens if _ENTITY.fullmatch(token)}))
+    if answer not in candidates:
+        known = ", ".join(candidates[:8]) or "none"
+        raise InputError(
+            f"{path}: expected an answer among the entities of the article ({known}), got {answer!r:.60}; "
+            "get the file again or take it out"
+        )
+    return Row(path.stem, tokens, answer, query=query, candidates=candidates)
