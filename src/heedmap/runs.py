@@ -158,12 +158,20 @@ def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: R
 
 
 def save_run(run: Run, folder: Path) -> Run:
-    """Write settings, vocabulary, weights and training scores; the weights last: they say it is done."""
+    """Write settings, vocabulary, weights and training scores; the weights last: they say it is done.
+
+    Raises:
+        InputError: the place cannot be written, or an attention model that was not trained here.
+    """
     if not isinstance(run.model, AttentionClassifier):
         from heedmap.model_runs import save_model_run
 
         return save_model_run(run, folder)
-    assert run.training is not None
+    if run.training is None:
+        raise InputError(
+            f"{folder}: expected a model that heedmap trained, got one from elsewhere, which has no run "
+            "folder; save the report alone, as .html"
+        )
     about = asdict(run.training)
     words = {"classes": run.model.classes, "words": run.model.vocabulary.words}
     write_atomically(folder / "settings.toml", run.settings.to_toml())
