@@ -16,6 +16,7 @@ import typer
 from heedmap import __version__
 from heedmap.check_cli import check_command, support_command
 from heedmap.errors import InputError
+from heedmap.figures_cli import figures_command
 from heedmap.picture_cli import picture_command
 from heedmap.reproduce_cli import app as reproduce_app
 
@@ -273,6 +274,7 @@ def list_command(
 app.command("check")(check_command)
 app.command("support")(support_command)
 app.command("picture")(picture_command)
+app.command("figures")(figures_command)
 
 
 def _open(folder: Path) -> "Run":
