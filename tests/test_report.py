@@ -19,7 +19,7 @@ from heedmap.report.telling import telling
 from heedmap.settings import RunSettings
 
 EVIL = ["<script>alert(1)</script>", "</script><b>", "[red]markup[/red]", "<!--", "\x1b[31mred"]
-CLASSES = ["a<b", "plain", "[bold]third"]
+CLASSES = ["a<b", "plain", "[bold]third", *(f"class {i}" for i in range(3, 40))]
 MEASURES = ("attention", "gradient", "leave_one_out", "integrated_gradients")
 
 
@@ -243,8 +243,12 @@ def test_every_figure_says_its_n(classes: int) -> None:
         "tau-leave-one-out",
         "tau-integrated-gradients",
         "tau-densities",
+        "tau-differences",
+        "entropy",
         "permutation",
         "adversary",
+        "adversary-histogram",
+        "search-histogram",
         "exact-search",
         "curve",
         "rationale",
@@ -321,7 +325,7 @@ def test_an_audit_of_instances_alone_is_shown(audit: Audit) -> None:
     assert audit.settings.audit is not None
     findings = make_findings(tables, audit.settings.audit, audit.classes)
     alone = Audit(audit.settings, audit.classes, tables, findings, audit.about)
-    assert figures(alone) == []
+    assert [f.key for f in figures(alone)] == ["entropy"]
     assert "learned attention" in page(alone)
 
 

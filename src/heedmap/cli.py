@@ -15,6 +15,7 @@ from heedmap import __version__
 from heedmap.audit_cli import audit_command
 from heedmap.check_cli import check_command, support_command
 from heedmap.errors import InputError
+from heedmap.figures_cli import figures_command
 from heedmap.picture_cli import picture_command
 from heedmap.reproduce_cli import app as reproduce_app
 from heedmap.train_cli import train_command
@@ -69,6 +70,7 @@ def list_command(
 app.command("check")(check_command)
 app.command("support")(support_command)
 app.command("picture")(picture_command)
+app.command("figures")(figures_command)
 
 
 def main() -> None:

@@ -9,18 +9,14 @@ import pyarrow as pa
 from heedmap.findings import Conclusions
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
-from heedmap.report.charts import (
-    PALETTE,
-    QUIET,
-    Figure,
-    Key,
-    colour,
-    rows,
-    specification,
-    vertical,
-)
-from heedmap.report.densities import histogram, quartiles
-from heedmap.report.words import column
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification
+from heedmap.report.densities import quartiles
+from heedmap.report.histograms import Axis, by_class
+from heedmap.report.series import Division, division, of_words
+from heedmap.report.words import column, epsilon
+
+JSD = Axis("largest JSD", 0, 0.7, 40, (0, 0.2, 0.4, 0.6), (LN2, "ln 2: nothing in common"), "JSD")
+SEARCHED = f"as found by the gradient search of {PAPER}, which gives a lower bound"
 
 
 def is_exact(tables: Mapping[str, pa.Table], classes: Sequence[str]) -> bool:
@@ -31,72 +27,89 @@ def is_exact(tables: Mapping[str, pa.Table], classes: Sequence[str]) -> bool:
     return len(classes) == 2 and "curve_lower" in tables["adversary"].column_names
 
 
+def jsd_histograms(audit: Conclusions) -> list[Figure]:
+    """Largest JSD by predicted class: ours, and the paper's own search where the table has it."""
+    if "adversary" not in audit.tables:
+        return []
+    if is_exact(audit.tables, audit.classes):
+        how, source = "exact optimum", "the global optimum, where the paper has a search"
+    elif "curve_lower" in audit.tables["adversary"].column_names:
+        how, source = "at least", "with more than two classes a lower bound"
+    else:
+        how, source = "at least, by search", "the best that a search on the model itself meets"
+    divided = division(audit)
+    figures = []
+    for key, name, how_found, from_where in (
+        ("adversary-histogram", "jsd", how, source),
+        ("search-histogram", "search_jsd", "the paper's search", SEARCHED),
+    ):
+        values, told = of_words(audit, column(audit.tables, "adversary", name))
+        if not np.isfinite(values).any():
+            continue
+        chart, keys, read = by_class(values, divided, JSD)
+        figures.append(
+            Figure(
+                key=key,
+                title=f"How different may the heat map be? ({how_found})",
+                n=told,
+                caption=(
+                    "The largest JSD between the model's weights and others that move the "
+                    f"prediction by at most {epsilon(audit):g} (TVD): {from_where}. {read}; the "
+                    f"dashed line is ln 2, nothing in common (as {PAPER}, experiment 2b)."
+                ),
+                spec=specification(chart, 190),
+                keys=keys,
+                notes=[*(_missed(audit) if name == "search_jsd" else []), *divided.notes],
+            )
+        )
+    return figures
+
+
 def exact_and_search(audit: Conclusions) -> list[Figure]:
     """Histogram of the largest JSD: ours and what the paper's search finds."""
     if "adversary" not in audit.tables:
         return []
-    used = column(audit.tables, "instances", "n_tokens") >= 2
     exact = is_exact(audit.tables, audit.classes)
-    ours = "exact optimum" if exact else "best found (at least)"
-    series = [(ours, "jsd"), ("the paper's search", "search_jsd")]
-    names = [name for name, _ in series]
-    data, keys, means = [], [], []
-    for i, (label, name) in enumerate(series):
-        values = column(audit.tables, "adversary", name)[used]
-        values = values[np.isfinite(values)]
-        if not len(values):
-            return []
-        keys.append(Key(f"{label} (n = {len(values)})", PALETTE[i]))
-        data += [{"series": label, **row} for row in histogram(values, 0, 0.7, 35)]
-        means.append({"series": label, "mean": float(values.mean())})
-    bars = (
-        alt.Chart(rows(data))
-        .mark_bar(opacity=0.6, binSpacing=0)
-        .encode(
-            x=alt.X(
-                "start:Q",
-                bin="binned",
-                title="largest JSD",
-                scale=alt.Scale(domain=[0, 0.7], nice=False),
-                axis=alt.Axis(values=[0, 0.2, 0.4, 0.6]),
-            ),
-            x2="end:Q",
-            y=alt.Y("share:Q", title="share of the texts", stack=None, axis=alt.Axis(format="%")),
-            color=colour(names),
-            tooltip=[
-                "series:N",
-                alt.Tooltip("start:Q", title="JSD from"),
-                alt.Tooltip("end:Q", title="to"),
-                alt.Tooltip("share:Q", format=".1%"),
-            ],
-        )
+    ours, told = of_words(audit, column(audit.tables, "adversary", "jsd"))
+    theirs, _ = of_words(audit, column(audit.tables, "adversary", "search_jsd"))
+    if not np.isfinite(ours).any() or not np.isfinite(theirs).any():
+        return []
+    both = Division(
+        ["exact optimum" if exact else "best found (at least)", "the paper's search"],
+        np.repeat([0, 1], len(ours)),
+        by_class=False,
     )
-    mean = alt.Chart(rows(means)).mark_rule(strokeWidth=2)
-    lines = mean.encode(x="mean:Q", color=colour(names), tooltip=["series:N", "mean:Q"])
-    found = column(audit.tables, "adversary", "search_found")[used]
-    missed = int((found == 0).sum())
+    chart, keys, _ = by_class(np.concatenate([ours, theirs]), both, JSD)
     return [
         Figure(
             key="exact-search",
             title="The optimum and the paper's search",
-            n=f"n = {int(used.sum())} texts of two or more words",
+            n=told,
             caption=(
-                "The largest JSD at the same prediction as computed here, and as found by the "
-                f"gradient search of {PAPER}, which gives a lower bound. The vertical lines are "
-                "the means."
-                + (f" It found nothing in {missed} texts, counted as 0." if missed else "")
+                f"The largest JSD at the same prediction as computed here, and {SEARCHED}. Each "
+                "histogram sums to 100 %; the vertical lines are the means, the dashed one ln 2."
             ),
-            spec=specification(alt.layer(bars, lines, vertical(LN2, "ln 2")), 190),
+            spec=specification(chart, 190),
             keys=keys,
+            notes=_missed(audit),
         )
     ]
+
+
+def _missed(audit: Conclusions) -> list[str]:
+    """In how many texts the paper's search found nothing, which counts as 0."""
+    found, _ = of_words(audit, column(audit.tables, "adversary", "search_found"))
+    missed = int((found == 0).sum())
+    return [f"the search found nothing in {missed} texts, which count as 0"] if missed else []
 
 
 def curve(audit: Conclusions) -> list[Figure]:
     """Largest JSD as the prediction may move further."""
     if "adversary" not in audit.tables or audit.settings.audit is None:
         return []
-    used = column(audit.tables, "instances", "n_tokens") >= 2
+    length = column(audit.tables, "instances", "n_tokens")
+    _, told = of_words(audit, length)
+    used = length >= 2
     steps = audit.settings.audit.curve
     if not used.any() or not steps:
         return []
@@ -126,7 +139,7 @@ def curve(audit: Conclusions) -> list[Figure]:
         tooltip=["epsilon:Q", "lower:Q", "upper:Q", "low:Q", "high:Q"],
     )
     scale = alt.Scale(domain=[0, 0.72], nice=False)
-    band = base.mark_area(opacity=0.2, color=PALETTE[0]).encode(
+    band = base.mark_area(fillOpacity=0.2, color=PALETTE[0]).encode(
         y=alt.Y("low:Q", title="largest JSD", scale=scale), y2="high:Q"
     )
     line = base.mark_line(point={"color": PALETTE[0]}, color=PALETTE[0], strokeWidth=2).encode(
@@ -150,7 +163,7 @@ def curve(audit: Conclusions) -> list[Figure]:
         Figure(
             key="curve",
             title="The freedom of the heat map",
-            n=f"n = {int(used.sum())} texts of two or more words",
+            n=told,
             caption=(
                 "How different the heat map may be when the prediction may move by so much (axis "
                 "stretched near 0); the dashed grey line is ln 2. "

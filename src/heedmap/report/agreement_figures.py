@@ -1,6 +1,7 @@
 """Figures of agreement: Kendall's tau of attention with the other measures, and the rationale."""
 
 import math
+from dataclasses import dataclass
 
 import altair as alt
 import numpy as np
@@ -17,12 +18,15 @@ from heedmap.report.charts import (
     specification,
     vertical,
 )
-from heedmap.report.densities import density, histogram
+from heedmap.report.densities import density
+from heedmap.report.histograms import TAU, by_class
+from heedmap.report.series import division, texts
 from heedmap.report.words import column, number
 
 PAPER = "Jain & Wallace (2019)"
 AXIS = alt.Axis(values=[-1, -0.5, 0, 0.5, 1])
-MOST_FILLED = 3  # classes that are drawn as filled histograms
+WITHOUT = "without a τ left out"
+SOLID, DASHED, DOTTED = ("solid", [1, 0]), ("dashed", [7, 4]), ("dotted", [2, 3])
 
 
 def tau_histograms(audit: Conclusions) -> list[Figure]:
@@ -32,130 +36,145 @@ def tau_histograms(audit: Conclusions) -> list[Figure]:
         ("leave_one_out", "leave-one-out", "as"),
         ("integrated_gradients", "integrated gradients", "a measure that is not in"),
     ]
-    predicted = column(audit.tables, "instances", "predicted").astype(int)
+    divided = division(audit)
     figures = []
     for name, words, source in measures:
         taus = column(audit.tables, "agreement", f"tau_attention_{name}")
-        if np.isfinite(taus).any():
-            figures.append(
-                _tau_histogram(
-                    audit.classes, taus, predicted, name=name, words=words, source=source
-                )
+        used = np.isfinite(taus)
+        if not used.any():
+            continue
+        chart, keys, read = by_class(taus, divided, TAU)
+        figures.append(
+            Figure(
+                key=f"tau-{name.replace('_', '-')}",
+                title=f"Attention and {words}",
+                n=texts(int(used.sum()), {WITHOUT: int((~used).sum())}),
+                caption=(
+                    f"How alike attention and {words} rank the words of a text: 1 is the same "
+                    f"order, 0 is no relation. {read} ({source} {PAPER}, experiment 1)."
+                ),
+                spec=specification(chart, 190),
+                keys=keys,
+                notes=divided.notes,
             )
-    return figures
-
-
-def _tau_histogram(
-    classes: list[str],
-    taus: NDArray[np.float64],
-    predicted: NDArray[np.int64],
-    *,
-    name: str,
-    words: str,
-    source: str,
-) -> Figure:
-    used = np.isfinite(taus)
-    data, means, keys, present = [], [], [], []
-    for i, label in enumerate(classes):
-        own = taus[used & (predicted == i)]
-        if len(own):
-            shade = PALETTE[i % len(PALETTE)]
-            mean = float(own.mean())
-            keys.append(Key(f"predicted {label} (n = {len(own)}, mean {number(mean)})", shade))
-            present.append(label)
-            data += [{"series": label, **row} for row in histogram(own, -1, 1, 30)]
-            means.append({"series": label, "mean": mean})
-    scale = alt.Scale(domain=[-1, 1])
-    x = alt.X("start:Q", title="Kendall τ", scale=scale, axis=AXIS)
-    bins = alt.X("start:Q", bin="binned", title="Kendall τ", scale=scale, axis=AXIS)
-    y = alt.Y("share:Q", title="share of the class", stack=None, axis=alt.Axis(format="%"))
-    hint = [
-        alt.Tooltip("series:N", title="predicted"),
-        alt.Tooltip("start:Q", title="τ from"),
-        alt.Tooltip("end:Q", title="to"),
-        alt.Tooltip("share:Q", format=".1%"),
-    ]
-    layers: list[alt.Chart] = [vertical(0, "no relation")]
-    if len(present) <= MOST_FILLED:
-        bars = (
-            alt.Chart(rows(data))
-            .mark_bar(opacity=0.6, binSpacing=0)
-            .encode(x=bins, x2="end:Q", y=y, color=colour(classes), tooltip=hint)
         )
-        mean = alt.Chart(rows(means)).mark_rule(strokeWidth=2)
-        layers += [
-            bars,
-            mean.encode(
-                x="mean:Q",
-                color=colour(classes),
-                tooltip=[alt.Tooltip("series:N", title="predicted"), "mean:Q"],
-            ),
-        ]
-    else:
-        # Outlines: more than a few filled histograms hide one another. The last bin ends at 1.
-        data += [{**row, "start": 1.0} for row in data if row["end"] == 1]
-        outline = alt.Chart(rows(data)).mark_line(interpolate="step-after", strokeWidth=1.5)
-        layers.append(outline.encode(x=x, y=y, color=colour(classes), tooltip=hint))
-    gone = int((~used).sum())
-    return Figure(
-        key=f"tau-{name.replace('_', '-')}",
-        title=f"Attention and {words}",
-        n=f"n = {int(used.sum())} texts" + (f", {gone} without a τ left out" if gone else ""),
-        caption=(
-            f"How alike attention and {words} rank the words of a text: 1 is the same order, 0 is "
-            "no relation. One histogram for each predicted class, each summing to 100 %"
-            + ("; the vertical lines are the means " if len(present) <= MOST_FILLED else " ")
-            + f"({source} {PAPER}, experiment 1)."
-        ),
-        spec=specification(alt.layer(*layers), 190),
-        keys=keys,
-    )
+    return figures
 
 
 def tau_densities(audit: Conclusions) -> list[Figure]:
     """Gradient, leave-one-out and attention against one another: three curves."""
     pairs = [
-        ("attention, leave-one-out", "tau_attention_leave_one_out", "solid", [1, 0]),
-        ("attention, gradient", "tau_attention_gradient", "dashed", [7, 4]),
-        ("gradient, leave-one-out", "tau_gradient_leave_one_out", "dotted", [2, 3]),
+        ("attention, leave-one-out", "attention_leave_one_out", SOLID),
+        ("attention, gradient", "attention_gradient", DASHED),
+        ("gradient, leave-one-out", "gradient_leave_one_out", DOTTED),
     ]
-    lines, keys, notes, most = [], [], [], 0
-    domain = [label for label, *_ in pairs]
-    for i, (label, name, line, dash) in enumerate(pairs):
-        taus = column(audit.tables, "agreement", name)
-        n = int(np.isfinite(taus).sum())
-        shape = density(taus, -1, 1)
+    curves = [
+        Curve(label, column(audit.tables, "agreement", f"tau_{name}"), line, PALETTE[i])
+        for i, (label, name, line) in enumerate(pairs)
+    ]
+    return _curves(
+        curves,
+        alt.X("x:Q", title="Kendall τ", scale=alt.Scale(domain=[-1, 1]), axis=AXIS),
+        (-1, 1),
+        vertical(0, "no relation"),
+        key="tau-densities",
+        title="Do the other measures agree with each other?",
+        caption=(
+            "Kendall's τ of attention, gradient and leave-one-out in pairs. Where the dotted "
+            "curve (without attention) lies further right than the others, attention is the "
+            f"odd one out; as {PAPER}, experiment 1."
+        ),
+    )
+
+
+def tau_differences(audit: Conclusions) -> list[Figure]:
+    """By how much gradient and leave-one-out agree better with each other than with attention."""
+    yardstick = column(audit.tables, "agreement", "tau_gradient_leave_one_out")
+    pairs = [
+        ("less τ(attention, leave-one-out)", "leave_one_out", SOLID),
+        ("less τ(attention, gradient)", "gradient", DASHED),
+    ]
+    curves = []
+    for i, (what, name, line) in enumerate(pairs):
+        label = what
+        values = yardstick - column(audit.tables, "agreement", f"tau_attention_{name}")
+        kept = values[np.isfinite(values)]
+        if len(kept):
+            label += f": mean {number(float(kept.mean()))}, {(kept > 0).mean():.0%} above 0"
+        curves.append(Curve(label, values, line, PALETTE[i]))
+    # Up to 2 in principle; the axis is as wide as the values are, and the same to both sides.
+    found = np.concatenate([c.values[np.isfinite(c.values)] for c in curves])
+    end = math.ceil(2 * float(np.abs(found).max(initial=0.5))) / 2
+    return _curves(
+        curves,
+        alt.X(
+            "x:Q",
+            title="τ(gradient, leave-one-out) less τ with attention",
+            scale=alt.Scale(domain=[-end, end], nice=False),
+        ),
+        (-end, end),
+        vertical(0, "attention agrees as well"),
+        key="tau-differences",
+        title="Do they agree better with each other than with attention?",
+        caption=(
+            "Text by text, Kendall's τ of gradient and leave-one-out minus that of attention with "
+            "one of them: right of the dashed line at 0 the two agree better with each other than "
+            f"with attention; as {PAPER}, experiment 1."
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A number a text, NaN where it is undefined, drawn as a density."""
+
+    label: str
+    values: NDArray[np.float64]
+    line: tuple[str, list[int]]
+    colour: str
+
+
+def _curves(
+    curves: list[Curve],
+    x: alt.X,
+    ends: tuple[float, float],
+    guide: alt.Chart,
+    *,
+    key: str,
+    title: str,
+    caption: str,
+) -> list[Figure]:
+    """The densities that can be drawn; the others are told in a note. None: no figure."""
+    layers, keys, notes, most, total = [guide], [], [], 0, len(curves[0].values)
+    domain = [curve.label for curve in curves]
+    for curve in curves:
+        n = int(np.isfinite(curve.values).sum())
+        shape = density(curve.values, *ends)
         if shape is None:
-            notes.append(f"{label}: too few texts for a curve (n = {n})")
+            notes.append(f"{curve.label}: too few texts for a curve (n = {n})")
             continue
         most = max(most, n)
-        keys.append(Key(f"{label} (n = {n})", PALETTE[i], line))
+        name, dash = curve.line
+        gone = f", {total - n} undefined" if n < total else ""
+        keys.append(Key(f"{curve.label} (n = {n}{gone})", curve.colour, name))
         data = [
-            {"series": label, "x": x, "density": y}
+            {"series": curve.label, "x": x, "density": y}
             for x, y in zip(shape[0].tolist(), shape[1].tolist(), strict=True)
         ]
-        lines.append(
+        layers.append(
             alt.Chart(rows(data))
             .mark_line(strokeDash=dash, strokeWidth=2)
-            .encode(
-                x=alt.X("x:Q", title="Kendall τ", scale=alt.Scale(domain=[-1, 1]), axis=AXIS),
-                y=alt.Y("density:Q", title="density"),
-                color=colour(domain),
-            )
+            .encode(x=x, y=alt.Y("density:Q", title="density"), color=colour(domain))
         )
-    if not lines:
+    if not keys:
         return []
     return [
         Figure(
-            key="tau-densities",
-            title="Do the other measures agree with each other?",
-            n=f"n = {most} texts",
-            caption=(
-                "Kendall's τ of attention, gradient and leave-one-out in pairs. Where the dotted "
-                "curve (without attention) lies further right than the others, attention is the "
-                f"odd one out; as {PAPER}, experiment 1."
-            ),
-            spec=specification(alt.layer(*lines, vertical(0, "no relation")), 190),
+            key=key,
+            title=title,
+            n=texts(most, {WITHOUT: total - most}),
+            caption=caption,
+            spec=specification(alt.layer(*layers), 190),
             keys=keys,
             notes=notes,
         )

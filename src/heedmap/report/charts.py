@@ -15,6 +15,7 @@ PALETTE = (
     "#d6456b", "#3fa7b5", "#8f6f50", "#7d84b2", "#7fa33a",
 )  # fmt: skip
 QUIET = "#8a8f98"  # guides: limits and the like
+TEXT = "currentColor"  # in a legend; a rule or point of a chart has the text's colour where it has no other
 
 Drawing = alt.Chart | alt.LayerChart | alt.FacetChart  # what alt.layer may return
 

@@ -49,7 +49,7 @@ class Violin:
     bin: int
     series: int
     n: int
-    median: float
+    quartiles: tuple[float, float, float]
     values: NDArray[np.float64]
     shape: tuple[NDArray[np.float64], NDArray[np.float64]] | None
 
@@ -68,7 +68,8 @@ def violins(
             kept = values[(bins == b) & (series == s) & np.isfinite(values)]
             if len(kept):
                 shape = density(kept, float(kept.min()), float(kept.max()))
-                found.append(Violin(b, s, len(kept), float(np.median(kept)), kept, shape))
+                inner = tuple(np.quantile(kept, (0.25, 0.5, 0.75)).tolist())
+                found.append(Violin(b, s, len(kept), inner, kept, shape))
     return found
 
 

@@ -4,6 +4,7 @@ from heedmap.findings import Conclusions
 from heedmap.report import (
     adversary_figures,
     agreement_figures,
+    entropy_figures,
     head_figures,
     layer_figures,
     violin_figures,
@@ -16,8 +17,11 @@ def figures(audit: Conclusions) -> list[Figure]:
     return [
         *agreement_figures.tau_histograms(audit),
         *agreement_figures.tau_densities(audit),
+        *agreement_figures.tau_differences(audit),
+        *entropy_figures.entropy(audit),
         *violin_figures.permutation(audit),
         *violin_figures.most_different(audit),
+        *adversary_figures.jsd_histograms(audit),
         *adversary_figures.exact_and_search(audit),
         *adversary_figures.curve(audit),
         *agreement_figures.rationale(audit),

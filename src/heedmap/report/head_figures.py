@@ -148,7 +148,7 @@ def _freedom(audit: Conclusions) -> list[Figure]:
     expected = alt.Chart(rows([{"positions": e, "free": max(0, e - full)} for e in ends]))
     dots = (
         alt.Chart(rows(data))
-        .mark_circle(color=PALETTE[0], opacity=0.65)
+        .mark_circle(color=PALETTE[0], opacity=1, fillOpacity=0.65)
         .encode(
             x=x,
             y=y,

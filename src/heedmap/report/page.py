@@ -12,6 +12,7 @@ from heedmap.findings import Conclusions
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
+from heedmap.report.series import MOST
 from heedmap.report.telling import telling
 from heedmap.report.verdict import verdicts
 from heedmap.report.words import (
@@ -45,6 +46,7 @@ def page(audit: Conclusions) -> str:
             ],
             n=audit.tables["instances"].num_rows,
             classes=len(audit.classes),
+            most_classes=MOST,
             searched=_is_searched(audit),
             path=(audit.settings.audit or AuditSettings()).gradient_path,
             epsilon=f"{epsilon(audit):g}",

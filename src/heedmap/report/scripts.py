@@ -24,7 +24,7 @@ DRAW = """
       gridColor: colour("--line"), domainColor: colour("--quiet"), tickColor: colour("--quiet"),
       labelFontSize: 11, titleFontSize: 12, tickCount: 5
     },
-    text: {color: colour("--text")},
+    text: {color: colour("--text")}, rule: {color: colour("--text")}, point: {color: colour("--text")},
     aria: true
   });
   const draw = () => {

@@ -8,19 +8,20 @@ from heedmap.measures import LN2
 from heedmap.report.adversary_figures import is_exact
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import (
-    PALETTE,
     QUIET,
     Drawing,
     Figure,
-    Key,
     colour,
     rows,
     specification,
     vertical,
 )
 from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
+from heedmap.report.series import division, of_words
 from heedmap.report.words import column, epsilon
 from heedmap.settings import TransformerSettings
+
+QUARTILES = ("lower quartile", "median", "upper quartile")
 
 
 def permutation(audit: Conclusions) -> list[Figure]:
@@ -98,37 +99,26 @@ def _violin_figure(
     caption: str,
     limit: float | None,
 ) -> Figure | None:
-    short = column(audit.tables, "instances", "n_tokens") < 2
-    values = np.where(short, np.nan, column(audit.tables, table, name))
-    predicted = column(audit.tables, "instances", "predicted").astype(int)
+    values, told = of_words(audit, column(audit.tables, table, name))
+    divided = division(audit)
     sharp = column(audit.tables, "instances", "max_attention")
-    found = violins(values, sharp, predicted, len(audit.classes))
+    found = violins(values, sharp, divided.of, len(divided.labels))
     if not found:
         return None
-    counts = np.bincount(predicted[np.isfinite(values)], minlength=len(audit.classes))
-    shown = [i for i, n in enumerate(counts) if n]
-    keys = [
-        Key(f"predicted {audit.classes[i]} (n = {counts[i]})", PALETTE[i % len(PALETTE)])
-        for i in shown
-    ]
-    few = sum(v.shape is None for v in found)
-    notes = [f"groups of fewer than {FEWEST} texts, or of all equal values, are drawn as points"]
-    gone = {
-        "of one word left out": int(short.sum()),
-        "not sampled": int((~np.isfinite(values) & ~short).sum()),
-    }
+    used = np.isfinite(values)
+    shown = sorted({v.series for v in found})
+    few = f"groups of fewer than {FEWEST} texts, or of all equal values, are drawn as points"
     return Figure(
         key=key,
         title=title,
-        n=f"n = {int(counts.sum())} texts"
-        + "".join(f", {c} {why}" for why, c in gone.items() if c),
-        caption=caption + " All shapes are drawn equally wide; the white tick is the median.",
+        n=told,
+        caption=f"{caption} All shapes are drawn equally wide; the white ticks are median and quartiles.",
         spec=specification(
-            _violin_chart(found, shown, audit.classes, axis, limit),
+            _violin_chart(found, shown, divided.labels, axis, limit),
             4 * max(58, 24 * len(shown) + 10),
         ),
-        keys=keys,
-        notes=notes if few else [],
+        keys=[divided.key(i, values[used & (divided.of == i)], mean=False) for i in shown],
+        notes=[*([few] if any(v.shape is None for v in found) else []), *divided.notes],
     )
 
 
@@ -137,7 +127,7 @@ def _violin_chart(
 ) -> Drawing:
     """Horizontal violins: a row of height 1 a bin, in it a slot a class."""
     slot = 0.9 / len(shown)
-    shapes, points, medians, labels = [], [], [], []
+    shapes, points, ticks, labels = [], [], [], []
     for v in found:
         # The sharpest attention on top, the first class on top in its row.
         centre = v.bin + 0.5 - slot * (shown.index(v.series) - (len(shown) - 1) / 2)
@@ -146,9 +136,9 @@ def _violin_chart(
         if v.shape is None:
             points += [{**group, "x": x} for x in v.values[:FEWEST].tolist()]
             continue
-        medians.append(
-            {**group, "x": v.median, "low": centre - 0.3 * slot, "high": centre + 0.3 * slot}
-        )
+        for x, what, half in zip(v.quartiles, QUARTILES, (0.16, 0.3, 0.16), strict=True):
+            ends = {"low": centre - half * slot, "high": centre + half * slot}
+            ticks.append({**group, "x": x, "what": what, **ends})
         half = 0.46 * slot * v.shape[1] / v.shape[1].max()
         shapes += [
             {**group, "x": x, "low": centre - h, "high": centre + h}
@@ -171,7 +161,7 @@ def _violin_chart(
         .mark_rule(color=QUIET, opacity=0.35)
         .encode(y=alt.Y("y:Q", scale=alt.Scale(domain=[0, 4], nice=False), axis=y_axis)),
         alt.Chart(rows(shapes))
-        .mark_area(opacity=0.75)
+        .mark_area(fillOpacity=0.75)
         .encode(
             x=axis,
             y=y,
@@ -181,13 +171,11 @@ def _violin_chart(
             tooltip=hint,
         ),
         alt.Chart(rows(points))
-        .mark_point(filled=True, size=28, opacity=0.8)
+        .mark_point(filled=True, size=28, opacity=1, fillOpacity=0.8)
         .encode(x=axis, y="y:Q", color=colour(classes), tooltip=[*hint, "x:Q"]),
-        alt.Chart(rows(medians))
-        .mark_rule(color="white", strokeWidth=2)
-        .encode(
-            x=axis, y="low:Q", y2="high:Q", tooltip=[*hint, alt.Tooltip("x:Q", title="median")]
-        ),
+        alt.Chart(rows(ticks))
+        .mark_rule(color="white", strokeWidth=1.5)
+        .encode(x=axis, y="low:Q", y2="high:Q", tooltip=[*hint, "what:N", "x:Q"]),
         alt.Chart(rows(labels))
         .mark_text(align="right", fontSize=10)
         .encode(x=alt.value("width"), y="y:Q", text="text:N"),

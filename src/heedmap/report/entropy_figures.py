@@ -1,0 +1,94 @@
+"""How sharp the attention is, beside how sharp it can be: entropy against the length of the text."""
+
+import math
+
+import altair as alt
+import numpy as np
+
+from heedmap.findings import Conclusions
+from heedmap.report.charts import QUIET, Figure, Key, colour, rows, specification
+from heedmap.report.series import division, texts
+from heedmap.report.words import column
+from heedmap.settings import AuditSettings
+
+POINTS = 800  # of a larger audit a seeded sample is drawn
+TICKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+
+
+def entropy(audit: Conclusions) -> list[Figure]:
+    """A point a text, by predicted class; the line is what uniform attention would have, ln n.
+
+    In Jain & Wallace's released code (`plot_entropy`), not in their paper.
+    """
+    length = column(audit.tables, "instances", "n_tokens")
+    nats = column(audit.tables, "instances", "entropy")
+    short = length < 2
+    used = np.flatnonzero(np.isfinite(nats) & ~short)
+    if not len(used):
+        return []
+    seed = (audit.settings.audit or AuditSettings()).seed
+    rng = np.random.default_rng([seed, *b"entropy"])
+    drawn = np.sort(rng.permutation(used)[:POINTS])
+    divided = division(audit)
+    data = [
+        {
+            "series": divided.labels[divided.of[i]],
+            "length": int(length[i]),
+            "entropy": float(nats[i]),
+        }
+        for i in drawn
+    ]
+    least, most = int(length[used].min()), int(length[used].max())
+    ticks = [t for t in TICKS if least <= t <= most] or [least]
+    x = alt.X(
+        "length:Q",
+        title="words in the text (logarithmic)",
+        scale=alt.Scale(type="log", domain=[0.95 * least, 1.05 * most], nice=False),
+        axis=alt.Axis(values=ticks, format="d", labelOverlap=False),
+    )
+    y = alt.Y(
+        "entropy:Q",
+        title="entropy (nats)",
+        scale=alt.Scale(domain=[0, 1.04 * max(math.log(most), float(nats[used].max()))]),
+    )
+    points = (
+        alt.Chart(rows(data))
+        .mark_circle(size=22, opacity=1, fillOpacity=0.5)
+        .encode(
+            x=x, y=y, color=colour(divided.labels), tooltip=["series:N", "length:Q", "entropy:Q"]
+        )
+    )
+    line = (
+        alt.Chart(rows([{"length": n, "entropy": math.log(n)} for n in sorted({least, most})]))
+        .mark_line(strokeDash=[6, 4], strokeWidth=1.5, color=QUIET)
+        .encode(x=x, y=y)
+    )
+    share = nats[used] / np.log(length[used])
+    shown = [i for i in range(len(divided.labels)) if (divided.of[used] == i).any()]
+    undefined = int((~np.isfinite(nats) & ~short).sum())
+    return [
+        Figure(
+            key="entropy",
+            title="How sharp is the attention?",
+            n=texts(
+                len(used),
+                {
+                    "of them drawn, a seeded sample": len(drawn) if len(drawn) < len(used) else 0,
+                    "of one word left out": int(short.sum()),
+                    "without an entropy left out": undefined,
+                },
+            ),
+            caption=(
+                "Entropy of each text's heat map against the number of its words. On the dashed line "
+                "attention is uniform, ln n; at 0 it is on one word. Over all texts it has "
+                f"{share.mean():.0%} of the entropy of uniform attention. Drawn by the code of Jain "
+                "& Wallace (2019), not in the paper."
+            ),
+            spec=specification(alt.layer(line, points), 220),
+            keys=[
+                *(divided.key(i, nats[used][divided.of[used] == i], mean=False) for i in shown),
+                Key("uniform attention, ln n", QUIET, "dashed"),
+            ],
+            notes=divided.notes,
+        )
+    ]

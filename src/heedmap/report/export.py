@@ -1,0 +1,159 @@
+"""Each figure as a file of its own for a paper: PDF, SVG or PNG, one column wide, on white."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import vl_convert
+
+from heedmap.errors import InputError
+from heedmap.findings import Conclusions
+from heedmap.report.charts import QUIET, Figure
+from heedmap.report.figures import figures
+from heedmap.report.lettering import FONT, INK, above, below, clean
+from heedmap.storage import write_atomically
+
+COLUMN = 3.5  # inches
+WIDTH, MARGIN = 336, 6  # of the drawing, in its own units: what is 10 high here is 7.5 points there
+DPI = 400  # of a PNG
+
+CONFIG: dict[str, Any] = {
+    "background": "white",
+    "font": FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "titleFontWeight": "normal",
+        "gridColor": "#e2e2de",
+        "domainColor": QUIET,
+        "tickColor": QUIET,
+        "labelFontSize": 10,
+        "titleFontSize": 10.5,
+        "tickCount": 5,
+        "labelFlush": False,
+    },
+    "text": {"color": INK},
+    "rule": {"color": INK},
+    "point": {"color": INK},
+    "aria": False,
+}
+
+
+def export(
+    audit: Conclusions,
+    folder: str | Path,
+    formats: Sequence[str] = ("pdf",),
+    only: Sequence[str] | None = None,
+) -> list[Path]:
+    """Write the figures of a report as files, named by their keys; returns the paths.
+
+    Args:
+        audit: from `heedmap.audit` or `heedmap.open_audit`.
+        folder: where to; files of the same names are replaced.
+        formats: of "pdf" (fonts embedded), "svg" and "png" (400 dots an inch).
+        only: keys of the figures wanted; all where it is None.
+
+    Raises:
+        InputError: a format or a key that there is not, no figure at all, or a place that cannot be
+            written.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise InputError(f"format {name!r}: expected {', '.join(FORMATS)}")
+    if not formats:
+        raise InputError(f"no format: expected {', '.join(FORMATS)}")
+    chosen = choose(figures(audit), only)
+    # All are drawn before the first is written.
+    files = [
+        (Path(folder) / f"{figure.key}.{name}", render(figure, name))
+        for figure in chosen
+        for name in dict.fromkeys(formats)
+    ]
+    for path, content in files:
+        write_atomically(path, content)
+    return [path for path, _ in files]
+
+
+def choose(made: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
+    """The figures with these keys, in the report's order.
+
+    Raises:
+        InputError: a key that no figure has, or no figures.
+    """
+    there = [figure.key for figure in made]
+    if not there:
+        raise InputError("the run's tables fill no figure: there is nothing to draw")
+    for key in only or ():
+        if key not in there:
+            raise InputError(f"no figure {key!r} in this run; there are {', '.join(there)}")
+    if only is not None and not only:
+        raise InputError(f"no figure chosen; there are {', '.join(there)}")
+    return [figure for figure in made if only is None or figure.key in only]
+
+
+def render(figure: Figure, form: str) -> bytes:
+    """A figure as the content of a file."""
+    return FORMATS[form](draw(figure))
+
+
+def draw(figure: Figure) -> str:
+    """A figure as SVG: title, n and legend above the chart, notes below it."""
+    inner = WIDTH - 2 * MARGIN
+    chart = _chart(figure.spec, inner)
+    head, foot = above(figure, inner), below(figure, inner)
+    size = ElementTree.fromstring(chart)
+    wide, high = float(size.attrib["width"]), float(size.attrib["height"])
+    total = round(2 * MARGIN + head.height + high + foot.height, 2)
+    placed = f'<svg x="0" y="{head.height:g}"' + chart.removeprefix("<svg")
+    # A chart that will not shrink to the column is scaled into it.
+    shrink = f' transform="scale({inner / wide:.4f})"' if wide > inner else ""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{total:g}" '
+        f'viewBox="0 0 {WIDTH} {total:g}"><desc>{clean(figure.caption)}</desc>'
+        f'<rect width="{WIDTH}" height="{total:g}" fill="white"/>'
+        f'<g transform="translate({MARGIN},{MARGIN})">{head.svg}<g{shrink}>{placed}</g>'
+        f'<g transform="translate(0,{head.height + high:g})">{foot.svg}</g></g></svg>\n'
+    )
+
+
+def _chart(spec: dict[str, Any], width: float) -> str:
+    fitted = {
+        **spec,
+        "width": width,
+        "padding": 0,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+    }
+    svg: str = vl_convert.vegalite_to_svg(fitted, config=CONFIG)
+    return svg
+
+
+def _pdf(svg: str) -> bytes:
+    points = COLUMN * 72
+    sized = re.sub(
+        r'width="(\d+)" height="([\d.]+)"',
+        lambda found: f'width="{points:g}" height="{float(found[2]) * points / WIDTH:g}"',
+        svg,
+        count=1,
+    )
+    content: bytes = vl_convert.svg_to_pdf(sized)
+    # No date in it, but what a page uses (fonts, shapes) is listed in an order of chance.
+    return re.sub(
+        rb"(?:\n *\/[a-z]+\d+ \d+ 0 R)+",
+        lambda found: b"\n" + b"\n".join(sorted(found[0][1:].split(b"\n"))),
+        content,
+    )
+
+
+def _png(svg: str) -> bytes:
+    content: bytes = vl_convert.svg_to_png(svg, scale=COLUMN * 72 / WIDTH, ppi=DPI)
+    return content
+
+
+FORMATS: dict[str, Callable[[str], bytes]] = {
+    "pdf": _pdf,
+    "svg": lambda svg: svg.encode("utf-8"),
+    "png": _png,
+}

@@ -1,0 +1,191 @@
+"""`heedmap figures`: the files are whole, valid, the same each time, and say what the page says."""
+
+import io
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+from test_report import make_audit
+
+from heedmap.auditing import Audit, _write_about
+from heedmap.errors import InputError
+from heedmap.report.charts import PALETTE, Figure, Key
+from heedmap.report.export import COLUMN, DPI, WIDTH, draw, export, render
+from heedmap.report.figures import figures
+from heedmap.report.lettering import lines, text_width
+from heedmap.storage import write_atomically
+from heedmap.tables import write_table
+
+TWO = ("tau-gradient", "adversary")
+
+
+@pytest.fixture(scope="module")
+def audit() -> Audit:
+    return make_audit()
+
+
+@pytest.fixture
+def folder(audit, tmp_path):
+    """A run folder with the tables of an audit."""
+    run = tmp_path / "run"
+    write_atomically(run / "settings.toml", audit.settings.to_toml())
+    for name, content in audit.tables.items():
+        write_table(run / "tables" / f"{name}.parquet", content)
+    _write_about(audit, run)
+    return run
+
+
+def letters(svg: str) -> str:
+    return " ".join(ElementTree.fromstring(svg).itertext())
+
+
+def pixels(content: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
+
+
+def test_every_format_is_valid(audit, tmp_path):
+    paths = export(audit, tmp_path, ("pdf", "svg", "png"), TWO)
+    assert {p.name for p in paths} == {f"{k}.{f}" for k in TWO for f in ("pdf", "svg", "png")}
+    assert {p.name for p in tmp_path.iterdir()} == {p.name for p in paths}
+    for key in TWO:
+        root = ElementTree.parse(tmp_path / f"{key}.svg").getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        high = float(root.attrib["height"])
+        pdf = (tmp_path / f"{key}.pdf").read_bytes()
+        assert pdf.startswith(b"%PDF-")
+        assert pdf.rstrip().endswith(b"%%EOF")
+        box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
+        assert float(box[1]) == pytest.approx(COLUMN * 72)
+        assert float(box[2]) == pytest.approx(high * COLUMN * 72 / WIDTH, abs=0.1)
+        assert b"/FontFile" in pdf
+        height, width, _ = pixels((tmp_path / f"{key}.png").read_bytes()).shape
+        assert width == COLUMN * DPI
+        assert height == pytest.approx(high * COLUMN * DPI / WIDTH, abs=2)
+
+
+def test_a_picture_says_what_the_page_says(audit):
+    for figure in figures(audit):
+        told = letters(draw(figure)).replace("\n", " ")
+        for text in (figure.title, figure.n, *(k.label for k in figure.keys), *figure.notes):
+            for word in text.split():
+                assert word in told, (figure.key, word)
+
+
+@pytest.mark.parametrize("form", ["svg", "png", "pdf"])
+def test_the_same_figure_gives_the_same_bytes_in_any_order(audit, form):
+    made = figures(audit)
+    first = {f.key: render(f, form) for f in made[:3]}
+    for figure in reversed(made[:3]):
+        assert render(figure, form) == first[figure.key]
+
+
+def test_nothing_is_cut_off(audit):
+    """White to the edges, whatever the classes are called."""
+    long = Key("predicted " + "interminable " * 12 + "x" * 120 + " (n = 12)", PALETTE[0])
+    crowded = [
+        Figure(f.key, f.title + " and so on" * 9, f.n, f.caption, f.spec, [*f.keys, long], f.notes)
+        for f in figures(audit)
+        if f.key in ("permutation", "rationale")
+    ]
+    for figure in [*crowded, *figures(audit)]:
+        image = pixels(render(figure, "png"))
+        for edge in (image[:, :6], image[:, -6:], image[:6], image[-6:]):
+            assert (edge == 255).all(), figure.key
+
+
+def test_lines_fit_and_lose_nothing():
+    text = "a very long heading of a figure " + "w" * 70 + " 日本語のラベル"
+    for width in (40, 90, 300):
+        broken = lines(text, width, 10)
+        assert max(text_width(line, 10) for line in broken) <= width
+        assert "".join(broken).replace(" ", "") == text.replace(" ", "")
+
+
+def test_letters_are_no_wider_than_they_are_taken_to_be():
+    text = "The quick brown fox jumps over 1,234 lazy dogs (n = 56, mean −0.78) at ε ≤ 0.01"
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="20"><rect width="600" height="20" '
+        f'fill="white"/><text y="14" font-family="Liberation Sans" font-size="10px">{text}</text></svg>'
+    )
+    import vl_convert
+
+    ink = (pixels(vl_convert.svg_to_png(svg)) < 200).any(axis=(0, 2))
+    drawn = int(np.flatnonzero(ink).max())
+    assert drawn <= text_width(text, 10) <= 1.1 * drawn
+
+
+def test_bad_tokens_in_names_do_no_harm():
+    svg = draw(figures(make_audit(classes=3))[0])
+    assert "predicted a<b" in letters(svg)
+    evil = Figure("k", "<script>alert(1)</script>\x1b[31m", "n = 1 text", "c.", {**BARE}, [])
+    root = ElementTree.fromstring(draw(evil))
+    assert not [e for e in root.iter() if e.tag.endswith("script")]
+
+
+BARE = {
+    "data": {"values": [{"x": 1}]}, "mark": "point", "width": "container", "height": 50,
+    "encoding": {"x": {"field": "x", "type": "quantitative"}},
+}  # fmt: skip
+
+
+def test_the_command_writes_every_figure_beside_the_run(heedmap, folder, audit):
+    done = heedmap("figures", folder, "--format", "svg")
+    assert done.code == 0, done.err
+    keys = [f.key for f in figures(audit)]
+    assert {p.name for p in (folder / "figures").iterdir()} == {f"{key}.svg" for key in keys}
+    assert done.out.count("Figure: ") == len(keys)
+
+
+def test_the_command_chooses_and_lists(heedmap, folder, tmp_path, audit):
+    listed = heedmap("figures", folder, "--list")
+    assert listed.code == 0
+    assert [line.split()[0] for line in listed.out.splitlines()] == [f.key for f in figures(audit)]
+    assert "n = 30 texts" in listed.out
+    out = tmp_path / "paper"
+    done = heedmap("figures", folder, "--only", ",".join(TWO), "--format", "svg, pdf", "--out", out)
+    assert done.code == 0, done.err
+    assert {p.name for p in out.iterdir()} == {f"{k}.{f}" for k in TWO for f in ("svg", "pdf")}
+    assert not (folder / "figures").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--only", "nothing-such"), "no figure 'nothing-such'"),
+        (("--only", "tau-gradient,nope"), "no figure 'nope'"),
+        (("--only", ","), "expected a name"),
+        (("--format", "html"), "format 'html': expected pdf, svg, png"),
+        (("--format", ""), "expected a name"),
+        (("--list", "--only", "nope"), "no figure 'nope'"),
+    ],
+)
+def test_bad_options_are_one_line_and_write_nothing(heedmap, folder, options, words):
+    done = heedmap("figures", folder, *options)
+    assert done.code == 2
+    assert words in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not (folder / "figures").exists()
+
+
+def test_a_run_that_is_not_audited_has_no_figures(heedmap, folder, tmp_path):
+    (folder / "tables" / "about.json").unlink()
+    for place, words in ((folder, "not audited to the end"), (tmp_path / "none", "no run there")):
+        done = heedmap("figures", place)
+        assert done.code == 2
+        assert words in done.err
+        assert len(done.err.strip().splitlines()) == 1
+
+
+def test_a_place_that_cannot_be_written_is_one_line(heedmap, folder, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    done = heedmap("figures", folder, "--only", "curve", "--out", tmp_path / "file")
+    assert done.code == 2
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_an_audit_without_figures_says_so(tmp_path):
+    with pytest.raises(InputError, match="no figure"):
+        export(make_audit(n=2, lengths=(1,)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,183 @@
+"""Figures by predicted class, of differences and of entropy: what they count and what they say."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from test_report import make_audit
+
+from heedmap.auditing import Audit
+from heedmap.report.adversary_figures import jsd_histograms
+from heedmap.report.entropy_figures import entropy
+from heedmap.report.figures import figures
+from heedmap.report.page import page
+from heedmap.report.series import ALL, MOST
+
+BY_CLASS = (
+    "tau-gradient", "tau-leave-one-out", "tau-integrated-gradients", "entropy", "permutation",
+    "adversary", "adversary-histogram", "search-histogram",
+)  # fmt: skip
+
+
+def with_columns(audit: Audit, table: str, **columns: object) -> Audit:
+    """The audit with some columns of a table replaced, or added; None takes a column away."""
+    changed = audit.tables[table]
+    for name, values in columns.items():
+        if name in changed.column_names:
+            changed = changed.drop_columns([name])
+        if values is not None:
+            changed = changed.append_column(name, pa.array(values))
+    return replace(audit, tables={**audit.tables, table: changed})
+
+
+def made(audit: Audit) -> dict:
+    return {figure.key: figure for figure in figures(audit)}
+
+
+def data(figure, column: str) -> list[dict]:
+    """The rows of the figure's data set that has this column."""
+    return next(rows for rows in figure.spec["datasets"].values() if column in rows[0])
+
+
+def n_of(text: str) -> int:
+    return int(re.search(r"n = (\d+)", text)[1])
+
+
+@pytest.mark.parametrize("key", ["adversary-histogram", "search-histogram"])
+def test_the_bins_of_a_class_hold_all_its_texts(key):
+    audit = make_audit(n=200)
+    figure = made(audit)[key]
+    assert n_of(figure.n) == 150
+    assert figure.n == "n = 150 texts, 50 of one word left out"
+    assert sum(n_of(k.label) for k in figure.keys) == 150
+    bars = data(figure, "share")
+    for i, label in enumerate(audit.classes):
+        own = [bar for bar in bars if bar["series"] == label]
+        assert len(own) == 40
+        assert (own[0]["start"], own[-1]["end"]) == (0, 0.7)
+        counts = [bar["share"] * n_of(figure.keys[i].label) for bar in own]
+        assert sum(counts) == pytest.approx(n_of(figure.keys[i].label), abs=0.5)
+        assert all(abs(count - round(count)) < 0.05 for count in counts)
+
+
+def test_a_histogram_says_where_its_numbers_come_from():
+    two, three, bare = (
+        {figure.key: figure for figure in jsd_histograms(audit)}
+        for audit in (
+            make_audit(),
+            make_audit(classes=3),
+            with_columns(
+                make_audit(), "adversary", search_jsd=None, search_found=None, curve_lower=None
+            ),
+        )
+    )
+    assert "exact optimum" in two["adversary-histogram"].title
+    assert "at least" in three["adversary-histogram"].title
+    assert "exact" not in three["adversary-histogram"].title
+    assert "the paper's search" in two["search-histogram"].title
+    found = make_audit().tables["adversary"]["search_found"].to_numpy(zero_copy_only=False)
+    length = make_audit().tables["instances"]["n_tokens"].to_numpy()
+    missed = int((~found & (length > 1)).sum())
+    assert missed
+    assert f"found nothing in {missed} texts" in two["search-histogram"].notes[0]
+    assert "by search" in bare["adversary-histogram"].title
+    assert "search-histogram" not in bare
+
+
+def test_differences_are_those_of_the_table_and_the_undefined_are_counted():
+    audit = make_audit(n=100)
+    tau = audit.tables["agreement"]["tau_attention_gradient"].to_numpy().copy()
+    tau[np.flatnonzero(np.isfinite(tau))[:5]] = np.nan
+    audit = with_columns(audit, "agreement", tau_attention_gradient=tau)
+    figure = made(audit)["tau-differences"]
+    other = audit.tables["agreement"]["tau_gradient_leave_one_out"].to_numpy()
+    difference = (other - tau)[np.isfinite(other - tau)]
+    assert figure.n == "n = 75 texts, 25 without a τ left out"
+    assert "(n = 75, 25 undefined)" in figure.keys[0].label
+    assert "(n = 70, 30 undefined)" in figure.keys[1].label
+    assert f"{(difference > 0).mean():.0%} above 0" in figure.keys[1].label
+    assert any(row.get("at") == 0 for rows in figure.spec["datasets"].values() for row in rows)
+    curves = [rows for rows in figure.spec["datasets"].values() if "density" in rows[0]]
+    reach = max(abs(row["x"]) for rows in curves for row in rows)
+    assert reach >= np.abs(difference).max()
+
+
+def test_entropy_is_drawn_of_a_counted_sample_below_the_line_of_uniform_attention():
+    audit = make_audit(n=1200)
+    figure = entropy(audit)[0]
+    points = [row for rows in figure.spec["datasets"].values() for row in rows if "series" in row]
+    assert len(points) == 800
+    assert figure.n == "n = 900 texts, 800 of them drawn, a seeded sample, 300 of one word left out"
+    assert sum(n_of(key.label) for key in figure.keys[:-1]) == 900
+    line = [
+        row
+        for rows in figure.spec["datasets"].values()
+        for row in rows
+        if "entropy" in row and "series" not in row
+    ]
+    assert {row["length"] for row in line} == {9, 20}
+    for row in line:
+        assert row["entropy"] == pytest.approx(math.log(row["length"]), abs=1e-3)
+    assert figure == entropy(make_audit(n=1200))[0]
+    assert "drawn" not in entropy(make_audit())[0].n
+
+
+def test_an_undefined_entropy_is_counted():
+    audit = make_audit()
+    nats = audit.tables["instances"]["entropy"].to_numpy().copy()
+    nats[0] = np.nan  # a text of twelve words
+    (figure,) = entropy(with_columns(audit, "instances", entropy=nats))
+    assert figure.n == "n = 29 texts, 10 of one word left out, 1 without an entropy left out"
+
+
+def test_many_classes_are_one_series_in_every_figure_by_class():
+    audit = make_audit(n=300, classes=40)
+    predicted = len(set(audit.tables["instances"]["predicted"].to_pylist()))
+    assert predicted > MOST
+    shown = made(audit)
+    for key in BY_CLASS:
+        series = [k for k in shown[key].keys if not k.line]
+        assert len(series) == 1
+        assert series[0].label.startswith(f"{ALL} (n = {n_of(shown[key].n)}")
+        assert any(str(predicted) in note for note in shown[key].notes), key
+        assert "predicted class, each" not in shown[key].caption
+    assert "in findings.json" in page(audit)
+
+
+@pytest.mark.parametrize("classes", [2, 4, 10])
+def test_some_classes_are_told_apart(classes):
+    shown = made(make_audit(n=200, classes=classes))
+    for key in BY_CLASS:
+        assert len([k for k in shown[key].keys if not k.line]) == classes
+        assert not any("too many" in note for note in shown[key].notes)
+
+
+def test_few_predictions_of_many_classes_have_a_colour_each():
+    audit = make_audit(n=200, classes=40)
+    present = np.array([0, 10, 20, 30])[np.arange(200) // 4 % 4]
+    audit = with_columns(audit, "instances", predicted=present)
+    keys = made(audit)["tau-gradient"].keys
+    assert [k.label.split(" (")[0] for k in keys] == [
+        f"predicted {audit.classes[i]}" for i in (0, 10, 20, 30)
+    ]
+    assert len({k.colour for k in keys}) == 4
+
+
+def test_pairs_of_texts_have_the_same_figures():
+    audit = make_audit(n=60, classes=3)
+    pairs = with_columns(audit, "instances", query=[["who", "<b>", "?"]] * 60)
+    assert figures(pairs) == figures(audit)
+
+
+def test_violins_show_quartiles():
+    figure = made(make_audit(n=200))["permutation"]
+    ticks = data(figure, "what")
+    for start in range(0, len(ticks), 3):
+        low, middle, high = ticks[start : start + 3]
+        assert [t["what"] for t in (low, middle, high)] == [
+            "lower quartile", "median", "upper quartile",
+        ]  # fmt: skip
+        assert low["x"] <= middle["x"] <= high["x"]
