@@ -1,8 +1,8 @@
 import pytest
 import torch
-from conftest import random_texts, small_model
+from conftest import random_pairs, random_texts, small_model
 
-from heedmap.importance.gradients import gradient_times_input
+from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.measures import log_odds
 
@@ -15,7 +15,7 @@ def test_gradient_times_input_is_the_slope_along_the_embedding_with_attention_he
     model = small_model(encoder, classes=classes).double()
     batch = model.batch(random_texts((4, 1, 6)), range(3))
     trace = model.trace(batch)
-    found = gradient_times_input(model, batch, trace)
+    found = gradient_importance(model, batch, trace)
     embedded = model.embed(batch)
     step = 1e-6
     for t in range(6):
@@ -37,7 +37,7 @@ def test_gradient_ranks_are_those_of_the_probability_as_in_the_paper():
     p = model.logits_from(embedded, batch, trace.attention).softmax(-1)[0, 1]
     (gradient,) = torch.autograd.grad(p, embedded)
     of_p = (gradient * embedded).sum(-1)[0, 1:-1].abs()
-    found = gradient_times_input(model, batch, trace)[0]
+    found = gradient_importance(model, batch, trace)[0]
     assert torch.allclose(found * (p * (1 - p)), of_p)
 
 
@@ -47,8 +47,35 @@ def test_the_gradient_of_a_saturated_prediction_does_not_vanish():
     batch = model.batch(random_texts((8, 5)), [0, 1])
     trace = model.trace(batch)
     assert (trace.logits.softmax(-1).amax(-1) == 1).any()
-    values = gradient_times_input(model, batch, trace)
+    values = gradient_importance(model, batch, trace)
     assert (values[batch.mask] > 0).all()
+    of_p = gradient_importance(model, batch, trace, of="probability")
+    assert (of_p == 0).any()  # why the log-odds are the default
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_each_variant_of_the_gradient_is_what_its_name_says(pairs):
+    model = small_model("cnn", classes=3, pairs=pairs).double()
+    texts = random_pairs((6, 3)) if pairs else random_texts((6, 3))
+    batch = model.batch(texts, [0, 1])
+    trace = model.trace(batch)
+    embedded = model.embed(batch).requires_grad_()
+    for path, imposed in (("closed", trace.attention), ("open", None)):
+        logits = model.logits_from(embedded, batch, imposed)
+        odds = log_odds(logits, trace.predicted)
+        p = logits.softmax(-1).amax(-1)
+        for of, target in (("log-odds", odds), ("probability", p)):
+            (slope,) = torch.autograd.grad(target.sum(), embedded, retain_graph=True)
+            slope = slope[:, 1:-1]
+            expected = {
+                "times-input": (slope * embedded[:, 1:-1]).sum(-1).abs(),
+                "norm": slope.norm(dim=-1),
+            }
+            for form, values in expected.items():
+                found = gradient_importance(model, batch, trace, path=path, of=of, form=form)
+                assert torch.allclose(found, values)
+    closed, opened = (gradient_importance(model, batch, trace, path=p) for p in ("closed", "open"))
+    assert not torch.allclose(closed, opened)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 import heedmap as hm
 from heedmap.data.corpus import load_corpus
-from heedmap.importance.gradients import gradient_times_input
+from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.kendall import kendall_tau
 from heedmap.measures import change_in_prediction
@@ -167,7 +167,7 @@ def test_attention_prediction_gradient_and_leave_one_out_are_the_original_s(enco
     batch = model.batch(texts, range(len(texts)))
     trace = model.trace(batch)
     probability = trace.logits.softmax(-1)[:, 1]
-    gradient = gradient_times_input(model, batch, trace)
+    gradient = gradient_importance(model, batch, trace)
     without = logits_without_each(model, batch, texts)
     change = change_in_prediction(trace.logits.unsqueeze(1).expand_as(without), without)
     measures = torch.stack([trace.heat.double(), gradient.double(), change], 1)

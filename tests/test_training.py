@@ -6,10 +6,11 @@ from conftest import small_corpus
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
-from heedmap.runs import encode, train
+from heedmap.runs import train
 from heedmap.settings import ModelSettings, TrainSettings
 from heedmap.training import loop
-from heedmap.training.loop import batch_loss, evaluate, train_classifier
+from heedmap.training.checkpoint import Progress
+from heedmap.training.loop import batch_loss, evaluate, note, train_classifier
 
 SMALL = {"embedding_size": 12, "hidden_size": 16, "min_df": 1, "learning_rate": 0.01}
 
@@ -47,7 +48,8 @@ def test_training_leaves_the_global_random_state_alone():
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
-    whole = train(small_corpus(), epochs=4, **SMALL).model.state_dict()
+    slow = {**SMALL, "learning_rate": 1e-4}  # no score of 1, which ends a training
+    whole = train(small_corpus(), epochs=4, **slow).model.state_dict()
 
     class Stop(Exception):
         pass
@@ -57,7 +59,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
             raise Stop
 
     with pytest.raises(Stop):
-        train(small_corpus(), epochs=4, out=tmp_path / "run", report=stop, **SMALL)
+        train(small_corpus(), epochs=4, out=tmp_path / "run", report=stop, **slow)
     assert (tmp_path / "run" / "checkpoint.safetensors").exists()
     epochs = []
     run = train(
@@ -65,12 +67,30 @@ def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
         epochs=4,
         out=tmp_path / "run",
         report=lambda d, t, text: epochs.append(text),
-        **SMALL,
+        **slow,
     )
     assert set(epochs) == {"epoch 3 of 4", "epoch 4 of 4"}
     assert len(run.training.scores) == 4
     assert all(torch.equal(whole[k], v) for k, v in run.model.state_dict().items())
     assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
+
+
+def test_a_training_ends_where_nothing_can_be_better():
+    run = train(small_corpus(size=300), encoder="average", epochs=30, **SMALL)
+    scores = [epoch["roc_auc"] for epoch in run.training.scores]
+    assert scores[-1] == 1
+    assert len(scores) < 30
+    assert run.training.best_epoch == len(scores) - 1
+
+
+def test_by_the_codes_rule_the_first_epoch_is_never_the_best():
+    corpus = small_corpus(size=300)
+    one = train(corpus, encoder="average", epochs=1, **SMALL)
+    assert one.training.best_epoch == 0
+    progress, model = Progress(), one.model
+    for accuracy, first in ((0.9, False), (0.6, False), (0.5, False)):
+        note(progress, {"accuracy": accuracy}, model, first)
+    assert progress.best_epoch == 1
 
 
 def test_a_damaged_checkpoint_is_one_clear_line(tmp_path):
@@ -156,6 +176,6 @@ def test_progress_is_reported_step_by_step():
         ["0", "1"],
     )
     seen = []
-    split = encode(corpus.splits["train"], model.vocabulary)
+    split = model.encoded(corpus.splits["train"].texts, corpus.splits["train"].labels)
     train_classifier(model, split, split, TrainSettings(epochs=2), report=lambda *a: seen.append(a))
     assert [(done, total) for done, total, _ in seen] == [(i, 4) for i in range(1, 5)]

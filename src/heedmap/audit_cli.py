@@ -28,24 +28,30 @@ def audit_command(
     classes: opt.Classes = None,
     text_column: opt.TextColumn = None,
     label_column: opt.LabelColumn = None,
+    query_column: opt.QueryColumn = None,
+    dataset: opt.DataSet = None,
+    rules: opt.Rules = "paper",
     tokenizer: opt.Tokenizer = "words",
     min_tokens: opt.MinTokens = 1,
     max_tokens: opt.MaxTokens = None,
     encoder: opt.Encoder = "lstm",
     score: opt.Score = "additive",
     normaliser: opt.Normaliser = "softmax",
-    embedding_size: opt.EmbeddingSize = 300,
-    hidden_size: opt.HiddenSize = 128,
+    embedding_size: opt.EmbeddingSize = None,
+    hidden_size: opt.HiddenSize = None,
     vectors: opt.Vectors = None,
-    min_df: opt.MinDf = 2,
-    epochs: opt.Epochs = 8,
-    batch_size: opt.BatchSize = 32,
+    min_df: opt.MinDf = None,
+    epochs: opt.Epochs = None,
+    batch_size: opt.BatchSize = None,
     learning_rate: opt.LearningRate = 1e-3,
     seed: opt.Seed = 0,
     instances: opt.Instances = 2000,
     permutations: opt.Permutations = 100,
-    epsilon: opt.Epsilon = 0.01,
+    epsilon: opt.Epsilon = None,
     leave_one_out: opt.LeaveOneOut = "remove",
+    gradient_path: opt.GradientPath = None,
+    gradient_of: opt.GradientOf = None,
+    gradient_form: opt.GradientForm = "times-input",
     out: opt.Out = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
@@ -66,9 +72,11 @@ def audit_command(
 
     asked = {
         "seed": seed, "instances": instances, "permutations": permutations, "epsilon": epsilon,
-        "leave_one_out": leave_one_out,
+        "leave_one_out": leave_one_out, "gradient_path": gradient_path, "gradient_of": gradient_of,
+        "gradient_form": gradient_form,
     }  # fmt: skip
-    AuditSettings.of(**asked)  # a wrong value is found before the training, not after it
+    known = {name: value for name, value in asked.items() if value is not None}
+    AuditSettings.of(**known)  # a wrong value is found before the training, not after it
     given = opt.given(context)
     if run is not None:
         settled = (*opt.OWN_MODEL, *opt.TRANSFORMER, *opt.TRAINED, *opt.READ)
@@ -78,6 +86,7 @@ def audit_command(
         _audit(open_run(run), overwrite=overwrite, **asked)
     elif model is not None:
         opt.refuse(given, (*opt.OWN_MODEL, *opt.TRAINED), "--model, which comes trained")
+        opt.refuse(given, opt.PAPERS, "--model, which reads single texts")
         _audit(_enter(options), **asked)
     else:
         foreign = tuple(name for name in opt.TRANSFORMER if name != "model")

@@ -103,8 +103,11 @@ def audit(
     seed: int = 0,
     instances: int = 2000,
     permutations: int = 100,
-    epsilon: float = 0.01,
+    epsilon: float | None = None,
     leave_one_out: str = "remove",
+    gradient_path: str | None = None,
+    gradient_of: str | None = None,
+    gradient_form: str = "times-input",
     overwrite: bool = False,
     announce: Announce = lambda name: None,
     forecast: Announce = lambda text: None,
@@ -117,8 +120,12 @@ def audit(
         seed: of the experiments that draw at random.
         instances: at most this many test texts, a seeded sample; the report says so.
         permutations: shuffles of each text's weights.
-        epsilon: the total variation distance within which a prediction counts as the same.
+        epsilon: the total variation distance within which a prediction counts as the same; by default the
+            paper's, .01, and .05 for pairs of texts (and where the corpus was read by the code's rules).
         leave_one_out: "remove" a word, or "mask" it.
+        gradient_path, gradient_of, gradient_form: which gradient (see `heedmap.importance.gradients`);
+            "closed" for our own models, "open" for transformers, of the "log-odds" (of the "probability"
+            by the code's rules), "times-input".
         overwrite: throw away an audit with other settings instead of refusing.
         announce: called with the name of each experiment as it starts.
         forecast: called once with what it will cost, for a model that has no shortcuts.
@@ -126,14 +133,18 @@ def audit(
     Raises:
         InputError: a setting that does not fit, or an audit with other settings in the run's folder.
     """
+    layered, code = isinstance(run.model, Layered), run.settings.data.rules == "code"
     wanted = AuditSettings.of(
         seed=seed,
         instances=instances,
         permutations=permutations,
-        epsilon=epsilon,
+        epsilon=epsilon or (0.05 if code or run.corpus.pairs else 0.01),
         leave_one_out=leave_one_out,
         # Transformers: a gradient with the attention of one layer of many held fixed has no reader.
-        gradient_path="open" if isinstance(run.model, Layered) else "closed",
+        gradient_path=gradient_path or ("open" if layered else "closed"),
+        gradient_of=gradient_of or ("probability" if code else "log-odds"),
+        gradient_form=gradient_form,
+        descent_steps=0 if layered else 500,
     )
     settings = run.settings.model_copy(update={"audit": wanted})
     folder = None

@@ -1,15 +1,18 @@
 """`heedmap figures RUN`: the figures of a run's report as files for a paper."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedmap.errors import InputError
 
+if TYPE_CHECKING:
+    from heedmap.report.charts import Figure
+
 
 def figures_command(
-    folder: Annotated[Path, typer.Argument(help="The run folder, audited.")],
+    folder: Annotated[Path, typer.Argument(help="An audited run, or a reproduction.")],
     formats: Annotated[
         str, typer.Option("--format", help="Of pdf, svg, png; with commas between them.")
     ] = "pdf",
@@ -23,25 +26,32 @@ def figures_command(
     ] = False,
 ) -> None:
     """Write each figure of a run's report as a file, a paper's column wide: title, legend and n drawn in."""
-    from heedmap.auditing import open_audit
+    from heedmap.report.export import choose, export
 
-    audit = open_audit(folder)
+    made, keys = _figures(folder), None if only is None else _parts(only)
     if listed:
-        from heedmap.report.export import choose
-        from heedmap.report.figures import figures
-
-        chosen = choose(figures(audit), None if only is None else _parts(only))
+        chosen = choose(made, keys)
         width = max(len(figure.key) for figure in chosen)
         for figure in chosen:
             typer.echo(f"{figure.key:{width}}  {figure.title} ({figure.n})")
         return
-    from heedmap.report.export import export
-
-    written = export(
-        audit, out or folder / "figures", _parts(formats), None if only is None else _parts(only)
-    )
+    written = export(made, out or folder / "figures", _parts(formats), keys)
     for path in written:
         typer.echo(f"Figure: {path}")
+
+
+def _figures(folder: Path) -> "list[Figure]":
+    """Of a run, or of a reproduction of many."""
+    from heedmap.papers.jain_wallace.files import NUMBERS, read
+
+    if any(folder.glob(f"*/{NUMBERS}")):
+        from heedmap.papers.jain_wallace.figures import figures as of_many
+
+        return of_many(read(folder))
+    from heedmap.auditing import open_audit
+    from heedmap.report.figures import figures
+
+    return figures(open_audit(folder))
 
 
 def _parts(text: str) -> list[str]:

@@ -20,7 +20,7 @@ Data = Annotated[
     _option(
         "--data",
         "A CSV, JSONL or Parquet file (.gz too), a folder with train/dev/test files, a Hub name, or the "
-        "embedded corpus: reviews, reviews-stars.",
+        "embedded corpus: reviews, reviews-stars, babi_qa1, babi_qa2, babi_qa3.",
         _DATA,
     ),
 ]
@@ -28,11 +28,31 @@ TextColumn = Annotated[str | None, _option("--text-column", "The text's column. 
 LabelColumn = Annotated[
     str | None, _option("--label-column", "The label's column. [guessed]", _DATA)
 ]
+QueryColumn = Annotated[
+    str | None,
+    _option("--query-column", "Of a question or hypothesis that the text is read given.", _DATA),
+]
+DataSet = Annotated[
+    str | None,
+    _option(
+        "--dataset",
+        "Read --data as a paper's data set: sst, imdb, adr, news20_baseball_hockey, ag_news, diabetes, "
+        "anemia, cnn, snli, babi_qa1, babi_qa2, babi_qa3.",
+        _DATA,
+    ),
+]
+Rules = Annotated[
+    str, _option("--rules", "Of a --dataset: the paper's, or its released code's.", _DATA)
+]
 Tokenizer = Annotated[str, _option("--tokenizer", "words (raw text) or spaces (tokenised).", _DATA)]
 MinTokens = Annotated[int, _option("--min-tokens", "Leave out shorter texts.", _DATA)]
 MaxTokens = Annotated[
     int | None,
-    _option("--max-tokens", "Cut longer texts. [512; a transformer's own limit]", _DATA),
+    _option(
+        "--max-tokens",
+        "Cut longer texts. [512; none of a --dataset's; a transformer's own limit]",
+        _DATA,
+    ),
 ]
 Classes = Annotated[
     str | None,
@@ -41,16 +61,23 @@ Classes = Annotated[
 Encoder = Annotated[str, _option("--encoder", "lstm, cnn or average.", _MODEL)]
 Score = Annotated[str, _option("--score", "additive or dot.", _MODEL)]
 Normaliser = Annotated[str, _option("--normaliser", "softmax, sparsemax or entmax15.", _MODEL)]
-EmbeddingSize = Annotated[int, _option("--embedding-size", "Of words without --vectors.", _MODEL)]
-HiddenSize = Annotated[int, _option("--hidden-size", "Of the encoder.", _MODEL)]
+EmbeddingSize = Annotated[
+    int | None, _option("--embedding-size", "Of words without --vectors. [300]", _MODEL)
+]
+HiddenSize = Annotated[int | None, _option("--hidden-size", "Of the encoder. [128]", _MODEL)]
 Vectors = Annotated[
     Path | None, _option("--vectors", "Word vectors: `word v1 v2 ...` a line, .gz too.", _MODEL)
 ]
 MinDf = Annotated[
-    int, _option("--min-df", "Texts that must hold a word for it to be known.", _TRAINING)
+    int | None,
+    _option("--min-df", "Texts that must hold a word for it to be known. [2]", _TRAINING),
 ]
-Epochs = Annotated[int, _option("--epochs", "Times over the training texts.", _TRAINING)]
-BatchSize = Annotated[int, _option("--batch-size", "Texts a step.", _TRAINING)]
+Epochs = Annotated[
+    int | None, _option("--epochs", "Times over the training texts. [8; pairs 25]", _TRAINING)
+]
+BatchSize = Annotated[
+    int | None, _option("--batch-size", "Texts a step. [32; pairs 100]", _TRAINING)
+]
 LearningRate = Annotated[float, _option("--learning-rate", "Of Adam.", _TRAINING)]
 Seed = Annotated[
     int, _option("--seed", "Of the split, the weights and the experiments.", _TRAINING)
@@ -83,8 +110,19 @@ MaxPositions = Annotated[
 Instances = Annotated[int, _option("--instances", "Audit at most this many test texts.", _AUDIT)]
 Permutations = Annotated[int, _option("--permutations", "Shuffles of each text's weights.", _AUDIT)]
 Epsilon = Annotated[
-    float, _option("--epsilon", "Predictions this close (TVD) count as the same.", _AUDIT)
+    float | None,
+    _option("--epsilon", "Predictions this close (TVD) are the same. [.01; pairs .05]", _AUDIT),
 ]
+GradientPath = Annotated[
+    str | None,
+    _option(
+        "--gradient-path", "closed (attention held) or open. [closed; transformers open]", _AUDIT
+    ),
+]
+GradientOf = Annotated[
+    str | None, _option("--gradient-of", "log-odds or probability. [log-odds]", _AUDIT)
+]
+GradientForm = Annotated[str, _option("--gradient-form", "times-input or norm.", _AUDIT)]
 Out = Annotated[Path | None, _option("--out", "The run folder. [runs/DATA-ENCODER-...]", "Run")]
 RunFolder = Annotated[
     Path | None, _option("--run", "Audit a trained run instead of --data.", "Run")
@@ -97,7 +135,8 @@ OWN_MODEL = (
 )  # fmt: skip
 TRAINED = ("epochs", "batch_size", "learning_rate")
 TRANSFORMER = ("model", "layer", "head", "view", "long_texts", "dtype", "batch_tokens", "classes")
-READ = ("text_column", "label_column", "tokenizer", "min_tokens", "max_tokens")
+PAPERS = ("query_column", "dataset", "rules")
+READ = (*PAPERS, "text_column", "label_column", "tokenizer", "min_tokens", "max_tokens")
 
 
 def given(context: typer.Context) -> list[str]:

@@ -227,10 +227,15 @@ class Makers:
         used = np.isfinite(jsd)
         upper = self.column("adversary", "jsd_upper")[used]
         bound = f"at least this, at most {_number(_mean(upper) / LN2)} on average"
-        if "search_jsd" in self.tables["adversary"].column_names:
+        columns = self.tables["adversary"].column_names
+        papers = ""
+        if "search_jsd" in columns:
             search = self.column("adversary", "search_jsd")[used]
-            how = f"the paper's search finds {_number(_mean(search) / LN2)}"
-            how = how if len(self.classes) == 2 else f"{bound}; {how}"
+            papers = f"the paper's search finds {_number(_mean(search) / LN2)}"
+        if "on_text" not in columns:
+            how = papers if len(self.classes) == 2 else f"{bound}; {papers}"
+        elif papers:
+            how = f"found by search, so {bound}; {papers}"
         else:
             times = f"{self.settings.search_restarts} starts of {self.settings.search_steps} steps"
             on_text = [_mean(self.column("adversary", c)) for c in ("on_text_before", "on_text")]

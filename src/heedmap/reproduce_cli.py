@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
+from heedmap.jain_wallace_cli import jain_wallace_command
 from heedmap.progress import progress
 
 app = typer.Typer(
@@ -14,6 +15,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+app.command("jain-wallace")(jain_wallace_command)
 
 NEEDS = """Drozdyuk et al. trained on a data set that they do not name (two classes, IMDB-like). Give one:
   heedmap reproduce drozdyuk sst  --data PATH   a folder with train, dev and test files, such as SST

@@ -11,6 +11,7 @@ from safetensors.torch import save as save_tensors
 
 from heedmap.data.batches import Encoded
 from heedmap.data.corpus import Corpus, Split, load_corpus
+from heedmap.data.named import recipe
 from heedmap.data.vectors import read_vectors
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
@@ -49,12 +50,7 @@ class Run:
     def encoded(self, split: Split) -> Encoded:
         """A split in the words of an attention model of ours."""
         assert isinstance(self.model, AttentionClassifier)
-        return encode(split, self.model.vocabulary)
-
-
-def encode(split: Split, vocabulary: Vocabulary) -> Encoded:
-    """Word numbers of a whole split."""
-    return Encoded([vocabulary.encode(tokens) for tokens in split.tokens], split.labels)
+        return self.model.encoded(split.texts, split.labels)
 
 
 def train(
@@ -63,14 +59,14 @@ def train(
     encoder: str = "lstm",
     score: str = "additive",
     normaliser: str = "softmax",
-    embedding_size: int = 300,
-    hidden_size: int = 128,
+    embedding_size: int | None = None,
+    hidden_size: int | None = None,
     seed: int = 0,
-    epochs: int = 8,
-    batch_size: int = 32,
+    epochs: int | None = None,
+    batch_size: int | None = None,
     learning_rate: float = 1e-3,
     weight_decay: float = 1e-5,
-    min_df: int = 2,
+    min_df: int | None = None,
     vectors: str | Path | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -78,16 +74,19 @@ def train(
 ) -> Run:
     """Train an attention classifier on a corpus (see `heedmap.training.loop` for the protocol).
 
+    What is None is as the corpus's own recipe says (`heedmap.data.named`), else the default in brackets.
+
     Args:
         corpus: from `heedmap.load`.
         encoder: `lstm`, `cnn` or `average`.
         score: `additive` or `dot`.
         normaliser: `softmax`, `sparsemax` or `entmax15`.
-        embedding_size: of words without `vectors`; else the file's.
-        hidden_size: of each direction of the LSTM, of the other encoders altogether.
+        embedding_size: of words without `vectors` (300); else the file's.
+        hidden_size: of each direction of the LSTM, of the other encoders altogether (128).
         seed: of the initial weights and the order of the batches.
-        epochs, batch_size, learning_rate, weight_decay: as in the paper.
-        min_df: words that fewer training texts hold become the unknown word.
+        epochs, batch_size: as in the paper (8 and 32; for pairs of texts 25 and 100).
+        learning_rate, weight_decay: as in the paper.
+        min_df: words that fewer training texts hold become the unknown word (2).
         vectors: pretrained word vectors, a text file.
         out: a run folder to keep the run in; where it holds this very run, it is continued.
         overwrite: replace a different run in `out` instead of refusing.
@@ -96,21 +95,18 @@ def train(
     Raises:
         InputError: a setting that does not fit, or another run in `out`.
     """
+    sizes = {"embedding_size": embedding_size, "hidden_size": hidden_size}
+    lengths = {"epochs": epochs, "batch_size": batch_size, "min_df": min_df}
     model_settings = ModelSettings.of(
-        encoder=encoder,
-        score=score,
-        normaliser=normaliser,
-        embedding_size=embedding_size,
-        hidden_size=hidden_size,
+        encoder=encoder, score=score, normaliser=normaliser, **_chosen(sizes, corpus)
     )
     train_settings = TrainSettings.of(
         seed=seed,
-        epochs=epochs,
-        batch_size=batch_size,
         learning_rate=learning_rate,
         weight_decay=weight_decay,
-        min_df=min_df,
         vectors=None if vectors is None else str(vectors),
+        first_epoch=corpus.settings.rules == "paper",
+        **_chosen(lengths, corpus),
     )
     settings = RunSettings(
         fingerprint=corpus.fingerprint(),
@@ -126,27 +122,38 @@ def train(
     return _train(corpus, settings, folder, report)
 
 
+def _chosen(options: dict[str, int | None], corpus: Corpus) -> dict[str, int]:
+    """What was given, else what the corpus's recipe says; the rest is left to the settings' defaults."""
+    known = recipe(corpus)
+    found = {name: known.get(name) if value is None else value for name, value in options.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report) -> Run:
     assert isinstance(settings.train, TrainSettings)
-    texts = corpus.splits["train"].tokens
-    vocabulary = Vocabulary.build(texts, settings.train.min_df)
+    split = corpus.splits["train"]
+    texts = [*split.tokens, *(split.queries or [])]
+    answers = corpus.classes if split.allowed is not None else []
+    vocabulary = Vocabulary.build(texts, settings.train.min_df, answers)
     found = None
     if settings.train.vectors is not None:
         matrix, found = read_vectors(Path(settings.train.vectors), vocabulary)
         size = {"embedding_size": matrix.shape[1]}
         settings = settings.model_copy(update={"model": settings.model.model_copy(update=size)})
-        model = _new_model(settings, vocabulary, corpus.classes)
+        model = _new_model(settings, vocabulary, corpus.classes, corpus.pairs)
         with torch.no_grad():
             model.embedding.weight.copy_(torch.from_numpy(matrix))
+            if model.query is not None:
+                model.query.embedding.weight.copy_(torch.from_numpy(matrix))
     else:
-        model = _new_model(settings, vocabulary, corpus.classes)
+        model = _new_model(settings, vocabulary, corpus.classes, corpus.pairs)
     if folder is not None:
         write_atomically(folder / "settings.toml", settings.to_toml())
     assert isinstance(settings.train, TrainSettings)
     trained = train_classifier(
         model,
-        encode(corpus.splits["train"], vocabulary),
-        encode(corpus.splits["dev"], vocabulary),
+        model.encoded(split.texts, split.labels),
+        model.encoded(corpus.splits["dev"].texts, corpus.splits["dev"].labels),
         settings.train,
         None if folder is None else folder / "checkpoint.safetensors",
         report,
@@ -184,13 +191,13 @@ def save_run(run: Run, folder: Path) -> Run:
 
 
 def _new_model(
-    settings: RunSettings, vocabulary: Vocabulary, classes: list[str]
+    settings: RunSettings, vocabulary: Vocabulary, classes: list[str], pairs: bool
 ) -> AttentionClassifier:
     assert isinstance(settings.model, ModelSettings)
     assert isinstance(settings.train, TrainSettings)
     with torch.random.fork_rng(devices=[]):  # the global generator is left as it was
         torch.manual_seed(settings.train.seed)
-        return AttentionClassifier(settings.model, vocabulary, classes)
+        return AttentionClassifier(settings.model, vocabulary, classes, pairs)
 
 
 def open_run(folder: str | Path) -> Run:
@@ -223,7 +230,7 @@ def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
     try:
         words = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
         about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-        model = _new_model(settings, Vocabulary(words["words"]), words["classes"])
+        model = _new_model(settings, Vocabulary(words["words"]), words["classes"], corpus.pairs)
         model.load_state_dict(load_tensors((folder / "model.safetensors").read_bytes()))
         trained = Trained(about["scores"], about["best_epoch"], about.get("vectors"))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:

@@ -38,8 +38,9 @@ class DataSettings(_Settings):
     `raw`: tokens keep their case and the white space before them, so that joined they are the text, as a
     transformer's own tokenizer wants it. Without `training` only texts to test on are wanted: the test
     split, or all of them. `classes`: how the data spell a given model's outputs, in their order. `query`: the
-    column of the text that `text` is read given. `dataset`: a paper's, whose columns, labels and filters it has;
-    `rules`: the paper's, or those of its released code where they differ.
+    column of the text that `text` is read given. `dataset`: a paper's, with its columns, labels and filters;
+    `rules`: the paper's, or those of its released code where they differ. `train_texts` and `test_texts` (dev's
+    too) draw samples.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -51,6 +52,8 @@ class DataSettings(_Settings):
     tokenizer: Literal["words", "spaces"] = "words"
     min_tokens: Positive = 1
     max_tokens: Positive = 512
+    train_texts: Positive | None = None
+    test_texts: Positive | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     raw: bool = False
     training: bool = True
@@ -100,7 +103,7 @@ class TransformerSettings(_Settings):
 
 
 class TrainSettings(_Settings):
-    """How a model is trained."""
+    """How a model is trained. `first_epoch`: whether it may be the best one (the released code forbids it)."""
 
     seed: Annotated[int, Field(ge=0)] = 0
     epochs: Positive = 8
@@ -109,6 +112,7 @@ class TrainSettings(_Settings):
     weight_decay: Annotated[float, Field(ge=0)] = 1e-5
     min_df: Positive = 2
     vectors: str | None = None
+    first_epoch: bool = True
 
 
 class FineTuneSettings(_Settings):
@@ -129,8 +133,9 @@ class AuditSettings(_Settings):
     `instances` bounds the number of test texts: a larger test split is sampled, and the report says so; the
     other `_instances` bound the sample of the slow experiments. `gradient_path`: whether the gradient flows
     through the attention ("open") or the attention is held fixed ("closed", the paper's). `leave_one_out`:
-    the word is removed, or masked. `search_…`: of the search for adversarial attention, where there is no
-    exact way.
+    the word is removed, or masked. `gradient_of`: the log-odds of the predicted class, or its probability,
+    whose gradient is 0 where it rounds to 1. `search_…`: of the search for adversarial attention, where there
+    is no exact way; `descent_steps`: of the paper's own, 0 for models that are too slow for it.
     """
 
     seed: Annotated[int, Field(ge=0)] = 0
@@ -149,10 +154,13 @@ class AuditSettings(_Settings):
     integrated_gradients_steps: Positive = 16
     integrated_gradients_instances: Positive = 300
     gradient_path: Literal["closed", "open"] = "closed"
+    gradient_of: Literal["log-odds", "probability"] = "log-odds"
+    gradient_form: Literal["times-input", "norm"] = "times-input"
     leave_one_out: Literal["remove", "mask"] = "remove"
     search_instances: Positive = 300
     search_restarts: Positive = 4
     search_steps: Positive = 30
+    descent_steps: Annotated[int, Field(ge=0)] = 500
     scan_instances: Positive = 300
 
 

@@ -20,18 +20,21 @@ def train_command(
     max_positions: opt.MaxPositions = 128,
     text_column: opt.TextColumn = None,
     label_column: opt.LabelColumn = None,
+    query_column: opt.QueryColumn = None,
+    dataset: opt.DataSet = None,
+    rules: opt.Rules = "paper",
     tokenizer: opt.Tokenizer = "words",
     min_tokens: opt.MinTokens = 1,
     max_tokens: opt.MaxTokens = None,
     encoder: opt.Encoder = "lstm",
     score: opt.Score = "additive",
     normaliser: opt.Normaliser = "softmax",
-    embedding_size: opt.EmbeddingSize = 300,
-    hidden_size: opt.HiddenSize = 128,
+    embedding_size: opt.EmbeddingSize = None,
+    hidden_size: opt.HiddenSize = None,
     vectors: opt.Vectors = None,
-    min_df: opt.MinDf = 2,
-    epochs: opt.Epochs = 8,
-    batch_size: opt.BatchSize = 32,
+    min_df: opt.MinDf = None,
+    epochs: opt.Epochs = None,
+    batch_size: opt.BatchSize = None,
     learning_rate: opt.LearningRate = 1e-3,
     seed: opt.Seed = 0,
     out: opt.Out = None,
@@ -51,6 +54,7 @@ def train_command(
         trained = train_own(options)
     else:
         opt.refuse(given, opt.OWN_MODEL, "--model, which comes with its own")
+        opt.refuse(given, opt.PAPERS, "--model, which reads single texts")
         trained = _fine_tune(options, given)
     done = trained.training
     assert done is not None
@@ -74,9 +78,12 @@ def train_own(options: dict[str, Any]) -> "Run":
             options["data"],
             text=options["text_column"],
             label=options["label_column"],
+            query=options["query_column"],
+            dataset=options["dataset"],
+            rules=options["rules"],
             tokenizer=options["tokenizer"],
             min_tokens=options["min_tokens"],
-            max_tokens=options["max_tokens"] or 512,
+            max_tokens=options["max_tokens"],
             seed=options["seed"],
         )
         names = ("encoder", "score", "normaliser", "seed")

@@ -101,6 +101,8 @@ def load(
     tokenizer: str = "words",
     min_tokens: int = 1,
     max_tokens: int | None = None,
+    train_texts: int | None = None,
+    test_texts: int | None = None,
     seed: int = 0,
 ) -> Corpus:
     """Read a corpus.
@@ -116,7 +118,8 @@ def load(
         tokenizer: `words` for raw text, `spaces` for text that is tokenised already.
         min_tokens: texts with fewer tokens are left out, and counted.
         max_tokens: longer texts are cut, and counted; 512, or without limit for a `dataset`.
-        seed: of the split, where the source has none.
+        train_texts, test_texts: a sample of the training texts, and of the dev and test texts each.
+        seed: of the split, where the source has none, and of the samples.
 
     Raises:
         InputError: what was expected, what came and what to do.
@@ -130,7 +133,9 @@ def load(
         rules=rules,
         tokenizer=tokenizer,
         min_tokens=min_tokens,
-        max_tokens=max_tokens or (512 if dataset is None else UNLIMITED),
+        max_tokens=(512 if dataset is None else UNLIMITED) if max_tokens is None else max_tokens,
+        train_texts=train_texts,
+        test_texts=test_texts,
         seed=seed,
     )
     return load_corpus(settings)
@@ -142,7 +147,13 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     Where it is not for training, `outputs` names the classes of the model that will read it.
     """
     left_out: Counter[str] = Counter()
-    parts = read_parts(settings, left_out)
+    if settings.dataset is not None and settings.source not in EMBEDDED:
+        from heedmap.data.named import named, read_named
+
+        parts = read_named(settings, left_out)
+        order = list(named(settings).classes)
+    else:
+        parts, order = read_parts(settings, left_out), []
     if not settings.training and settings.source not in EMBEDDED:
         parts = {name: rows for name, rows in parts.items() if name in _to_test(parts)}
         unread = tuple(f"{name}:" for name in SPLITS if name not in parts)
@@ -151,7 +162,7 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     if not settings.training:
         return _to_audit(parts, settings, left_out, outputs)
     splits = _complete(parts, settings)
-    classes = ordered(row.label for row in splits["train"])
+    classes = order or ordered(row.label for row in splits["train"])
     gone = "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
     if not splits["train"]:
         raise InputError(
@@ -178,7 +189,8 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
                 f"{settings.source}: no rows for the {name} split; expected enough rows for train, "
                 f"dev and test, got {sum(map(len, splits.values()))} in all; give more"
             )
-        arrays[name] = _split_of(known, number, settings.source)
+        drawn = _sampled(known, name, settings, left_out)
+        arrays[name] = _split_of(drawn, number, settings.source)
     return Corpus(_name(settings.source), classes, arrays, settings, dict(left_out))
 
 
@@ -258,9 +270,7 @@ def _split_of(rows: list[Row], number: Mapping[str, int], source: str) -> Split:
     )
 
 
-def _allowed(
-    rows: list[Row], number: Mapping[str, int], source: str
-) -> NDArray[np.bool_] | None:
+def _allowed(rows: list[Row], number: Mapping[str, int], source: str) -> NDArray[np.bool_] | None:
     if all(row.candidates is None for row in rows):
         return None
     allowed = np.ones((len(rows), len(number)), dtype=bool)
@@ -275,6 +285,17 @@ def _allowed(
         allowed[i] = False
         allowed[i, [number[name] for name in row.candidates if name in number]] = True
     return allowed
+
+
+def _sampled(
+    rows: list[Row], part: str, settings: DataSettings, left_out: Counter[str]
+) -> list[Row]:
+    count = settings.train_texts if part == "train" else settings.test_texts
+    if count is None or count >= len(rows):
+        return rows
+    rng = np.random.default_rng([settings.seed, *part.encode()])
+    left_out[f"{part}: not drawn into the sample"] += len(rows) - count
+    return [rows[i] for i in np.sort(rng.permutation(len(rows))[:count])]
 
 
 def _complete(parts: dict[str, list[Row]], settings: DataSettings) -> dict[str, list[Row]]:

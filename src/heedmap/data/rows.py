@@ -1,6 +1,5 @@
 """From a source to labelled rows by split: which columns are read, and what is left out."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from heedmap.data import files
@@ -18,7 +18,7 @@ from heedmap.settings import DataSettings
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
 LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
-EMBEDDED = {"reviews": False, "reviews-stars": True}
+EMBEDDED = ("reviews", "reviews-stars", "babi_qa1", "babi_qa2", "babi_qa3")
 
 
 @dataclass
@@ -37,7 +37,19 @@ class Row:
     candidates: tuple[str, ...] | None = None
 
 
-def read_parts(settings: DataSettings, left_out: Counter[str]) -> dict[str, list[Row]]:
+@dataclass(frozen=True)
+class Reading:
+    """Which columns may hold what, the first that is there, and how a text becomes tokens."""
+
+    text: Sequence[str] = TEXT_COLUMNS
+    label: Sequence[str] = LABEL_COLUMNS
+    query: Sequence[str] = ()
+    tokenize: Callable[[str], list[str]] | None = None
+
+
+def read_parts(
+    settings: DataSettings, left_out: Counter[str], reading: Reading | None = None
+) -> dict[str, list[Row]]:
     """The rows of a file, a folder, a Hub data set or an embedded corpus, by split; `all` where it has none.
 
     What is left out on the way is counted in `left_out` by its reason.
@@ -45,8 +57,9 @@ def read_parts(settings: DataSettings, left_out: Counter[str]) -> dict[str, list
     Raises:
         InputError: no such source, or columns or values that are no texts and labels.
     """
+    reading = reading or Reading()
     if settings.source in EMBEDDED:
-        return {"all": _embedded(settings)}
+        return _embedded(settings)
     path = Path(settings.source)
     if path.is_dir() and (found := files.split_files(path)):
         read = {name: files.read_rows(file) for name, file in found.items()}
@@ -72,47 +85,62 @@ def read_parts(settings: DataSettings, left_out: Counter[str]) -> dict[str, list
     for name, rows in read.items():
         columns = list(rows.column_names)
         split_column = _find(columns, None, ("split", "exp_split")) if name == "all" else None
-        for part, row in _rows(rows, name, split_column, settings, left_out):
+        for part, row in _rows(rows, name, split_column, settings, left_out, reading):
             parts.setdefault(part, []).append(row)
     return parts
 
 
-def _embedded(settings: DataSettings) -> list[Row]:
+def _embedded(settings: DataSettings) -> dict[str, list[Row]]:
+    if settings.source.startswith("babi"):
+        from heedmap.data.named import generated_babi
+
+        if settings.raw:
+            raise InputError(
+                f"{settings.source}: questions about stories; a transformer reads single texts"
+            )
+        return generated_babi(int(settings.source[-1]), settings.seed)
     from heedmap.data.reviews import reviews
 
     # The texts are always the same ones; the seed only draws the split.
-    generated = reviews(stars=EMBEDDED[settings.source])
-    return [
-        Row(
-            f"reviews-{i}",
-            pieces(" ".join(r.tokens), "spaces") if settings.raw else list(r.tokens),
-            r.label,
-            np.array(r.rationale, dtype=bool),
-        )
-        for i, r in enumerate(generated)
-    ]
+    told = reviews(stars=settings.source == "reviews-stars")
+    return {
+        "all": [
+            Row(
+                f"reviews-{i}",
+                pieces(" ".join(r.tokens), "spaces") if settings.raw else list(r.tokens),
+                r.label,
+                np.array(r.rationale, dtype=bool),
+            )
+            for i, r in enumerate(told)
+        ]
+    }
 
 
 def _rows(
-    rows: Any, part: str, split_column: str | None, settings: DataSettings, left_out: Counter[str]
+    rows: Any,
+    part: str,
+    split_column: str | None,
+    settings: DataSettings,
+    left_out: Counter[str],
+    reading: Reading,
 ) -> Iterable[tuple[str, Row]]:
     columns = list(rows.column_names)
-    text = _find(columns, settings.text, TEXT_COLUMNS)
-    label = _find(columns, settings.label, LABEL_COLUMNS)
-    query = settings.query and _find(columns, settings.query, ())
+    text = _find(columns, settings.text, reading.text)
+    label = _find(columns, settings.label, reading.label)
+    query = _find(columns, settings.query, reading.query)
     for what, found, option, guesses in (
-        ("text", text, "--text-column", TEXT_COLUMNS),
-        ("label", label, "--label-column", LABEL_COLUMNS),
-        ("query", query, "--query-column", ()),
+        ("text", text, "--text-column", reading.text),
+        ("label", label, "--label-column", reading.label),
+        ("query", query, "--query-column", reading.query),
     ):
-        if found is None and (what != "query" or settings.query):
+        if found is None and (what != "query" or settings.query or reading.query):
             wanted = getattr(settings, what) or " / ".join(guesses)
             raise InputError(
                 f"{settings.source}: no {what} column ({wanted}); the columns are "
                 f"{', '.join(columns)}; name it with {option}"
             )
     names = getattr(rows.features[label], "names", None)  # a ClassLabel of the Hub
-    tokenize = _tokenize(settings)
+    tokenize = reading.tokenize or _tokenize(settings)
     keys = rows["id"][:] if "id" in columns else range(len(rows))
     parts = rows[split_column][:] if split_column else [part] * len(rows)
     asked = rows[query][:] if query else [None] * len(rows)
@@ -127,10 +155,12 @@ def _rows(
                 f"{settings.source}, row {key}: expected a text and a label, got "
                 f"{text} = {value!r:.40}, {label} = {answer!r:.40}"
             )
-        elif answer is None or (isinstance(answer, float) and math.isnan(answer)):
+        elif pd.isna(answer) or (names and answer < 0):
             left_out[f"{where}: label missing"] += 1
+        elif value is None:
+            left_out[f"empty {text}"] += 1
         else:
-            tokens = [] if value is None else tokenize(str(value))
+            tokens = tokenize(str(value))
             name = names[answer] if names else label_text(answer)
             given = tokenize(str(question or "")) if query else None
             yield where, Row(str(key), tokens, name, query=given)

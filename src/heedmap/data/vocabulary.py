@@ -22,10 +22,13 @@ class Vocabulary:
         self._number = {word: i for i, word in enumerate(self.words, len(SPECIAL))}
 
     @classmethod
-    def build(cls, texts: Iterable[Sequence[str]], min_df: int) -> "Vocabulary":
-        """Count document frequencies in the training texts."""
+    def build(
+        cls, texts: Iterable[Sequence[str]], min_df: int, always: Iterable[str] = ()
+    ) -> "Vocabulary":
+        """Count document frequencies in the training texts; the words in `always` are in any case."""
         frequency = Counter(word for text in texts for word in set(text))
-        return cls(sorted(word for word, count in frequency.items() if count >= min_df))
+        often = {word for word, count in frequency.items() if count >= min_df}
+        return cls(sorted(often | set(always)))
 
     def __len__(self) -> int:
         return len(SPECIAL) + len(self.words)

@@ -10,6 +10,7 @@ from torch import Tensor
 from heedmap.counterfactual import exact
 from heedmap.counterfactual.bounds import Bounds, bound_adversary
 from heedmap.counterfactual.constrained import Found, search
+from heedmap.counterfactual.descent import best_of, descend
 from heedmap.counterfactual.search import best_feasible, search_adversaries
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
@@ -35,7 +36,8 @@ def adversary(evidence: Evidence) -> pa.Table:
     Where the read-out is not linear, a search on the model itself takes the place of all that: the
     divergence is that of the heat map, `jsd` the largest met at a prediction within ε (`tvd`), of a sample
     of the texts, and `jsd_upper` what no heat map of the text exceeds. `on_text`: the share of the adversary's
-    mass that is on words at all (`on_text_before`: of the model's own).
+    mass that is on words at all (`on_text_before`: of the model's own). The paper's search is run too where
+    there is one row of weights and the settings give it steps.
     """
     first = next(evidence.traces, None)
     found = _exact(evidence) if first is None or is_linear(first) else _searched(evidence)
@@ -85,7 +87,8 @@ def _searched(evidence: Evidence) -> dict[str, object]:
     settings, total = evidence.settings, len(evidence.split)
     generator = evidence.torch_generator("adversary")
     jsd: list[float | None] = [None] * total
-    upper, tvd, before, after = list(jsd), list(jsd), list(jsd), list(jsd)
+    upper, tvd, before, after, descent = (list(jsd) for _ in range(5))
+    hits: list[bool | None] = [None] * total
     heat: list[object] = [None] * total
     chosen = evidence.sample("adversary", settings.search_instances)
     for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
@@ -98,6 +101,15 @@ def _searched(evidence: Evidence) -> dict[str, object]:
             tvd[row] = float(best.tvd[i])
             before[row], after[row] = own[i], found[i]
             heat[row] = shown[i][trace.mask[i]].double().numpy(force=True)
+        if settings.descent_steps and trace.attention.shape[1] == 1:
+            for row, of_search, hit in zip(
+                batch.rows.tolist(), *_descent(evidence, trace, generator), strict=True
+            ):
+                descent[row], hits[row] = float(of_search), bool(hit)
+    papers = {
+        "search_jsd": pa.array(descent, pa.float64()),
+        "search_found": pa.array(hits, pa.bool_()),
+    }
     return {
         "jsd": pa.array(jsd, pa.float64()),
         "jsd_upper": pa.array(upper, pa.float64()),
@@ -105,7 +117,20 @@ def _searched(evidence: Evidence) -> dict[str, object]:
         "on_text_before": pa.array(before, pa.float64()),
         "on_text": pa.array(after, pa.float64()),
         "attention": pa.array(heat, pa.list_(pa.float64())),
+        **(papers if any(hit is not None for hit in hits) else {}),
     }
+
+
+def _descent(
+    evidence: Evidence, trace: Trace, generator: torch.Generator
+) -> tuple[Float[Tensor, " B"], Tensor]:
+    """What the paper's own search finds: its last iterates, judged at ε."""
+    predict, settings = partial(evidence.model.predict, trace), evidence.settings
+    weights = trace.attention[:, 0]
+    candidates = descend(
+        predict, weights, trace.mask, steps=settings.descent_steps, generator=generator
+    )
+    return best_of(predict, candidates, weights, trace.mask, settings.epsilon)
 
 
 def most_different_met(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.batches import Batch, sorted_batches
 from heedmap.data.corpus import Split
+from heedmap.data.texts import Text
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings
 from heedmap.tables import read_table, write_table
@@ -72,14 +73,19 @@ class Evidence:
         rows = np.asarray(rows, dtype=np.int64)
         tokens = max(1, self.model.tokens_at_once // shares)
         return [
-            self.model.batch([self.split.tokens[i] for i in some], some.tolist())
+            self.model.batch([self.texts[i] for i in some], some.tolist())
             for some in (rows[part] for part in sorted_batches(self.lengths[rows], tokens))
         ]
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """Positions that the model reads for each text."""
-        return self.model.lengths(self.split.tokens)
+        return self.model.lengths(self.texts)
+
+    @cached_property
+    def texts(self) -> Sequence[Text]:
+        """What the model reads: tokens, or pairs of texts."""
+        return self.split.texts
 
     def sample(self, name: str, count: int) -> NDArray[np.int64]:
         """A seeded sample of at most `count` texts, in order."""

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from heedmap.data.batches import Batch
 from heedmap.experiments.evidence import Evidence
-from heedmap.importance.gradients import gradient_times_input
+from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction
@@ -15,12 +15,20 @@ GRADIENT_SHARE = 4  # a pass that keeps its graph holds about this many times a 
 
 
 def gradient(evidence: Evidence) -> pa.Table:
-    """|gradient × input|, on the path that the settings name."""
-    path = evidence.settings.gradient_path
+    """The gradient's size at every token, in the form, of the target and on the path that the settings name."""
+    settings = evidence.settings
     found = _Importances(len(evidence.split))
     for batch in evidence.batches_of(range(len(evidence.split)), shares=GRADIENT_SHARE):
         trace = evidence.model.trace(batch)
-        found.add(batch, gradient_times_input(evidence.model, batch, trace, path))
+        values = gradient_importance(
+            evidence.model,
+            batch,
+            trace,
+            path=settings.gradient_path,
+            of=settings.gradient_of,
+            form=settings.gradient_form,
+        )
+        found.add(batch, values)
     return found.table()
 
 
@@ -31,7 +39,7 @@ def leave_one_out(evidence: Evidence) -> pa.Table:
     """
     found = _Importances(len(evidence.split))
     for batch, trace in evidence.passes():
-        texts = [evidence.split.tokens[i] for i in trace.rows.tolist()]
+        texts = [evidence.texts[i] for i in trace.rows.tolist()]
         without = logits_without_each(evidence.model, batch, texts, evidence.settings.leave_one_out)
         before = trace.logits.unsqueeze(1).expand_as(without)
         found.add(batch, change_in_prediction(before, without))

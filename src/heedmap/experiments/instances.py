@@ -36,6 +36,8 @@ def instances(evidence: Evidence) -> pa.Table:
             rows, [trace.heat for trace in traces], [trace.mask for trace in traces]
         ),
     }
+    if split.queries is not None:
+        columns["query"] = pa.array(split.queries, pa.list_(pa.string()))
     if split.rationale is not None:
         columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
     assert torch.isfinite(logits).all(), "the model's logits are not finite"

@@ -1,4 +1,11 @@
-"""Gradient × input, attention held fixed or not (Jain & Wallace 2019, section 4.1)."""
+"""The size of the gradient at every token, attention held fixed or not (Jain & Wallace 2019, section 4.1).
+
+The variants are named for what they are. Not offered is the gradient at the encoder's states that the
+released code stores too: with the attention held fixed it is α_t p(1 − p) Σ_d w_d, proportional to the
+attention by construction, and no evidence of anything.
+"""
+
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -9,20 +16,34 @@ from heedmap.measures import log_odds
 from heedmap.models.trace import Model, Trace
 
 
-def gradient_times_input(
-    model: Model, batch: Batch, trace: Trace, path: str = "closed"
+def gradient_importance(
+    model: Model,
+    batch: Batch,
+    trace: Trace,
+    *,
+    path: Literal["closed", "open"] = "closed",
+    of: Literal["log-odds", "probability"] = "log-odds",
+    form: Literal["times-input", "norm"] = "times-input",
 ) -> Float[Tensor, "B T"]:
     """|Σ_e ∂y/∂x_te · x_te|, the derivative along the one-hot entry of the word that stands there.
 
-    On a `closed` path (the paper's) the gradient flows through the states and not through the attention,
-    which is imposed as it was; on an `open` one it flows through everything. y is
-    the log-odds of the predicted class: the paper differentiates its probability, which gives the same
-    ranks (a positive factor p(1 − p) apart) until it rounds to 1, where every gradient is 0 and tau is
-    undefined.
+    Args:
+        path: `closed` (the paper's), the gradient flows through the states and not through the attention,
+            which is imposed as it was; `open`, it flows through everything.
+        of: y is the log-odds of the predicted class, or (the paper's) its probability p. The ranks are the
+            same, a positive factor p(1 − p) apart, until p rounds to 1: then every gradient of p is 0 and
+            tau undefined.
+        form: `norm` is ‖∂y/∂x_t‖ instead, whatever the word's own vector.
     """
     embedded = model.embed(batch).detach().requires_grad_()
     imposed = trace.attention if path == "closed" else None
     logits = model.logits_from(embedded, batch, imposed)
-    target = log_odds(logits, trace.predicted).sum()
+    if of == "log-odds":
+        target = log_odds(logits, trace.predicted).sum()
+    else:
+        target = logits.softmax(-1).gather(-1, trace.predicted.unsqueeze(-1)).sum()
     (gradient,) = torch.autograd.grad(target, embedded)
-    return model.on_tokens((gradient * embedded).sum(-1), batch).detach().abs()
+    if form == "times-input":
+        return model.on_tokens((gradient * embedded).sum(-1), batch).detach().abs()
+    # The squares of a word's pieces add up to the square of its norm.
+    return model.on_tokens(gradient.square().sum(-1), batch).detach().sqrt()

@@ -9,9 +9,7 @@ from xml.etree import ElementTree
 import vl_convert
 
 from heedmap.errors import InputError
-from heedmap.findings import Conclusions
 from heedmap.report.charts import QUIET, Figure
-from heedmap.report.figures import figures
 from heedmap.report.lettering import FONT, INK, above, below, clean
 from heedmap.storage import write_atomically
 
@@ -43,15 +41,15 @@ CONFIG: dict[str, Any] = {
 
 
 def export(
-    audit: Conclusions,
+    made: Sequence[Figure],
     folder: str | Path,
     formats: Sequence[str] = ("pdf",),
     only: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Write the figures of a report as files, named by their keys; returns the paths.
+    """Write figures as files, named by their keys; returns the paths.
 
     Args:
-        audit: from `heedmap.audit` or `heedmap.open_audit`.
+        made: of a report: `heedmap.report.figures.figures(audit)`.
         folder: where to; files of the same names are replaced.
         formats: of "pdf" (fonts embedded), "svg" and "png" (400 dots an inch).
         only: keys of the figures wanted; all where it is None.
@@ -65,7 +63,7 @@ def export(
             raise InputError(f"format {name!r}: expected {', '.join(FORMATS)}")
     if not formats:
         raise InputError(f"no format: expected {', '.join(FORMATS)}")
-    chosen = choose(figures(audit), only)
+    chosen = choose(made, only)
     # All are drawn before the first is written.
     files = [
         (Path(folder) / f"{figure.key}.{name}", render(figure, name))

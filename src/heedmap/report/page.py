@@ -28,7 +28,7 @@ from heedmap.settings import AuditSettings, TransformerSettings
 def page(audit: Conclusions) -> str:
     """The whole report. The same audit gives the same bytes; all text from the data is escaped."""
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             name=str(audit.about.get("name", "")),
@@ -66,7 +66,8 @@ def _visible(value: object) -> object:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates of this package; everything put into them is escaped."""
     environment = Environment(
         loader=PackageLoader("heedmap", "report"),
         autoescape=True,

@@ -25,7 +25,7 @@ from heedmap.huggingface.recording import Recorder
 from heedmap.importance.words import sum_by_word
 from heedmap.measures import change_in_prediction
 from heedmap.report.heatmaps import Token
-from heedmap.report.page import _environment
+from heedmap.report.page import environment
 from heedmap.report.scripts import policy
 from heedmap.report.trials import Trial, trials
 
@@ -126,7 +126,7 @@ def draw(model: TransformerClassifier, text: str, seed: int = 0) -> Picture:
 def page(picture: Picture) -> str:
     """The picture as a page that needs nothing else and runs no script; every text is escaped."""
     return (
-        _environment()
+        environment()
         .get_template("picture.html")
         .render(
             picture=picture,

@@ -52,8 +52,9 @@ def train_classifier(
     The paper's protocol: Adam with amsgrad, L2 of `weight_decay` on everything but the attention, batches
     of texts of similar length in random order, the loss summed over a batch and the positive class
     weighted by n_neg / n_pos, selection by ROC AUC on the dev split (accuracy for more than two classes;
-    the first of equals). Unlike the released code, the first epoch may be the best one. For pairs of
-    texts, as there: the loss is the mean over a batch, nothing is weighted, and L2 is on everything.
+    the first of equals). Unlike in the released code, the first epoch may be the best one
+    (`settings.first_epoch`). It ends early only where the score is 1. For pairs of texts, as there: the
+    loss is the mean over a batch, nothing is weighted, and L2 is on everything.
 
     With `checkpoint`, every epoch is saved there and a later call goes on after the last one; the result
     is the same as of an uninterrupted training.
@@ -76,6 +77,8 @@ def train_classifier(
     steps = -(-len(train) // settings.batch_size)
     total = steps * settings.epochs
     for epoch in range(progress.epochs_done, settings.epochs):
+        if _perfect(progress, settings.first_epoch):
+            break  # no later epoch can be better
         rng = np.random.default_rng([settings.seed, epoch])
         order = bucketed_batches(train.lengths, settings.batch_size, rng)
         batches = accelerator.prepare(loader(train.batch, order))
@@ -86,7 +89,8 @@ def train_classifier(
             accelerator.backward(loss / len(batch.labels) if pairs else loss)
             optimizer.step()
             report(epoch * steps + step + 1, total, f"epoch {epoch + 1} of {settings.epochs}")
-        note(progress, evaluate(bare, dev), bare)  # raises if the training diverged
+        # Raises if the training diverged.
+        note(progress, evaluate(bare, dev), bare, settings.first_epoch or settings.epochs == 1)
         if checkpoint and accelerator.is_main_process:
             save_checkpoint(checkpoint, progress, bare, optimizer)
     assert progress.best_epoch is not None
@@ -95,11 +99,17 @@ def train_classifier(
     return Trained(progress.scores, progress.best_epoch)
 
 
-def note(progress: Progress, scores: dict[str, float], model: torch.nn.Module) -> None:
-    """One more epoch is done; its weights are kept if it is better than every one before."""
+def note(
+    progress: Progress, scores: dict[str, float], model: torch.nn.Module, first: bool = True
+) -> None:
+    """One more epoch is done; its weights are kept if it is better than every one before.
+
+    Without `first` any later epoch is better than the first one.
+    """
     progress.scores.append(scores)
     best = progress.best_epoch
-    if best is None or _rank(scores) > _rank(progress.scores[best]):
+    passed_over = best == 0 and not first
+    if best is None or passed_over or _rank(scores) > _rank(progress.scores[best]):
         progress.best_epoch = progress.epochs_done
         progress.best = {k: v.detach().clone() for k, v in model.state_dict().items()}
     progress.epochs_done += 1
@@ -165,6 +175,11 @@ def diverged() -> InputError:
     return InputError(
         "the training diverged: the model's outputs are not finite; try a smaller --learning-rate"
     )
+
+
+def _perfect(progress: Progress, first: bool) -> bool:
+    best = progress.best_epoch
+    return best is not None and (first or best > 0) and _rank(progress.scores[best]) >= 1
 
 
 def _rank(scores: dict[str, float]) -> float:

@@ -1,0 +1,298 @@
+"""The data sets of Jain & Wallace (2019): each with its columns, label rule, filter and recipe.
+
+A data set is read from what the user has (a folder, a file, the Hub) by the paper's rules. Their code's
+rules are the same but for what `Named.of_code` says.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from heedmap.data import files
+from heedmap.data.cleaning import cleaner, without_markup
+from heedmap.data.rows import Reading, Row, read_parts
+from heedmap.data.tokens import words
+from heedmap.errors import InputError
+from heedmap.settings import DataSettings
+
+if TYPE_CHECKING:
+    from heedmap.data.corpus import Corpus
+
+Parts = dict[str, list[Row]]
+
+
+@dataclass(frozen=True)
+class Named:
+    """One data set of the paper.
+
+    Texts of `longer_than` tokens or fewer, or of `shorter_than` or more, are left out (both strict, as the
+    paper has them); None is no limit. `labels` says which labels are kept and what class each one is;
+    `classes` their order. `recipe` is how the paper trains on it, beside its defaults. `published` are
+    sizes by split and class that the authors' own files confirm.
+    """
+
+    title: str
+    task: Literal["text", "question", "inference"]
+    needs: str
+    reading: Reading = field(default_factory=Reading)
+    read: Callable[[Path], tuple[Parts, dict[str, int]]] | None = None
+    hub: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    longer_than: int | None = None
+    shorter_than: int | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    published: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+def sst_tokens(text: str) -> list[str]:
+    """Words and digits alone, lower-case; brackets are spelt out in the treebank."""
+    bare = text.replace("-LRB-", "").replace("-RRB-", " ")
+    return re.sub(r"\W", " ", bare).lower().split()
+
+
+def _imdb_tokens(text: str) -> list[str]:
+    return words(without_markup(text))
+
+
+QA = {"epochs": 25, "batch_size": 100}
+BABI = {
+    "epochs": 100, "batch_size": 50, "embedding_size": 50, "hidden_size": 32, "min_df": 1,
+}  # fmt: skip
+
+
+def _read_babi(folder: Path, task: int) -> tuple[Parts, dict[str, int]]:
+    from heedmap.data.babi_files import read_official, story_of
+    from heedmap.data.babi_rows import row_of
+
+    if found := files.split_files(folder):
+        told = {name: [story_of(row) for row in files.read_rows(at)] for name, at in found.items()}
+    else:
+        told = read_official(folder, task)
+    return {
+        name: [row_of(story, f"babi{task}-{name}-{i}") for i, story in enumerate(each)]
+        for name, each in told.items()
+    }, {}
+
+
+def _read_mimic(folder: Path, task: Literal["diabetes", "anemia"]) -> tuple[Parts, dict[str, int]]:
+    from heedmap.data.mimic import read
+
+    return read(folder, task)
+
+
+def _read_cloze(folder: Path) -> tuple[Parts, dict[str, int]]:
+    from heedmap.data.cloze import read
+
+    return read(folder)
+
+
+def _babi(task: int) -> Named:
+    return Named(
+        f"bAbI {task}",
+        "question",
+        f"a folder of bAbI task {task} (train and test, the official text files or JSON lines); without one, "
+        "stories are generated here",
+        read=lambda folder: _read_babi(folder, task),
+        recipe=BABI,
+    )
+
+
+NAMED: dict[str, Named] = {
+    "sst": Named(
+        "SST",
+        "text",
+        "Stanford Sentiment Treebank, two classes: train, dev and test files with text and label (0, 1)",
+        Reading(text=("jw_text", "text", "sentence"), tokenize=sst_tokens),
+        hub="SetFit/sst2",
+        labels={"0": "negative", "1": "positive"},
+        classes=("negative", "positive"),
+        longer_than=5,
+        recipe={"min_df": 1},
+        published={"train": (3034, 3321), "test": (863, 862)},
+    ),
+    "imdb": Named(
+        "IMDB",
+        "text",
+        "Large Movie Review Dataset: train and test files with text and label (0, 1)",
+        Reading(tokenize=_imdb_tokens),
+        hub="stanfordnlp/imdb",
+        labels={"0": "negative", "1": "positive", "neg": "negative", "pos": "positive"},
+        classes=("negative", "positive"),
+        longer_than=6,
+        shorter_than=400,
+        recipe={"min_df": 10},
+        published={"test": (2184, 2172)},
+    ),
+    "adr": Named(
+        "ADR Tweets",
+        "text",
+        "adverse drug reactions in tweets: one file with text, label (0, 1) and split; the tweets are "
+        "personal and not public: ask their authors",
+        Reading(tokenize=cleaner),
+        labels={"0": "none", "1": "reaction"},
+        classes=("none", "reaction"),
+        longer_than=5,
+        shorter_than=100,
+        recipe={"min_df": 2},
+        published={"test": (3636, 487)},
+    ),
+    "news20_baseball_hockey": Named(
+        "20 Newsgroups",
+        "text",
+        "20 Newsgroups without headers, footers and quotes: text and label (0 or rec.sport.baseball, 1 or "
+        "rec.sport.hockey)",
+        Reading(label=("label_text", "label"), tokenize=cleaner),
+        hub="SetFit/20_newsgroups",
+        labels={
+            "0": "baseball", "rec.sport.baseball": "baseball",
+            "1": "hockey", "rec.sport.hockey": "hockey",
+        },
+        classes=("baseball", "hockey"),
+        longer_than=6,
+        shorter_than=500,
+        recipe={"min_df": 2},
+        published={"test": (179, 178)},
+    ),
+    "ag_news": Named(
+        "AG News",
+        "text",
+        "AG News: description (or text) and label (0 World, 2 Business; the others are left out)",
+        Reading(text=("description", "text"), tokenize=cleaner),
+        hub="fancyzhx/ag_news",
+        labels={"0": "World", "2": "Business", "World": "World", "Business": "Business"},
+        classes=("World", "Business"),
+        recipe={"min_df": 5},
+        published={"test": (1900, 1898)},
+    ),
+    "diabetes": Named(
+        "Diabetes (MIMIC)",
+        "text",
+        "MIMIC-III (PhysioNet credentials): a folder with NOTEEVENTS.csv and DIAGNOSES_ICD.csv, and, for the "
+        "paper's split, train/dev/test_50_hadm_ids.csv",
+        read=lambda folder: _read_mimic(folder, "diabetes"),
+        classes=("0", "1"),
+        longer_than=6,
+        shorter_than=4000,
+        recipe={"min_df": 5},
+        published={"test": (1296, 319)},
+    ),
+    "anemia": Named(
+        "Anemia (MIMIC)",
+        "text",
+        "MIMIC-III (PhysioNet credentials): a folder with NOTEEVENTS.csv and DIAGNOSES_ICD.csv",
+        read=lambda folder: _read_mimic(folder, "anemia"),
+        classes=("0", "1"),
+        shorter_than=4000,
+        recipe={"min_df": 5},
+        published={"test": (460, 802)},
+    ),
+    "cnn": Named(
+        "CNN",
+        "question",
+        "CNN questions of the DeepMind Q&A data set: a folder with questions/training, validation and test",
+        read=_read_cloze,
+        recipe={**QA, "batch_size": 90, "min_df": 8},
+    ),
+    "babi_qa1": _babi(1),
+    "babi_qa2": _babi(2),
+    "babi_qa3": _babi(3),
+    "snli": Named(
+        "SNLI",
+        "inference",
+        "Stanford Natural Language Inference: train, dev and test files with premise, hypothesis and label",
+        Reading(text=("premise", "sentence1"), query=("hypothesis", "sentence2"),
+                label=("label", "gold_label"), tokenize=words),
+        hub="stanfordnlp/snli",
+        labels={name: name for name in ("contradiction", "entailment", "neutral")},
+        classes=("contradiction", "entailment", "neutral"),
+        recipe={**QA, "batch_size": 128, "min_df": 3},
+    ),
+}  # fmt: skip
+
+
+def named(settings: DataSettings) -> Named:
+    """The data set that the settings name.
+
+    Raises:
+        InputError: no such data set.
+    """
+    if settings.dataset not in NAMED:
+        raise InputError(f"--dataset: expected one of {', '.join(NAMED)}, got {settings.dataset}")
+    return NAMED[settings.dataset]
+
+
+def read_named(settings: DataSettings, left_out: Counter[str]) -> Parts:
+    """The rows of a paper's data set by split, after its label rule and its filter; the rest is counted.
+
+    Raises:
+        InputError: the source is not there or has another layout; says what the data set needs.
+    """
+    data = named(settings)
+    try:
+        if data.read is not None:
+            folder = Path(settings.source)
+            if not folder.is_dir():
+                raise InputError(f"{folder}: no such folder")
+            parts, gone = data.read(folder)
+            left_out.update(gone)
+        else:
+            parts = read_parts(settings, left_out, data.reading)
+    except InputError as error:
+        raise InputError(f"{error} ({data.title} needs {data.needs})") from error
+    if data.labels:
+        parts = {name: _labelled(name, rows, data, left_out) for name, rows in parts.items()}
+    return {name: _filtered(name, rows, data, settings, left_out) for name, rows in parts.items()}
+
+
+def generated_babi(task: int, seed: int) -> Parts:
+    """Stories of our own, as many as the paper's (10,000 to train and select on, 1,000 to test)."""
+    from heedmap.data.babi import stories
+    from heedmap.data.babi_rows import row_of
+
+    found: Parts = {}
+    for at, (name, count) in enumerate((("train", 9000), ("dev", 1000), ("test", 1000))):
+        told = stories(task, count, 3 * seed + at)
+        found[name] = [row_of(story, f"babi{task}-{name}-{i}") for i, story in enumerate(told)]
+    return found
+
+
+def _labelled(part: str, rows: list[Row], data: Named, left_out: Counter[str]) -> list[Row]:
+    kept = []
+    for row in rows:
+        if row.label not in data.labels:
+            left_out[f"{part}: label {row.label} is not one of {data.title}'s"] += 1
+            continue
+        row.label = data.labels[row.label]
+        kept.append(row)
+    return kept
+
+
+def _filtered(
+    part: str, rows: list[Row], data: Named, settings: DataSettings, left_out: Counter[str]
+) -> list[Row]:
+    sizes = [len(row.tokens) for row in rows if row.tokens]
+    low, high = data.longer_than, data.shorter_than
+    if settings.rules == "code" and data.task == "text" and sizes:
+        # Without a limit theirs is the split's own shortest or longest text, which is then left out too.
+        low = min(sizes) if low is None else low
+        high = max(sizes) if high is None else high
+    kept = []
+    for row in rows:
+        size = len(row.tokens)
+        if row.tokens and low is not None and size <= low:
+            left_out[f"{part}: not more than {low} tokens"] += 1
+        elif row.tokens and high is not None and size >= high:
+            left_out[f"{part}: not fewer than {high} tokens"] += 1
+        else:
+            kept.append(row)
+    return kept
+
+
+def recipe(corpus: "Corpus") -> Mapping[str, Any]:
+    """How the paper trains on a corpus, where that differs from its defaults for single texts."""
+    known = NAMED.get(corpus.settings.dataset or corpus.settings.source)
+    return known.recipe if known else QA if corpus.pairs else {}

@@ -1,0 +1,106 @@
+"""`heedmap reproduce jain-wallace`: "Attention is not Explanation", run again."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedmap.progress import progress
+
+if TYPE_CHECKING:
+    from heedmap.papers.jain_wallace.grid import Result
+
+
+def jain_wallace_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Data sets; without any, they are listed.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", help="The data set, or a folder with one folder for each. [data/NAME]"
+        ),
+    ] = None,
+    hub: Annotated[
+        bool, typer.Option("--hub", help="Read from the Hugging Face Hub what is not there.")
+    ] = False,
+    encoders: Annotated[str, typer.Option(help="Of lstm, average, cnn.")] = "lstm,average,cnn",
+    scores: Annotated[str, typer.Option(help="Of additive, dot.")] = "additive,dot",
+    seeds: Annotated[int, typer.Option(help="How many: 0, 1, ...")] = 3,
+    rules: Annotated[
+        str, typer.Option(help="The paper's, or those of its released code where they differ.")
+    ] = "paper",
+    train_texts: Annotated[int | None, typer.Option(help="A sample of the train split.")] = None,
+    test_texts: Annotated[
+        int | None, typer.Option(help="A sample of the test split, and of dev.")
+    ] = None,
+    instances: Annotated[int, typer.Option(help="Test texts to audit of each model.")] = 2000,
+    vectors: Annotated[
+        Path | None, typer.Option(help="Word vectors: `word v1 v2 ...` a line, .gz too.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Other than the paper's.")] = None,
+    out: Annotated[Path, typer.Option(help="Where everything goes.")] = Path("runs/jain-wallace"),
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what other settings made.")
+    ] = False,
+) -> None:
+    """Every task, model and number: trains, audits, and prints ours beside the published numbers."""
+    if not names:
+        _list(data)
+        return
+    from heedmap.papers.jain_wallace.files import write
+    from heedmap.papers.jain_wallace.grid import reproduce
+
+    with progress() as bar:
+        task = bar.add_task("reading the texts", total=None)
+        results = reproduce(
+            names,
+            data=data,
+            hub=hub,
+            encoders=_parts(encoders),
+            scores=_parts(scores),
+            seeds=seeds,
+            rules=rules,
+            train_texts=train_texts,
+            test_texts=test_texts,
+            instances=instances,
+            vectors=vectors,
+            epochs=epochs,
+            out=out,
+            overwrite=overwrite,
+            report=lambda step, total, text: bar.update(
+                task, completed=step, total=total, description=text
+            ),
+            after=lambda result: write(out, result),
+        )
+    _show(results)
+    typer.echo(
+        f"Result: {out / 'result.md'} (also .csv and .tex); each model's own report is in its folder"
+    )
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _list(data: Path | None) -> None:
+    from heedmap.papers.jain_wallace.sources import listing
+
+    for name, title, where, needs in listing(data):
+        typer.echo(f"{name} ({title}): {where}\n    needs {needs}")
+    typer.echo("\nheedmap reproduce jain-wallace NAME ... [--data FOLDER | --hub]")
+
+
+def _show(results: "list[Result]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from heedmap.papers.jain_wallace.telling import summary
+
+    heads, lines = summary(results)
+    table = Table(title="Jain & Wallace (2019), published and ours", box=None)
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    for line in lines:
+        table.add_row(*line)
+    Console().print(table)

@@ -1,0 +1,60 @@
+"""The paper's comparison of data sets and encoders, with the spread over seeds that it does not show."""
+
+from collections.abc import Sequence
+
+from heedmap.data.named import NAMED
+from heedmap.papers.jain_wallace.grid import Result
+from heedmap.papers.jain_wallace.measures import Measured
+from heedmap.papers.jain_wallace.published import SOURCE, published
+from heedmap.report.charts import Figure
+from heedmap.report.grid_figures import bars
+
+DRAWN = (
+    ("accuracy", "accuracy", "Accuracy on the test split"),
+    ("attention~gradient", "gradient", "Does attention rank the words as the gradient does?"),
+    ("attention~leave_one_out", "leave-one-out", "Does attention rank the words as leave-one-out does?"),
+    ("gradient~leave_one_out", "yardstick", "For scale: do gradient and leave-one-out rank them alike?"),
+)  # fmt: skip
+
+
+def figures(results: Sequence[Result]) -> list[Figure]:
+    """Bars by data set and encoder, one figure a quantity and score."""
+    numbers = [one for result in results for one in result.numbers if one.predicted == "Overall"]
+    scores = list(dict.fromkeys(one.cell.score for one in numbers))
+    return [
+        _bars([n for n in numbers if n.quantity == quantity and n.cell.score == score], key, title)
+        for quantity, key, title in DRAWN
+        for score in scores
+        if any(n.quantity == quantity and n.cell.score == score for n in numbers)
+    ]
+
+
+def _bars(numbers: Sequence[Measured], key: str, title: str) -> Figure:
+    score, quantity = numbers[0].cell.score, numbers[0].quantity
+    cells = dict.fromkeys((one.cell.dataset, one.cell.encoder) for one in numbers)
+    known = [(cell, published().get((*cell, score, quantity, "Overall"))) for cell in cells]
+    return bars(
+        [
+            {
+                "dataset": NAMED[one.cell.dataset].title,
+                "series": one.cell.encoder,
+                "seed": one.cell.seed,
+                "value": one.value,
+            }
+            for one in numbers
+        ],
+        key=f"{key}-{score}",
+        title=f"{title} ({score} attention)",
+        measure="accuracy" if quantity == "accuracy" else "mean Kendall tau-b",
+        caption="Tau: over the audited test texts of one model." if quantity != "accuracy" else "",
+        published=[
+            {
+                "dataset": NAMED[dataset].title,
+                "series": encoder,
+                "value": one.value,
+                "source": SOURCE,
+            }
+            for (dataset, encoder), one in known
+            if one is not None
+        ],
+    )

@@ -1,0 +1,143 @@
+"""The grid: every data set, encoder, score and seed, each cell a run folder with its own audit and report.
+
+A cell that stands is read, not made again; what is written after each cell is a function of those that stand.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from heedmap.auditing import audit
+from heedmap.data.corpus import Corpus, load
+from heedmap.data.named import NAMED
+from heedmap.errors import InputError
+from heedmap.models.encoders import ENCODERS
+from heedmap.models.scores import SCORES
+from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
+from heedmap.papers.jain_wallace.sizes import Size, sizes
+from heedmap.papers.jain_wallace.sources import needed
+from heedmap.runs import train
+
+Report = Callable[[int, int, str], None]
+
+
+@dataclass
+class Result:
+    """One data set's numbers so far, how its sizes compare with the published ones, what is still to be run."""
+
+    dataset: str
+    rules: str
+    numbers: list[Measured] = field(default_factory=list)
+    sizes: list[Size] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+    missing: list[Cell] = field(default_factory=list)
+
+
+def reproduce(
+    names: Sequence[str],
+    *,
+    data: Path | None = None,
+    hub: bool = False,
+    encoders: Sequence[str] = ("lstm", "average", "cnn"),
+    scores: Sequence[str] = ("additive", "dot"),
+    seeds: int = 3,
+    rules: str = "paper",
+    train_texts: int | None = None,
+    test_texts: int | None = None,
+    instances: int = 2000,
+    vectors: Path | None = None,
+    epochs: int | None = None,
+    out: Path = Path("runs/jain-wallace"),
+    overwrite: bool = False,
+    report: Report = lambda done, total, text: None,
+    after: Callable[[Result], None] = lambda result: None,
+) -> list[Result]:
+    """Train and audit every cell; one result a data set.
+
+    Args:
+        names: data sets (`heedmap.data.named.NAMED`).
+        data: one data set's place, or a folder with one folder for each.
+        hub: whether what is not there may be read from the Hugging Face Hub.
+        encoders, scores: of the grid.
+        seeds: 0, 1, ...
+        rules: the `paper`'s, or those of its released `code` where they differ.
+        train_texts, test_texts: samples, for large sets.
+        instances: test texts to audit of each cell.
+        vectors: word vectors, for data sets whose recipe has no size of its own.
+        epochs: other than the paper's.
+        out: a folder for everything; a cell's run is in DATA/ENCODER-SCORE-SEED.
+        overwrite: replace cells that other settings made.
+        report: called with cells done, cells in all and a text.
+        after: called after each cell with what there is of its data set.
+
+    Raises:
+        InputError: an unknown name, a data set that is not at hand, or what `train` and `audit` raise.
+    """
+    for given, known, what in ((encoders, ENCODERS, "--encoders"), (scores, SCORES, "--scores")):
+        if not given or not set(given) <= set(known):
+            raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(given)}")
+    if seeds < 1:
+        raise InputError(f"--seeds: expected at least 1, got {seeds}")
+    sources = {name: needed(name, data, hub) for name in dict.fromkeys(names)}
+    total = len(sources) * seeds * len(encoders) * len(scores)
+    results: list[Result] = []
+    at = 0
+    for name, source in sources.items():
+        report(at, total, f"{name}: reading")
+        corpus = load(
+            source, dataset=name, rules=rules, train_texts=train_texts, test_texts=test_texts
+        )
+        cells = [
+            Cell(name, encoder, score, seed)
+            for seed in range(seeds)  # every model once before any twice
+            for encoder in encoders
+            for score in scores
+        ]
+        result = Result(name, rules, [], sizes(name, corpus), corpus.left_out, list(cells))
+        results.append(result)
+        for cell in cells:
+
+            def told(text: str, at: int = at, cell: Cell = cell) -> None:
+                model = f"{cell.dataset} {cell.encoder} {cell.score}, seed {cell.seed}"
+                report(at, total, f"{model}: {text}")
+
+            result.numbers += _run(
+                cell,
+                corpus,
+                out,
+                told,
+                instances=instances,
+                overwrite=overwrite,
+                vectors=None if "embedding_size" in NAMED[name].recipe else vectors,
+                epochs=epochs,
+            )
+            result.missing.remove(cell)
+            at += 1
+            after(result)
+    report(total, total, "done")
+    return results
+
+
+def _run(
+    cell: Cell,
+    corpus: Corpus,
+    out: Path,
+    report: Callable[[str], None],
+    *,
+    instances: int,
+    overwrite: bool,
+    **options: Any,
+) -> list[Measured]:
+    run = train(
+        corpus,
+        encoder=cell.encoder,
+        score=cell.score,
+        seed=cell.seed,
+        out=cell.folder(out),
+        overwrite=overwrite,
+        report=lambda done, total, text: report(f"training, {text}"),
+        **options,
+    )
+    result = audit(run, seed=cell.seed, instances=instances, overwrite=overwrite, announce=report)
+    return measured(cell, result)

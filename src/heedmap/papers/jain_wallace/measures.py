@@ -1,0 +1,131 @@
+"""What one cell of the grid amounts to: its numbers, one a quantity and predicted class."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedmap.auditing import Audit
+from heedmap.errors import InputError
+from heedmap.models.classifier import AttentionClassifier
+from heedmap.papers.jain_wallace.published import PERFORMANCE
+from heedmap.runs import Run
+from heedmap.storage import write_atomically
+from heedmap.training.loop import evaluate
+
+TEST = "test.json"
+TAUS = {
+    "attention~gradient": "attention_gradient",
+    "attention~leave_one_out": "attention_leave_one_out",
+    "gradient~leave_one_out": "gradient_leave_one_out",
+}
+# What the paper shows in figures alone, without a number.
+DISTANCES = {
+    "permutation: median TVD": ("permutation", "median_tvd"),
+    "uniform: TVD": ("permutation", "uniform_tvd"),
+    "adversary: max JSD": ("adversary", "jsd"),
+    "adversary: JSD by the paper's search": ("adversary", "search_jsd"),
+}
+MOST_CLASSES = 3  # the paper tells classes apart where there are fewer than four
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model of the grid."""
+
+    dataset: str
+    encoder: str
+    score: str
+    seed: int
+
+    def folder(self, out: Path) -> Path:
+        """Its run folder."""
+        return out / self.dataset / f"{self.encoder}-{self.score}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One number of one cell: a mean over `n` texts, of which `undefined` more have none.
+
+    `predicted` is a class's number, or "Overall"; `std` is over texts (population), `significant` the share
+    with p ≤ .05.
+    """
+
+    cell: Cell
+    quantity: str
+    predicted: str
+    value: float
+    std: float
+    significant: float
+    n: int
+    undefined: int
+
+
+def measured(cell: Cell, audit: Audit) -> list[Measured]:
+    """All numbers of a cell: performance on the whole test split, the rest on the audited texts."""
+    assert audit.run is not None
+    scores = _test_scores(audit.run)
+    found = [
+        Measured(cell, name, "Overall", scores[name], np.nan, np.nan, int(scores["n"]), 0)
+        for name in PERFORMANCE
+        if name in scores
+    ]
+    predicted = audit.tables["instances"]["predicted"].to_numpy()
+    for name, columns in TAUS.items():
+        tau, p = (
+            audit.tables["agreement"][f"{kind}_{columns}"].to_numpy() for kind in ("tau", "p")
+        )
+        found += [
+            _mean(cell, name, which, tau[rows], p[rows])
+            for which, rows in _groups(predicted, audit.classes)
+        ]
+    for name, (table, column) in DISTANCES.items():
+        if column in audit.tables[table].column_names:
+            values = audit.tables[table][column].to_numpy().astype(np.float64)
+            found.append(_mean(cell, name, "Overall", values, np.full(len(values), np.nan)))
+    return found
+
+
+def _groups(
+    predicted: NDArray[np.int64], classes: Sequence[str]
+) -> list[tuple[str, NDArray[np.bool_]]]:
+    groups = [("Overall", np.ones(len(predicted), dtype=bool))]
+    if len(classes) <= MOST_CLASSES:
+        groups = [(str(i), predicted == i) for i in range(len(classes))] + groups
+    return groups
+
+
+def _mean(
+    cell: Cell,
+    quantity: str,
+    which: str,
+    values: NDArray[np.float64],
+    p: NDArray[np.float64],
+) -> Measured:
+    """NaN is left out and counted; a mean of nothing is NaN."""
+    used = np.isfinite(values)
+    n = int(used.sum())
+    mean, std = (float(values[used].mean()), float(values[used].std())) if n else (np.nan, np.nan)
+    told = used & np.isfinite(p)
+    significant = float((p[told] <= 0.05).mean()) if told.any() else np.nan
+    return Measured(cell, quantity, which, mean, std, significant, n, int((~used).sum()))
+
+
+def _test_scores(run: Run) -> dict[str, float]:
+    """Scores on the whole test split, kept beside the weights."""
+    assert run.folder is not None
+    assert isinstance(run.model, AttentionClassifier)
+    path = run.folder / TEST
+    if not path.exists():
+        split = run.corpus.splits["test"]
+        scores = {**evaluate(run.model, run.encoded(split)), "n": float(len(split))}
+        if run.corpus.pairs:
+            scores = {name: scores[name] for name in ("accuracy", "n")}
+        write_atomically(path, json.dumps(scores))
+    try:
+        return {name: float(value) for name, value in json.loads(path.read_text()).items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: damaged; delete it and run again") from error

@@ -1,0 +1,52 @@
+"""The authors' own numbers: the result files that stand in their repository.
+
+`performance.csv` and `correlation.csv` are those of AttentionExplanation (commit 425a89a), one line a cell
+of their grid; they are later runs than the paper's tables, with a dev split. A cell is one run: what the
+correlations' `std` spans are the test texts, not seeds. `NaN` is theirs (a class whose probability rounds
+to 1 has no gradient).
+"""
+
+import csv
+import math
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+SOURCE = "Jain & Wallace's result files (AttentionExplanation, 425a89a)"
+_SCORES = {"tanh": "additive", "dot": "dot"}
+PERFORMANCE = ("accuracy", "f1", "roc_auc")
+COMPARED = ("attention~gradient", "attention~leave_one_out")
+
+Key = tuple[str, str, str, str, str]
+"""Data set, encoder, score, quantity, and predicted class (a number, or "Overall")."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """One number; of a correlation also its standard deviation over texts, and the share with p ≤ .05."""
+
+    value: float
+    std: float = math.nan
+    significant: float = math.nan
+
+
+@cache
+def published() -> dict[Key, Published]:
+    """Every published number by cell, quantity and class."""
+    found: dict[Key, Published] = {}
+    for row in _lines("performance.csv"):
+        cell = (row["dataset"], row["encoder"], _SCORES[row["attention"]])
+        for name, column in zip(PERFORMANCE, ("accuracy", "f1_class1", "roc_auc"), strict=True):
+            if row[column]:
+                found[*cell, name, "Overall"] = Published(float(row[column]))
+    for row in _lines("correlation.csv"):
+        cell = (row["dataset"], row["encoder"], _SCORES[row["attention"]])
+        found[*cell, row["compared"], row["predicted_class"]] = Published(
+            *(float(row[column] or "nan") for column in ("mean", "std", "significant_fraction"))
+        )
+    return found
+
+
+def _lines(name: str) -> list[dict[str, str]]:
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

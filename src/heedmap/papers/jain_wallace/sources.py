@@ -1,0 +1,57 @@
+"""Where the grid's data sets are: given, beside, generated, or on the Hub if asked."""
+
+from pathlib import Path
+
+from heedmap.data.named import NAMED
+from heedmap.data.rows import EMBEDDED
+from heedmap.errors import InputError
+
+DATA = Path("data")
+
+
+def locate(name: str, data: Path | None, hub: bool = False) -> str | None:
+    """Where a data set is to be read from; None if it is not at hand.
+
+    `data` is the data set itself, or a folder with one folder for each; without it `data/NAME` is looked
+    at. bAbI is generated where no files of it are there; the Hub is asked only with `hub`.
+    """
+    if name not in NAMED:
+        raise InputError(f"{name}: expected one of {', '.join(NAMED)}")
+    for place in (data / name, data) if data else (DATA / name,):
+        if place.exists() and not (place == data and _holds_others(place)):
+            return str(place)
+    if name in EMBEDDED:
+        return name
+    return NAMED[name].hub if hub else None
+
+
+def needed(name: str, data: Path | None, hub: bool = False) -> str:
+    """The same, of a data set that must be there.
+
+    Raises:
+        InputError: it is not at hand; says what to download, and in which layout.
+    """
+    if (found := locate(name, data, hub)) is not None:
+        return found
+    one = NAMED[name]
+    there = f", or --hub to read {one.hub} from the Hugging Face Hub" if one.hub else ""
+    looked = data / name if data else DATA / name
+    raise InputError(
+        f"{name}: not at hand (looked at {looked}); it needs {one.needs}; give --data{there}"
+    )
+
+
+def listing(data: Path | None) -> list[tuple[str, str, str, str]]:
+    """Name, title, where it is (or that it is not), and what it needs."""
+    lines = []
+    for name, one in NAMED.items():
+        found = locate(name, data)
+        where = (
+            "generated" if found in EMBEDDED else found or ("--hub" if one.hub else "not at hand")
+        )
+        lines.append((name, one.title, where, one.needs))
+    return lines
+
+
+def _holds_others(folder: Path) -> bool:
+    return any((folder / name).is_dir() for name in NAMED)

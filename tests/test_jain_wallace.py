@@ -1,0 +1,202 @@
+"""`heedmap reproduce jain-wallace`: cells, published numbers, tables and what is said of missing data."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+
+import heedmap as hm
+from heedmap.data.named import NAMED
+from heedmap.errors import InputError
+from heedmap.papers.jain_wallace.files import read
+from heedmap.papers.jain_wallace.grid import Result
+from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
+from heedmap.papers.jain_wallace.published import published
+from heedmap.papers.jain_wallace.sources import locate, needed
+from heedmap.papers.jain_wallace.tables import lines
+from heedmap.papers.jain_wallace.telling import latex, markdown
+
+QUICK = (
+    "--encoders", "average", "--scores", "dot", "--seeds", "2", "--epochs", "2", "--instances", "15",
+)  # fmt: skip
+
+
+@pytest.fixture
+def sst(tmp_path):
+    """A small data set in SST's place, with a word that gives the label away."""
+    rng = np.random.default_rng(0)
+    place = tmp_path / "data" / "sst"
+    place.mkdir(parents=True)
+    for name, count in (("train", 80), ("dev", 20), ("test", 20)):
+        rows = []
+        for i in range(count):
+            filler = " ".join(rng.choice(list("abcdefgh"), rng.integers(5, 9)))
+            rows.append({"text": f"{'good' if i % 2 else 'bad'} {filler}", "label": i % 2})
+        (place / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return place
+
+
+def test_published_numbers_are_the_authors_files():
+    known = published()
+    assert known["sst", "lstm", "additive", "f1", "Overall"].value == pytest.approx(
+        0.78352, abs=1e-5
+    )
+    gradient = known["sst", "lstm", "additive", "attention~gradient", "0"]
+    assert (round(gradient.value, 2), round(gradient.std, 2), gradient.significant) == (
+        0.34,
+        0.21,
+        0.48,
+    )
+    assert math.isnan(known["imdb", "average", "dot", "attention~gradient", "1"].value)
+    assert {key[0] for key in known} == set(NAMED)
+    assert len({key[:3] for key in known}) == 72
+
+
+def number(seed, value, quantity="attention~gradient", std=0.2):
+    cell = Cell("sst", "lstm", "additive", seed)
+    return Measured(cell, quantity, "0", value, std, 0.5, 10, 1)
+
+
+@pytest.mark.parametrize(("values", "inside"), [((0.3, 0.5), "yes"), ((0.6, 0.8), "no")])
+def test_ours_is_the_mean_over_seeds_with_the_least_and_the_largest(values, inside):
+    (line,) = lines([Result("sst", "paper", [number(i, v) for i, v in enumerate(values)])])
+    assert (line.ours, line.ours_min, line.ours_max) == (np.mean(values), *values)
+    assert (line.seeds, line.n, line.undefined) == (2, 20, 2)
+    assert line.inside == inside  # published .34 ± .21
+    assert "425a89a" in line.source
+
+
+def test_a_seed_without_a_value_does_not_make_the_mean_undefined_and_no_range_is_claimed_for_it():
+    (line,) = lines([Result("sst", "paper", [number(0, 0.4), number(1, math.nan)])])
+    assert line.ours == line.ours_min == line.ours_max == 0.4
+    (line,) = lines([Result("sst", "paper", [number(0, math.nan)])])
+    assert math.isnan(line.ours)
+    assert line.inside == ""
+
+
+def test_what_is_not_published_has_no_source():
+    (line,) = lines([Result("sst", "paper", [number(0, 0.4, "gradient~leave_one_out")])])
+    assert (line.source, line.inside) == ("", "")
+    assert math.isnan(line.published)
+
+
+@pytest.mark.slow
+def test_a_cells_numbers_are_those_of_its_tables(tmp_path):
+    corpus = hm.load("reviews")
+    run = hm.train(
+        corpus, encoder="average", epochs=1, embedding_size=8, hidden_size=8, out=tmp_path / "r"
+    )
+    audit = hm.audit(run, instances=60)
+    found = {
+        (m.quantity, m.predicted): m for m in measured(Cell("sst", "average", "dot", 0), audit)
+    }
+    frame = audit.to_dataframe("agreement")
+    for which, rows in (("Overall", frame), ("1", frame[frame.predicted == 1])):
+        taus = rows["tau_attention_gradient"].dropna()
+        one = found["attention~gradient", which]
+        assert one.value == pytest.approx(taus.mean())
+        assert one.std == pytest.approx(taus.std(ddof=0))
+        p = rows["p_attention_gradient"][taus.index]
+        assert one.significant == pytest.approx((p <= 0.05).mean())
+        assert one.n + one.undefined == len(rows)
+    whole = corpus.splits["test"]
+    assert found["accuracy", "Overall"].n == len(whole)
+
+
+@pytest.mark.slow
+def test_the_command_trains_audits_and_tells_and_a_second_time_only_tells(heedmap, sst, tmp_path):
+    out = tmp_path / "out"
+    said = heedmap("reproduce", "jain-wallace", "sst", "--data", sst, *QUICK, "--out", out)
+    assert said.code == 0, said.err
+    assert "0.799" in said.out  # published: average, dot
+    weights = out / "sst" / "average-dot-1" / "model.safetensors"
+    made = weights.stat().st_mtime_ns
+    before = {p.name: p.read_bytes() for p in out.glob("result.*")}
+    assert sorted(before) == ["result.csv", "result.html", "result.md", "result.tex"]
+    rows = list(csv.DictReader((out / "result.csv").read_text().splitlines()))
+    f1 = next(row for row in rows if row["quantity"] == "f1")
+    assert (f1["encoder"], f1["seeds"], f1["published"][:5]) == ("average", "2", "0.777")
+    assert "average-dot-1/report.html" in before["result.html"].decode()
+    again = heedmap("reproduce", "jain-wallace", "sst", "--data", sst.parent, *QUICK, "--out", out)
+    assert again.code == 0, again.err
+    assert weights.stat().st_mtime_ns == made
+    assert {p.name: p.read_bytes() for p in out.glob("result.*")} == before
+    drawn = heedmap("figures", out, "--format", "svg")
+    assert drawn.code == 0, drawn.err
+    assert (out / "figures" / "gradient-dot.svg").read_text().startswith("<svg")
+
+
+def test_results_of_several_data_sets_stand_in_one_table(sst, tmp_path):
+    for name in ("sst", "imdb"):
+        number_of = number(0, 0.4)
+        cell = Cell(name, "lstm", "additive", 0)
+        kept = {**number_of.__dict__, "cell": cell.__dict__}
+        folder = tmp_path / "out" / name
+        folder.mkdir(parents=True)
+        (folder / "numbers.json").write_text(
+            json.dumps({"dataset": name, "rules": "paper", "numbers": [kept], "left_out": {}})
+        )
+    results = read(tmp_path / "out")
+    assert [one.dataset for one in results] == ["imdb", "sst"]
+    for text in ("imdb", "sst"):
+        assert f"| {text} | lstm | additive |" in markdown(results)
+    assert r"\bottomrule" in latex(results)
+    assert "IMDB" in latex(results)
+    (tmp_path / "out" / "sst" / "numbers.json").write_text("{")
+    with pytest.raises(InputError, match="damaged"):
+        read(tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_by_the_codes_rules_epsilon_the_gradient_and_the_first_epoch_are_the_codes(
+    heedmap, sst, tmp_path
+):
+    out = tmp_path / "out"
+    said = heedmap(
+        "reproduce", "jain-wallace", "sst", "--data", sst, *QUICK, "--rules", "code", "--out", out
+    )
+    assert said.code == 0, said.err
+    settings = (out / "sst" / "average-dot-0" / "settings.toml").read_text()
+    for line in ("epsilon = 0.05", 'gradient_of = "probability"', "first_epoch = false"):
+        assert line in settings
+
+
+def test_without_a_name_the_data_sets_are_listed_with_what_they_need(heedmap, sst):
+    said = heedmap("reproduce", "jain-wallace", "--data", sst.parent)
+    assert said.code == 0
+    for name, one in NAMED.items():
+        assert f"{name} ({one.title})" in said.out
+    assert f"sst (SST): {sst}" in said.out
+    assert "adr (ADR Tweets): not at hand" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("mnist",), "expected one of sst"),
+        (("diabetes",), "PhysioNet"),
+        (("sst", "--encoders", "gru"), "--encoders: expected some of"),
+        (("babi_qa1", "--scores", ""), "--scores: expected some of"),
+        (("babi_qa1", "--seeds", "0"), "--seeds: expected at least 1"),
+        (("babi_qa1", "--rules", "mine"), "rules"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_one_line(heedmap, tmp_path, arguments, words):
+    said = heedmap(
+        "reproduce", "jain-wallace", *arguments, "--data", tmp_path, "--out", tmp_path / "o"
+    )
+    assert said.code == 2
+    assert words in said.err
+    assert len(said.err.strip().splitlines()) == 1
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_place_is_the_data_set_itself_or_holds_one_folder_for_each(sst):
+    assert locate("sst", sst) == locate("sst", sst.parent) == str(sst)
+    assert locate("imdb", sst.parent) is None
+    assert locate("imdb", sst.parent, hub=True) == NAMED["imdb"].hub
+    assert locate("babi_qa1", sst.parent) == "babi_qa1"
+    with pytest.raises(InputError, match="--hub"):
+        needed("imdb", sst.parent)

@@ -1,0 +1,178 @@
+"""The papers' data sets: label rules, filters and splits, on files of their layouts and on the real ones."""
+
+import json
+
+import numpy as np
+import pytest
+
+from heedmap.data.corpus import load
+from heedmap.data.named import NAMED, sst_tokens
+from heedmap.errors import InputError
+
+
+def words(count, first="w"):
+    return " ".join(f"{first}{chr(97 + i % 26)}" for i in range(count))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Writes train, dev and test files: folder(train=[{...}], ...)."""
+
+    def write(**parts):
+        for name, rows in parts.items():
+            text = "\n".join(json.dumps(row) for row in rows)
+            (tmp_path / f"{name}.jsonl").write_text(text + "\n")
+        return tmp_path
+
+    return write
+
+
+def both(sizes, labels=(0, 1), **more):
+    return [{"text": words(n), "label": y, **more} for n in sizes for y in labels]
+
+
+def test_a_filter_is_strict_at_both_ends_and_counts_what_it_drops(folder):
+    rows = both([6, 7, 499, 500, 501])
+    source = folder(train=rows, dev=rows, test=rows)
+    corpus = load(source, dataset="news20_baseball_hockey")
+    assert sorted({len(t) for t in corpus.splits["train"].tokens}) == [7, 499]
+    assert corpus.left_out["train: not more than 6 tokens"] == 2
+    assert corpus.left_out["train: not fewer than 500 tokens"] == 4
+    assert corpus.classes == ["baseball", "hockey"]
+
+
+def test_by_the_codes_rules_a_missing_limit_is_the_splits_own_shortest_and_longest_text(folder):
+    rows = both([3, 5, 6, 9, 12])
+    source = folder(train=rows, dev=rows, test=rows[2:])
+    assert len(load(source, dataset="sst").splits["train"]) == 6
+    by_code = load(source, dataset="sst", rules="code")
+    assert sorted({len(t) for t in by_code.splits["train"].tokens}) == [6, 9]
+    assert by_code.left_out["train: not fewer than 12 tokens"] == 2
+
+
+def test_ag_news_keeps_two_of_four_classes_in_the_papers_order_and_reads_descriptions(folder):
+    rows = [
+        {"text": f"title {words(4)}", "description": words(4, first=f"x{y}"), "label": y}
+        for y in range(4)
+    ]
+    rows.append({"text": "a title alone", "label": 2})
+    corpus = load(folder(train=rows, dev=rows, test=rows), dataset="ag_news")
+    assert corpus.classes == ["World", "Business"]
+    assert corpus.splits["test"].labels.tolist() == [0, 1]
+    assert all("title" not in tokens for tokens in corpus.splits["train"].tokens)
+    assert corpus.left_out["test: label 1 is not one of AG News's"] == 1
+    assert corpus.left_out["empty description"] == 3
+
+
+def test_words_with_digits_are_one_word(folder):
+    rows = [{"text": f"On 12 May 1997 they won 3 games {words(4)}", "label": y} for y in (0, 1)]
+    corpus = load(folder(train=rows, dev=rows, test=rows), dataset="news20_baseball_hockey")
+    assert corpus.splits["train"].tokens[0][:8] == [
+        "on", "qqq", "may", "qqq", "they", "won", "qqq", "games",
+    ]  # fmt: skip
+
+
+def test_sst_keeps_words_alone():
+    assert sst_tokens("-LRB- It 's n't GOOD -RRB- !") == ["it", "s", "n", "t", "good"]
+
+
+def test_inference_reads_the_premise_given_the_hypothesis_and_counts_what_has_no_label(folder):
+    rows = [
+        {"premise": "A man sleeps .", "hypothesis": "He rests .", "label": name}
+        for name in ("neutral", "contradiction", "entailment", "-")
+    ]
+    corpus = load(folder(train=rows, dev=rows, test=rows), dataset="snli")
+    assert corpus.classes == ["contradiction", "entailment", "neutral"]
+    split = corpus.splits["test"]
+    assert split.labels.tolist() == [2, 0, 1]
+    assert split.tokens[0] == ["a", "man", "sleeps", "."]
+    assert split.queries[0] == ["he", "rests", "."]
+    assert corpus.left_out["test: label - is not one of SNLI's"] == 1
+
+
+def test_stories_are_generated_or_read_and_their_supporting_facts_are_the_rationale(tmp_path):
+    corpus = load("babi_qa1")
+    assert {name: len(split) for name, split in corpus.splits.items()} == {
+        "train": 9000, "dev": 1000, "test": 1000,
+    }  # fmt: skip
+    split = corpus.splits["test"]
+    for i in range(50):
+        told = [w for w, known in zip(split.tokens[i], split.rationale[i], strict=True) if known]
+        assert told[-1] == corpus.classes[split.labels[i]]
+        assert told[0] == split.queries[i][-1]
+    for name in ("train", "test"):
+        lines = [f"{n} Mary went to the {p}." for n, p in ((1, "garden"), (2, "office"))]
+        lines.append("3 Where is Mary? \toffice\t2")
+        lines += ["1 John went to the garden.", "2 Where is John? \tgarden\t1"] * 9
+        (tmp_path / f"qa1_single-supporting-fact_{name}.txt").write_text("\n".join(lines) + "\n")
+    official = load(tmp_path, dataset="babi_qa1")
+    assert official.classes == ["garden", "office"]
+    assert len(official.splits["test"]) == 10
+
+
+def test_an_answer_that_is_not_among_the_candidates_is_refused_with_its_row(tmp_path):
+    for part in ("training", "validation", "test"):
+        place = tmp_path / "questions" / part
+        place.mkdir(parents=True)
+        (place / "one.question").write_text(
+            "http://x\n\n@entity1 met @entity2 .\n\n@placeholder met @entity2\n\n@entity7\n\n@entity1:A\n"
+        )
+    with pytest.raises(InputError, match=r"one\.question.*@entity7"):
+        load(tmp_path, dataset="cnn")
+
+
+def test_cloze_candidates_are_the_articles_entities(tmp_path):
+    for part in ("training", "validation", "test"):
+        place = tmp_path / "questions" / part
+        place.mkdir(parents=True)
+        for i, (article, answer) in enumerate(
+            (("@entity1 met @entity2 .", "@entity1"), ("@entity3 saw @entity2 .", "@entity3"))
+        ):
+            (place / f"{i}.question").write_text(
+                f"http://x\n\n{article}\n\n@placeholder left\n\n{answer}\n\n@entity1:A\n"
+            )
+    corpus = load(tmp_path, dataset="cnn")
+    split = corpus.splits["test"]
+    assert corpus.classes == ["@entity1", "@entity3"]
+    assert split.allowed.tolist() == [[True, False], [False, True]]
+
+
+@pytest.mark.parametrize("name", ["sst", "diabetes", "cnn", "babi_qa2", "snli"])
+def test_a_data_set_that_is_not_there_says_what_it_needs(tmp_path, name):
+    with pytest.raises(InputError) as error:
+        load(tmp_path / "nothing", dataset=name)
+    assert NAMED[name].needs in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_data_set_is_refused_with_the_known_ones(tmp_path):
+    with pytest.raises(InputError, match=r"expected one of sst, imdb, .*got mnist"):
+        load(tmp_path, dataset="mnist")
+
+
+def test_samples_are_seeded_and_counted(folder):
+    rows = both(range(7, 60))
+    source = folder(train=rows, dev=rows, test=rows)
+    one, again = (load(source, dataset="imdb", train_texts=20, test_texts=10) for _ in range(2))
+    assert one.fingerprint() == again.fingerprint()
+    assert [len(one.splits[name]) for name in ("train", "dev", "test")] == [20, 10, 10]
+    assert one.left_out["train: not drawn into the sample"] == 86
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "rules", "split"),
+    [
+        ("sst", "sst", "code", "train"),
+        ("sst", "sst", "code", "test"),
+    ],
+)
+def test_the_real_data_give_the_authors_own_counts(real_data, name, place, rules, split):
+    corpus = load(real_data / place, dataset=name, rules=rules)
+    counts = tuple(np.bincount(corpus.splits[split].labels).tolist())
+    assert counts == NAMED[name].published[split]
+
+
+def test_the_real_ag_news_differs_from_the_authors_by_the_two_texts_their_filter_drops(real_data):
+    split = load(real_data / "ag_news", dataset="ag_news").splits["test"]
+    assert np.bincount(split.labels).tolist() == [1900, 1900]
+    assert sum(NAMED["ag_news"].published["test"]) == 3798
