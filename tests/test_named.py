@@ -50,6 +50,23 @@ def test_by_the_codes_rules_a_missing_limit_is_the_splits_own_shortest_and_longe
     assert by_code.left_out["train: not fewer than 12 tokens"] == 2
 
 
+def test_by_the_codes_rules_a_fifth_of_imdbs_test_texts_is_taken(folder):
+    rows = both(range(7, 57))
+    source = folder(train=rows, dev=rows, test=rows)
+    corpus = load(source, dataset="imdb", rules="code")
+    assert len(corpus.splits["test"]) == 20
+    assert corpus.left_out["test: not drawn into the code's sample"] == 80
+    assert len(corpus.splits["dev"]) == 100
+
+
+def test_by_the_codes_rules_every_word_of_a_story_is_a_possible_answer(real_data):
+    place = real_data / "babi_qa1"
+    assert len(load(place, dataset="babi_qa1").classes) == 6
+    by_code = load(place, dataset="babi_qa1", rules="code")
+    assert len(by_code.classes) == 20
+    assert {"mary", "where", ".", "office"} <= set(by_code.classes)
+
+
 def test_ag_news_keeps_two_of_four_classes_in_the_papers_order_and_reads_descriptions(folder):
     rows = [
         {"text": f"title {words(4)}", "description": words(4, first=f"x{y}"), "label": y}

@@ -148,10 +148,10 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     """
     left_out: Counter[str] = Counter()
     if settings.dataset is not None and settings.source not in EMBEDDED:
-        from heedmap.data.named import named, read_named
+        from heedmap.data.named_rows import answers, read_named
 
         parts = read_named(settings, left_out)
-        order = list(named(settings).classes)
+        order = answers(settings, parts)
     else:
         parts, order = read_parts(settings, left_out), []
     if not settings.training and settings.source not in EMBEDDED:

@@ -1,11 +1,12 @@
 """The data sets of Jain & Wallace (2019): each with its columns, label rule, filter and recipe.
 
-A data set is read from what the user has (a folder, a file, the Hub) by the paper's rules. Their code's
-rules are the same but for what `Named.of_code` says.
+A data set is read from what the user has (a folder, a file, the Hub) by the paper's rules, or by those of
+its released code, which differ: a limit that is not set is the split's own shortest or longest text, which
+is then left out; of IMDB's test texts a fifth is taken, of long clinical ones the 5000 shortest; every word
+is a possible answer to bAbI's questions. (docs/jain-wallace.md has all differences.)
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from heedmap.data import files
 from heedmap.data.cleaning import cleaner, without_markup
-from heedmap.data.rows import Reading, Row, read_parts
+from heedmap.data.rows import Reading, Row
 from heedmap.data.tokens import words
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -31,7 +32,8 @@ class Named:
     Texts of `longer_than` tokens or fewer, or of `shorter_than` or more, are left out (both strict, as the
     paper has them); None is no limit. `labels` says which labels are kept and what class each one is;
     `classes` their order. `recipe` is how the paper trains on it, beside its defaults. `published` are
-    sizes by split and class that the authors' own files confirm.
+    sizes by split and class that the authors' own files confirm. By the code's rules `code_share` of the test
+    texts are taken, or the `code_most` shortest, and with `word_answers` every word is an answer.
     """
 
     title: str
@@ -46,6 +48,9 @@ class Named:
     shorter_than: int | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)
     published: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    code_share: float | None = None
+    code_most: int | None = None
+    word_answers: bool = False
 
 
 def sst_tokens(text: str) -> list[str]:
@@ -98,6 +103,7 @@ def _babi(task: int) -> Named:
         "stories are generated here",
         read=lambda folder: _read_babi(folder, task),
         recipe=BABI,
+        word_answers=True,
     )
 
 
@@ -126,6 +132,7 @@ NAMED: dict[str, Named] = {
         shorter_than=400,
         recipe={"min_df": 10},
         published={"test": (2184, 2172)},
+        code_share=0.2,
     ),
     "adr": Named(
         "ADR Tweets",
@@ -179,6 +186,7 @@ NAMED: dict[str, Named] = {
         shorter_than=4000,
         recipe={"min_df": 5},
         published={"test": (1296, 319)},
+        code_most=5000,
     ),
     "anemia": Named(
         "Anemia (MIMIC)",
@@ -189,6 +197,7 @@ NAMED: dict[str, Named] = {
         shorter_than=4000,
         recipe={"min_df": 5},
         published={"test": (460, 802)},
+        code_most=5000,
     ),
     "cnn": Named(
         "CNN",
@@ -223,73 +232,6 @@ def named(settings: DataSettings) -> Named:
     if settings.dataset not in NAMED:
         raise InputError(f"--dataset: expected one of {', '.join(NAMED)}, got {settings.dataset}")
     return NAMED[settings.dataset]
-
-
-def read_named(settings: DataSettings, left_out: Counter[str]) -> Parts:
-    """The rows of a paper's data set by split, after its label rule and its filter; the rest is counted.
-
-    Raises:
-        InputError: the source is not there or has another layout; says what the data set needs.
-    """
-    data = named(settings)
-    try:
-        if data.read is not None:
-            folder = Path(settings.source)
-            if not folder.is_dir():
-                raise InputError(f"{folder}: no such folder")
-            parts, gone = data.read(folder)
-            left_out.update(gone)
-        else:
-            parts = read_parts(settings, left_out, data.reading)
-    except InputError as error:
-        raise InputError(f"{error} ({data.title} needs {data.needs})") from error
-    if data.labels:
-        parts = {name: _labelled(name, rows, data, left_out) for name, rows in parts.items()}
-    return {name: _filtered(name, rows, data, settings, left_out) for name, rows in parts.items()}
-
-
-def generated_babi(task: int, seed: int) -> Parts:
-    """Stories of our own, as many as the paper's (10,000 to train and select on, 1,000 to test)."""
-    from heedmap.data.babi import stories
-    from heedmap.data.babi_rows import row_of
-
-    found: Parts = {}
-    for at, (name, count) in enumerate((("train", 9000), ("dev", 1000), ("test", 1000))):
-        told = stories(task, count, 3 * seed + at)
-        found[name] = [row_of(story, f"babi{task}-{name}-{i}") for i, story in enumerate(told)]
-    return found
-
-
-def _labelled(part: str, rows: list[Row], data: Named, left_out: Counter[str]) -> list[Row]:
-    kept = []
-    for row in rows:
-        if row.label not in data.labels:
-            left_out[f"{part}: label {row.label} is not one of {data.title}'s"] += 1
-            continue
-        row.label = data.labels[row.label]
-        kept.append(row)
-    return kept
-
-
-def _filtered(
-    part: str, rows: list[Row], data: Named, settings: DataSettings, left_out: Counter[str]
-) -> list[Row]:
-    sizes = [len(row.tokens) for row in rows if row.tokens]
-    low, high = data.longer_than, data.shorter_than
-    if settings.rules == "code" and data.task == "text" and sizes:
-        # Without a limit theirs is the split's own shortest or longest text, which is then left out too.
-        low = min(sizes) if low is None else low
-        high = max(sizes) if high is None else high
-    kept = []
-    for row in rows:
-        size = len(row.tokens)
-        if row.tokens and low is not None and size <= low:
-            left_out[f"{part}: not more than {low} tokens"] += 1
-        elif row.tokens and high is not None and size >= high:
-            left_out[f"{part}: not fewer than {high} tokens"] += 1
-        else:
-            kept.append(row)
-    return kept
 
 
 def recipe(corpus: "Corpus") -> Mapping[str, Any]:

@@ -92,7 +92,7 @@ def read_parts(
 
 def _embedded(settings: DataSettings) -> dict[str, list[Row]]:
     if settings.source.startswith("babi"):
-        from heedmap.data.named import generated_babi
+        from heedmap.data.named_rows import generated_babi
 
         if settings.raw:
             raise InputError(

@@ -1,0 +1,104 @@
+"""The rows of a paper's data set: its label rule, its filter, and its released code's own samples."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from heedmap.data.named import Named, Parts, named
+from heedmap.data.rows import Row, read_parts
+from heedmap.errors import InputError
+from heedmap.settings import DataSettings
+
+
+def read_named(settings: DataSettings, left_out: Counter[str]) -> Parts:
+    """The rows of a paper's data set by split, after its label rule and its filter; the rest is counted.
+
+    Raises:
+        InputError: the source is not there or has another layout; says what the data set needs.
+    """
+    data = named(settings)
+    try:
+        if data.read is not None:
+            folder = Path(settings.source)
+            if not folder.is_dir():
+                raise InputError(f"{folder}: no such folder")
+            parts, gone = data.read(folder)
+            left_out.update(gone)
+        else:
+            parts = read_parts(settings, left_out, data.reading)
+    except InputError as error:
+        raise InputError(f"{error} ({data.title} needs {data.needs})") from error
+    if data.labels:
+        parts = {name: _labelled(name, rows, data, left_out) for name, rows in parts.items()}
+    parts = {name: _filtered(name, rows, data, settings, left_out) for name, rows in parts.items()}
+    if settings.rules == "code" and "test" in parts:
+        parts["test"] = _of_code(parts["test"], data, left_out)
+    return parts
+
+
+def answers(settings: DataSettings, parts: Parts) -> list[str]:
+    """The classes in the paper's order; empty where they are simply those of the training texts."""
+    data = named(settings)
+    if not (data.word_answers and settings.rules == "code"):
+        return list(data.classes)
+    return sorted(
+        {w for row in parts["train"] for w in (*row.tokens, *(row.query or ()), row.label)}
+    )
+
+
+def _of_code(rows: list[Row], data: Named, left_out: Counter[str]) -> list[Row]:
+    kept = rows
+    if data.code_share is not None:
+        rng = np.random.default_rng(1378)  # their number; the order of their rows is not known
+        drawn = rng.permutation(len(rows))[: round(data.code_share * len(rows))]
+        kept = [rows[i] for i in np.sort(drawn)]
+    if data.code_most is not None:
+        kept = sorted(rows, key=lambda row: len(row.tokens))[: data.code_most]
+    if len(kept) < len(rows):
+        left_out["test: not drawn into the code's sample"] += len(rows) - len(kept)
+    return kept
+
+
+def generated_babi(task: int, seed: int) -> Parts:
+    """Stories of our own, as many as the paper's (10,000 to train and select on, 1,000 to test)."""
+    from heedmap.data.babi import stories
+    from heedmap.data.babi_rows import row_of
+
+    found: Parts = {}
+    for at, (name, count) in enumerate((("train", 9000), ("dev", 1000), ("test", 1000))):
+        told = stories(task, count, 3 * seed + at)
+        found[name] = [row_of(story, f"babi{task}-{name}-{i}") for i, story in enumerate(told)]
+    return found
+
+
+def _labelled(part: str, rows: list[Row], data: Named, left_out: Counter[str]) -> list[Row]:
+    kept = []
+    for row in rows:
+        if row.label not in data.labels:
+            left_out[f"{part}: label {row.label} is not one of {data.title}'s"] += 1
+            continue
+        row.label = data.labels[row.label]
+        kept.append(row)
+    return kept
+
+
+def _filtered(
+    part: str, rows: list[Row], data: Named, settings: DataSettings, left_out: Counter[str]
+) -> list[Row]:
+    sizes = [len(row.tokens) for row in rows if row.tokens]
+    low, high = data.longer_than, data.shorter_than
+    if settings.rules == "code" and data.task == "text" and sizes:
+        # Without a limit theirs is the split's own shortest or longest text, which is then left out too.
+        low = min(sizes) if low is None else low
+        high = max(sizes) if high is None else high
+    kept = []
+    for row in rows:
+        size = len(row.tokens)
+        if row.tokens and low is not None and size <= low:
+            left_out[f"{part}: not more than {low} tokens"] += 1
+        elif row.tokens and high is not None and size >= high:
+            left_out[f"{part}: not fewer than {high} tokens"] += 1
+        else:
+            kept.append(row)
+    return kept
