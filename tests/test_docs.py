@@ -73,8 +73,13 @@ def desk(tmp_path, monkeypatch):
     (tmp_path / "reviews.csv").write_text("review,label\n" + "\n".join(rows) + "\n")
     (tmp_path / "SST").mkdir()
     for name, part in (("train", rows[:24]), ("dev", rows[24:32]), ("test", rows[32:40])):
-        text = "review,label\n" + "\n".join(part) + "\n"
+        text = "text,label\n" + "\n".join(part) + "\n"
         (tmp_path / "SST" / f"{name}.csv").write_text(text)
+    asked = [
+        f"{row.split(',')[0]},is it {'good' if i % 3 else 'bad'},{'yes' if i % 2 else 'no'}"
+        for i, row in enumerate(rows)
+    ]
+    (tmp_path / "questions.csv").write_text("passage,question,answer\n" + "\n".join(asked) + "\n")
     tiny_model().save_pretrained(tmp_path / "my-classifier")
     tiny_tokenizer().save_pretrained(tmp_path / "my-classifier")
     monkeypatch.chdir(tmp_path)
