@@ -59,7 +59,9 @@ Classes = Annotated[
     _option("--classes", "How the data spell a --model's outputs, in their order: no,yes.", _DATA),
 ]
 Encoder = Annotated[str, _option("--encoder", "lstm, cnn or average.", _MODEL)]
-Score = Annotated[str, _option("--score", "additive or dot.", _MODEL)]
+Score = Annotated[
+    str, _option("--score", "additive, dot, or log_odds (fixed: nothing is learned).", _MODEL)
+]
 Normaliser = Annotated[str, _option("--normaliser", "softmax, sparsemax or entmax15.", _MODEL)]
 EmbeddingSize = Annotated[
     int | None, _option("--embedding-size", "Of words without --vectors. [300]", _MODEL)

@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
@@ -12,7 +11,6 @@ from safetensors.torch import save as save_tensors
 from heedmap.data.batches import Encoded
 from heedmap.data.corpus import Corpus, Split, load_corpus
 from heedmap.data.named import recipe
-from heedmap.data.vectors import read_vectors
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.folders import claim, settings_of
@@ -25,6 +23,7 @@ from heedmap.settings import (
     TransformerSettings,
 )
 from heedmap.storage import write_atomically
+from heedmap.training.fresh import fresh, initial
 from heedmap.training.loop import Report, Trained, train_classifier
 
 
@@ -79,7 +78,7 @@ def train(
     Args:
         corpus: from `heedmap.load`.
         encoder: `lstm`, `cnn` or `average`.
-        score: `additive` or `dot`.
+        score: `additive`, `dot` or `log_odds` (fixed by the words' log-odds: attention is not learned).
         normaliser: `softmax`, `sparsemax` or `entmax15`.
         embedding_size: of words without `vectors` (300); else the file's.
         hidden_size: of each direction of the LSTM, of the other encoders altogether (128).
@@ -100,6 +99,10 @@ def train(
     model_settings = ModelSettings.of(
         encoder=encoder, score=score, normaliser=normaliser, **_chosen(sizes, corpus)
     )
+    if model_settings.score == "log_odds":
+        from heedmap.papers.jain_wallace.log_odds import check_suitable
+
+        check_suitable(corpus)
     train_settings = TrainSettings.of(
         seed=seed,
         learning_rate=learning_rate,
@@ -131,29 +134,15 @@ def _chosen(options: dict[str, int | None], corpus: Corpus) -> dict[str, int]:
 
 def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report) -> Run:
     assert isinstance(settings.train, TrainSettings)
-    split = corpus.splits["train"]
-    texts = [*split.tokens, *(split.queries or [])]
-    answers = corpus.classes if split.allowed is not None else []
-    vocabulary = Vocabulary.build(texts, settings.train.min_df, answers)
-    found = None
-    if settings.train.vectors is not None:
-        matrix, found = read_vectors(Path(settings.train.vectors), vocabulary)
-        size = {"embedding_size": matrix.shape[1]}
-        settings = settings.model_copy(update={"model": settings.model.model_copy(update=size)})
-        model = _new_model(settings, vocabulary, corpus.classes, corpus.pairs)
-        with torch.no_grad():
-            model.embedding.weight.copy_(torch.from_numpy(matrix))
-            if model.query is not None:
-                model.query.embedding.weight.copy_(torch.from_numpy(matrix))
-    else:
-        model = _new_model(settings, vocabulary, corpus.classes, corpus.pairs)
+    model, settings, found = fresh(corpus, settings)
+    train, dev = corpus.splits["train"], corpus.splits["dev"]
     if folder is not None:
         write_atomically(folder / "settings.toml", settings.to_toml())
     assert isinstance(settings.train, TrainSettings)
     trained = train_classifier(
         model,
-        model.encoded(split.texts, split.labels),
-        model.encoded(corpus.splits["dev"].texts, corpus.splits["dev"].labels),
+        model.encoded(train.texts, train.labels),
+        model.encoded(dev.texts, dev.labels),
         settings.train,
         None if folder is None else folder / "checkpoint.safetensors",
         report,
@@ -190,16 +179,6 @@ def save_run(run: Run, folder: Path) -> Run:
     return replace(run, folder=folder)
 
 
-def _new_model(
-    settings: RunSettings, vocabulary: Vocabulary, classes: list[str], pairs: bool
-) -> AttentionClassifier:
-    assert isinstance(settings.model, ModelSettings)
-    assert isinstance(settings.train, TrainSettings)
-    with torch.random.fork_rng(devices=[]):  # the global generator is left as it was
-        torch.manual_seed(settings.train.seed)
-        return AttentionClassifier(settings.model, vocabulary, classes, pairs)
-
-
 def open_run(folder: str | Path) -> Run:
     """A finished run from its folder; the corpus is read again from its source.
 
@@ -230,7 +209,7 @@ def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
     try:
         words = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
         about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-        model = _new_model(settings, Vocabulary(words["words"]), words["classes"], corpus.pairs)
+        model = initial(settings, Vocabulary(words["words"]), words["classes"], corpus.pairs)
         model.load_state_dict(load_tensors((folder / "model.safetensors").read_bytes()))
         trained = Trained(about["scores"], about["best_epoch"], about.get("vectors"))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:

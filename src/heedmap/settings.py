@@ -61,10 +61,13 @@ class DataSettings(_Settings):
 
 
 class ModelSettings(_Settings):
-    """An attention model: sizes are those of Jain & Wallace."""
+    """An attention model: sizes are those of Jain & Wallace.
+
+    `log_odds`: the attention is not learned but fixed, by the words' coefficients in a logistic regression.
+    """
 
     encoder: Literal["lstm", "cnn", "average"] = "lstm"
-    score: Literal["additive", "dot"] = "additive"
+    score: Literal["additive", "dot", "log_odds"] = "additive"
     normaliser: Literal["softmax", "sparsemax", "entmax15"] = "softmax"
     embedding_size: Positive = 300
     hidden_size: Annotated[int, Field(ge=4)] = 128

@@ -25,6 +25,7 @@ from heedmap.importance.staircase import lstm_without_each
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.encoders import CNN, LSTM
 from heedmap.models.normalisers import normalise
+from heedmap.models.scores import Lexical
 from heedmap.models.trace import Model
 
 # Deletions carried at a time: their gates stay in the processor's cache.
@@ -39,7 +40,11 @@ def logits_without_each(
 
     `how`: the token is removed, or put out of sight by `Model.hidden` ("mask").
     """
-    if isinstance(model, AttentionClassifier) and how == "remove":
+    if (
+        isinstance(model, AttentionClassifier)
+        and not isinstance(model.score, Lexical)  # scores of words, not of states: read again
+        and how == "remove"
+    ):
         return _reuse(model, batch)
     lists = reread_without_each(model, texts, how)
     return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)

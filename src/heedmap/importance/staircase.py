@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from heedmap.data.batches import Batch
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.encoders import LSTM, reverse_rows
-from heedmap.models.scores import Additive, Dot
+from heedmap.models.scores import Additive, Dot, Lexical
 
 # Rows whose gates are computed at a time: 1 MB of them at hidden size 128.
 BLOCK = 512
@@ -86,6 +86,7 @@ class _Features:
     """
 
     def __init__(self, model: AttentionClassifier, hidden: int, query: Tensor | None) -> None:
+        assert not isinstance(model.score, Lexical)  # scores come from states here
         self.score = model.score
         halves = (slice(0, hidden), slice(hidden, None))
         self.decoder = [0.5 * model.projection.weight[:, half].T.contiguous() for half in halves]

@@ -16,7 +16,7 @@ from heedmap.data.vocabulary import PAD, UNKNOWN_WORD, Vocabulary
 from heedmap.models.decoders import PairDecoder
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.normalisers import normalise
-from heedmap.models.scores import SCORES
+from heedmap.models.scores import SCORES, Additive, Dot, Lexical
 from heedmap.models.trace import Readout, Trace, decode
 from heedmap.settings import ModelSettings
 
@@ -76,7 +76,11 @@ class AttentionClassifier(nn.Module):
         self.embedding = nn.Embedding(len(vocabulary), settings.embedding_size, padding_idx=PAD)
         self.encoder = ENCODERS[settings.encoder](settings.embedding_size, settings.hidden_size)
         self.query = Query(settings, len(vocabulary)) if pairs else None
-        self.score = SCORES[settings.score](self.encoder.size, pairs)
+        self.score: Additive | Dot | Lexical = (
+            Lexical(len(vocabulary))
+            if settings.score == "log_odds"
+            else SCORES[settings.score](self.encoder.size, pairs)
+        )
         outputs = 1 if len(classes) == 2 else len(classes)
         self.decoder: nn.Linear | PairDecoder = (
             PairDecoder(self.encoder.size, len(classes))
@@ -142,7 +146,8 @@ class AttentionClassifier(nn.Module):
         self, states: Float[Tensor, "B T D"], batch: Batch, query: Tensor | None = None
     ) -> Float[Tensor, "B K T"]:
         """The model's own weights, K = 1."""
-        scores = self.score(states, query)
+        lexical = isinstance(self.score, Lexical)
+        scores = self.score(batch.ids[:, 1:-1]) if lexical else self.score(states, query)
         return normalise(scores, batch.mask, self.settings.normaliser).unsqueeze(1)
 
     def asked(self, batch: Batch) -> Float[Tensor, "B 1 D"] | None:
@@ -163,21 +168,23 @@ class AttentionClassifier(nn.Module):
         outputs: Tensor = self.decoder(projected, query)
         return outputs.masked_fill(~batch.allowed.unsqueeze(1), IMPOSSIBLE)
 
-    def forward(self, batch: Batch) -> Float[Tensor, "B O"]:
-        """Raw decoder outputs, for the loss: O = 1 for two classes of single texts."""
+    def forward(self, batch: Batch) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
+        """For the loss: raw decoder outputs, O = 1 for two classes of single texts, and the weights used."""
         return self._outputs(self.embed(batch), batch, None)
 
     def logits_from(
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None = None
     ) -> Float[Tensor, "B C"]:
         """Differentiable logits from the text's embeddings, under imposed weights (B, 1, T) where given."""
-        return self.as_logits(self._outputs(embedded, batch, attention))
+        return self.as_logits(self._outputs(embedded, batch, attention)[0])
 
-    def _outputs(self, embedded: Tensor, batch: Batch, attention: Tensor | None) -> Tensor:
+    def _outputs(
+        self, embedded: Tensor, batch: Batch, attention: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         states, query = self.encode(embedded, batch), self.asked(batch)
         weights = self.attend(states, batch, query) if attention is None else attention  # the door
         context = torch.matmul(weights, states)
-        return self.finish(self.projection(context), batch, query).squeeze(1)
+        return self.finish(self.projection(context), batch, query).squeeze(1), weights
 
     def as_logits(self, outputs: Float[Tensor, "*batch O"]) -> Float[Tensor, "*batch C"]:
         """Decoder outputs as one logit a class: (0, z) where there is one sigmoid output."""
@@ -203,7 +210,7 @@ class AttentionClassifier(nn.Module):
     @torch.no_grad()
     def logits(self, batch: Batch) -> Float[Tensor, "B C"]:
         """Predictions alone."""
-        return self.as_logits(self(batch))
+        return self.as_logits(self(batch)[0])
 
     def readout(self, states: Float[Tensor, "B T D"]) -> Readout:
         """R[t] = W h_t and b."""

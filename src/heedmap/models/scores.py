@@ -2,8 +2,13 @@
 
 import math
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+# The score of a word without one. Finite, so that a text of such words alone gets uniform weights, and so
+# low that beside any other word its weight is 0.
+NO_SCORE = -1e4
 
 
 class Additive(nn.Module):
@@ -46,6 +51,28 @@ class Dot(nn.Module):
             return (states * query).sum(-1) * self.scale
         scores: Tensor = self.vector(states)
         return scores.squeeze(-1) * self.scale
+
+
+class Lexical(nn.Module):
+    """s_t = |b_w|: one fixed number a word, whatever its context; nothing is trained.
+
+    b are the coefficients of a logistic regression in the released code of Jain & Wallace ("logodds"). Words
+    without one get no weight, but in a text of such words alone, where weights are uniform (there: NaN).
+    """
+
+    table: Tensor
+
+    def __init__(self, words: int) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.full((words,), NO_SCORE))
+
+    def set(self, coefficients: Float[Tensor, " V"]) -> None:
+        """Take the size of each word's coefficient as its score; NaN says that it has none."""
+        self.table.copy_(torch.where(coefficients.isnan(), NO_SCORE, coefficients.abs()))
+
+    def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        """Scores of words by their numbers."""
+        return self.table[ids]
 
 
 SCORES: dict[str, type[Additive] | type[Dot]] = {"additive": Additive, "dot": Dot}

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
-from heedmap.data.batches import Encoded, bucketed_batches, scatter_rows, sorted_batches
+from heedmap.data.batches import Batch, Encoded, bucketed_batches, scatter_rows, sorted_batches
 from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.settings import TrainSettings
@@ -22,6 +22,7 @@ from heedmap.training.checkpoint import Progress, load_checkpoint, save_checkpoi
 EVALUATION_TOKENS = 16_384
 
 Report = Callable[[int, int, str], None]
+Objective = Callable[[Tensor, Tensor, Batch], Tensor]  # outputs (B, O), weights (B, K, T), batch
 MakeBatch = Callable[[NDArray[np.int64]], Any]
 
 
@@ -46,6 +47,7 @@ def train_classifier(
     settings: TrainSettings,
     checkpoint: Path | None = None,
     report: Report = lambda done, total, text: None,
+    objective: Objective | None = None,
 ) -> Trained:
     """Train in place and leave the weights of the best dev epoch in the model.
 
@@ -55,6 +57,8 @@ def train_classifier(
     the first of equals). Unlike in the released code, the first epoch may be the best one
     (`settings.first_epoch`). It ends early only where the score is 1. For pairs of texts, as there: the
     loss is the mean over a batch, nothing is weighted, and L2 is on everything.
+
+    `objective` takes the place of that loss.
 
     With `checkpoint`, every epoch is saved there and a later call goes on after the last one; the result
     is the same as of an uninterrupted training.
@@ -72,8 +76,7 @@ def train_classifier(
     progress = load_checkpoint(checkpoint, model, optimizer) if checkpoint else Progress()
     model, optimizer = accelerator.prepare(model, optimizer)
     bare: AttentionClassifier = accelerator.unwrap_model(model)
-    pairs = bare.query is not None
-    weight = _positive_weight(train.labels) if len(bare.classes) == 2 and not pairs else None
+    objective = objective or cross_entropy(bare, train)
     steps = -(-len(train) // settings.batch_size)
     total = steps * settings.epochs
     for epoch in range(progress.epochs_done, settings.epochs):
@@ -85,8 +88,9 @@ def train_classifier(
         model.train()
         for step, batch in enumerate(batches):
             optimizer.zero_grad()
-            loss = batch_loss(model(batch.to(bare.device)), batch.labels, weight)
-            accelerator.backward(loss / len(batch.labels) if pairs else loss)
+            here = batch.to(bare.device)
+            outputs, attention = model(here)
+            accelerator.backward(objective(outputs, attention, here))
             optimizer.step()
             report(epoch * steps + step + 1, total, f"epoch {epoch + 1} of {settings.epochs}")
         # Raises if the training diverged.
@@ -115,6 +119,18 @@ def note(
     progress.epochs_done += 1
 
 
+def cross_entropy(model: AttentionClassifier, train: Encoded) -> Objective:
+    """The paper's objective, of single texts or of pairs."""
+    pairs = model.query is not None
+    weight = _positive_weight(train.labels) if len(model.classes) == 2 and not pairs else None
+
+    def objective(outputs: Tensor, attention: Tensor, batch: Batch) -> Tensor:
+        loss = batch_loss(outputs, batch.labels, weight)
+        return loss / len(batch.labels) if pairs else loss
+
+    return objective
+
+
 def batch_loss(
     outputs: Float[Tensor, "B O"], labels: Tensor, positive_weight: float | None
 ) -> Float[Tensor, ""]:
@@ -135,7 +151,7 @@ def predict_logits(model: AttentionClassifier, split: Encoded) -> Float[Tensor, 
     """Logits of a whole split, in its order."""
     model.eval()
     batches = [split.batch(r) for r in sorted_batches(split.lengths, EVALUATION_TOKENS)]
-    logits = [model.as_logits(model(batch.to(model.device))).cpu() for batch in batches]
+    logits = [model.as_logits(model(batch.to(model.device))[0]).cpu() for batch in batches]
     return scatter_rows([batch.rows for batch in batches], logits)
 
 

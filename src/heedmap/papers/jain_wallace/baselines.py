@@ -1,0 +1,168 @@
+"""Jain & Wallace's baselines and variants of attention, in one table.
+
+    rows = baselines(hm.load("sst", dataset="sst"), seed=0)
+
+Their released code trains and compares all of them; the paper does not print the table.
+"""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from heedmap.data.corpus import Corpus
+from heedmap.errors import InputError
+from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.scores import Lexical
+from heedmap.papers.jain_wallace.frozen import Frozen, freeze, lexical
+from heedmap.papers.jain_wallace.log_odds import check_suitable, fit_log_odds
+from heedmap.papers.jain_wallace.no_attention import NoAttention
+from heedmap.papers.jain_wallace.regularised import regularised
+from heedmap.papers.jain_wallace.substitution import substitution
+from heedmap.runs import Run, train
+from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.training.fresh import fresh
+from heedmap.training.loop import (
+    Report,
+    cross_entropy,
+    predict_logits,
+    scores_of,
+    train_classifier,
+)
+
+COLUMNS = (
+    "variant", "accuracy", "f1", "roc_auc", "agreement", "jsd", "uniform_texts",
+    "tvd", "flipped", "all_replaced",
+)  # fmt: skip
+TRAININGS = ("attention", "no attention", "log-odds in training", "regularised")
+
+
+def baselines(
+    corpus: Corpus,
+    *,
+    encoder: str = "lstm",
+    score: str = "additive",
+    seed: int = 0,
+    attention: Run | None = None,
+    report: Report = lambda done, total, text: None,
+    **training: Any,
+) -> list[dict[str, Any]]:
+    """Train and compare the variants on a corpus of single texts of two classes, on its test split.
+
+    One row a variant, every row with all of `COLUMNS`, None where a column has no meaning:
+
+    * `accuracy`, `f1` (of class 1) and `roc_auc`;
+    * `agreement`: the share of test texts that get the same class as from `attention`;
+    * `jsd`: mean Jensen-Shannon divergence, in nats, of the variant's weights from the log-odds weights;
+    * `uniform_texts`: test texts in which no word has a coefficient: their log-odds weights are uniform;
+    * `tvd`, `flipped` and `all_replaced` of the substitutions (`substitution.py`), made on `attention`.
+
+    Args:
+        corpus: from `heedmap.load`.
+        encoder, score, seed: of `attention`; the other variants share encoder and seed.
+        attention: a run on this corpus with just these three, if it is trained already.
+        report: called with steps done, steps in all and a text.
+        training: any other option of `heedmap.train`, for all variants.
+
+    Raises:
+        InputError: pairs of texts, not two classes, or an `attention` that is something else than asked for.
+    """
+    if score == "log_odds":
+        raise InputError("score: expected a learned one, additive or dot, got log_odds")
+    check_suitable(corpus)
+    if attention is not None:
+        _check_same(attention, corpus, encoder, score, seed, training)
+    names = TRAININGS if attention is None else TRAININGS[1:]
+    reports = {name: _part(report, i, len(names), name) for i, name in enumerate(names)}
+    if attention is None:
+        options = {"encoder": encoder, "score": score, "seed": seed, **training}
+        attention = train(corpus, **options, report=reports["attention"])
+    model, settings, test = attention.model, attention.settings, corpus.splits["test"]
+    assert isinstance(model, AttentionClassifier)
+    odds = fit_log_odds(corpus, model.vocabulary)
+    scores = lexical(odds.coefficients)
+    # First what is quick: it says whether the words tell the classes apart at all.
+    substituted = substitution(model, test, odds, seed=seed)
+    own = freeze(model, test, scores)
+    unattended = _train(corpus, settings, reports["no attention"], kind=NoAttention)
+    lasts = predict_logits(unattended, unattended.encoded(test.texts, test.labels))
+    fixed = _train(corpus, _fixed(settings), reports["log-odds in training"])
+    pulled = _train(corpus, settings, reports["regularised"], towards=scores)
+
+    def row(variant: str, logits: Float[Tensor, "N C"], **more: object) -> dict[str, Any]:
+        same = (logits.argmax(1) == own.own.argmax(1)).double().mean()
+        return _row(
+            variant=variant, **scores_of(logits, test.labels), agreement=float(same), **more
+        )
+
+    def attending(variant: str, frozen: Frozen) -> dict[str, Any]:
+        return row(variant, frozen.own, jsd=float(frozen.divergence.mean()), uniform_texts=uniform)
+
+    uniform = int(own.bare.sum())
+    return [
+        row("logistic regression", odds.logits(test.tokens)),
+        row("no attention", lasts),
+        attending("attention", own),
+        row("log-odds at test", own.logits, jsd=0.0, uniform_texts=uniform),
+        attending("log-odds in training", freeze(fixed, test, scores)),
+        attending("regularised", freeze(pulled, test, scores)),
+        *(_row(**found) for found in substituted),
+    ]
+
+
+def _train(
+    corpus: Corpus,
+    settings: RunSettings,
+    report: Report,
+    kind: type[AttentionClassifier] = AttentionClassifier,
+    towards: Lexical | None = None,
+) -> AttentionClassifier:
+    """A variant, trained as `attention` was; its attention pulled `towards` fixed scores where given."""
+    assert isinstance(settings.train, TrainSettings)
+    model = fresh(corpus, settings, kind).model
+    split, dev = (
+        model.encoded(part.texts, part.labels)
+        for part in (corpus.splits["train"], corpus.splits["dev"])
+    )
+    objective = None if towards is None else regularised(cross_entropy(model, split), towards)
+    train_classifier(model, split, dev, settings.train, report=report, objective=objective)
+    return model.cpu()
+
+
+def _fixed(settings: RunSettings) -> RunSettings:
+    """The same with attention fixed to softmax(|log-odds|)."""
+    fixed = settings.model.model_copy(update={"score": "log_odds", "normaliser": "softmax"})
+    return settings.model_copy(update={"model": fixed})
+
+
+def _row(**found: Any) -> dict[str, Any]:
+    """All columns; None for what is missing or not a number, so that it can be written as JSON."""
+    known = {
+        k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in found.items()
+    }
+    return {name: known.get(name) for name in COLUMNS}
+
+
+def _part(report: Report, index: int, parts: int, name: str) -> Report:
+    """One training's steps among those of all."""
+    return lambda done, total, text: report(index * total + done, parts * total, f"{name}, {text}")
+
+
+def _check_same(
+    run: Run, corpus: Corpus, encoder: str, score: str, seed: int, training: dict[str, Any]
+) -> None:
+    model, how = run.settings.model, run.settings.train
+    if not isinstance(model, ModelSettings) or not isinstance(how, TrainSettings):
+        raise InputError(f"{run.name}: expected an attention model that heedmap trained")
+    if training:
+        raise InputError(
+            f"{', '.join(training)}: a trained model has its own; expected either it or training options"
+        )
+    if run.settings.fingerprint != corpus.fingerprint():
+        raise InputError(f"{run.name}: trained on another corpus than {corpus.name}")
+    asked, got = (encoder, score, seed), (model.encoder, model.score, how.seed)
+    if asked != got:
+        raise InputError(
+            f"{run.name}: expected encoder, score and seed {asked}, the trained model has {got}"
+        )

@@ -1,0 +1,27 @@
+"""Attention that is learned, but pulled towards the words' log-odds ("Reg" in the released code)."""
+
+from torch import Tensor
+
+from heedmap.data.batches import Batch
+from heedmap.measures import jensen_shannon
+from heedmap.models.scores import Lexical
+from heedmap.papers.jain_wallace.frozen import log_odds_attention
+from heedmap.training.loop import Objective
+
+STRENGTH = 5.0
+# Where a weight is 0 the slope of the divergence is -inf, and the softmax's own slope 0: NaN.
+LEAST = 1e-10
+
+
+def regularised(base: Objective, scores: Lexical, strength: float = STRENGTH) -> Objective:
+    """loss = base + strength · mean over the batch of JSD(α, α_log-odds).
+
+    As there, `base` is a sum over the batch: a text's own divergence counts strength / B.
+    """
+
+    def objective(outputs: Tensor, attention: Tensor, batch: Batch) -> Tensor:
+        wanted = log_odds_attention(scores.to(attention.device), batch)
+        apart = jensen_shannon(attention.squeeze(1).clamp(min=LEAST), wanted)
+        return base(outputs, attention, batch) + strength * apart.mean()
+
+    return objective

@@ -1,0 +1,70 @@
+"""A model before its first step: vocabulary, initial weights, pretrained vectors, fixed scores."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from heedmap.data.corpus import Corpus
+from heedmap.data.vectors import read_vectors
+from heedmap.data.vocabulary import Vocabulary
+from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.scores import Lexical
+from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+
+
+class Fresh(NamedTuple):
+    """`settings` have the vectors' size; `vectors` is how many words had one, None without a file of them."""
+
+    model: AttentionClassifier
+    settings: RunSettings
+    vectors: int | None
+
+
+def fresh(
+    corpus: Corpus, settings: RunSettings, kind: type[AttentionClassifier] = AttentionClassifier
+) -> Fresh:
+    """A model for a corpus as the settings say; of single texts with two classes where scores are log-odds.
+
+    Raises:
+        InputError: vectors that cannot be read, or a corpus that has no log-odds.
+    """
+    assert isinstance(settings.train, TrainSettings)
+    split = corpus.splits["train"]
+    texts = [*split.tokens, *(split.queries or [])]
+    answers = corpus.classes if split.allowed is not None else []
+    vocabulary = Vocabulary.build(texts, settings.train.min_df, answers)
+    if settings.train.vectors is None:
+        model, found = initial(settings, vocabulary, corpus.classes, corpus.pairs, kind), None
+    else:
+        matrix, found = read_vectors(Path(settings.train.vectors), vocabulary)
+        size = {"embedding_size": matrix.shape[1]}
+        settings = settings.model_copy(update={"model": settings.model.model_copy(update=size)})
+        model = initial(settings, vocabulary, corpus.classes, corpus.pairs, kind)
+        with torch.no_grad():
+            model.embedding.weight.copy_(torch.from_numpy(matrix))
+            if model.query is not None:
+                model.query.embedding.weight.copy_(torch.from_numpy(matrix))
+    assert isinstance(settings.model, ModelSettings)
+    if settings.model.score == "log_odds":
+        from heedmap.papers.jain_wallace.log_odds import fit_log_odds
+
+        assert isinstance(model.score, Lexical)
+        model.score.set(fit_log_odds(corpus, vocabulary).coefficients)
+    return Fresh(model, settings, found)
+
+
+def initial(
+    settings: RunSettings,
+    vocabulary: Vocabulary,
+    classes: Sequence[str],
+    pairs: bool,
+    kind: type[AttentionClassifier] = AttentionClassifier,
+) -> AttentionClassifier:
+    """Random weights, the same for the same seed; the global generator is left as it was."""
+    assert isinstance(settings.model, ModelSettings)
+    assert isinstance(settings.train, TrainSettings)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.train.seed)
+        return kind(settings.model, vocabulary, classes, pairs)
