@@ -1,8 +1,9 @@
 """Logistic regression on a bag of words: the baseline without order, and each word's log-odds.
 
 As in the released code ("LR+TFIDF", which has no idf): a text is the set of its words, as a row of length 1;
-English stop words are left out; L1, classes balanced. Its default C = 1 and liblinear, which shrinks the
-intercept too, are kept.
+English stop words are left out (scikit-learn's list, there NLTK's); L1, classes balanced. Its C = 1 is kept,
+and liblinear, which shrinks the intercept too. On rows of length 1 that is a strong L1: of short texts few
+words keep a coefficient, and a plain regression (L2, counts) is better. It is their baseline, not the best.
 """
 
 from collections.abc import Sequence
