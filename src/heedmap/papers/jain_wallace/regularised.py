@@ -1,5 +1,7 @@
 """Attention that is learned, but pulled towards the words' log-odds ("Reg" in the released code)."""
 
+from copy import deepcopy
+
 from torch import Tensor
 
 from heedmap.data.batches import Batch
@@ -18,6 +20,7 @@ def regularised(base: Objective, scores: Lexical, strength: float = STRENGTH) ->
 
     As there, `base` is a sum over the batch: a text's own divergence counts strength / B.
     """
+    scores = deepcopy(scores)  # `to` moves a module in place, and the caller's stays where it is
 
     def objective(outputs: Tensor, attention: Tensor, batch: Batch) -> Tensor:
         wanted = log_odds_attention(scores.to(attention.device), batch)
