@@ -233,7 +233,7 @@ def test_words_of_the_other_class_flip_more_predictions_in_attended_than_in_rand
     rows = {}
     for row in substitution(attention.model, corpus.splits["test"], odds, count=2):
         rows[row["variant"]] = row
-    attended, control = rows["substitution, most attended"], rows["substitution, random"]
+    attended, control = rows["2 most attended replaced"], rows["2 at random replaced"]
     assert attended["flipped"] > control["flipped"] + 0.2
     assert attended["tvd"] > control["tvd"] + 0.05
     assert attended["all_replaced"] == control["all_replaced"] == 0
@@ -260,8 +260,8 @@ def test_the_table_has_a_row_a_variant_and_can_be_written_as_json(corpus, attent
     rows = baselines(corpus, report=lambda *a: steps.append(a), **SMALL)
     assert [row["variant"] for row in rows] == [
         "logistic regression", "no attention", "attention", "log-odds at test",
-        "log-odds in training", "regularised", "substitution, most attended",
-        "substitution, random",
+        "log-odds in training", "regularised", "5 most attended replaced",
+        "5 at random replaced", "1 most attended replaced", "1 at random replaced",
     ]  # fmt: skip
     assert all(tuple(row) == COLUMNS for row in rows)
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows

@@ -150,6 +150,24 @@ def test_results_of_several_data_sets_stand_in_one_table(sst, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_variants_stand_in_the_result_and_are_not_made_twice(heedmap, sst, tmp_path):
+    arguments = (
+        "reproduce", "jain-wallace", "sst", "--data", sst, "--encoders", "lstm", "--scores", "additive",
+        "--seeds", "1", "--epochs", "2", "--instances", "10", "--baselines", "--out", tmp_path / "out",
+    )  # fmt: skip
+    said = heedmap(*arguments)
+    assert said.code == 0, said.err
+    told = (tmp_path / "out" / "result.md").read_text()
+    for variant in ("logistic regression", "no attention", "log-odds at test", "regularised"):
+        assert f"| sst | {variant} | 1 |" in told
+    kept = tmp_path / "out" / "sst" / "baselines-0.json"
+    before = kept.stat().st_mtime_ns
+    assert heedmap(*arguments).code == 0
+    assert kept.stat().st_mtime_ns == before
+    assert (tmp_path / "out" / "result.md").read_text() == told
+
+
+@pytest.mark.slow
 def test_by_the_codes_rules_epsilon_the_gradient_and_the_first_epoch_are_the_codes(
     heedmap, sst, tmp_path
 ):

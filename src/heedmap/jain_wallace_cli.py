@@ -39,6 +39,12 @@ def jain_wallace_command(
         Path | None, typer.Option(help="Word vectors: `word v1 v2 ...` a line, .gz too.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Other than the paper's.")] = None,
+    baselines: Annotated[
+        bool,
+        typer.Option(
+            "--baselines", help="Variants of attention and none at all too: 4 trainings a seed."
+        ),
+    ] = False,
     out: Annotated[Path, typer.Option(help="Where everything goes.")] = Path("runs/jain-wallace"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what other settings made.")
@@ -66,6 +72,7 @@ def jain_wallace_command(
             instances=instances,
             vectors=vectors,
             epochs=epochs,
+            baselines=baselines,
             out=out,
             overwrite=overwrite,
             report=lambda step, total, text: bar.update(

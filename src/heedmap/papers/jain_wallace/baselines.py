@@ -19,7 +19,7 @@ from heedmap.papers.jain_wallace.frozen import Frozen, freeze, lexical
 from heedmap.papers.jain_wallace.log_odds import check_suitable, fit_log_odds
 from heedmap.papers.jain_wallace.no_attention import NoAttention
 from heedmap.papers.jain_wallace.regularised import regularised
-from heedmap.papers.jain_wallace.substitution import substitution
+from heedmap.papers.jain_wallace.substitution import WORDS, substitution
 from heedmap.runs import Run, train
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
 from heedmap.training.fresh import fresh
@@ -83,7 +83,11 @@ def baselines(
     odds = fit_log_odds(corpus, model.vocabulary)
     scores = lexical(odds.coefficients)
     # First what is quick: it says whether the words tell the classes apart at all.
-    substituted = substitution(model, test, odds, seed=seed)
+    substituted = [
+        row
+        for count in (WORDS, 1)  # five are nearly all of a short text
+        for row in substitution(model, test, odds, count=count, seed=seed)
+    ]
     own = freeze(model, test, scores)
     unattended = _train(corpus, settings, reports["no attention"], kind=NoAttention)
     lasts = predict_logits(unattended, unattended.encoded(test.texts, test.labels))

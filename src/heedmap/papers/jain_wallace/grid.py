@@ -5,6 +5,7 @@ A cell that stands is read, not made again; what is written after each cell is a
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from heedmap.data.named import NAMED
 from heedmap.errors import InputError
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
+from heedmap.papers.jain_wallace.cells import trained, variants
 from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
 from heedmap.papers.jain_wallace.sizes import Size, sizes
 from heedmap.papers.jain_wallace.sources import needed
-from heedmap.runs import train
 
 Report = Callable[[int, int, str], None]
 
@@ -32,6 +33,7 @@ class Result:
     sizes: list[Size] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
     missing: list[Cell] = field(default_factory=list)
+    baselines: list[dict[str, Any]] = field(default_factory=list)
 
 
 def reproduce(
@@ -48,6 +50,7 @@ def reproduce(
     instances: int = 2000,
     vectors: Path | None = None,
     epochs: int | None = None,
+    baselines: bool = False,
     out: Path = Path("runs/jain-wallace"),
     overwrite: bool = False,
     report: Report = lambda done, total, text: None,
@@ -66,6 +69,7 @@ def reproduce(
         instances: test texts to audit of each cell.
         vectors: word vectors, for data sets whose recipe has no size of its own.
         epochs: other than the paper's.
+        baselines: their variants of attention too, and no attention at all, for single texts of two classes.
         out: a folder for everything; a cell's run is in DATA/ENCODER-SCORE-SEED.
         overwrite: replace cells that other settings made.
         report: called with cells done, cells in all and a text.
@@ -94,14 +98,13 @@ def reproduce(
             for encoder in encoders
             for score in scores
         ]
+        sized = "embedding_size" in NAMED[name].recipe
+        options = {"vectors": None if sized else vectors, "epochs": epochs}
         result = Result(name, rules, [], sizes(name, corpus), corpus.left_out, list(cells))
         results.append(result)
         for cell in cells:
-
-            def told(text: str, at: int = at, cell: Cell = cell) -> None:
-                model = f"{cell.dataset} {cell.encoder} {cell.score}, seed {cell.seed}"
-                report(at, total, f"{model}: {text}")
-
+            model = f"{cell.dataset} {cell.encoder} {cell.score}, seed {cell.seed}"
+            told = partial(_tell, report, at, total, model)
             result.numbers += _run(
                 cell,
                 corpus,
@@ -109,14 +112,23 @@ def reproduce(
                 told,
                 instances=instances,
                 overwrite=overwrite,
-                vectors=None if "embedding_size" in NAMED[name].recipe else vectors,
-                epochs=epochs,
+                options=options,
             )
             result.missing.remove(cell)
             at += 1
             after(result)
+        if baselines and NAMED[name].task == "text":
+            for seed in range(seeds):
+                cell = Cell(name, "lstm", "additive", seed)
+                told = partial(_tell, report, at, total, f"{name} baselines, seed {seed}")
+                result.baselines += variants(corpus, cell, out, told, overwrite, options)
+                after(result)
     report(total, total, "done")
     return results
+
+
+def _tell(report: Report, at: int, total: int, what: str, text: str) -> None:
+    report(at, total, f"{what}: {text}")
 
 
 def _run(
@@ -127,17 +139,8 @@ def _run(
     *,
     instances: int,
     overwrite: bool,
-    **options: Any,
+    options: dict[str, Any],
 ) -> list[Measured]:
-    run = train(
-        corpus,
-        encoder=cell.encoder,
-        score=cell.score,
-        seed=cell.seed,
-        out=cell.folder(out),
-        overwrite=overwrite,
-        report=lambda done, total, text: report(f"training, {text}"),
-        **options,
-    )
+    run = trained(cell, corpus, out, report, overwrite, options)
     result = audit(run, seed=cell.seed, instances=instances, overwrite=overwrite, announce=report)
     return measured(cell, result)

@@ -46,8 +46,8 @@ def substitution(
     rng = Evidence(model, split, AuditSettings(seed=seed), {}).generator("substitution")
     attended = [np.argsort(-heat, kind="stable") for heat in before.heat]
     places = {
-        "substitution, most attended": attended,
-        "substitution, random": [rng.permutation(len(heat)) for heat in before.heat],
+        f"{count} most attended replaced": attended,
+        f"{count} at random replaced": [rng.permutation(len(heat)) for heat in before.heat],
     }
     rows = []
     for name, orders in places.items():

@@ -15,6 +15,10 @@ MODEL = ["data", "encoder", "score"]
 HOW_TO_READ = f"""Mean ± standard deviation over texts (share with p ≤ .05), by predicted class; ours: means
 over the seeds, of the first the least and the largest in brackets. `inside`: ours is within one published
 standard deviation of the published mean. Published: {SOURCE}; nan is theirs."""
+VARIANTS = """All with the encoder lstm, and additive scores where attention is learned. Agreement: texts that
+get the same class as from `attention`. JSD: from the log-odds weights. TVD and flipped: of the prediction of
+`attention` when words are replaced by those with the most extreme log-odds of the other class. Means over the
+seeds [least, largest]."""
 
 
 def summary(results: Iterable[Result]) -> Grid:
@@ -41,6 +45,11 @@ def sections(results: Sequence[Result]) -> list[tuple[str, Grid, str]]:
             HOW_TO_READ,
         ),
         ("What the paper shows without numbers", _distances(found), ""),
+        *(
+            [("Baselines and variants of attention", _variants(results), VARIANTS)]
+            if any(one.baselines for one in results)
+            else []
+        ),
     ]
 
 
@@ -165,6 +174,22 @@ def _distances(found: Iterable[Line]) -> Grid:
         shown = [numbers.get((quantity, "Overall")) for quantity in DISTANCES]
         body.append([*model, *("" if one is None else _range(one) for one in shown)])
     return [*MODEL, *DISTANCES], body
+
+
+def _variants(results: Iterable[Result]) -> Grid:
+    columns = ("accuracy", "f1", "roc_auc", "agreement", "jsd", "tvd", "flipped")
+    body = []
+    for result in results:
+        for variant in dict.fromkeys(row["variant"] for row in result.baselines):
+            rows = [row for row in result.baselines if row["variant"] == variant]
+            line = [result.dataset, variant, str(len(rows))]
+            for column in columns:
+                values = [row[column] for row in rows if row[column] is not None]
+                spread = f" [{min(values):.3f}, {max(values):.3f}]" if values else ""
+                line.append(f"{sum(values) / len(values):.3f}{spread}" if values else "")
+            body.append(line)
+    heads = ["accuracy", "F1", "ROC AUC", "agreement", "JSD", "TVD", "flipped"]
+    return ["data", "variant", "seeds", *heads], body
 
 
 def _table(content: Grid) -> str:
