@@ -13,11 +13,11 @@ Grid = tuple[list[str], list[list[str]]]
 TITLE = "Jain & Wallace (2019), run again"
 MODEL = ["data", "encoder", "score"]
 HOW_TO_READ = f"""Mean ± standard deviation over texts (share with p ≤ .05), by predicted class; ours: means
-over the seeds, of the first the least and the largest in brackets. `inside`: ours is within one published
+over the seeds, of the first the least and the largest in brackets. "Inside": ours is within one published
 standard deviation of the published mean. Published: {SOURCE}; nan is theirs."""
 VARIANTS = """All with the encoder lstm, and additive scores where attention is learned. Agreement: texts that
-get the same class as from `attention`. JSD: from the log-odds weights. TVD and flipped: of the prediction of
-`attention` when words are replaced by those with the most extreme log-odds of the other class. Means over the
+get the same class as from "attention". JSD: from the log-odds weights. TVD and flipped: of the prediction of
+"attention" when words are replaced by those with the most extreme log-odds of the other class. Means over the
 seeds [least, largest]."""
 
 
