@@ -223,7 +223,8 @@ def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
 
 def _facts(corpus: Corpus, model: AttentionClassifier, trained: Trained) -> dict[str, object]:
     known = model.vocabulary
-    tokens = [token for text in corpus.splits["test"].tokens for token in text]
+    test = corpus.splits["test"]
+    tokens = [token for text in [*test.tokens, *(test.queries or [])] for token in text]
     return {
         "unknown_share": sum(token not in known for token in tokens) / len(tokens),
         "vectors": trained.vectors,

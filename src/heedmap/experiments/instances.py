@@ -15,7 +15,8 @@ from heedmap.tables import ragged, table
 def instances(evidence: Evidence) -> pa.Table:
     """Key, tokens, label, probabilities and heat map, and how sharp the heat map is.
 
-    `entropy` is in nats; `max_attention` is the largest weight.
+    `entropy` is in nats; `max_attention` is the largest weight. Of pairs the `query` is there too, and, where
+    not every class is a possible answer, how many `candidates` are.
     """
     split, traces = evidence.split, [_small(trace) for trace in evidence.traces]
     rows = [trace.rows for trace in traces]
@@ -38,6 +39,8 @@ def instances(evidence: Evidence) -> pa.Table:
     }
     if split.queries is not None:
         columns["query"] = pa.array(split.queries, pa.list_(pa.string()))
+    if split.allowed is not None:
+        columns["candidates"] = split.allowed.sum(1)
     if split.rationale is not None:
         columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
     assert torch.isfinite(logits).all(), "the model's logits are not finite"

@@ -83,7 +83,7 @@ def exact_and_search(audit: Conclusions) -> list[Figure]:
     return [
         Figure(
             key="exact-search",
-            title="The optimum and the paper's search",
+            title=f"{'The optimum' if exact else 'What is found here'} and the paper's search",
             n=told,
             caption=(
                 f"The largest JSD at the same prediction as computed here, and {SEARCHED}. Each "

@@ -15,6 +15,7 @@ from heedmap.report.words import (
     left_out,
     model_text,
     number,
+    pairs_text,
     vectors_text,
 )
 
@@ -51,6 +52,7 @@ def _header(audit: Conclusions) -> RenderableType:
     rows = {
         "run": str(audit.about.get("name", "")),
         "data": audit.settings.data.source,
+        **({"texts": pairs} if (pairs := pairs_text(audit)) else {}),
         "model": model_text(audit),
         "audited": audited_text(audit),
     }

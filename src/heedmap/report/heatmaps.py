@@ -43,17 +43,23 @@ class Row:
 
 @dataclass(frozen=True)
 class Instance:
-    """All that is shown of an instance."""
+    """All that is shown of an instance; `expected` is the probability of its label.
+
+    Of a pair, attention is over the text's tokens, given the `query`; `candidates` are its possible answers.
+    """
 
     pick: Pick
     key: str
     label: str
     predicted: str
     probability: float
+    expected: float
     right: bool
     facts: list[tuple[str, str]]
     rows: list[Row]
     gold: bool
+    query: list[str] | None = None
+    candidates: int | None = None
 
 
 def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick) -> Instance:
@@ -81,10 +87,13 @@ def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick)
         label=classes[own["label"]],
         predicted=classes[own["predicted"]],
         probability=own["probabilities"][own["predicted"]],
+        expected=own["probabilities"][own["label"]],
         right=own["label"] == own["predicted"],
         facts=_facts(one),
         rows=maps,
         gold=bool(gold) and any(gold),
+        query=own.get("query"),
+        candidates=own.get("candidates"),
     )
 
 

@@ -12,14 +12,17 @@ from heedmap.findings import Conclusions
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
-from heedmap.report.series import MOST
 from heedmap.report.telling import telling
 from heedmap.report.verdict import verdicts
 from heedmap.report.words import (
+    LISTED,
     audited_text,
+    classes_text,
     epsilon,
     left_out,
     model_text,
+    pairs_text,
+    query_name,
     vectors_text,
 )
 from heedmap.settings import AuditSettings, TransformerSettings
@@ -46,7 +49,8 @@ def page(audit: Conclusions) -> str:
             ],
             n=audit.tables["instances"].num_rows,
             classes=len(audit.classes),
-            most_classes=MOST,
+            many=LISTED,
+            query=query_name(audit),
             searched=_is_searched(audit),
             path=(audit.settings.audit or AuditSettings()).gradient_path,
             epsilon=f"{epsilon(audit):g}",
@@ -92,9 +96,11 @@ def _facts(audit: Conclusions) -> list[tuple[str, str]]:
     settings = audit.settings
     facts = [
         ("data", settings.data.source),
-        ("classes", ", ".join(audit.classes)),
-        ("model", model_text(audit)),
+        ("classes", classes_text(audit.classes)),
     ]
+    if pairs := pairs_text(audit):
+        facts.append(("texts", pairs))
+    facts.append(("model", model_text(audit)))
     if isinstance(settings.model, TransformerSettings):
         facts += [
             (name.replace("_", " "), _grouped(audit.about[name]))
@@ -105,6 +111,9 @@ def _facts(audit: Conclusions) -> list[tuple[str, str]]:
     else:
         sizes = f"embedding {settings.model.embedding_size}, hidden {settings.model.hidden_size}"
         facts.append(("size", sizes))
+    if asked := query_name(audit):
+        searched = "not linear in the weights, so the most different ones are searched for"
+        facts.append(("read-out", f"a tanh of text and {asked}: {searched}"))
     if settings.train is not None:
         facts.append(("training", f"{settings.train.epochs} epochs, seed {settings.train.seed}"))
     facts.append(("audited", audited_text(audit)))
@@ -112,7 +121,8 @@ def _facts(audit: Conclusions) -> list[tuple[str, str]]:
         facts.append(("word vectors", vectors))
     unknown = audit.about.get("unknown_share")
     if isinstance(unknown, int | float):
-        facts.append(("unknown words", f"{unknown:.1%} of the words in the test texts"))
+        also = f", each {asked} included" if asked else ""
+        facts.append(("unknown words", f"{unknown:.1%} of the words in the test texts{also}"))
     return facts
 
 

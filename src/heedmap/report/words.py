@@ -1,15 +1,19 @@
 """What the card and the page both say: numbers in words, and the facts of a run."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heedmap.data.named import NAMED
 from heedmap.findings import Conclusions, Finding
 from heedmap.settings import AuditSettings, TransformerSettings
+
+LISTED = 12  # classes; of more, the first ones and how many there are
+QUERIES = {"question": "question", "inference": "hypothesis"}
 
 
 def number(x: float) -> str:
@@ -42,7 +46,34 @@ def model_text(audit: Conclusions) -> str:
     if isinstance(model, TransformerSettings):
         shown = audit.about.get("on_trial", f"{model.view}, layer {model.layer}")
         return f"{Path(model.source).name} ({audit.about.get('architecture', 'a transformer')}), {shown}"
-    return f"{model.encoder} encoder, {model.score} score, {model.normaliser} attention"
+    given = f" given the {asked}" if (asked := query_name(audit)) else ""
+    return f"{model.encoder} encoder, {model.score} score{given}, {model.normaliser} attention"
+
+
+def query_name(audit: Conclusions) -> str | None:
+    """What the second text of a pair is called; None where the texts stand alone.
+
+    The user's own name for its column, or the data set's word for it.
+    """
+    if "query" not in audit.tables["instances"].column_names:
+        return None
+    data = audit.settings.data
+    known = NAMED.get(data.dataset or data.source)
+    return data.query or (QUERIES.get(known.task) if known else None) or "query"
+
+
+def pairs_text(audit: Conclusions) -> str | None:
+    """What is read given what, of pairs of texts."""
+    asked = query_name(audit)
+    return None if asked is None else f"pairs: attention over the text, given its {asked}"
+
+
+def classes_text(classes: Sequence[str]) -> str:
+    """The classes' names, or of very many how many they are and the first ones."""
+    if len(classes) <= LISTED:
+        return ", ".join(classes)
+    shown = ", ".join(classes[:LISTED])
+    return f"{len(classes)}: {shown} and {len(classes) - LISTED} more"
 
 
 def audited_text(audit: Conclusions) -> str:
