@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from heedmap.data.files import SPLITS
 from heedmap.data.labels import match, ordered
 from heedmap.data.rows import EMBEDDED, Row, kept, read_parts
+from heedmap.data.shares import complete, sampled
 from heedmap.data.texts import Pair, Text
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
-# One file without splits: a fifth of each class is the test split, 15 % of the rest the dev split.
-TEST_SHARE, DEV_SHARE = 0.20, 0.15
 UNLIMITED = 1 << 30
 
 
@@ -161,7 +160,7 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     parts = {name: kept(rows, settings, left_out) for name, rows in parts.items()}
     if not settings.training:
         return _to_audit(parts, settings, left_out, outputs)
-    splits = _complete(parts, settings)
+    splits = complete(parts, settings)
     classes = order or ordered(row.label for row in splits["train"])
     gone = "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
     if not splits["train"]:
@@ -189,7 +188,7 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
                 f"{settings.source}: no rows for the {name} split; expected enough rows for train, "
                 f"dev and test, got {sum(map(len, splits.values()))} in all; give more"
             )
-        drawn = _sampled(known, name, settings, left_out)
+        drawn = sampled(known, name, settings, left_out)
         arrays[name] = _split_of(drawn, number, settings.source)
     return Corpus(_name(settings.source), classes, arrays, settings, dict(left_out))
 
@@ -200,8 +199,15 @@ def as_written(corpus: Corpus) -> Corpus:
     They are read again from their source where the tokens do not keep them.
 
     Raises:
-        InputError: the source cannot be read, or does not hold these very texts.
+        InputError: the source cannot be read, or does not hold these very texts; they are pairs, or read by
+            a data set's own rules, which keep no case and no spaces.
     """
+    if corpus.pairs or corpus.settings.dataset is not None:
+        raise InputError(
+            f"{corpus.settings.source}: expected single texts as they are written, got "
+            f"{'pairs of texts' if corpus.pairs else f'the data set {corpus.settings.dataset}'}; a transformer "
+            "reads its data without query and without dataset"
+        )
     if corpus.settings.raw and corpus.settings.training:
         return corpus
     settings = corpus.settings.model_copy(update={"raw": True, "training": True})
@@ -229,7 +235,7 @@ def _to_audit(
     left_out: Counter[str],
     outputs: Sequence[str],
 ) -> Corpus:
-    rows = _complete(parts, settings)["test"] if settings.source in EMBEDDED else []
+    rows = complete(parts, settings)["test"] if settings.source in EMBEDDED else []
     rows = rows or [row for part in parts.values() for row in part]
     if not rows:
         gone = "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
@@ -285,39 +291,3 @@ def _allowed(rows: list[Row], number: Mapping[str, int], source: str) -> NDArray
         allowed[i] = False
         allowed[i, [number[name] for name in row.candidates if name in number]] = True
     return allowed
-
-
-def _sampled(
-    rows: list[Row], part: str, settings: DataSettings, left_out: Counter[str]
-) -> list[Row]:
-    count = settings.train_texts if part == "train" else settings.test_texts
-    if count is None or count >= len(rows):
-        return rows
-    rng = np.random.default_rng([settings.seed, *part.encode()])
-    left_out[f"{part}: not drawn into the sample"] += len(rows) - count
-    return [rows[i] for i in np.sort(rng.permutation(len(rows))[:count])]
-
-
-def _complete(parts: dict[str, list[Row]], settings: DataSettings) -> dict[str, list[Row]]:
-    """Train, dev and test: those that came, the missing ones drawn from the training rows."""
-    train = [*parts.get("all", []), *parts.get("train", [])]
-    rng = np.random.default_rng([settings.seed, 0x5B117])
-    test = parts.get("test")
-    if test is None:
-        test, train = _draw(train, TEST_SHARE, rng)
-    dev = parts.get("dev")
-    if dev is None:
-        dev, train = _draw(train, DEV_SHARE, rng)
-    return {"train": train, "dev": dev, "test": test}
-
-
-def _draw(rows: list[Row], share: float, rng: np.random.Generator) -> tuple[list[Row], list[Row]]:
-    """A random share of every class, rounded to whole rows, and the rest; both in file order."""
-    drawn: set[int] = set()
-    for name in sorted({row.label for row in rows}):
-        members = np.array([i for i, row in enumerate(rows) if row.label == name])
-        drawn.update(rng.permutation(members)[: round(share * len(members))].tolist())
-    return (
-        [row for i, row in enumerate(rows) if i in drawn],
-        [row for i, row in enumerate(rows) if i not in drawn],
-    )

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from heedmap.data.named import Named, Parts, named
-from heedmap.data.rows import Row, read_parts
+from heedmap.data.rows import Row, read_parts, refuse_columns
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
@@ -20,6 +20,7 @@ def read_named(settings: DataSettings, left_out: Counter[str]) -> Parts:
     data = named(settings)
     try:
         if data.read is not None:
+            refuse_columns(settings, data.title)
             folder = Path(settings.source)
             if not folder.is_dir():
                 raise InputError(f"{folder}: no such folder")

@@ -90,7 +90,22 @@ def read_parts(
     return parts
 
 
+def refuse_columns(settings: DataSettings, what: str) -> None:
+    """Raises InputError where columns are named of a source that has none."""
+    for name in ("text", "label", "query"):
+        if (column := getattr(settings, name)) is not None:
+            raise InputError(
+                f"--{name}-column {column}: {what} has no columns to choose from; leave out"
+            )
+
+
 def _embedded(settings: DataSettings) -> dict[str, list[Row]]:
+    refuse_columns(settings, f"the embedded corpus {settings.source}")
+    if settings.dataset not in (None, settings.source):
+        raise InputError(
+            f"--dataset {settings.dataset}: {settings.source} is an embedded corpus; give the folder or file "
+            "of the data set as --data, or leave out"
+        )
     if settings.source.startswith("babi"):
         from heedmap.data.named_rows import generated_babi
 

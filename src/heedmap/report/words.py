@@ -51,15 +51,12 @@ def model_text(audit: Conclusions) -> str:
 
 
 def query_name(audit: Conclusions) -> str | None:
-    """What the second text of a pair is called; None where the texts stand alone.
-
-    The user's own name for its column, or the data set's word for it.
-    """
+    """What the second text of a pair is called; None where the texts stand alone."""
     if "query" not in audit.tables["instances"].column_names:
         return None
     data = audit.settings.data
     known = NAMED.get(data.dataset or data.source)
-    return data.query or (QUERIES.get(known.task) if known else None) or "query"
+    return QUERIES.get(known.task, "query") if known else "query"
 
 
 def pairs_text(audit: Conclusions) -> str | None:
