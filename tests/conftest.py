@@ -102,6 +102,44 @@ def small_corpus(classes=2, size=60, seed=0):
     return Corpus("small", [str(c) for c in range(classes)], splits, DataSettings(source="small"))
 
 
+def small_pairs(size=60, seed=0, candidates=True):
+    """Texts that say of three things where each is, and queries that ask of one: learnable in a moment.
+
+    Of some, not every place is a possible answer. The first text has one token, the second two.
+    """
+    rng = np.random.default_rng(seed)
+    places, things = ["den", "hut", "inn", "spa"], ["ant", "bee", "cat"]
+    splits = {}
+    for name, count in (("train", size), ("dev", size // 3), ("test", size // 3)):
+        at, asked = rng.integers(0, 4, (count, 3)), rng.integers(0, 3, count)
+        asked[:2] = 0
+        order = [rng.permutation(3) for _ in range(count)]
+        order[:2] = [np.arange(3)] * 2
+        tokens = [
+            [word for k in o for word in (things[k], "in", places[w[k]], "now")][2 * (i < 2) :]
+            for i, (o, w) in enumerate(zip(order, at, strict=True))
+        ]
+        gold = [
+            np.repeat(o == a, 4)[2 * (i < 2) :]
+            for i, (o, a) in enumerate(zip(order, asked, strict=True))
+        ]
+        tokens[0], tokens[1] = tokens[0][:1], tokens[1][:2]
+        gold[0], gold[1] = gold[0][:1], gold[1][:2]
+        labels = at[np.arange(count), asked]
+        allowed = rng.random((count, 4)) < 0.7
+        allowed[np.arange(count), labels] = True
+        allowed[::2] = True
+        splits[name] = Split(
+            [f"{name}-{i}" for i in range(count)],
+            tokens,
+            labels.astype(np.int64),
+            gold,
+            [["where", "is", things[a]][: 1 + 2 * (i != 2)] for i, a in enumerate(asked)],
+            allowed if candidates else None,
+        )
+    return Corpus("small-pairs", places, splits, DataSettings(source="small-pairs"))
+
+
 @pytest.fixture(scope="session")
 def small_run() -> Run:
     """A model trained for a moment on the small corpus, in memory."""

@@ -50,7 +50,7 @@ MaxTokens = Annotated[
     int | None,
     _option(
         "--max-tokens",
-        "Cut longer texts. [512; none of a --dataset's; a transformer's own limit]",
+        "Cut longer texts. [512; none of a --dataset's or a story; a transformer's own limit]",
         _DATA,
     ),
 ]

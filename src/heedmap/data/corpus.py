@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.files import SPLITS
 from heedmap.data.labels import match, ordered
-from heedmap.data.rows import EMBEDDED, Row, kept, read_parts
+from heedmap.data.rows import EMBEDDED, STORIES, Row, kept, read_parts
 from heedmap.data.shares import complete, sampled
 from heedmap.data.texts import Pair, Text
 from heedmap.errors import InputError
@@ -116,13 +116,14 @@ def load(
         rules: of a `dataset`, the `paper`'s, or those of its released `code` where they differ.
         tokenizer: `words` for raw text, `spaces` for text that is tokenised already.
         min_tokens: texts with fewer tokens are left out, and counted.
-        max_tokens: longer texts are cut, and counted; 512, or without limit for a `dataset`.
+        max_tokens: longer texts are cut, and counted; 512, or without limit for a `dataset` and for stories.
         train_texts, test_texts: a sample of the training texts, and of the dev and test texts each.
         seed: of the split, where the source has none, and of the samples.
 
     Raises:
         InputError: what was expected, what came and what to do.
     """
+    papers = dataset is not None or str(source) in STORIES
     settings = DataSettings.of(
         source=str(source),
         text=text,
@@ -132,7 +133,7 @@ def load(
         rules=rules,
         tokenizer=tokenizer,
         min_tokens=min_tokens,
-        max_tokens=(512 if dataset is None else UNLIMITED) if max_tokens is None else max_tokens,
+        max_tokens=(UNLIMITED if papers else 512) if max_tokens is None else max_tokens,
         train_texts=train_texts,
         test_texts=test_texts,
         seed=seed,

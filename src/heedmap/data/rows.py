@@ -18,7 +18,8 @@ from heedmap.settings import DataSettings
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
 LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
-EMBEDDED = ("reviews", "reviews-stars", "babi_qa1", "babi_qa2", "babi_qa3")
+STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")
+EMBEDDED = ("reviews", "reviews-stars", *STORIES)
 
 
 @dataclass
