@@ -7,6 +7,7 @@ write it today.
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -15,15 +16,16 @@ from torch import Tensor
 
 from heedmap.data.batches import Batch, Encoded
 from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.encoders import LSTM
 
 BATCH = 32
 
 
-def batches(split: Encoded) -> Iterator[Batch]:
+def batches(split: Encoded, size: int = BATCH) -> Iterator[Batch]:
     """Batches of 32 texts in order of length, as the papers read their test split."""
     order = np.argsort(split.lengths, kind="stable")
-    for start in range(0, len(order), BATCH):
-        yield split.batch(order[start : start + BATCH])
+    for start in range(0, len(order), size):
+        yield split.batch(order[start : start + size])
 
 
 class Fair:
@@ -38,7 +40,7 @@ class Fair:
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         states = self.encode(batch)
-        attention = self.model.attend(states, batch.mask).squeeze(1)
+        attention = self.model.attend(states, batch).squeeze(1)
         return states, attention, probability(self.model, states, attention)
 
 
@@ -48,23 +50,30 @@ class Literal(Fair):
     def __init__(self, model: AttentionClassifier) -> None:
         super().__init__(copy.deepcopy(model).requires_grad_(True))
         self.graph = True
-        ours = self.model.encoder
-        first = ours.forward_lstm
-        self.lstm = torch.nn.LSTM(
-            first.input_size, first.hidden_size, batch_first=True, bidirectional=True
-        )
-        for end, lstm in (("", first), ("_reverse", ours.backward_lstm)):
-            for name, value in lstm.named_parameters():
-                getattr(self.lstm, name + end).data.copy_(value)
+        self.lstm = one_module(self.model.encoder)
 
     def encode(self, batch: Batch) -> Tensor:
-        packed = torch.nn.utils.rnn.pack_padded_sequence(
-            self.model.embed(batch), batch.lengths + 2, batch_first=True, enforce_sorted=False
-        )
-        states, _ = torch.nn.utils.rnn.pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=batch.ids.shape[1]
-        )
-        return states[:, 1:-1]
+        return packed(self.lstm, self.model.embed(batch), batch.lengths + 2)[:, 1:-1]
+
+
+def one_module(ours: LSTM) -> torch.nn.LSTM:
+    """Our two LSTMs as PyTorch's bidirectional one."""
+    first = ours.forward_lstm
+    lstm = torch.nn.LSTM(first.input_size, first.hidden_size, batch_first=True, bidirectional=True)
+    for end, each in (("", first), ("_reverse", ours.backward_lstm)):
+        for name, value in each.named_parameters():
+            getattr(lstm, name + end).data.copy_(value)
+    return lstm
+
+
+def packed(lstm: torch.nn.LSTM, embedded: Tensor, lengths: Tensor) -> Tensor:
+    """States of every position, padding packed away on the way."""
+    rows = torch.nn.utils.rnn.pack_padded_sequence(
+        embedded, lengths, batch_first=True, enforce_sorted=False
+    )
+    return torch.nn.utils.rnn.pad_packed_sequence(
+        lstm(rows)[0], batch_first=True, total_length=embedded.shape[1]
+    )[0]
 
 
 def probability(model: AttentionClassifier, states: Tensor, attention: Tensor) -> Tensor:
@@ -111,16 +120,20 @@ def _leave_one_out(read: Fair, split: Encoded) -> dict[int, list[float]]:
         before = read(batch)[2].detach()
         columns = []
         for t in range(batch.mask.shape[1]):
-            keep = [c for c in range(batch.ids.shape[1]) if c != t + 1]
-            mask = batch.mask[:, [c for c in range(batch.mask.shape[1]) if c != t]]
-            # Rows that end before t lose a column of padding and stay as they are.
-            mask = torch.where((batch.lengths > t)[:, None], batch.mask[:, 1:], mask)
-            shorter = Batch(batch.rows, batch.ids[:, keep], mask, batch.labels)
-            columns.append((read(shorter)[2] - before).abs().detach())
+            columns.append((read(without(batch, t))[2] - before).abs().detach())
         table = torch.stack(columns, dim=1)
         for row, n, values in zip(batch.rows.tolist(), batch.lengths.tolist(), table, strict=True):
             found[row] = values[:n].tolist()
     return found
+
+
+def without(batch: Batch, t: int) -> Batch:
+    """The batch without its column t of tokens."""
+    keep = [c for c in range(batch.ids.shape[1]) if c != t + 1]
+    mask = batch.mask[:, [c for c in range(batch.mask.shape[1]) if c != t]]
+    # Rows that end before t lose a column of padding and stay as they are.
+    mask = torch.where((batch.lengths > t)[:, None], batch.mask[:, 1:], mask)
+    return replace(batch, ids=batch.ids[:, keep], mask=mask)
 
 
 def jensen_shannon(p: Tensor, q: Tensor) -> Tensor:
