@@ -9,6 +9,7 @@ had beyond what stood before it. Trains nothing.
 """
 
 import argparse
+import ctypes
 import gc
 import json
 import os
@@ -62,6 +63,9 @@ def timed(
 ) -> tuple[Any, float, float]:
     """Result, seconds (the least of `repeat` calls), and the peak of memory above the start, in MB."""
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(
+        0
+    )  # what an earlier step gave back is not this one's to use unseen
     start, peak, done = resident(), [0], threading.Event()
 
     def watch() -> None:

@@ -1,7 +1,8 @@
 """Leave-one-out without reading the text again: what a deletion leaves unchanged is kept.
 
-Every encoder gives, for each deletion j and position t, the score and the relevance of t in the text
-without j; one attention and one read-out then decode all deletions. Same numbers as deletions.py.
+Every encoder gives, for each deletion j and position t, the score of t in the text without j, and the
+context of j under any weights; one attention and one read-out then decode all deletions. Same numbers as
+deletions.py.
 
 "Relevance" is what the decoder's linear part makes of a state (`AttentionClassifier.projection`).
 
@@ -21,7 +22,7 @@ from torch.nn import functional
 from heedmap.data.batches import Batch
 from heedmap.data.texts import Text
 from heedmap.importance.deletions import reread_without_each
-from heedmap.importance.staircase import lstm_without_each
+from heedmap.importance.staircase import Project, lstm_without_each
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.encoders import CNN, LSTM
 from heedmap.models.normalisers import normalise
@@ -30,7 +31,7 @@ from heedmap.models.trace import Model
 
 # Deletions carried at a time: their gates stay in the processor's cache.
 ROWS = 4096
-ELEMENTS = 1 << 24  # of a table of relevance over (text, deletion, position)
+ELEMENTS = 1 << 25  # of the new states, or what is made of them, over (text, deletion, position)
 
 
 def logits_without_each(
@@ -52,66 +53,62 @@ def logits_without_each(
 
 @torch.no_grad()
 def _reuse(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
-    size, wide = max(1, batch.mask.shape[1]), model.projection.out_features
-    at_once = max(1, min(ROWS // size, ELEMENTS // (size * size * wide)))
+    size = max(1, batch.mask.shape[1])
+    kept = min(model.projection.out_features, model.projection.in_features // 2)
+    at_once = max(1, min(ROWS // size, ELEMENTS // (size * size * kept)))
     parts = []
     for start in range(0, len(batch.rows), at_once):
         part = batch.taken(slice(start, start + at_once))
-        query, longest = model.asked(part), part.mask.shape[1]
-        logits = _decode(model, *_states(model, part, query), part, query)
-        parts.append(
-            functional.pad(logits, (0, 0, 0, batch.mask.shape[1] - longest), value=torch.nan)
-        )
+        logits = _without_each(model, part)
+        more = batch.mask.shape[1] - part.mask.shape[1]
+        parts.append(functional.pad(logits, (0, 0, 0, more), value=torch.nan))
     return torch.cat(parts)
 
 
-def _states(
-    model: AttentionClassifier, batch: Batch, query: Tensor | None
-) -> tuple[Float[Tensor, "B J T"], Float[Tensor, "B J T O"]]:
-    """Scores and relevance of position t once token j is deleted (J = T; t = j is meaningless)."""
-    embedded = model.embed(batch)
-    if isinstance(model.encoder, LSTM):
-        return lstm_without_each(model, model.encoder, embedded, batch, query)
-    states = model.encode(embedded, batch)
-    size = states.shape[1]
-    scores = model.score(states, query).unsqueeze(1).repeat(1, size, 1)
-    relevance = torch.matmul(states, model.projection.weight.T).unsqueeze(1).repeat(1, size, 1, 1)
-    if isinstance(model.encoder, CNN):
-        _mend_windows(model, model.encoder, embedded, query, scores, relevance)
-    return scores, relevance
-
-
-def _decode(
-    model: AttentionClassifier,
-    scores: Float[Tensor, "B J T"],
-    relevance: Float[Tensor, "B J T O"],
-    batch: Batch,
-    query: Tensor | None,
-) -> Float[Tensor, "B J C"]:
-    mask, size = batch.mask, batch.mask.shape[1]
+def _without_each(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B J C"]:
+    query, mask, size = model.asked(batch), batch.mask, batch.mask.shape[1]
+    scores, project = _states(model, batch, query)
     others = mask.unsqueeze(1) & ~torch.eye(size, dtype=torch.bool, device=mask.device)
     weights = normalise(scores, others, model.settings.normaliser)
-    projected = torch.einsum("bjt,bjto->bjo", weights, relevance) + model.projection.bias
+    projected = project(weights) + model.projection.bias
     logits = model.as_logits(model.finish(projected, batch, query))
     defined = mask & (mask.sum(1, keepdim=True) > 1)
     return logits.masked_fill(~defined.unsqueeze(-1), torch.nan)
 
 
-def _mend_windows(
+def _states(
+    model: AttentionClassifier, batch: Batch, query: Tensor | None
+) -> tuple[Float[Tensor, "B J T"], Project]:
+    """Scores of position t once token j is deleted (J = T; t = j is meaningless), and what the decoder's
+    linear part makes of the states under weights (B, J, T), which are 0 at t = j.
+    """
+    embedded = model.embed(batch)
+    if isinstance(model.encoder, LSTM):
+        return lstm_without_each(model, model.encoder, embedded, batch, query)
+    states = model.encode(embedded, batch)
+    scores = model.score(states, query).unsqueeze(1).repeat(1, states.shape[1], 1)
+    relevance = torch.matmul(states, model.projection.weight.T)
+    if isinstance(model.encoder, CNN):
+        return scores, _mended(model, model.encoder, embedded, query, scores, relevance)
+    return scores, lambda weights: torch.matmul(weights, relevance)
+
+
+def _mended(
     model: AttentionClassifier,
     encoder: CNN,
     embedded: Float[Tensor, "B L E"],
     query: Tensor | None,
     scores: Float[Tensor, "B J T"],
-    relevance: Float[Tensor, "B J T O"],
-) -> None:
-    """Write the scores and relevance of positions near the seam of every deletion, in place.
+    relevance: Float[Tensor, "B T O"],
+) -> Project:
+    """Write the scores of positions near the seam of every deletion, in place; their relevance is kept.
 
     A window is a sum of taps, one product of a filter column with one embedding each; all taps are
     computed once, and a window over the seam adds up other taps.
     """
     reach = max(c.kernel_size[0] // 2 for c in encoder.windows)
     size = scores.shape[1]
+    changes: list[tuple[Tensor, Tensor, Tensor]] = []
     for near in (*range(-reach, 0), *range(1, reach + 1)):
         if abs(near) >= size:
             continue
@@ -131,9 +128,16 @@ def _mend_windows(
         states = functional.relu(torch.cat(columns, dim=-1))[:, 1:-1]  # one a deletion j
         deleted = torch.arange(max(0, -near), size - max(0, near), device=embedded.device)
         scores[:, deleted, deleted + near] = model.score(states[:, deleted], query)
-        relevance[:, deleted, deleted + near] = torch.matmul(
-            states[:, deleted], model.projection.weight.T
-        )
+        new = torch.matmul(states[:, deleted], model.projection.weight.T)
+        changes.append((deleted, deleted + near, new - relevance[:, deleted + near]))
+
+    def project(weights: Float[Tensor, "B J T"]) -> Float[Tensor, "B J O"]:
+        total = torch.matmul(weights, relevance)
+        for deleted, place, change in changes:
+            total[:, deleted] += weights[:, deleted, place].unsqueeze(-1) * change
+        return total
+
+    return project
 
 
 def _shift(values: Float[Tensor, "B L D"], by: int) -> Float[Tensor, "B L D"]:

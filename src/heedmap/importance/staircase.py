@@ -1,20 +1,25 @@
 """All deletions of a recurrent encoder in one pass a direction.
 
 Deleting token j leaves the forward states before j unchanged: the deletion branches off the base text
-at j. At step s the pass carries the base row and the s deletions that already happened, so there are
-half the cell steps of reading each shortened text again, no input is projected twice, and the matrix
-products are large. The backward direction is the same pass over the reversed text.
+at j. At step s the pass carries the s deletions that already happened, so there are half the cell steps
+of reading each shortened text again, no input is projected twice, and the matrix products are large.
+The backward direction is the same pass over the reversed text.
 
-    step s     rows carried                        token read
-      1        base                                x_1
-      2        base, without 1                     x_2
-      3        base, without 1, without 2          x_3 ...
+    step s     rows carried                  token read
+      1        (the base text alone)         x_1
+      2        without 1                     x_2
+      3        without 1, without 2          x_3 ...
+
+In the text without j, a position after j has a new forward state and its old backward state, and a position
+before j the other way round. So each direction adds its own new states and its own old ones, weighted, to
+the context: nothing is ever written out for every (deletion, position) but the scores and, for as long as
+the weights are not known, the new states (or, where that is less, what the decoder makes of them).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedmap.data.batches import Batch
@@ -22,8 +27,10 @@ from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.encoders import LSTM, reverse_rows
 from heedmap.models.scores import Additive, Dot, Lexical
 
-# Rows whose gates are computed at a time: 1 MB of them at hidden size 128.
-BLOCK = 512
+# Numbers of a block of states: their gates, 1 MB, stay in the processor's cache.
+BLOCK = 1 << 16
+
+Project = Callable[[Tensor], Tensor]
 
 
 def lstm_without_each(
@@ -32,51 +39,36 @@ def lstm_without_each(
     embedded: Float[Tensor, "B L E"],
     batch: Batch,
     query: Float[Tensor, "B 1 D"] | None = None,
-) -> tuple[Float[Tensor, "B J T"], Float[Tensor, "B J T O"]]:
-    """Scores and relevance of position t in the text without token j; t = j is meaningless."""
+) -> tuple[Float[Tensor, "B J T"], Project]:
+    """Scores of position t in the text without token j (t = j is meaningless), and a function that gives
+    what `model.projection` makes of the contexts, its bias left out, from weights (B, J, T), 0 at t = j.
+    """
     lengths = batch.lengths
     features = _Features(model, encoder.size // 2, query)
     ways = (
-        _Direction(encoder.forward_lstm, embedded),
-        _Direction(encoder.backward_lstm, reverse_rows(embedded, lengths + 2)),
+        _Direction(encoder.forward_lstm, embedded, features.decoder[0]),
+        _Direction(encoder.backward_lstm, reverse_rows(embedded, lengths + 2), features.decoder[1]),
     )
-    # In the text without j, a position after j has a new forward state and its old backward state (and
-    # the other way round), so each direction completes its own half of the table with the other's
-    # states in the whole text, each counted in its own order of reading.
-    halves = []
+    tables = []
     for way, direction in enumerate(ways):
-        states = reverse_rows(ways[1 - way].base(), lengths)
-        halves.append(_fill(features, way, direction, features.of(states, 1 - way)))
-    (scores, relevance), mirrored = halves
-    turned = [_turn(part, batch.mask) for part in mirrored]
-    place = torch.arange(batch.mask.shape[1], device=scores.device)
-    later = (place[:, None] > place).unsqueeze(-1)  # position after deletion
-    scores = torch.where(later, scores, turned[0])
-    relevance = torch.where(later.unsqueeze(-1), relevance, turned[1])
-    return scores.permute(2, 1, 0), relevance.permute(2, 1, 0, 3)
+        # The other direction's states in the whole text, in this one's order of reading.
+        other = reverse_rows(ways[1 - way].base, lengths)
+        tables.append(direction.scores_without_each(features, way, features.of(other, 1 - way)))
+    later, earlier = tables[0], _turned(tables[1], lengths)
+    place = torch.arange(batch.mask.shape[1], device=later.device)
+    scores = torch.where(place > place[:, None], later, earlier)  # position after deletion
+
+    def project(weights: Float[Tensor, "B J T"]) -> Float[Tensor, "B J O"]:
+        forward = ways[0].projected_context(weights)
+        backward = ways[1].projected_context(_turned(weights, lengths))
+        return forward + reverse_rows(backward, lengths)
+
+    return scores, project
 
 
-def _fill(
-    features: "_Features", way: int, direction: "_Direction", other: tuple[Tensor, Tensor]
-) -> tuple[Float[Tensor, "T J B"], Float[Tensor, "T J B O"]]:
-    """Scores and relevance of every position after the deletion, in one direction's order of reading."""
-    size, count = direction.tokens, direction.count
-    # Row 0 is the whole text, row j + 1 the text without token j.
-    scores = other[0].new_zeros(size, size + 1, count)
-    relevance = other[1].new_zeros(size, size + 1, count, other[1].shape[-1])
-    for step, rows, states in direction.without_each():
-        scores[step, rows], relevance[step, rows] = features.complete(
-            states, way, other[0][:, step], other[1][:, step]
-        )
-    return scores[:, 1:], relevance[:, 1:]
-
-
-def _turn(table: Float[Tensor, "T J B *rest"], mask: Bool[Tensor, "B T"]) -> Tensor:
-    """A table over (position, deletion) counted from each text's end, counted from its start."""
-    place = torch.arange(mask.shape[1], device=mask.device)
-    index = (mask.sum(1) - 1 - place[:, None]).clamp(min=0)  # (T, B)
-    text = torch.arange(len(mask), device=mask.device)
-    return table[index[:, None, :], index[None, :, :], text]
+def _turned(table: Float[Tensor, "B J T"], lengths: Tensor) -> Float[Tensor, "B J T"]:
+    """A table over (deletion, position) counted from each text's other end."""
+    return reverse_rows(reverse_rows(table, lengths).mT.contiguous(), lengths).mT
 
 
 class _Features:
@@ -104,44 +96,39 @@ class _Features:
             return
         self.first = [0.5 * first[:, half].T.contiguous() for half in halves]
 
-    def of(self, states: Float[Tensor, "B T H"], way: int) -> tuple[Tensor, Tensor]:
-        """Projections of one half: (B, T, A) for the score, its bias included, (B, T, O)."""
+    def of(self, states: Float[Tensor, "B T H"], way: int) -> Float[Tensor, "B T A"]:
+        """The score's projection of one half, its bias included."""
         if isinstance(self.score, Dot) and self.score.vector is None:
-            projected = torch.matmul(states, self.query[way].unsqueeze(-1))
-        else:
-            projected = torch.matmul(states, self.first[way])
-        if self.bias is not None:
-            projected = projected + self.bias
-        return projected, torch.matmul(states, self.decoder[way])
+            return torch.matmul(states, self.query[way].unsqueeze(-1))
+        projected = torch.matmul(states, self.first[way])
+        return projected if self.bias is None else projected + self.bias
 
     def complete(
-        self,
-        states: Float[Tensor, "J B H"],
-        way: int,
-        other_score: Float[Tensor, "B A"],
-        other_output: Float[Tensor, "B O"],
-    ) -> tuple[Float[Tensor, "J B"], Float[Tensor, "J B O"]]:
-        """Scores and relevance of one half, given the other half's projections."""
-        flat = states.flatten(0, 1)
-        output = (flat @ self.decoder[way]).view(*states.shape[:2], -1) + other_output
+        self, states: Float[Tensor, "J B H"], way: int, other: Float[Tensor, "B A"]
+    ) -> Float[Tensor, "J B"]:
+        """Scores of one half, given the other half's projection."""
         if isinstance(self.score, Dot) and self.score.vector is None:
-            hidden = (states * self.query[way]).sum(-1) + other_score[:, 0]
-            return hidden * self.score.scale, output
-        hidden = flat.new_empty(*states.shape[:2], other_score.shape[-1]).copy_(other_score)
-        hidden = hidden.flatten(0, 1).addmm_(flat, self.first[way])
+            return ((states * self.query[way]).sum(-1) + other[:, 0]) * self.score.scale
+        hidden = states.new_empty(*states.shape[:2], other.shape[-1]).copy_(other)
+        hidden = hidden.flatten(0, 1).addmm_(states.flatten(0, 1), self.first[way])
         if isinstance(self.score, Additive):
             scores = hidden.tanh_() @ self.score.vector.weight.T
         else:
             scores = hidden * self.score.scale
-        return scores.view(states.shape[:2]), output
+        return scores.view(states.shape[:2])
 
 
 class _Direction:
-    """One LSTM over a batch of texts, inputs projected once; `inputs` starts and ends with a mark."""
+    """One LSTM over a batch of texts, inputs projected once; `inputs` starts and ends with a mark.
 
-    def __init__(self, lstm: nn.LSTM, inputs: Float[Tensor, "B L E"]) -> None:
+    `base` are the doubled states of the tokens in the whole texts, in the order of reading.
+    """
+
+    def __init__(
+        self, lstm: nn.LSTM, inputs: Float[Tensor, "B L E"], decoder: Float[Tensor, "H O"]
+    ) -> None:
         hidden = lstm.hidden_size
-        self.count, self.tokens = len(inputs), inputs.shape[1] - 2
+        self.count, self.tokens, self.decoder = len(inputs), inputs.shape[1] - 2, decoder
         # σ(x) = ½ + ½ tanh(x/2): with i, f and o halved beforehand, one tanh serves all four gates.
         scale = inputs.new_full((4 * hidden,), 0.5)
         scale[2 * hidden : 3 * hidden] = 1.0
@@ -153,11 +140,26 @@ class _Direction:
             *steps.shape[:2], 4 * hidden
         )
         self.recurrent = (0.5 * of_state * scale[:, None]).T.contiguous()
+        self._read_whole()
+        # After step s: its new states or projections, a row a deletion.
+        self.history: list[Float[Tensor, "J B V"]] = []
 
-    def _start(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Doubled state and cell before anything is read."""
-        state = self.projected.new_zeros(rows, self.count, len(self.recurrent))
-        return state, torch.zeros_like(state)
+    def _read_whole(self) -> None:
+        """States and cells of the whole texts: index s is after the mark and s tokens."""
+        size = (self.tokens + 1, self.count, len(self.recurrent))
+        self.states, self.cells = self.projected.new_empty(size), self.projected.new_empty(size)
+        gates, spare = self._scratch(1)
+        state, cell = self.projected.new_zeros(2, 1, *size[1:])
+        for step in range(self.tokens + 1):
+            _cell(
+                state, self.states[step : step + 1], cell, gates, spare,
+                self.projected[step], self.recurrent,
+            )  # fmt: skip
+            state, self.cells[step] = self.states[step : step + 1], cell[0]
+
+    @property
+    def base(self) -> Float[Tensor, "B T H"]:
+        return self.states[1:].transpose(0, 1)
 
     def _scratch(self, rows: int) -> tuple[Tensor, Tensor]:
         """Gates and tanh c of `rows` rows."""
@@ -165,51 +167,90 @@ class _Direction:
         gates = self.projected.new_empty(rows, self.count, 4 * hidden)
         return gates, self.projected.new_empty(rows, self.count, hidden)
 
-    def base(self) -> Float[Tensor, "B T H"]:
-        """Doubled states of the tokens in the whole texts."""
-        state, cell = self._start(1)
-        gates, spare = self._scratch(1)
-        states = []
-        for step in range(self.tokens + 1):  # the mark, then the tokens
-            _cell(state, cell, gates, spare, self.projected[step], self.recurrent)
-            states.append(state[0].clone())
-        return torch.stack(states[1:], dim=1)
+    def scores_without_each(
+        self, features: _Features, way: int, other: Float[Tensor, "B T A"]
+    ) -> Float[Tensor, "B J T"]:
+        """Scores of every position after the deletion, and the history, in the order of reading.
 
-    def without_each(self) -> Iterator[tuple[int, slice, Float[Tensor, "rows B H"]]]:
-        """Token after token: its index, some rows, and their doubled states once it is read.
-
-        Row 0 is the whole text, row j + 1 the text without token j, there from the token after j on.
-        Rows come in blocks whose gates stay in the processor's cache; the next step overwrites them.
+        Rows come in blocks whose gates stay in the processor's cache.
         """
-        state, cell = self._start(self.tokens + 1)
-        block = max(1, BLOCK // self.count)
+        hidden, size = len(self.recurrent), self.tokens
+        projects = self.decoder.shape[1] < hidden
+        rooms = _Rooms(self.states, projects)
+        cell = self.cells.new_empty(size, self.count, hidden)
+        scores = other.new_zeros(size, size, self.count)
+        block = max(1, BLOCK // (hidden * self.count))
         gates, spare = self._scratch(block)
-        _cell(state[:1], cell[:1], gates[:1], spare[:1], self.projected[0], self.recurrent)
-        for step in range(self.tokens):
-            # The text without this token goes on from the whole text's state before it.
-            state[step + 1], cell[step + 1] = state[0], cell[0]
-            for start in range(0, step + 1, block):
-                rows = slice(start, min(start + block, step + 1))
-                size = rows.stop - start
+        given = rooms.next(0)
+        for step in range(1, size):
+            # Row step − 1 is new: the text without that token goes on from the base's state before it.
+            cell[step - 1] = self.cells[step - 1]
+            made = rooms.next(step)
+            for start in range(0, step, block):
+                rows = slice(start, min(start + block, step))
+                used = slice(0, rows.stop - start)
                 _cell(
-                    state[rows], cell[rows], gates[:size], spare[:size],
+                    given[rows], made[rows], cell[rows], gates[used], spare[used],
                     self.projected[step + 1], self.recurrent,
                 )  # fmt: skip
-                yield step, rows, state[rows]
+                scores[step, rows] = features.complete(made[rows], way, other[:, step])
+            new = made[:step]
+            self.history.append(torch.matmul(new, self.decoder) if projects else new)
+            given = made
+        return scores.permute(2, 1, 0)
+
+    def projected_context(self, weights: Float[Tensor, "B J T"]) -> Float[Tensor, "B J O"]:
+        """Σ_t w_jt W h_t of this half: new states after the deletion, the base's before it."""
+        after = weights.permute(2, 1, 0).contiguous()
+        base = self.base
+        projects = self.decoder.shape[1] < len(self.recurrent)
+        if projects:
+            base = torch.matmul(base, self.decoder)
+        total = base.new_zeros(self.tokens, self.count, base.shape[-1])
+        for step, made in enumerate(self.history, start=1):
+            total[:step].addcmul_(after[step, :step].unsqueeze(-1), made)
+        context = torch.baddbmm(total.transpose(0, 1), weights.tril(-1), base)
+        return context if projects else torch.matmul(context, self.decoder)
+
+
+class _Rooms:
+    """Where the states of step s are written: s rows, and the base's own, from which the next row branches.
+
+    All of them side by side where they are kept, else two in turn.
+    """
+
+    def __init__(self, base: Float[Tensor, "S B H"], turns: bool) -> None:
+        self.base, self.turns, self.used = base, turns, 0
+        size = len(base)
+        rows = 2 * size if turns else size * (size - 1) // 2
+        self.room = base.new_empty(rows, *base.shape[1:])
+
+    def next(self, step: int) -> Float[Tensor, "S B H"]:
+        start = len(self.base) * (step % 2) if self.turns else self.used
+        self.used += step + 1
+        room = self.room[start : start + step + 1]
+        room[step] = self.base[step]
+        return room
 
 
 def _cell(
-    state: Tensor, cell: Tensor, gates: Tensor, spare: Tensor, projected: Tensor, recurrent: Tensor
+    given: Tensor,
+    made: Tensor,
+    cell: Tensor,
+    gates: Tensor,
+    spare: Tensor,
+    projected: Tensor,
+    recurrent: Tensor,
 ) -> None:
-    """One LSTM step for all rows (J, B, H), in place; gates i, f, g, o as PyTorch orders them.
+    """One LSTM step for all rows (J, B, H), `cell` in place; gates i, f, g, o as PyTorch orders them.
 
-    `state` holds 2h, so that its factor ½ is in the weights that multiply it.
+    States are 2h, so that their factor ½ is in the weights that multiply them.
     """
     gates.copy_(projected)
-    gates.flatten(0, 1).addmm_(state.flatten(0, 1), recurrent)
+    gates.flatten(0, 1).addmm_(given.flatten(0, 1), recurrent)
     gates.tanh_()
     enter, keep, new, leave = gates.chunk(4, dim=-1)
     # c ← ½ [(1 + keep) c + (1 + enter) new];  2h ← (1 + leave) tanh c
     torch.lerp(cell.addcmul_(keep, cell), new.addcmul_(enter, new), 0.5, out=cell)
     torch.tanh(cell, out=spare)
-    torch.addcmul(spare, leave, spare, out=state)
+    torch.addcmul(spare, leave, spare, out=made)
