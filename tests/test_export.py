@@ -46,7 +46,7 @@ def pixels(content: bytes) -> np.ndarray:
 
 
 def test_every_format_is_valid(audit, tmp_path):
-    paths = export(audit, tmp_path, ("pdf", "svg", "png"), TWO)
+    paths = export(figures(audit), tmp_path, ("pdf", "svg", "png"), TWO)
     assert {p.name for p in paths} == {f"{k}.{f}" for k in TWO for f in ("pdf", "svg", "png")}
     assert {p.name for p in tmp_path.iterdir()} == {p.name for p in paths}
     for key in TWO:
@@ -187,5 +187,5 @@ def test_a_place_that_cannot_be_written_is_one_line(heedmap, folder, tmp_path):
 
 def test_an_audit_without_figures_says_so(tmp_path):
     with pytest.raises(InputError, match="no figure"):
-        export(make_audit(n=2, lengths=(1,)), tmp_path / "out")
+        export(figures(make_audit(n=2, lengths=(1,))), tmp_path / "out")
     assert not (tmp_path / "out").exists()
