@@ -190,19 +190,21 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    found = []
-    if options.premises:
-        pairs = premises(options.premises)
-        found.append(measure("premises, SNLI's length", pairs, (300, 128), 3, 128, options.rounds))
-    if options.stories:
-        pairs = told(options.stories)
-        found.append(measure("stories, bAbI 3", pairs, (50, 32), 6, 50, options.rounds))
     print(f"one thread, torch {torch.__version__}, processor seconds, median of {options.rounds}")
-    for r in found:
+    kinds = [
+        ("premises, SNLI's length", premises(options.premises), (300, 128), 3, 128),
+        ("stories, bAbI 3", told(options.stories), (50, 32), 6, 50),
+    ]
+    found = []
+    for name, pairs, sizes, classes, batch in kinds:
+        if not pairs:
+            continue
+        found.append(r := measure(name, pairs, sizes, classes, batch, options.rounds))
         print(
             f"{r.name:24} {r.texts} texts of {r.mean_length:.1f}: ours {r.ours_s:.2f} s, released "
             f"{r.released_s:.2f} s (x {r.ratio:.1f}), today {r.today_s:.2f} s (x {r.ratio_today:.1f}); "
-            f"peak {r.ours_mb:.0f} MB, released {r.released_mb:.0f} MB; differ by {r.largest_difference:.0e}"
+            f"peak {r.ours_mb:.0f} MB, released {r.released_mb:.0f} MB; differ by {r.largest_difference:.0e}",
+            flush=True,
         )
     if options.json:
         options.json.write_text(json.dumps([asdict(r) for r in found], indent=1) + "\n")
