@@ -206,11 +206,12 @@ def test_the_library_raises_what_the_command_prints(tmp_path):
 @pytest.fixture
 def big_csv(tmp_path):
     path = tmp_path / "big.csv"
-    lines = ["text,label"]
-    lines += [
-        f"{'good' if i % 2 else 'bad'} {' '.join(WORDS[(i * k) % 40] for k in range(1, 25))},{i % 2}"
-        for i in range(3000)
+    words = [" ".join(WORDS[(i * k) % 40] for k in range(1, 25)) for i in range(3000)]
+    # One label in nine is wrong: a dev score of 1 would end the training before it can be interrupted.
+    lines = [
+        f"{'good' if i % 2 else 'bad'} {words[i]},{(i + (i % 9 == 0)) % 2}" for i in range(3000)
     ]
+    lines.insert(0, "text,label")
     path.write_text("\n".join(lines) + "\n")
     return path
 
