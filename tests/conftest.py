@@ -13,7 +13,8 @@ from heedmap.data.corpus import Corpus, Split, load
 from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.classifier import AttentionClassifier
-from heedmap.runs import Run, train
+from heedmap.run import Run
+from heedmap.runs import train
 from heedmap.settings import DataSettings, ModelSettings
 
 SHARED = Path(__file__).parents[2] / "shared"

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from heedmap.layer_questions import _certain, layer_findings
-from heedmap.questions import Makers
+from heedmap.makers import Makers
 from heedmap.settings import AuditSettings, TransformerSettings
 
 MAPS = [("row", layer, head) for layer in range(2) for head in (None, 0, 1)] + [

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from heedmap.findings import Finding
     from heedmap.model_runs import fine_tune_model as fine_tune
     from heedmap.model_runs import open_model
-    from heedmap.runs import Run, open_run, train
+    from heedmap.run import Run
+    from heedmap.runs import open_run, train
 
 __version__ = "0.1.0"
 

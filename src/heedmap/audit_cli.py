@@ -11,7 +11,7 @@ from heedmap.progress import progress
 from heedmap.train_cli import train_own
 
 if TYPE_CHECKING:
-    from heedmap.runs import Run
+    from heedmap.run import Run
 
 
 def audit_command(

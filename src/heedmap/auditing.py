@@ -23,7 +23,8 @@ from heedmap.folders import claim, settings_of
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
 from heedmap.questions import make_findings
-from heedmap.runs import Run, save_run
+from heedmap.run import Run
+from heedmap.runs import save_run
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.storage import write_atomically
 from heedmap.tables import read_table, write_table

@@ -1,23 +1,20 @@
 """Findings on models with layers and heads: which heat map, if any, and what heads do."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from heedmap.findings import Finding
+from heedmap.makers import Makers
 from heedmap.settings import TransformerSettings
-
-if TYPE_CHECKING:
-    from heedmap.questions import Makers
 
 REACH = 0.4  # moderate agreement, as in BANDS["tau"]
 FAMILY = 0.05  # chance that any interval of the scan misses
 
 
-def layer_findings(makers: "Makers") -> list[Finding]:
+def layer_findings(makers: Makers) -> list[Finding]:
     """The scan over all heat maps, the mass on words, and the part that reaches the output."""
     found = [_best_map(makers)]
     if "heads" in makers.tables:
@@ -27,7 +24,7 @@ def layer_findings(makers: "Makers") -> list[Finding]:
     return found
 
 
-def _best_map(makers: "Makers") -> Finding:
+def _best_map(makers: Makers) -> Finding:
     """Chosen on one half of the sampled texts, its number from the other half: no winner's luck."""
     scan = makers.tables["scan"].to_pandas()
     columns = ["view", "layer", "head"]
@@ -89,7 +86,7 @@ def _certain(values: NDArray[np.float64], edge: float) -> int:
     return int((np.nanmean(part, axis=0) - width * spread > edge).sum())
 
 
-def _by_text(makers: "Makers", values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _by_text(makers: Makers, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean over the heads on trial, text by text; NaN for texts that were not sampled."""
     table = makers.tables["heads"]
     layers, heads = (table[name].to_numpy() for name in ("layer", "head"))
@@ -106,7 +103,7 @@ def _by_text(makers: "Makers", values: NDArray[np.float64]) -> NDArray[np.float6
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _on_words(makers: "Makers") -> Finding:
+def _on_words(makers: Makers) -> Finding:
     table = makers.tables["heads"]
     names = [name for name in table.column_names if name.startswith("share_")]
     share = _by_text(makers, makers.column("heads", "row_on_words"))
@@ -132,7 +129,7 @@ def _on_words(makers: "Makers") -> Finding:
     )
 
 
-def _identified(makers: "Makers") -> Finding:
+def _identified(makers: Makers) -> Finding:
     share = _by_text(makers, makers.column("heads", "effective_share"))
     free = makers.column("heads", "free_on_simplex")
     rank = makers.column("heads", "rank")

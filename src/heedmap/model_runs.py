@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from heedmap.data.corpus import Corpus, as_written, load_corpus
 from heedmap.errors import InputError
 from heedmap.folders import claim
-from heedmap.runs import Run
+from heedmap.run import Run
 from heedmap.settings import DataSettings, FineTuneSettings, RunSettings, TransformerSettings
 from heedmap.storage import write_atomically
 from heedmap.training.loop import Report, Trained

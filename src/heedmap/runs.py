@@ -1,21 +1,21 @@
-"""A run of an attention model: trained, kept in a folder (`folders.py`), opened again."""
+"""Runs of attention models: trained, kept in a folder (`folders.py`); any run, opened again."""
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from heedmap.data.batches import Encoded
-from heedmap.data.corpus import Corpus, Split, load_corpus
-from heedmap.data.named import recipe
+from heedmap.data.corpus import Corpus, load_corpus
+from heedmap.data.named import NAMED, QA
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.folders import claim, settings_of
+from heedmap.model_runs import open_model_run, save_model_run
 from heedmap.models.classifier import AttentionClassifier
-from heedmap.models.trace import Model
+from heedmap.run import Run
 from heedmap.settings import (
     ModelSettings,
     RunSettings,
@@ -25,31 +25,6 @@ from heedmap.settings import (
 from heedmap.storage import write_atomically
 from heedmap.training.fresh import fresh, initial
 from heedmap.training.loop import Report, Trained, train_classifier
-
-
-@dataclass(frozen=True)
-class Run:
-    """A model, its corpus and the settings of both; `folder` if it is kept.
-
-    `training` is known where heedmap trained the model. `facts` is what a report says beside the settings.
-    """
-
-    settings: RunSettings
-    corpus: Corpus
-    model: Model
-    training: Trained | None = None
-    folder: Path | None = None
-    facts: dict[str, object] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """What the report calls it."""
-        return self.folder.name if self.folder else self.corpus.name
-
-    def encoded(self, split: Split) -> Encoded:
-        """A split in the words of an attention model of ours."""
-        assert isinstance(self.model, AttentionClassifier)
-        return self.model.encoded(split.texts, split.labels)
 
 
 def train(
@@ -127,7 +102,8 @@ def train(
 
 def _chosen(options: dict[str, int | None], corpus: Corpus) -> dict[str, int]:
     """What was given, else what the corpus's recipe says; the rest is left to the settings' defaults."""
-    known = recipe(corpus)
+    data = NAMED.get(corpus.settings.dataset or corpus.settings.source)
+    known = data.recipe if data else QA if corpus.pairs else {}
     found = {name: known.get(name) if value is None else value for name, value in options.items()}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -160,8 +136,6 @@ def save_run(run: Run, folder: Path) -> Run:
         InputError: the place cannot be written, or an attention model that was not trained here.
     """
     if not isinstance(run.model, AttentionClassifier):
-        from heedmap.model_runs import save_model_run
-
         return save_model_run(run, folder)
     if run.training is None:
         raise InputError(
@@ -188,8 +162,6 @@ def open_run(folder: str | Path) -> Run:
     folder = Path(folder)
     settings = settings_of(folder)
     if isinstance(settings.model, TransformerSettings):
-        from heedmap.model_runs import open_model_run
-
         return open_model_run(folder, settings)
     try:
         corpus = load_corpus(settings.data)

@@ -10,7 +10,7 @@ from heedmap.errors import InputError
 from heedmap.progress import progress
 
 if TYPE_CHECKING:
-    from heedmap.runs import Run
+    from heedmap.run import Run
 
 
 def train_command(

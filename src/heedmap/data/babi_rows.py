@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from heedmap.data.babi import Story
+from heedmap.data.babi import Story, stories
 from heedmap.data.rows import Row
 from heedmap.errors import InputError
 
@@ -40,3 +40,12 @@ def row_of(story: Story, key: str) -> Row:
 
 def _without(mark: str, tokens: list[str]) -> list[str]:
     return tokens[:-1] if tokens[-1:] == [mark] else tokens
+
+
+def generated_babi(task: int, seed: int) -> dict[str, list[Row]]:
+    """Stories of our own, as many as the paper's (10,000 to train and select on, 1,000 to test)."""
+    found: dict[str, list[Row]] = {}
+    for at, (name, count) in enumerate((("train", 9000), ("dev", 1000), ("test", 1000))):
+        told = stories(task, count, 3 * seed + at)
+        found[name] = [row_of(story, f"babi{task}-{name}-{i}") for i, story in enumerate(told)]
+    return found

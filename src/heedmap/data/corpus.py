@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from heedmap.data.files import SPLITS
 from heedmap.data.labels import match, ordered
-from heedmap.data.rows import EMBEDDED, STORIES, Row, kept, read_parts
+from heedmap.data.named_rows import answers, read_named
+from heedmap.data.rows import Row, kept
 from heedmap.data.shares import complete, sampled
+from heedmap.data.sources import EMBEDDED, STORIES, read_parts
 from heedmap.data.texts import Pair, Text
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -148,8 +150,6 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     """
     left_out: Counter[str] = Counter()
     if settings.dataset is not None and settings.source not in EMBEDDED:
-        from heedmap.data.named_rows import answers, read_named
-
         parts = read_named(settings, left_out)
         order = answers(settings, parts)
     else:

@@ -10,17 +10,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from heedmap.data import files
+from heedmap.data import cloze, files, mimic
+from heedmap.data.babi_files import read_official, story_of
+from heedmap.data.babi_rows import row_of
 from heedmap.data.cleaning import cleaner, without_markup
 from heedmap.data.rows import Reading, Row
 from heedmap.data.tokens import words
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
-
-if TYPE_CHECKING:
-    from heedmap.data.corpus import Corpus
 
 Parts = dict[str, list[Row]]
 
@@ -70,9 +69,6 @@ BABI = {
 
 
 def _read_babi(folder: Path, task: int) -> tuple[Parts, dict[str, int]]:
-    from heedmap.data.babi_files import read_official, story_of
-    from heedmap.data.babi_rows import row_of
-
     if found := files.split_files(folder):
         told = {name: [story_of(row) for row in files.read_rows(at)] for name, at in found.items()}
     else:
@@ -81,18 +77,6 @@ def _read_babi(folder: Path, task: int) -> tuple[Parts, dict[str, int]]:
         name: [row_of(story, f"babi{task}-{name}-{i}") for i, story in enumerate(each)]
         for name, each in told.items()
     }, {}
-
-
-def _read_mimic(folder: Path, task: Literal["diabetes", "anemia"]) -> tuple[Parts, dict[str, int]]:
-    from heedmap.data.mimic import read
-
-    return read(folder, task)
-
-
-def _read_cloze(folder: Path) -> tuple[Parts, dict[str, int]]:
-    from heedmap.data.cloze import read
-
-    return read(folder)
 
 
 def _babi(task: int) -> Named:
@@ -180,7 +164,7 @@ NAMED: dict[str, Named] = {
         "text",
         "MIMIC-III (PhysioNet credentials): a folder with NOTEEVENTS.csv and DIAGNOSES_ICD.csv, and, for the "
         "paper's split, train/dev/test_50_hadm_ids.csv",
-        read=lambda folder: _read_mimic(folder, "diabetes"),
+        read=lambda folder: mimic.read(folder, "diabetes"),
         classes=("0", "1"),
         longer_than=6,
         shorter_than=4000,
@@ -192,7 +176,7 @@ NAMED: dict[str, Named] = {
         "Anemia (MIMIC)",
         "text",
         "MIMIC-III (PhysioNet credentials): a folder with NOTEEVENTS.csv and DIAGNOSES_ICD.csv",
-        read=lambda folder: _read_mimic(folder, "anemia"),
+        read=lambda folder: mimic.read(folder, "anemia"),
         classes=("0", "1"),
         shorter_than=4000,
         recipe={"min_df": 5},
@@ -203,7 +187,7 @@ NAMED: dict[str, Named] = {
         "CNN",
         "question",
         "CNN questions of the DeepMind Q&A data set: a folder with questions/training, validation and test",
-        read=_read_cloze,
+        read=cloze.read,
         recipe={**QA, "batch_size": 90, "min_df": 8},
     ),
     "babi_qa1": _babi(1),
@@ -232,9 +216,3 @@ def named(settings: DataSettings) -> Named:
     if settings.dataset not in NAMED:
         raise InputError(f"--dataset: expected one of {', '.join(NAMED)}, got {settings.dataset}")
     return NAMED[settings.dataset]
-
-
-def recipe(corpus: "Corpus") -> Mapping[str, Any]:
-    """How the paper trains on a corpus, where that differs from its defaults for single texts."""
-    known = NAMED.get(corpus.settings.dataset or corpus.settings.source)
-    return known.recipe if known else QA if corpus.pairs else {}

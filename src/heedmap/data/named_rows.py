@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from heedmap.data.named import Named, Parts, named
-from heedmap.data.rows import Row, read_parts, refuse_columns
+from heedmap.data.rows import Row
+from heedmap.data.sources import read_parts, refuse_columns
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
@@ -59,18 +60,6 @@ def _of_code(rows: list[Row], data: Named, left_out: Counter[str]) -> list[Row]:
     if len(kept) < len(rows):
         left_out["test: not drawn into the code's sample"] += len(rows) - len(kept)
     return kept
-
-
-def generated_babi(task: int, seed: int) -> Parts:
-    """Stories of our own, as many as the paper's (10,000 to train and select on, 1,000 to test)."""
-    from heedmap.data.babi import stories
-    from heedmap.data.babi_rows import row_of
-
-    found: Parts = {}
-    for at, (name, count) in enumerate((("train", 9000), ("dev", 1000), ("test", 1000))):
-        told = stories(task, count, 3 * seed + at)
-        found[name] = [row_of(story, f"babi{task}-{name}-{i}") for i, story in enumerate(told)]
-    return found
 
 
 def _labelled(part: str, rows: list[Row], data: Named, left_out: Counter[str]) -> list[Row]:

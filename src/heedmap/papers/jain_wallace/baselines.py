@@ -20,7 +20,8 @@ from heedmap.papers.jain_wallace.log_odds import check_suitable, fit_log_odds
 from heedmap.papers.jain_wallace.no_attention import NoAttention
 from heedmap.papers.jain_wallace.regularised import regularised
 from heedmap.papers.jain_wallace.substitution import WORDS, substitution
-from heedmap.runs import Run, train
+from heedmap.run import Run
+from heedmap.runs import train
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
 from heedmap.training.fresh import fresh
 from heedmap.training.loop import (

@@ -9,7 +9,8 @@ from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
 from heedmap.papers.jain_wallace.baselines import baselines
 from heedmap.papers.jain_wallace.measures import Cell
-from heedmap.runs import Run, train
+from heedmap.run import Run
+from heedmap.runs import train
 from heedmap.storage import write_atomically
 
 Tell = Callable[[str], None]

@@ -12,7 +12,7 @@ from heedmap.auditing import Audit
 from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.published import PERFORMANCE
-from heedmap.runs import Run
+from heedmap.run import Run
 from heedmap.storage import write_atomically
 from heedmap.training.loop import evaluate
 

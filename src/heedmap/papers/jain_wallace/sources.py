@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from heedmap.data.named import NAMED
-from heedmap.data.rows import EMBEDDED
+from heedmap.data.sources import EMBEDDED
 from heedmap.errors import InputError
 
 DATA = Path("data")
