@@ -13,7 +13,7 @@ from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import jensen_shannon
 from heedmap.papers.jain_wallace.baselines import COLUMNS, _train, baselines
-from heedmap.papers.jain_wallace.frozen import freeze, lexical, log_odds_attention
+from heedmap.papers.jain_wallace.frozen import freeze, lexical, log_odds_attention, text_by_text
 from heedmap.papers.jain_wallace.log_odds import LogOdds, fit_log_odds
 from heedmap.papers.jain_wallace.no_attention import NoAttention
 from heedmap.papers.jain_wallace.regularised import regularised
@@ -124,6 +124,25 @@ def test_frozen_weights_are_the_softmax_of_the_coefficients_and_uniform_where_th
     assert torch.equal(found.own, trace.logits)
     imposed = attention.model.logits_from(attention.model.embed(batch), batch, weights[:, None])
     assert torch.allclose(found.logits, imposed, atol=1e-6)
+
+
+def test_attention_beside_log_odds_text_by_text_is_what_each_text_alone_gives(
+    corpus, attention, odds
+):
+    model, test = attention.model, corpus.splits["test"]
+    found = text_by_text(model, corpus)
+    for i, text in enumerate(test.tokens):
+        batch = model.batch([text], [i])
+        trace = model.trace(batch)
+        weights = log_odds_attention(lexical(odds.coefficients), batch)
+        swapped = model.logits_from(model.embed(batch), batch, weights[:, None]).softmax(-1)
+        own = trace.logits.softmax(-1)
+        assert found["n_tokens"][i] == len(text)
+        assert found["predicted"][i] == int(own.argmax())
+        assert found["max_attention"][i] == pytest.approx(float(trace.attention.max()), abs=1e-6)
+        apart = jensen_shannon(trace.attention[0], weights)
+        assert found["jsd"][i] == pytest.approx(float(apart), abs=1e-6)
+        assert found["tvd"][i] == pytest.approx(float((own - swapped).abs().sum()) / 2, abs=1e-6)
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "cnn", "average"])

@@ -160,6 +160,12 @@ def test_the_variants_stand_in_the_result_and_are_not_made_twice(heedmap, sst, t
     told = (tmp_path / "out" / "result.md").read_text()
     for variant in ("logistic regression", "no attention", "log-odds at test", "regularised"):
         assert f"| sst | {variant} | 1 |" in told
+    listed = heedmap("figures", tmp_path / "out", "--list").out
+    assert "log-odds-violin-sst" in listed
+    drawn = heedmap(
+        "figures", tmp_path / "out", "--only", "log-odds-scatter-sst", "--format", "svg"
+    )
+    assert drawn.code == 0, drawn.err
     kept = tmp_path / "out" / "sst" / "baselines-0.json"
     before = kept.stat().st_mtime_ns
     assert heedmap(*arguments).code == 0

@@ -1,7 +1,10 @@
 """Violins: shuffles and the most different heat map, by how sharp the attention is."""
 
+from typing import Any
+
 import altair as alt
 import numpy as np
+from numpy.typing import NDArray
 
 from heedmap.findings import Conclusions
 from heedmap.measures import LN2
@@ -17,7 +20,7 @@ from heedmap.report.charts import (
     vertical,
 )
 from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
-from heedmap.report.series import division, of_words
+from heedmap.report.series import Division, division, of_words
 from heedmap.report.words import column, epsilon
 from heedmap.settings import TransformerSettings
 
@@ -31,7 +34,7 @@ def permutation(audit: Conclusions) -> list[Figure]:
         if isinstance(audit.settings.model, TransformerSettings)
         else "Each text's weights are shuffled over its words"
     )
-    figure = _violin_figure(
+    return _of_table(
         audit,
         "permutation",
         "median_tvd",
@@ -50,7 +53,6 @@ def permutation(audit: Conclusions) -> list[Figure]:
         ),
         limit=None,
     )
-    return [] if figure is None else [figure]
 
 
 def most_different(audit: Conclusions) -> list[Figure]:
@@ -64,7 +66,7 @@ def most_different(audit: Conclusions) -> list[Figure]:
         how = "with more than two classes a lower bound: at least this much is possible"
     else:
         how = "found by a search on the model itself: at least this much is possible"
-    figure = _violin_figure(
+    return _of_table(
         audit,
         "adversary",
         "jsd",
@@ -85,13 +87,20 @@ def most_different(audit: Conclusions) -> list[Figure]:
         ),
         limit=LN2,
     )
+
+
+def _of_table(audit: Conclusions, table: str, name: str, **drawn: Any) -> list[Figure]:
+    values, told = of_words(audit, column(audit.tables, table, name))
+    sharp = column(audit.tables, "instances", "max_attention")
+    figure = violin_figure(values, told, sharp, division(audit), **drawn)
     return [] if figure is None else [figure]
 
 
-def _violin_figure(
-    audit: Conclusions,
-    table: str,
-    name: str,
+def violin_figure(
+    values: NDArray[np.float64],
+    told: str,
+    sharp: NDArray[np.float64],
+    divided: Division,
     *,
     key: str,
     title: str,
@@ -99,9 +108,10 @@ def _violin_figure(
     caption: str,
     limit: float | None,
 ) -> Figure | None:
-    values, told = of_words(audit, column(audit.tables, table, name))
-    divided = division(audit)
-    sharp = column(audit.tables, "instances", "max_attention")
+    """Violins of the values in four bins of the largest weight `sharp`; None where no value is finite.
+
+    `told` says how many texts are in it, `limit` is where the measure ends.
+    """
     found = violins(values, sharp, divided.of, len(divided.labels))
     if not found:
         return None

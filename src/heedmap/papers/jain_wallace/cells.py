@@ -3,11 +3,13 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
+from heedmap.models.classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.baselines import baselines
+from heedmap.papers.jain_wallace.frozen import text_by_text
 from heedmap.papers.jain_wallace.measures import Cell
 from heedmap.run import Run
 from heedmap.runs import train
@@ -32,12 +34,19 @@ def trained(
     )
 
 
+class Variants(NamedTuple):
+    """The rows of `baselines` for a model, and its attention beside the log-odds' text by text."""
+
+    rows: list[dict[str, Any]]
+    texts: dict[str, Any]
+
+
 def variants(
     corpus: Corpus, cell: Cell, out: Path, tell: Tell, overwrite: bool, options: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """The rows of `baselines` for a cell's model, kept in OUT/DATA/baselines-SEED.json.
+) -> Variants:
+    """The variants of a cell's model, kept in OUT/DATA/baselines-SEED.json.
 
-    Rows that other settings made are made anew.
+    What other settings made is made anew.
     """
     run = trained(cell, corpus, out, tell, overwrite, options)
     path = out / cell.dataset / f"baselines-{cell.seed}.json"
@@ -46,7 +55,7 @@ def variants(
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
             if kept["settings"] == settings:
-                return [dict(row) for row in kept["rows"]]
+                return Variants([dict(row) for row in kept["rows"]], dict(kept["texts"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: damaged; delete it and run again") from error
     found = baselines(
@@ -58,5 +67,8 @@ def variants(
         report=lambda done, total, text: tell(text),
     )
     rows = [{"seed": cell.seed, **row} for row in found]
-    write_atomically(path, json.dumps({"settings": settings, "rows": rows}, indent=1))
-    return rows
+    assert isinstance(run.model, AttentionClassifier)
+    texts = {"seed": cell.seed, "classes": corpus.classes, **text_by_text(run.model, corpus)}
+    kept = {"settings": settings, "rows": rows, "texts": texts}
+    write_atomically(path, json.dumps(kept, ensure_ascii=False))
+    return Variants(rows, texts)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from heedmap.data.named import NAMED
 from heedmap.papers.jain_wallace.grid import Result
+from heedmap.papers.jain_wallace.log_odds_figures import log_odds_figures
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.published import SOURCE, published
 from heedmap.report.charts import Figure
@@ -18,15 +19,16 @@ DRAWN = (
 
 
 def figures(results: Sequence[Result]) -> list[Figure]:
-    """Bars by data set and encoder, one figure a quantity and score."""
+    """Bars by data set and encoder, one figure a quantity and score; then attention beside log-odds."""
     numbers = [one for result in results for one in result.numbers if one.predicted == "Overall"]
     scores = list(dict.fromkeys(one.cell.score for one in numbers))
-    return [
+    compared = [
         _bars([n for n in numbers if n.quantity == quantity and n.cell.score == score], key, title)
         for quantity, key, title in DRAWN
         for score in scores
         if any(n.quantity == quantity and n.cell.score == score for n in numbers)
     ]
+    return [*compared, *log_odds_figures(results)]
 
 
 def _bars(numbers: Sequence[Measured], key: str, title: str) -> Figure:

@@ -1,30 +1,33 @@
 """Attention frozen to the words' log-odds, at test only; and how far a model's own attention is from it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedmap.data.batches import Batch, scatter_rows
-from heedmap.data.corpus import Split
+from heedmap.data.corpus import Corpus, Split
 from heedmap.experiments.evidence import Evidence
-from heedmap.measures import jensen_shannon
+from heedmap.measures import change_in_prediction, jensen_shannon
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import NO_SCORE, Lexical
+from heedmap.papers.jain_wallace.log_odds import fit_log_odds
 from heedmap.settings import AuditSettings
 
 
 class Frozen(NamedTuple):
     """One row a text: logits under the frozen weights, the model's own logits, JSD(own, frozen weights).
 
-    `bare`: no word of the text has a coefficient, so that its frozen weights are uniform.
+    `bare`: no word of the text has a coefficient, so that its frozen weights are uniform. `largest` is the
+    model's own largest weight.
     """
 
     logits: Float[Tensor, "N C"]
     own: Float[Tensor, "N C"]
     divergence: Float[Tensor, " N"]
     bare: Bool[Tensor, " N"]
+    largest: Float[Tensor, " N"]
 
 
 def log_odds_attention(scores: Lexical, batch: Batch) -> Float[Tensor, "B T"]:
@@ -41,8 +44,26 @@ def freeze(model: AttentionClassifier, split: Split, scores: Lexical) -> Frozen:
         apart = jensen_shannon(trace.attention[:, 0].double(), weights.double())
         known = batch.mask & (scores(batch.ids[:, 1:-1]) > NO_SCORE)
         rows.append(trace.rows)
-        columns.append((logits, trace.logits, apart, ~known.any(1)))
+        largest = trace.attention[:, 0].amax(1).double()
+        columns.append((logits, trace.logits, apart, ~known.any(1), largest))
     return Frozen(*(scatter_rows(rows, part) for part in zip(*columns, strict=True)))
+
+
+def text_by_text(model: AttentionClassifier, corpus: Corpus) -> dict[str, list[Any]]:
+    """Columns over the test texts: the model's attention beside the log-odds weights, and what they change.
+
+    `predicted` class of the model, `n_tokens`, `max_attention`, `jsd` (nats) between the two weightings, and
+    `tvd` of the two predictions.
+    """
+    test = corpus.splits["test"]
+    found = freeze(model, test, lexical(fit_log_odds(corpus, model.vocabulary).coefficients))
+    return {
+        "predicted": found.own.argmax(1).tolist(),
+        "n_tokens": [len(tokens) for tokens in test.tokens],
+        "max_attention": found.largest.tolist(),
+        "jsd": found.divergence.tolist(),
+        "tvd": change_in_prediction(found.own, found.logits).tolist(),
+    }
 
 
 def lexical(coefficients: Float[Tensor, " V"]) -> Lexical:

@@ -34,6 +34,7 @@ class Result:
     left_out: dict[str, int] = field(default_factory=dict)
     missing: list[Cell] = field(default_factory=list)
     baselines: list[dict[str, Any]] = field(default_factory=list)
+    log_odds: list[dict[str, Any]] = field(default_factory=list)  # `frozen.text_by_text`, a seed
 
 
 def reproduce(
@@ -121,7 +122,9 @@ def reproduce(
             for seed in range(seeds):
                 cell = Cell(name, "lstm", "additive", seed)
                 told = partial(_tell, report, at, total, f"{name} baselines, seed {seed}")
-                result.baselines += variants(corpus, cell, out, told, overwrite, options)
+                found = variants(corpus, cell, out, told, overwrite, options)
+                result.baselines += found.rows
+                result.log_odds.append(found.texts)
                 after(result)
     report(total, total, "done")
     return results
