@@ -116,7 +116,8 @@ def test_the_default_run_folder_is_named_after_the_settings(
             ["audit", "--data", "reviews", "--vectors", "none.txt", "--out", "v"],
             "none.txt: no such file",
         ),
-        (["audit", "--nonsense"], "No such option"),
+        (["audit", "--nonsense"], "see `heedmap audit --help`"),
+        (["report"], "Missing argument 'folder'; see `heedmap report --help`"),
         (["audit", "--run", "nowhere"], "nowhere: no run there"),
         (["report", "nowhere"], "nowhere: no run there"),
         (["dance"], "No such command"),
@@ -132,6 +133,14 @@ def test_bad_options_are_one_clear_line_and_exit_code_2(
     assert done.err.startswith("heedmap: ")
     assert len(done.err.strip().splitlines()) == 1
     assert not list(tmp_path.rglob("*.toml")), "nothing half-written"
+
+
+@pytest.mark.parametrize("arguments", [[], ["reproduce"]])
+def test_without_a_command_the_help_is_shown(heedmap, arguments):
+    done = heedmap(*arguments)
+    assert done.code == 0
+    assert done.out.startswith("Usage: heedmap")
+    assert not done.err
 
 
 def test_bad_settings_of_the_audit_are_found_before_the_training(heedmap, csv_file, tmp_path):

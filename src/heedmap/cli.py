@@ -77,7 +77,7 @@ def main() -> None:
     """Run a command; bad input is one line and exit code 2, Ctrl-C is 130."""
     warnings.showwarning = lambda message, *_: print(f"heedmap: note: {message}", file=sys.stderr)  # noqa: T201
     try:
-        if app(standalone_mode=False) == INTERRUPTED:  # typer turns Ctrl-C into a value
+        if app(prog_name="heedmap", standalone_mode=False) == INTERRUPTED:  # typer turns Ctrl-C into a value
             raise KeyboardInterrupt
     except InputError as error:
         _stop(str(error), 2)
@@ -111,7 +111,12 @@ def _was_interrupted(error: BaseException | None) -> bool:
 
 
 def _usage(error: Any) -> None:
-    _stop(f"{error.format_message()}; see `heedmap --help`", 2)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(error.format_message())
+        sys.exit(0)
+    context = getattr(error, "ctx", None)  # none where the command itself is not known
+    command = context.command_path if context else "heedmap"
+    _stop(f"{error.format_message().rstrip('.')}; see `{command} --help`", 2)
 
 
 def _stop(text: str, code: int) -> None:

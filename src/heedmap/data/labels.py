@@ -54,7 +54,9 @@ def match(
     for known in (names, *([] if given else [numbers])):
         if all(label.lower() in known for label in labels):
             return {label: known.index(label.lower()) for label in labels}
+    numbered = "" if given else " or their numbers"
+    got = ", ".join(labels[:8]) + (" …" if len(labels) > 8 else "")
     raise InputError(
-        f"{source}: expected the model's {len(outputs)} classes ({', '.join(given or outputs)}) or "
-        f"their numbers as labels, got {', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}; {remedy}"
+        f"{source}: expected the model's {len(outputs)} classes ({', '.join(given or outputs)}){numbered} "
+        f"as labels, got {got}; {remedy}"
     )
