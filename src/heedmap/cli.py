@@ -77,7 +77,9 @@ def main() -> None:
     """Run a command; bad input is one line and exit code 2, Ctrl-C is 130."""
     warnings.showwarning = lambda message, *_: print(f"heedmap: note: {message}", file=sys.stderr)  # noqa: T201
     try:
-        if app(prog_name="heedmap", standalone_mode=False) == INTERRUPTED:  # typer turns Ctrl-C into a value
+        if (
+            app(prog_name="heedmap", standalone_mode=False) == INTERRUPTED
+        ):  # typer turns Ctrl-C into a value
             raise KeyboardInterrupt
     except InputError as error:
         _stop(str(error), 2)

@@ -30,9 +30,10 @@ class Named:
 
     Texts of `longer_than` tokens or fewer, or of `shorter_than` or more, are left out (both strict, as the
     paper has them); None is no limit. `labels` says which labels are kept and what class each one is;
-    `classes` their order. `recipe` is how the paper trains on it, beside its defaults. `published` are
-    sizes by split and class that the authors' own files confirm. By the code's rules `code_share` of the test
-    texts are taken, or the `code_most` shortest, and with `word_answers` every word is an answer.
+    `classes` their order. With `trees` a folder may hold a treebank instead of a table. `recipe` is how the
+    paper trains on it, beside its defaults. `published` are sizes by split and class that the authors' own
+    files confirm. By the code's rules `code_share` of the test texts are taken, or the `code_most` shortest,
+    and with `word_answers` every word is an answer.
     """
 
     title: str
@@ -40,6 +41,7 @@ class Named:
     needs: str
     reading: Reading = field(default_factory=Reading)
     read: Callable[[Path], tuple[Parts, dict[str, int]]] | None = None
+    trees: bool = False
     hub: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
@@ -95,8 +97,10 @@ NAMED: dict[str, Named] = {
     "sst": Named(
         "SST",
         "text",
-        "Stanford Sentiment Treebank, two classes: train, dev and test files with text and label (0, 1)",
+        "Stanford Sentiment Treebank: its own train.txt, dev.txt and test.txt of trees, or train, dev and test "
+        "files with text and label (0, 1)",
         Reading(text=("jw_text", "text", "sentence"), tokenize=sst_tokens),
+        trees=True,
         hub="SetFit/sst2",
         labels={"0": "negative", "1": "positive"},
         classes=("negative", "positive"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from heedmap.data import treebank
 from heedmap.data.named import Named, Parts, named
 from heedmap.data.rows import Row
 from heedmap.data.sources import read_parts, refuse_columns
@@ -26,6 +27,10 @@ def read_named(settings: DataSettings, left_out: Counter[str]) -> Parts:
             if not folder.is_dir():
                 raise InputError(f"{folder}: no such folder")
             parts, gone = data.read(folder)
+            left_out.update(gone)
+        elif data.trees and data.reading.tokenize and treebank.is_treebank(Path(settings.source)):
+            refuse_columns(settings, "the treebank")
+            parts, gone = treebank.read(Path(settings.source), data.reading.tokenize)
             left_out.update(gone)
         else:
             parts = read_parts(settings, left_out, data.reading)
