@@ -90,6 +90,8 @@ def test_two_files_for_one_split_are_named(official):
             "sentences above the question .* got '3'",
         ),
         (2, "1 Mary moved.\n2 Where is Mary?\tbathroom\tone\n", "got 'one'"),
+        (2, "1 Mary moved.\n2 Where is Mary?  bathroom 1\n", "with a tab between them"),
+        (2, "1 Mary moved.\n2 Where is Mary?\n", "with a tab between them"),
         (3, "1 A b.\n2 Where?\tb\t1\n3 Where?\tb\t2\n", "sentences above the question .* got '2'"),
     ],
 )

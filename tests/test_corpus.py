@@ -79,10 +79,10 @@ def test_other_column_names_are_given(tmp_path):
 def test_missing_labels_are_dropped_and_counted(tmp_path):
     rows = [*ROWS, {"text": "no label", "label": None}, {"text": "none either", "label": None}]
     for name in ("a.jsonl", "a.parquet"):
-        assert load(write(tmp_path / name, rows)).left_out == {"all: label missing": 2}
+        assert load(write(tmp_path / name, rows)).left_out == {"label missing": 2}
     rows[-2:] = [{"text": "no label", "label": ""}]
     corpus = load(write(tmp_path / "a.csv", rows))
-    assert corpus.left_out == {"all: label missing": 1}
+    assert corpus.left_out == {"label missing": 1}
     assert corpus.classes == ["0", "1"]
 
 
@@ -234,6 +234,20 @@ def test_a_folder_without_a_training_file_says_what_is_there(tmp_path):
     write(tmp_path / "test.jsonl")
     with pytest.raises(InputError, match=r"expected train.csv.*found test.jsonl"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "mark"), [("twice.csv", ","), ("twice.tsv.gz", "\t")])
+def test_two_columns_of_one_name_are_refused(tmp_path, name, mark):
+    content = f"text{mark}text{mark}label\na b{mark}c d{mark}x\n".encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.raises(InputError, match="expected different columns, got text twice; rename one"):
+        load(tmp_path / name)
+
+
+def test_one_column_cannot_be_both_text_and_query(tmp_path):
+    path = write(tmp_path / "t.csv")
+    with pytest.raises(InputError, match="text is read as the text and as the query"):
+        load(path, query="text")
 
 
 def test_two_files_for_one_split_are_refused(tmp_path):

@@ -39,7 +39,7 @@ def made(audit: Audit) -> dict:
 
 def data(figure, column: str) -> list[dict]:
     """The rows of the figure's data set that has this column."""
-    return next(rows for rows in figure.spec["datasets"].values() if column in rows[0])
+    return next(rows for rows in figure.spec["datasets"].values() if rows and column in rows[0])
 
 
 def n_of(text: str) -> int:
@@ -181,3 +181,15 @@ def test_violins_show_quartiles():
             "lower quartile", "median", "upper quartile",
         ]  # fmt: skip
         assert low["x"] <= middle["x"] <= high["x"]
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-4])
+def test_values_that_lie_too_close_for_a_shape_are_still_seen(spread):
+    audit = make_audit(n=200)
+    tvd = spread * np.random.default_rng(0).random(200)
+    figure = made(with_columns(audit, "permutation", median_tvd=tvd))["permutation"]
+    marks = [row for rows in figure.spec["datasets"].values() for row in rows if "x" in row]
+    groups = {(row["series"], row["bin"]) for row in marks}
+    named = {(row["series"], row["bin"]) for row in data(figure, "text")}
+    assert groups == named
+    assert max(row["x"] for row in marks) <= 1e-3

@@ -91,3 +91,14 @@ def test_numbers_that_are_not_defined_are_null_in_json():
     assert values["agreement_gradient"]["value"] is None
     assert values["agreement_gradient"]["n"] == 0
     json.dumps(list(values.values()), allow_nan=False)
+
+
+def test_a_significant_reverse_order_is_told_and_nothing_is_told_of_nothing():
+    found = {f.key: f for f in make_findings(tables([-0.5, 0.5] * 10), AuditSettings(), ["a", "b"])}
+    # In these tables p is tau: every negative one is "significant".
+    assert found["agreement_gradient"].meaning.endswith(
+        "50% of the texts significant at .05, 50% in the reverse order"
+    )
+    none = {f.key: f for f in make_findings(tables([math.nan] * 8), AuditSettings(), ["a", "b"])}
+    assert none["agreement_gradient"].n == 0
+    assert "significant" not in none["agreement_gradient"].meaning

@@ -127,6 +127,27 @@ def test_stories_are_generated_or_read_and_their_supporting_facts_are_the_ration
     assert len(official.splits["test"]) == 10
 
 
+def test_a_broken_story_is_named_with_its_row(tmp_path):
+    row = {
+        "story": ["Mary moved ."],
+        "question": "Where is Mary ?",
+        "answer": "hall",
+        "supporting": [5],
+    }
+    (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(InputError, match=r"train\.jsonl, row 1: supporting: expected a list"):
+        load(tmp_path, dataset="babi_qa1")
+
+
+def test_training_texts_of_one_class_are_refused_with_what_was_left_out(folder):
+    rows = both([9, 10, 11], labels=(0, "positive"))
+    rows = [{**row, "label": str(row["label"])} for row in rows]
+    with pytest.raises(
+        InputError, match=r"two classes.*got 1 \(negative\).*label positive is not .*: 3"
+    ):
+        load(folder(train=rows, dev=rows, test=rows), dataset="sst")
+
+
 def test_an_answer_that_is_not_among_the_candidates_is_refused_with_its_row(tmp_path):
     for part in ("training", "validation", "test"):
         place = tmp_path / "questions" / part

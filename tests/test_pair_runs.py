@@ -54,9 +54,9 @@ def test_a_kept_run_is_audited_and_reported_like_one_in_memory(folder, heedmap, 
     done = heedmap("audit", "--run", folder)
     assert done.code == 0, done.err
     assert "pairs: attention over the text, given its query" in done.out
-    assert "empty query: 1" in done.out
+    assert "empty asked: 1" in done.out
     kept = open_audit(folder)
-    assert kept.about["left_out"] == {"empty query": 1, "empty told": 1}
+    assert kept.about["left_out"] == {"empty asked": 1, "empty told": 1}
     assert kept.settings.audit.epsilon == 0.05
     assert "rationale" not in kept.tables
     corpus = load(pairs_file, text="told", label="answer", query="asked")

@@ -36,6 +36,16 @@ def test_other_settings_in_the_same_folder_are_refused_with_the_difference(folde
     assert {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()} == before
 
 
+def test_the_same_texts_in_another_place_are_the_same_run(folder, csv_file, tmp_path):
+    weights = (folder / "model.safetensors").stat().st_mtime_ns
+    (tmp_path / "elsewhere").mkdir()
+    moved = csv_file.rename(tmp_path / "elsewhere" / csv_file.name)
+    run = train(load(moved), out=folder, **SMALL)
+    assert run.training is not None
+    assert (folder / "model.safetensors").stat().st_mtime_ns == weights
+    assert open_run(folder).settings.data.source == str(moved)
+
+
 def test_another_corpus_in_the_same_folder_is_refused(folder, csv_file):
     csv_file.write_text(csv_file.read_text() + "one more,pos\n")
     with pytest.raises(InputError, match="fingerprint"):

@@ -19,6 +19,7 @@ from heedmap.settings import (
     TrainSettings,
     TransformerSettings,
 )
+from heedmap.storage import write_atomically
 
 OWN_FILES = (
     "settings.toml",
@@ -34,6 +35,8 @@ OWN_FOLDERS = ("tables", "model")
 
 def claim(folder: Path, settings: RunSettings, overwrite: bool) -> None:
     """Make sure that `folder` is free for this run, or holds this very run.
+
+    The same texts may be read from another place than before: the settings there then name the new one.
 
     Raises:
         InputError: it holds another run (the differences are named), or something else.
@@ -51,6 +54,11 @@ def claim(folder: Path, settings: RunSettings, overwrite: bool) -> None:
     found = RunSettings.read(there)
     wanted = settings.model_copy(update={"audit": found.audit})
     wanted = wanted.model_copy(update={"model": _completed(settings, found)})
+    moved = found.data.model_copy(update={"source": settings.data.source})
+    if found.fingerprint == settings.fingerprint and moved != found.data:
+        found = found.model_copy(update={"data": moved})
+        if not found.difference(wanted):
+            write_atomically(there, found.to_toml())
     if changed := found.difference(wanted):
         raise InputError(
             f"{folder}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "

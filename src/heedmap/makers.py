@@ -58,9 +58,15 @@ class Makers:
         values: NDArray[np.float64],
         reasons: dict[str, NDArray[np.bool_]],
         statistic: Callable[..., Any] = np.mean,
+        *,
+        meaning: str,
+        told: str = "",
         **words: str,
     ) -> Finding:
-        """A finding from one value an instance; NaN is left out, counted under the first reason that fits."""
+        """A finding from one value an instance; NaN is left out, counted under the first reason that fits.
+
+        `meaning` says how to read the value; `told`, what else was found, is added where anything was.
+        """
         used = np.isfinite(values)
         left_out = {}
         unexplained = ~used
@@ -82,6 +88,7 @@ class Makers:
         return Finding(
             key=key, kind=kind, value=value, low=low, high=high, n=len(kept), left_out=left_out,
             reading=reading, level=level, by_class=by_class, **words,
+            meaning=f"{meaning}; {told}" if told and len(kept) else meaning,
         )  # fmt: skip
 
     def skill(self) -> Finding:
@@ -123,7 +130,10 @@ class Makers:
         values = self.column("agreement", f"tau_attention_{measure}")
         p = self.column("agreement", f"p_attention_{measure}")
         used = np.isfinite(values)
-        significant = _mean((p[used] <= 0.05).astype(float))
+        significant = p[used] <= 0.05
+        told = f"{_percent(_mean(significant.astype(float)))} of the texts significant at .05"
+        if (reverse := significant & (values[used] < 0)).any():
+            told += f", {_percent(_mean(reverse.astype(float)))} in the reverse order"
         return self.finding(
             f"agreement_{measure}",
             "tau",
@@ -131,7 +141,8 @@ class Makers:
             self._reasons(measure),
             question=f"Does attention rank the words as {name} {_does(name)}?",
             measure=f"mean Kendall tau-b, attention against {name}",
-            meaning=f"1 = same order, 0 = unrelated; {_percent(significant)} of the texts significant at .05",
+            meaning="1 = same order, 0 = unrelated, −1 = the reverse",
+            told=told,
         )
 
     def yardstick(self) -> Finding:
@@ -160,10 +171,8 @@ class Makers:
             np.median,
             question="Does it matter which word gets which weight?",
             measure=f"median change of the prediction (TVD) under {times} shuffles of the weights",
-            meaning=(
-                "0 = no change, 1 = the opposite answer; most shuffles flip "
-                f"{_percent(share)} of the texts"
-            ),
+            meaning="0 = no change, 1 = the opposite answer",
+            told=f"most shuffles flip {_percent(share)} of the texts",
         )
 
     def uniform(self) -> Finding:
@@ -177,7 +186,8 @@ class Makers:
             np.median,
             question="Does it matter that the weights are not all the same?",
             measure="median change of the prediction (TVD) under uniform weights, at test only",
-            meaning=f"another class is predicted for {_percent(_mean(flipped))} of the texts",
+            meaning="0 = no change, 1 = the opposite answer",
+            told=f"another class is predicted for {_percent(_mean(flipped))} of the texts",
         )
 
     def adversary(self) -> Finding:
@@ -215,7 +225,8 @@ class Makers:
                 f"mean of the largest JSD from the model's heat map within {self.settings.epsilon:g} of its "
                 "prediction, as a share of the maximum ln 2"
             ),
-            meaning=f"0 = no other heat map, 1 = one with nothing in common; {how}",
+            meaning="0 = no other heat map, 1 = one with nothing in common",
+            told=how,
         )
 
     def rationale(self, measure: str, name: str) -> Finding:
@@ -233,7 +244,8 @@ class Makers:
             },
             question=f"{_does(name).title()} {name} find the words that decide the label?",
             measure=f"mean ROC AUC of {name} for the gold rationale",
-            meaning=f"0.5 = chance, 1 = always; its first word is a deciding one in {_percent(_mean(hits))}",
+            meaning="0.5 = chance, 1 = always",
+            told=f"its first word is a deciding one in {_percent(_mean(hits))}",
         )
         if measure == "attention":
             return finding

@@ -62,8 +62,9 @@ def train_command(
         f"{name} {value:.3f}" for name, value in done.scores[done.best_epoch].items()
     )
     typer.echo(f"Trained: epoch {done.best_epoch + 1} is best on dev ({scores}).")
-    for reason, count in done.left_out.items():
-        typer.echo(f"{reason}: {count}")
+    gone = trained.corpus.left_out | done.left_out
+    if gone:
+        typer.echo("Left out: " + "; ".join(f"{reason}: {count}" for reason, count in gone.items()))
     typer.echo(f"Run folder: {trained.folder}")
 
 

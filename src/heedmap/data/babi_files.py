@@ -20,6 +20,7 @@ from heedmap.data.babi import Story
 from heedmap.data.tokens import words
 from heedmap.errors import InputError
 
+_ASKED = re.compile(r"\?\s+\S")  # a question whose tabs were lost
 _NUMBERED = re.compile(r"(\d+) (.*)")
 
 
@@ -70,7 +71,7 @@ def read_stories(path: Path) -> list[Story]:
         if number == 1:
             sentences, index_of = [], {}
         expected = number + 1
-        if "\t" in content:
+        if content.rstrip().endswith("?") or "\t" in content or _ASKED.search(content):
             stories.append(_asked(content, sentences, index_of, where))
         else:
             index_of[number] = len(sentences)

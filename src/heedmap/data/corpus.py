@@ -168,10 +168,11 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
         raise InputError(
             f"{settings.source}: expected rows with a text and a label, none are left (left out: {gone})"
         )
-    if len(classes) < 2:
+    present = ordered(row.label for row in splits["train"])
+    if len(present) < 2:
         raise InputError(
             f"{settings.source}: expected at least two classes in the training split, "
-            f"got {len(classes)} ({', '.join(classes) or 'no rows'}); check the label column"
+            f"got {len(present)} ({', '.join(present)}); check the label column (left out: {gone})"
         )
     number = {name: i for i, name in enumerate(classes)}
     arrays = {}

@@ -4,6 +4,7 @@ Its errors name neither line nor remedy, so what is wrong with a file is found h
 """
 
 import codecs
+import csv
 import gzip
 import json
 import logging
@@ -57,6 +58,7 @@ def read_rows(path: Path) -> "Any":
         options = {"keep_default_na": False, "na_values": [""]}
         if _suffix(path) == ".tsv":
             options["sep"] = "\t"
+        _check_header(path, options.get("sep", ","))
     try:
         rows = _load(kind, {"data_files": str(path), "split": "train", **options})
     except InputError:
@@ -117,6 +119,16 @@ def _check_utf8(path: Path) -> None:
                 line += block.count(b"\n")
     except (OSError, EOFError) as error:
         raise InputError(f"{path}: cannot be read ({_first_line(error)})") from error
+
+
+def _check_header(path: Path, separator: str) -> None:
+    """Two columns of one name are refused: the reader would rename the second without a word."""
+    lines = (text for _, text in _lines(path))
+    names = [name.strip() for name in next(csv.reader(lines, delimiter=separator), [])]
+    if twice := sorted({name for name in names if name and names.count(name) > 1}):
+        raise InputError(
+            f"{path}: expected different columns, got {', '.join(twice)} twice; rename one"
+        )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from heedmap.data import cloze, files, mimic
+from heedmap.data.babi import Story
 from heedmap.data.babi_files import read_official, story_of
 from heedmap.data.babi_rows import row_of
 from heedmap.data.cleaning import cleaner, without_markup
@@ -72,13 +73,23 @@ BABI = {
 
 def _read_babi(folder: Path, task: int) -> tuple[Parts, dict[str, int]]:
     if found := files.split_files(folder):
-        told = {name: [story_of(row) for row in files.read_rows(at)] for name, at in found.items()}
+        told = {name: _stories(at) for name, at in found.items()}
     else:
         told = read_official(folder, task)
     return {
         name: [row_of(story, f"babi{task}-{name}-{i}") for i, story in enumerate(each)]
         for name, each in told.items()
     }, {}
+
+
+def _stories(path: Path) -> list[Story]:
+    stories = []
+    for number, row in enumerate(files.read_rows(path), start=1):
+        try:
+            stories.append(story_of(row))
+        except InputError as error:
+            raise InputError(f"{path}, row {number}: {error}") from error
+    return stories
 
 
 def _babi(task: int) -> Named:

@@ -124,6 +124,11 @@ def _rows(
                 f"{settings.source}: no {what} column ({wanted}); the columns are "
                 f"{', '.join(columns)}; name it with {option}"
             )
+    if query is not None and query == text:
+        raise InputError(
+            f"{settings.source}: {text} is read as the text and as the query; name two columns with "
+            "--text-column and --query-column"
+        )
     names = getattr(rows.features[label], "names", None)  # a ClassLabel of the Hub
     tokenize = reading.tokenize or _tokenize(settings)
     keys = rows["id"][:] if "id" in columns else range(len(rows))
@@ -141,14 +146,15 @@ def _rows(
                 f"{text} = {value!r:.40}, {label} = {answer!r:.40}"
             )
         elif pd.isna(answer) or (names and answer < 0):
-            left_out[f"{where}: label missing"] += 1
-        elif value is None:
-            left_out[f"empty {text}"] += 1
+            left_out["label missing" if where == "all" else f"{where}: label missing"] += 1
         else:
-            tokens = tokenize(str(value))
+            tokens = tokenize("" if value is None else str(value))
             name = names[answer] if names else label_text(answer)
-            given = tokenize(str(question or "")) if query else None
-            yield where, Row(str(key), tokens, name, query=given)
+            given = None if query is None else tokenize("" if question is None else str(question))
+            if not tokens or given == []:
+                left_out[f"empty {query if tokens else text}"] += 1
+            else:
+                yield where, Row(str(key), tokens, name, query=given)
 
 
 def _tokenize(settings: DataSettings) -> Callable[[str], list[str]]:

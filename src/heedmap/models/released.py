@@ -226,8 +226,12 @@ def _words(vocabulary: str | Path | Mapping[str, SupportsIndex], rows: int) -> l
 
 
 def _numbers(vocabulary: str | Path | Mapping[str, SupportsIndex]) -> Mapping[str, Any]:
-    if not isinstance(vocabulary, str | Path):
+    if isinstance(vocabulary, Mapping):
         return vocabulary
+    if not isinstance(vocabulary, str | Path):
+        raise InputError(
+            f"vocabulary: expected a JSON file, or a number for every word, got {type(vocabulary).__name__}"
+        )
     path = Path(vocabulary)
     try:
         numbers = json.loads(path.read_text(encoding="utf-8"))
@@ -243,8 +247,12 @@ def _numbers(vocabulary: str | Path | Mapping[str, SupportsIndex]) -> Mapping[st
 
 
 def _arrays(weights: str | Path | Arrays) -> Mapping[str, object]:
-    if not isinstance(weights, str | Path):
+    if isinstance(weights, Mapping):
         return weights
+    if not isinstance(weights, str | Path):
+        raise InputError(
+            f"weights: expected a file, or arrays by name, got {type(weights).__name__}"
+        )
     path = Path(weights)
     if path.suffix not in (".npz", ".safetensors"):
         raise InputError(

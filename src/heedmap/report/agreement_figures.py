@@ -104,7 +104,7 @@ def tau_differences(audit: Conclusions) -> list[Figure]:
         curves.append(Curve(label, values, line, PALETTE[i]))
     # Up to 2 in principle; the axis is as wide as the values are, and the same to both sides.
     found = np.concatenate([c.values[np.isfinite(c.values)] for c in curves])
-    end = math.ceil(2 * float(np.abs(found).max(initial=0.5))) / 2
+    end = min(2.0, math.ceil(2 * (float(np.abs(found).max(initial=0.3)) + 0.2)) / 2)
     return _curves(
         curves,
         alt.X(

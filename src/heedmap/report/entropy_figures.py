@@ -13,6 +13,7 @@ from heedmap.settings import AuditSettings
 
 POINTS = 800  # of a larger audit a seeded sample is drawn
 TICKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+FEWEST_TICKS = 3
 
 
 def entropy(audit: Conclusions) -> list[Figure]:
@@ -39,7 +40,9 @@ def entropy(audit: Conclusions) -> list[Figure]:
         for i in drawn
     ]
     least, most = int(length[used].min()), int(length[used].max())
-    ticks = [t for t in TICKS if least <= t <= most] or [least]
+    ticks = [t for t in TICKS if least <= t <= most]
+    if len(ticks) < FEWEST_TICKS:  # few lengths: the ends and what lies evenly between them
+        ticks = sorted({round(t) for t in np.geomspace(least, most, 5)})
     x = alt.X(
         "length:Q",
         title="words in the text (logarithmic)",

@@ -22,6 +22,7 @@ from heedmap.report.words import (
     left_out,
     model_text,
     pairs_text,
+    plural,
     query_name,
     vectors_text,
 )
@@ -115,7 +116,9 @@ def _facts(audit: Conclusions) -> list[tuple[str, str]]:
         searched = "not linear in the weights, so the most different ones are searched for"
         facts.append(("read-out", f"a tanh of text and {asked}: {searched}"))
     if settings.train is not None:
-        facts.append(("training", f"{settings.train.epochs} epochs, seed {settings.train.seed}"))
+        facts.append(
+            ("training", f"{plural(settings.train.epochs, 'epoch')}, seed {settings.train.seed}")
+        )
     facts.append(("audited", audited_text(audit)))
     if vectors := vectors_text(audit):
         facts.append(("word vectors", vectors))

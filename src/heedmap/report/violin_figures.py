@@ -24,6 +24,7 @@ from heedmap.report.series import Division, division, of_words
 from heedmap.report.words import column, epsilon
 from heedmap.settings import TransformerSettings
 
+NARROW = 0.008  # a violin thinner than this would not be seen: it is drawn as a line
 QUARTILES = ("lower quartile", "median", "upper quartile")
 
 
@@ -137,7 +138,7 @@ def _violin_chart(
 ) -> Drawing:
     """Horizontal violins: a row of height 1 a bin, in it a slot a class."""
     slot = 0.9 / len(shown)
-    shapes, points, ticks, labels = [], [], [], []
+    shapes, points, ticks, labels, lines = [], [], [], [], []
     for v in found:
         # The sharpest attention on top, the first class on top in its row.
         centre = v.bin + 0.5 - slot * (shown.index(v.series) - (len(shown) - 1) / 2)
@@ -145,6 +146,10 @@ def _violin_chart(
         labels.append({**group, "text": f"n = {v.n}"})
         if v.shape is None:
             points += [{**group, "x": x} for x in v.values[:FEWEST].tolist()]
+            continue
+        if np.ptp(v.values) < NARROW:
+            ends = {"low": centre - 0.46 * slot, "high": centre + 0.46 * slot}
+            lines.append({**group, "x": v.quartiles[1], **ends})
             continue
         for x, what, half in zip(v.quartiles, QUARTILES, (0.16, 0.3, 0.16), strict=True):
             ends = {"low": centre - half * slot, "high": centre + half * slot}
@@ -180,6 +185,9 @@ def _violin_chart(
             color=colour(classes),
             tooltip=hint,
         ),
+        alt.Chart(rows(lines))
+        .mark_rule(strokeWidth=3)
+        .encode(x=axis, y="low:Q", y2="high:Q", color=colour(classes), tooltip=[*hint, "x:Q"]),
         alt.Chart(rows(points))
         .mark_point(filled=True, size=28, opacity=1, fillOpacity=0.8)
         .encode(x=axis, y="y:Q", color=colour(classes), tooltip=[*hint, "x:Q"]),

@@ -33,6 +33,15 @@ def number(x: float) -> str:
     return text.replace("-", "−")
 
 
+def plural(count: int, what: str) -> str:
+    """A number and a noun.
+
+    >>> plural(1, "epoch"), plural(2, "epoch")
+    ('1 epoch', '2 epochs')
+    """
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
 def interval_text(finding: Finding) -> str:
     """`[low, high]`, or that there is none."""
     if math.isfinite(finding.low) and math.isfinite(finding.high):

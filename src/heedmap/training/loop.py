@@ -161,9 +161,7 @@ def evaluate(model: AttentionClassifier, split: Encoded) -> dict[str, float]:
 
 
 def scores_of(logits: Float[Tensor, "N C"], labels: NDArray[np.int64]) -> dict[str, float]:
-    """Accuracy, F1 (of class 1; macro for more than two) and, for two classes, ROC AUC.
-
-    NaN where a split of one class leaves a score undefined.
+    """Accuracy, F1 (of class 1; macro for more than two) and, for two classes that both occur, ROC AUC.
 
     Raises:
         InputError: the logits are not finite.
@@ -179,10 +177,8 @@ def scores_of(logits: Float[Tensor, "N C"], labels: NDArray[np.int64]) -> dict[s
         "accuracy": float(metrics.accuracy_score(labels, predicted)),
         "f1": float(metrics.f1_score(labels, predicted, average=average, zero_division=0.0)),
     }
-    if two:
-        one = len(np.unique(labels)) < 2
-        auc = np.nan if one else metrics.roc_auc_score(labels, logits[:, 1].numpy())
-        scores["roc_auc"] = float(auc)
+    if two and len(np.unique(labels)) == 2:
+        scores["roc_auc"] = float(metrics.roc_auc_score(labels, logits[:, 1].numpy()))
     return scores
 
 
@@ -199,8 +195,7 @@ def _perfect(progress: Progress, first: bool) -> bool:
 
 
 def _rank(scores: dict[str, float]) -> float:
-    auc = scores.get("roc_auc", np.nan)
-    return scores["accuracy"] if np.isnan(auc) else auc
+    return scores.get("roc_auc", scores["accuracy"])
 
 
 def _positive_weight(labels: NDArray[np.int64]) -> float:

@@ -1,6 +1,7 @@
 """The paper's comparison of data sets and encoders, with the spread over seeds that it does not show."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from heedmap.data.named import NAMED
 from heedmap.papers.jain_wallace.grid import Result
@@ -22,8 +23,14 @@ def figures(results: Sequence[Result]) -> list[Figure]:
     """Bars by data set and encoder, one figure a quantity and score; then attention beside log-odds."""
     numbers = [one for result in results for one in result.numbers if one.predicted == "Overall"]
     scores = list(dict.fromkeys(one.cell.score for one in numbers))
+    made = [f"{NAMED[one.dataset].title}: {'; '.join(one.made)}" for one in results if one.made]
     compared = [
-        _bars([n for n in numbers if n.quantity == quantity and n.cell.score == score], key, title)
+        _bars(
+            [n for n in numbers if n.quantity == quantity and n.cell.score == score],
+            key,
+            title,
+            made,
+        )
         for quantity, key, title in DRAWN
         for score in scores
         if any(n.quantity == quantity and n.cell.score == score for n in numbers)
@@ -31,11 +38,11 @@ def figures(results: Sequence[Result]) -> list[Figure]:
     return [*compared, *log_odds_figures(results)]
 
 
-def _bars(numbers: Sequence[Measured], key: str, title: str) -> Figure:
+def _bars(numbers: Sequence[Measured], key: str, title: str, made: list[str]) -> Figure:
     score, quantity = numbers[0].cell.score, numbers[0].quantity
     cells = dict.fromkeys((one.cell.dataset, one.cell.encoder) for one in numbers)
     known = [(cell, published().get((*cell, score, quantity, "Overall"))) for cell in cells]
-    return bars(
+    drawn = bars(
         [
             {
                 "dataset": NAMED[one.cell.dataset].title,
@@ -60,3 +67,4 @@ def _bars(numbers: Sequence[Measured], key: str, title: str) -> Figure:
             if one is not None
         ],
     )
+    return replace(drawn, notes=[*drawn.notes, *made])

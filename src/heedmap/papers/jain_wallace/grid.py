@@ -17,8 +17,9 @@ from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.cells import trained, variants
 from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
-from heedmap.papers.jain_wallace.sizes import Size, sizes
+from heedmap.papers.jain_wallace.sizes import Size, how_made, sizes
 from heedmap.papers.jain_wallace.sources import needed
+from heedmap.settings import AuditSettings, TrainSettings
 
 Report = Callable[[int, int, str], None]
 
@@ -34,6 +35,7 @@ class Result:
     left_out: dict[str, int] = field(default_factory=dict)
     missing: list[Cell] = field(default_factory=list)
     baselines: list[dict[str, Any]] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)  # in what it differs from the paper's own run
     log_odds: list[dict[str, Any]] = field(default_factory=list)  # `frozen.text_by_text`, a seed
 
 
@@ -84,15 +86,24 @@ def reproduce(
             raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(given)}")
     if seeds < 1:
         raise InputError(f"--seeds: expected at least 1, got {seeds}")
-    sources = {name: needed(name, data, hub) for name in dict.fromkeys(names)}
+    encoders, scores, names = (list(dict.fromkeys(given)) for given in (encoders, scores, names))
+    AuditSettings.of(instances=instances)
+    if epochs is not None:
+        TrainSettings.of(epochs=epochs)
+    if vectors is not None and not vectors.is_file():
+        raise InputError(f"{vectors}: no such file; expected word vectors, `word v1 v2 ...` a line")
+    sources = {name: needed(name, data, hub) for name in names}
     total = len(sources) * seeds * len(encoders) * len(scores)
+    # All are read before the first is trained on: what is wrong with one is said at once.
+    corpora: dict[str, Corpus] = {}
+    for name, source in sources.items():
+        report(0, total, f"{name}: reading")
+        corpora[name] = _loaded(
+            source, data, dataset=name, rules=rules, train_texts=train_texts, test_texts=test_texts
+        )
     results: list[Result] = []
     at = 0
-    for name, source in sources.items():
-        report(at, total, f"{name}: reading")
-        corpus = load(
-            source, dataset=name, rules=rules, train_texts=train_texts, test_texts=test_texts
-        )
+    for name, corpus in corpora.items():
         cells = [
             Cell(name, encoder, score, seed)
             for seed in range(seeds)  # every model once before any twice
@@ -102,6 +113,7 @@ def reproduce(
         sized = "embedding_size" in NAMED[name].recipe
         options = {"vectors": None if sized else vectors, "epochs": epochs}
         result = Result(name, rules, [], sizes(name, corpus), corpus.left_out, list(cells))
+        result.made = how_made(corpus, options, instances)
         results.append(result)
         for cell in cells:
             model = f"{cell.dataset} {cell.encoder} {cell.score}, seed {cell.seed}"
@@ -128,6 +140,18 @@ def reproduce(
                 after(result)
     report(total, total, "done")
     return results
+
+
+def _loaded(source: str, data: Path | None, **options: Any) -> Corpus:
+    try:
+        return load(source, **options)
+    except InputError as error:
+        if data is None or source != str(data):
+            raise
+        raise InputError(
+            f"{error}; {data} was read as {options['dataset']} itself: for several data sets give a folder "
+            "with one folder for each"
+        ) from error
 
 
 def _tell(report: Report, at: int, total: int, what: str, text: str) -> None:

@@ -13,8 +13,8 @@ Grid = tuple[list[str], list[list[str]]]
 TITLE = "Jain & Wallace (2019), run again"
 MODEL = ["data", "encoder", "score"]
 HOW_TO_READ = f"""Mean ± standard deviation over texts (share with p ≤ .05), by predicted class; ours: means
-over the seeds, of the first the least and the largest in brackets. "Inside": ours is within one published
-standard deviation of the published mean. Published: {SOURCE}; nan is theirs."""
+over the seeds, of the first, where there are several, the least and the largest in brackets. "Inside": ours
+is within one published standard deviation of the published mean. Published: {SOURCE}; nan is theirs."""
 VARIANTS = """All with the encoder lstm, and additive scores where attention is learned. Agreement: texts that
 get the same class as from "attention". JSD: from the log-odds weights. TVD and flipped: of the prediction of
 "attention" when words are replaced by those with the most extreme log-odds of the other class. Means over the
@@ -61,8 +61,8 @@ def markdown(results: Sequence[Result]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def latex(results: Iterable[Result]) -> str:
-    """result.tex: all correlations in a table for the booktabs package."""
+def latex(results: Sequence[Result]) -> str:
+    """result.tex: all correlations in a table for the booktabs package; the notes are comments."""
     heads = ["data", "model", "measure", "class", "published", "ours", "inside"]
     rows = [
         [
@@ -80,6 +80,7 @@ def latex(results: Iterable[Result]) -> str:
     body = [" & ".join(_escaped(cell) for cell in row) + r" \\" for row in [heads, *rows]]
     return "\n".join(
         [
+            *(f"% {note}" for note in notes(results)),
             r"\begin{tabular}{" + "l" * len(heads) + "}",
             r"\toprule",
             body[0],
@@ -117,7 +118,9 @@ def notes(results: Sequence[Result]) -> list[str]:
             n.undefined for n in one.numbers if n.predicted == "Overall" and n.quantity in TAUS
         )
         text = (
-            f"{NAMED[one.dataset].title}: by the {one.rules}'s rules, seeds {seeds}. Left out: {gone}. "
+            f"{NAMED[one.dataset].title}: by the {one.rules}'s rules, seeds {seeds}. "
+            + (f"Unlike the paper: {'; '.join(one.made)}. " if one.made else "")
+            + f"Left out: {gone}. "
             f"Undefined taus (one token, or a measure that is the same for all): {undefined}."
         )
         if one.missing:
@@ -185,7 +188,7 @@ def _variants(results: Iterable[Result]) -> Grid:
             line = [result.dataset, variant, str(len(rows))]
             for column in columns:
                 values = [row[column] for row in rows if row[column] is not None]
-                spread = f" [{min(values):.3f}, {max(values):.3f}]" if values else ""
+                spread = f" [{min(values):.3f}, {max(values):.3f}]" if len(values) > 1 else ""
                 line.append(f"{sum(values) / len(values):.3f}{spread}" if values else "")
             body.append(line)
     heads = ["accuracy", "F1", "ROC AUC", "agreement", "JSD", "TVD", "flipped"]
@@ -205,7 +208,8 @@ def _number(value: float) -> str:
 def _range(one: Line) -> str:
     if not math.isfinite(one.ours):
         return ""
-    return f"{one.ours:.3f} [{one.ours_min:.3f}, {one.ours_max:.3f}]"
+    spread = f" [{one.ours_min:.3f}, {one.ours_max:.3f}]" if one.seeds > 1 else ""
+    return f"{one.ours:.3f}{spread}"
 
 
 def _published(one: Line) -> str:
@@ -217,5 +221,5 @@ def _published(one: Line) -> str:
 def _ours(one: Line) -> str:
     if not math.isfinite(one.ours):
         return ""
-    spread = f"[{one.ours_min:.2f}, {one.ours_max:.2f}]"
-    return f"{one.ours:.2f} {spread} ±{one.ours_std:.2f} ({one.ours_significant:.2f})"
+    spread = f" [{one.ours_min:.2f}, {one.ours_max:.2f}]" if one.seeds > 1 else ""
+    return f"{one.ours:.2f}{spread} ±{one.ours_std:.2f} ({one.ours_significant:.2f})"
