@@ -14,7 +14,7 @@ from heedmap.report.words import number
 MORE, LESS, MARK = PALETTE[0], PALETTE[1], PALETTE[4]
 GAP = 0.9  # columns between the heads and their mean
 MARGIN = 2.4  # columns for the layers' numbers
-TITLE, FOOT = 1.5, 1.7  # rows above a map, and below it for the heads' numbers
+TITLE, FOOT = 1.5, 2.4  # rows above a map, and below it for the heads' numbers and their name
 ROW = 13  # pixels
 
 Cells = Mapping[tuple[int, int | None], float]
@@ -39,7 +39,7 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
     heads = 1 + max((h for panel in panels for _, h in panel.cells if h is not None), default=-1)
     width = MARGIN + heads + GAP + 1 + 0.5
     height = TITLE + layers + FOOT
-    cells, marks, titles, ticks, sides = [], [], [], [], []
+    cells, marks, titles, ticks, sides, ups = [], [], [], [], [], []
     for i, panel in enumerate(panels):
         left, above = (i % across) * width + MARGIN, (i // across) * height + TITLE
         titles.append({"x": left, "y": above - 0.7, "text": panel.title})
@@ -71,6 +71,10 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
             }
             for head in shown
         ]
+        if i + across >= len(panels):  # no map below it
+            ticks.append({"x": left + heads / 2, "y": above + layers + 1.6, "text": "head"})
+        if i % across == 0:
+            ups.append({"x": left - 1.9, "y": above + layers / 2, "text": "layer"})
         sides += [
             {"x": left - 0.35, "y": above + layer + 0.5, "text": str(layer)}
             for layer in _numbers(layers)
@@ -102,6 +106,7 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
         alt.Chart(rows(titles)).mark_text(align="left", baseline="middle", fontSize=12),
         alt.Chart(rows(ticks)).mark_text(baseline="middle", fontSize=10),
         alt.Chart(rows(sides)).mark_text(align="right", baseline="middle", fontSize=10),
+        alt.Chart(rows(ups)).mark_text(angle=270, baseline="middle", fontSize=10),
     ):
         drawn.append(written.encode(x=x, y=y, text="text:N"))
     whole: Drawing = alt.layer(*drawn)
