@@ -10,7 +10,7 @@ demo: $(VENV)/.run
 	$(BIN)/heedmap audit --data reviews --out runs/demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "slow or not slow"
+	$(BIN)/python -m pytest -m "slow or not slow" -n auto --dist worksteal
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """What the tests share: small corpora, small trained runs, the command in this process."""
 
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,11 @@ from heedmap.models.classifier import AttentionClassifier
 from heedmap.run import Run
 from heedmap.runs import train
 from heedmap.settings import DataSettings, ModelSettings
+
+# Tensors this small are slower on several threads, and much slower where the cores are shared; what a test
+# starts as another process inherits it.
+os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
 
 SHARED = Path(__file__).parents[2] / "shared"
 
@@ -42,15 +48,6 @@ def real_models():
 def minilm(real_models):
     """The folder of a small real classifier of films."""
     return real_models / "minilm-sst2"
-
-
-@pytest.fixture(scope="module")
-def one_thread():
-    """Tensors this small are slower on several threads, and much slower where the cores are shared."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 WORDS = [f"w{i:02d}" for i in range(40)]

@@ -297,6 +297,13 @@ def test_the_table_has_a_row_a_variant_and_can_be_written_as_json(corpus, attent
     assert given == rows
 
 
+def test_where_no_word_speaks_for_a_class_that_is_said_and_no_words_are_replaced():
+    few = planted(count=8)
+    with pytest.warns(UserWarning, match="no words replaced .*no word speaks for class"):
+        rows = baselines(few, seed=0, **SMALL)
+    assert [row["variant"] for row in rows][-1] == "regularised"
+
+
 def test_a_trained_model_that_is_not_what_was_asked_for_is_refused(corpus, attention):
     with pytest.raises(InputError, match=r"\('cnn', 'additive', 0\).*\('lstm', 'additive', 0\)"):
         baselines(corpus, encoder="cnn", attention=attention)

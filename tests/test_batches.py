@@ -80,6 +80,7 @@ def test_the_header_of_word2vec_is_passed_over(tmp_path):
         (b"", "no vectors"),
         (b"a 1 2\nb 1 x\n", "line 2: expected a word and 2 numbers"),
         (b"a 1 2\nb 1 2 3\n", "line 2: expected a word and 2 numbers"),
+        (b"a 1 2\nb 1\n", "line 2: expected a word and 2 numbers"),
         (b"\xff\xfe", "not readable"),
     ],
 )

@@ -19,8 +19,6 @@ from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.measuring import Copying, Recording, Spreading, answer
 from heedmap.huggingface.zoo import ZOO, architecture
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 QUICK = ("bert", "distilbert", "gpt2", "llama", "gpt_oss", "t5", "vit", "bloom", "deberta-v2")
 REFUSED = ("longformer", "funnel", "fnet", "led")
 CLAIMED = [

@@ -30,8 +30,6 @@ from heedmap.papers.drozdyuk_rows import attack_plan, cheap_plans, judge
 from heedmap.papers.drozdyuk_settings import DrozdyukSettings
 from heedmap.tables import read_table
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 TINY = {
     "size": 8, "heads": 2, "layers": 2, "feed_forward": 8, "epochs": 1, "adversary_epochs": 1,
     "adversary_hidden": 8, "batch_size": 16, "seeds": 1, "activations": ("softmax", "entmax15"),

@@ -25,8 +25,6 @@ from heedmap.huggingface.zoo import architecture
 
 ROOT = Path(__file__).parents[1]
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def failed(found):
     return [check.name for check in found.checks if not check.passed]

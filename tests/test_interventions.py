@@ -24,8 +24,6 @@ from heedmap.huggingface.interventions import (
 )
 from heedmap.huggingface.recording import Recorder, distances, key_distance, picture_weights
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 LAYERS, HEADS, SIZE = 3, 2, 12
 
 

@@ -3,18 +3,20 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import heedmap as hm
 from heedmap.data.named import NAMED
 from heedmap.errors import InputError
-from heedmap.papers.jain_wallace.files import read
+from heedmap.papers.jain_wallace.files import joined, read
 from heedmap.papers.jain_wallace.grid import Result
-from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
+from heedmap.papers.jain_wallace.measures import TAUS, Cell, Measured, measured, numbers_of
 from heedmap.papers.jain_wallace.published import published
-from heedmap.papers.jain_wallace.sources import locate, needed
+from heedmap.papers.jain_wallace.sources import check_apart, locate, needed
 from heedmap.papers.jain_wallace.tables import lines
 from heedmap.papers.jain_wallace.telling import latex, markdown
 
@@ -80,6 +82,50 @@ def test_what_is_not_published_has_no_source():
     (line,) = lines([Result("sst", "paper", [number(0, 0.4, "gradient~leave_one_out")])])
     assert (line.source, line.inside) == ("", "")
     assert math.isnan(line.published)
+
+
+def test_distances_are_of_texts_with_a_choice_and_of_what_the_search_found():
+    tables = {
+        "instances": pa.table({"predicted": [0, 1, 1], "n_tokens": [1, 5, 6]}),
+        "agreement": pa.table(
+            {f"{kind}_{of}": [None, 0.2, 0.4] for of in TAUS.values() for kind in ("tau", "p")}
+        ),
+        "permutation": pa.table({"median_tvd": [0.0, 0.2, 0.4], "uniform_tvd": [0.0, 0.1, 0.1]}),
+        "adversary": pa.table(
+            {"jsd": [0.0, 0.5, 0.6], "search_jsd": [0.0, 0.0, 0.3], "search_found": [False, False, True]}
+        ),
+    }  # fmt: skip
+    found = {
+        one.quantity: one for one in numbers_of(Cell("sst", "lstm", "dot", 0), tables, ["a", "b"])
+    }
+    median, search = (
+        found[name] for name in ("permutation: median TVD", "adversary: JSD by the paper's search")
+    )
+    assert (median.value, median.n, median.undefined) == (pytest.approx(0.3), 2, 1)
+    assert (search.value, search.n, search.undefined) == (0.3, 1, 2)
+
+
+def made(encoder, seed, **more):
+    numbers = [replace(number(seed, 0.4), cell=Cell("sst", encoder, "dot", seed))]
+    return Result("sst", "paper", numbers, **more)
+
+
+def test_models_of_an_earlier_call_stay_in_the_result_in_one_order():
+    kept = made("average", 0, baselines=[{"seed": 0}], log_odds=[{"seed": 0}])
+    kept = joined(kept, made("lstm", 1))
+    kept = joined(kept, made("lstm", 0, baselines=[{"seed": 1}]))
+    assert [(one.cell.encoder, one.cell.seed) for one in kept.numbers] == [
+        ("lstm", 0), ("average", 0), ("lstm", 1),
+    ]  # fmt: skip
+    assert [row["seed"] for row in kept.baselines] == [0, 1]
+    assert [row["seed"] for row in kept.log_odds] == [0]
+
+
+def test_models_that_were_made_otherwise_are_named_and_not_put_beside():
+    before = made("average", 0, made=["2 epochs instead of 8"])
+    with pytest.warns(UserWarning, match="1 model of an earlier call.*2 epochs instead of 8"):
+        kept = joined(before, made("lstm", 0))
+    assert [one.cell.encoder for one in kept.numbers] == ["lstm"]
 
 
 @pytest.mark.slow
@@ -224,6 +270,14 @@ def test_a_place_is_the_data_set_itself_or_holds_one_folder_for_each(sst):
     assert locate("babi_qa1", sst.parent) == "babi_qa1"
     with pytest.raises(InputError, match="--hub"):
         needed("imdb", sst.parent)
+    with pytest.raises(InputError, match="no such file or folder"):
+        needed("babi_qa1", sst.parent / "mistyped")
+
+
+def test_the_tasks_of_babi_may_share_one_folder_of_the_official_files_alone(sst, tmp_path):
+    check_apart({"babi_qa1": str(tmp_path), "babi_qa2": str(tmp_path), "sst": str(sst)})
+    with pytest.raises(InputError, match="cannot be babi_qa1 and babi_qa2 at once"):
+        check_apart({"babi_qa1": str(sst), "babi_qa2": str(sst)})
 
 
 @pytest.mark.parametrize(
@@ -232,7 +286,10 @@ def test_a_place_is_the_data_set_itself_or_holds_one_folder_for_each(sst):
         (("sst", "--instances", "0"), "instances = 0"),
         (("sst", "--epochs", "0"), "epochs = 0"),
         (("sst", "--vectors", "none.txt"), "none.txt: no such file"),
-        (("sst", "babi_qa1"), "was read as babi_qa1 itself: for several data sets give a folder"),
+        (
+            ("sst", "babi_qa1"),
+            "cannot be sst and babi_qa1 at once; give a folder with one folder for each",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_before_the_first_model_is_trained(

@@ -161,18 +161,46 @@ def test_an_answer_that_is_not_among_the_candidates_is_refused_with_its_row(tmp_
 
 def test_cloze_candidates_are_the_articles_entities(tmp_path):
     for part in ("training", "validation", "test"):
-        place = tmp_path / "questions" / part
+        place, seen = tmp_path / "questions" / part, "@entity9" if part == "test" else "nobody"
         place.mkdir(parents=True)
         for i, (article, answer) in enumerate(
-            (("@entity1 met @entity2 .", "@entity1"), ("@entity3 saw @entity2 .", "@entity3"))
+            (("@entity1 met @entity2 .", "@entity1"), (f"@entity3 saw {seen} .", "@entity3"))
         ):
             (place / f"{i}.question").write_text(
                 f"http://x\n\n{article}\n\n@placeholder left\n\n{answer}\n\n@entity1:A\n"
             )
     corpus = load(tmp_path, dataset="cnn")
     split = corpus.splits["test"]
-    assert corpus.classes == ["@entity1", "@entity3"]
-    assert split.allowed.tolist() == [[True, False], [False, True]]
+    # An entity that is never the answer in training is still a wrong answer that can be given.
+    assert corpus.classes == ["@entity1", "@entity2", "@entity3"]
+    assert split.allowed.tolist() == [[True, True, False], [False, False, True]]
+    assert corpus.left_out == {"test: possible answers never seen in training": 1}
+
+
+def test_by_the_codes_rules_a_single_file_is_split_before_its_limits_are_taken(tmp_path):
+    rows = [{"text": f"a{i} " * (6 + i % 30), "label": i % 2} for i in range(120)]
+    (tmp_path / "sst.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    corpus = load(tmp_path / "sst.jsonl", dataset="sst", rules="code")
+    for name, split in corpus.splits.items():
+        assert (
+            corpus.left_out[f"{name}: not fewer than {1 + max(map(len, split.tokens))} tokens"] > 0
+        )
+
+
+def test_generated_stories_have_every_word_as_an_answer_by_the_codes_rules():
+    corpus = load("babi_qa1", dataset="babi_qa1", rules="code", train_texts=50, test_texts=20)
+    assert "moved" in corpus.classes
+    assert corpus.splits["test"].allowed is None
+
+
+def test_a_sample_of_one_class_is_refused(tmp_path):
+    rows = [{"text": "one two three four five six seven", "label": int(i == 0)} for i in range(60)]
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(
+        InputError, match="at least two classes in a sample of 5 texts of the training split"
+    ):
+        load(tmp_path, dataset="sst", train_texts=5)
 
 
 @pytest.mark.parametrize("name", ["sst", "diabetes", "cnn", "babi_qa2", "snli"])

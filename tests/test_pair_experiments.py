@@ -15,7 +15,6 @@ from heedmap.questions import make_findings
 from heedmap.runs import train
 from heedmap.settings import AuditSettings
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 SETTINGS = AuditSettings(
     permutations=6, epsilon=0.05, integrated_gradients_steps=48, search_steps=12, descent_steps=60
 )

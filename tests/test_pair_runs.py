@@ -20,7 +20,6 @@ from heedmap.report.figures import figures
 from heedmap.report.page import page
 from heedmap.runs import open_run, train
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = {"encoder": "average", "embedding_size": 8, "hidden_size": 8, "epochs": 1, "min_df": 1}
 COLUMNS = ("--text-column", "told", "--label-column", "answer", "--query-column", "asked")
 EVIL = "<script>alert(1)</script>"

@@ -63,6 +63,52 @@ def test_overwriting_insists_and_leaves_foreign_files_alone(folder, csv_file):
     assert not (folder / "tables").exists()
 
 
+def test_overwriting_a_run_with_itself_keeps_it(folder, csv_file):
+    audit(open_run(folder))
+    made = (folder / "model.safetensors").stat().st_mtime_ns
+    train(load(csv_file), out=folder, overwrite=True, **SMALL)
+    assert (folder / "model.safetensors").stat().st_mtime_ns == made
+    assert (folder / "tables").exists()
+
+
+def test_overwriting_with_what_cannot_be_trained_loses_nothing(folder, csv_file, tmp_path):
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    (tmp_path / "vectors.txt").write_text("good 1 2\nbad 1\n")
+    with pytest.raises(InputError, match="line 2"):
+        train(load(csv_file), out=folder, overwrite=True, vectors=tmp_path / "vectors.txt", **SMALL)
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["settings.toml", "model.safetensors", "vocabulary.json"])
+def test_overwriting_a_damaged_run_trains_again(folder, csv_file, name):
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / name).write_bytes(b"rubbish")
+    with pytest.raises(InputError):
+        train(load(csv_file), out=folder, **SMALL)
+    train(load(csv_file), out=folder, overwrite=True, **SMALL)
+    assert (folder / "model.safetensors").read_bytes() == whole
+    assert open_run(folder).training is not None
+
+
+def test_word_vectors_are_known_by_what_is_in_them(csv_file, tmp_path):
+    small = {name: value for name, value in SMALL.items() if name != "embedding_size"}
+    place = tmp_path / "vectors.txt"
+    place.write_text("good 1 2\n")
+    train(load(csv_file), out=tmp_path / "run", vectors=place, **small)
+    made = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
+    moved = place.rename(tmp_path / "elsewhere.txt")
+    train(load(csv_file), out=tmp_path / "run", vectors=moved, **small)
+    assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == made
+    moved.write_text("good 2 1\n")
+    with pytest.raises(InputError, match=r"train\.vectors_hash"):
+        train(load(csv_file), out=tmp_path / "run", vectors=moved, **small)
+    kept = tmp_path / "run" / "settings.toml"
+    lines = kept.read_text().splitlines(keepends=True)  # a run from before the hash was kept
+    kept.write_text("".join(line for line in lines if not line.startswith("vectors_hash")))
+    train(load(csv_file), out=tmp_path / "run", vectors=moved.rename(place), **small)
+    assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == made
+
+
 def test_a_folder_that_is_no_run_is_not_touched(tmp_path):
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(InputError, match="files that are not a run's"):

@@ -45,6 +45,15 @@ def test_a_text_is_its_trees_leaves_and_its_class_the_root_s(treebank):
     assert corpus.left_out["test: not more than 5 tokens"] == 1
 
 
+def test_a_leaf_may_hold_a_space_that_does_not_break(treebank):
+    lines = [tree([*LONG[:-1], "8\xa01\\/2"], 4), tree([*LONG, "a\u2028b"], 0)]
+    (treebank / "dev.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert load(treebank, dataset="sst").splits["dev"].tokens == [
+        [*LONG[:-1], "8", "1", "2"],
+        [*LONG, "a", "b"],
+    ]
+
+
 @pytest.mark.parametrize(
     "line",
     ["a text without a tree", "(3 )", "(3 (2 It) (2 works)", "(7 (2 It) (2 works))", "(3 It"],

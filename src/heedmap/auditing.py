@@ -139,7 +139,7 @@ def audit(
         seed=seed,
         instances=instances,
         permutations=permutations,
-        epsilon=epsilon or (0.05 if code or run.corpus.pairs else 0.01),
+        epsilon=(0.05 if code or run.corpus.pairs else 0.01) if epsilon is None else epsilon,
         leave_one_out=leave_one_out,
         # Transformers: a gradient with the attention of one layer of many held fixed has no reader.
         gradient_path=gradient_path or ("open" if layered else "closed"),

@@ -14,7 +14,6 @@ from pathlib import Path
 from heedmap.errors import InputError
 from heedmap.settings import (
     FineTuneSettings,
-    ModelSettings,
     RunSettings,
     TrainSettings,
     TransformerSettings,
@@ -27,15 +26,17 @@ OWN_FILES = (
     "model.safetensors",
     "training.json",
     "checkpoint.safetensors",
+    "test.json",
     "findings.json",
     "report.html",
 )
 OWN_FOLDERS = ("tables", "model")
 
 
-def claim(folder: Path, settings: RunSettings, overwrite: bool) -> None:
+def claim(folder: Path, settings: RunSettings, overwrite: bool) -> bool:
     """Make sure that `folder` is free for this run, or holds this very run.
 
+    True: it holds another run, which is to be cleared before this one is written (only where `overwrite`).
     The same texts may be read from another place than before: the settings there then name the new one.
 
     Raises:
@@ -47,37 +48,49 @@ def claim(folder: Path, settings: RunSettings, overwrite: bool) -> None:
     if not there.exists():
         if folder.is_dir() and any(folder.iterdir()):
             raise InputError(f"{folder}: holds files that are not a run's; choose another --out")
-        return
-    if overwrite:
-        clear(folder)
-        return
-    found = RunSettings.read(there)
-    wanted = settings.model_copy(update={"audit": found.audit})
-    wanted = wanted.model_copy(update={"model": _completed(settings, found)})
+        return False
+    try:
+        found = RunSettings.read(there)
+    except InputError:
+        if overwrite:
+            return True
+        raise
+    wanted = _completed(settings, found)
     moved = found.data.model_copy(update={"source": settings.data.source})
     if found.fingerprint == settings.fingerprint and moved != found.data:
         found = found.model_copy(update={"data": moved})
         if not found.difference(wanted):
             write_atomically(there, found.to_toml())
-    if changed := found.difference(wanted):
+    changed = found.difference(wanted)
+    if changed and not overwrite:
         raise InputError(
             f"{folder}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "
             "or insist with --overwrite"
         )
+    return bool(changed)
 
 
-def _completed(settings: RunSettings, found: RunSettings) -> ModelSettings | TransformerSettings:
-    """The model's settings, with those taken from `found` that only the run itself can tell."""
-    known: dict[str, object] = {}
-    # A file of word vectors decides the size, once it is read.
-    if isinstance(settings.train, TrainSettings) and settings.train.vectors is not None:
-        known = {"embedding_size": getattr(found.model, "embedding_size", 0)}
-    # Weights have a hash once they are trained.
-    elif isinstance(settings.train, FineTuneSettings) and not getattr(
-        settings.model, "weights", ""
-    ):
-        known = {"weights": getattr(found.model, "weights", "")}
-    return settings.model.model_copy(update=known)
+def _completed(settings: RunSettings, found: RunSettings) -> RunSettings:
+    """The settings, with those taken from `found` that only the run itself can tell."""
+    model, train = settings.model, settings.train
+    if isinstance(train, TrainSettings) and train.vectors is not None:
+        # A file of word vectors decides the size, once it is read.
+        size = getattr(found.model, "embedding_size", 0)
+        model = model.model_copy(update={"embedding_size": size})
+        if isinstance(found.train, TrainSettings):
+            train = _same_vectors(train, found.train)
+    elif isinstance(train, FineTuneSettings) and not getattr(model, "weights", ""):
+        # Weights have a hash once they are trained.
+        model = model.model_copy(update={"weights": getattr(found.model, "weights", "")})
+    return settings.model_copy(update={"audit": found.audit, "model": model, "train": train})
+
+
+def _same_vectors(train: TrainSettings, found: TrainSettings) -> TrainSettings:
+    """Vectors are the same by their hash, wherever they are; by their place where a run has no hash."""
+    if found.vectors_hash is None:
+        return train.model_copy(update={"vectors_hash": None})
+    same = train.vectors_hash == found.vectors_hash
+    return train.model_copy(update={"vectors": found.vectors} if same else {})
 
 
 def clear(folder: Path) -> None:

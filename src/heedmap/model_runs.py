@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from heedmap.data.corpus import Corpus, as_written, load_corpus
 from heedmap.errors import InputError
-from heedmap.folders import claim
+from heedmap.folders import claim, clear
 from heedmap.run import Run
 from heedmap.settings import DataSettings, FineTuneSettings, RunSettings, TransformerSettings
 from heedmap.storage import write_atomically
@@ -99,7 +99,8 @@ def open_model(
     settings = RunSettings(fingerprint=corpus.fingerprint(), data=data_settings, model=found)
     folder = None if out is None else Path(out)
     if folder is not None:
-        claim(folder, settings, overwrite)
+        if claim(folder, settings, overwrite):
+            clear(folder)
         if not (folder / "settings.toml").exists():
             write_atomically(folder / "settings.toml", settings.to_toml())
     return Run(settings, corpus, model, None, folder, opening.facts(model))
@@ -170,16 +171,23 @@ def fine_tune_model(
     settings = RunSettings(
         fingerprint=corpus.fingerprint(), data=corpus.settings, model=shown, train=train
     )
-    folder = None if out is None else Path(out)
+    folder, other = None if out is None else Path(out), False
     if folder is not None:
-        claim(folder, settings, overwrite)
-        if (folder / KEPT).exists():
-            return _open_trained(folder, RunSettings.read(folder / "settings.toml"), corpus)
+        other = claim(folder, settings, overwrite)
+        if not other and (folder / KEPT).exists():
+            try:
+                return _open_trained(folder, RunSettings.read(folder / "settings.toml"), corpus)
+            except InputError:  # damaged
+                if not overwrite:
+                    raise
+                other = True
     model, known = new_model(base, corpus.classes, seed)
     # What cannot work is found before the training and before anything is written.
     opening.rehearse(model, known, shown, corpus.classes)
     limit_of(train, model, known)
     if folder is not None:
+        if other:
+            clear(folder)
         write_atomically(folder / "settings.toml", settings.to_toml())
     trained = fine_tune(
         model,

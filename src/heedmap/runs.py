@@ -10,9 +10,10 @@ from safetensors.torch import save as save_tensors
 
 from heedmap.data.corpus import Corpus, load_corpus
 from heedmap.data.named import NAMED, QA
+from heedmap.data.vectors import vectors_hash
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.folders import claim, settings_of
+from heedmap.folders import claim, clear, settings_of
 from heedmap.model_runs import open_model_run, save_model_run
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.run import Run
@@ -83,6 +84,7 @@ def train(
         learning_rate=learning_rate,
         weight_decay=weight_decay,
         vectors=None if vectors is None else str(vectors),
+        vectors_hash=None if vectors is None else vectors_hash(Path(vectors)),
         first_epoch=corpus.settings.rules == "paper",
         **_chosen(lengths, corpus),
     )
@@ -92,12 +94,17 @@ def train(
         model=model_settings,
         train=train_settings,
     )
-    folder = None if out is None else Path(out)
+    folder, other = None if out is None else Path(out), False
     if folder is not None:
-        claim(folder, settings, overwrite)
-        if (folder / "model.safetensors").exists():
-            return _load(folder, RunSettings.read(folder / "settings.toml"), corpus)
-    return _train(corpus, settings, folder, report)
+        other = claim(folder, settings, overwrite)
+        if not other and (folder / "model.safetensors").exists():
+            try:
+                return _load(folder, RunSettings.read(folder / "settings.toml"), corpus)
+            except InputError:  # damaged
+                if not overwrite:
+                    raise
+                other = True
+    return _train(corpus, settings, folder, report, other)
 
 
 def _chosen(options: dict[str, int | None], corpus: Corpus) -> dict[str, int]:
@@ -108,11 +115,15 @@ def _chosen(options: dict[str, int | None], corpus: Corpus) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _train(corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report) -> Run:
+def _train(
+    corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report, clearing: bool
+) -> Run:
     assert isinstance(settings.train, TrainSettings)
     model, settings, found = fresh(corpus, settings)
     train, dev = corpus.splits["train"], corpus.splits["dev"]
     if folder is not None:
+        if clearing:  # only now: what does not work so far has left the other run alone
+            clear(folder)
         write_atomically(folder / "settings.toml", settings.to_toml())
     assert isinstance(settings.train, TrainSettings)
     trained = train_classifier(

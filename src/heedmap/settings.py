@@ -106,7 +106,10 @@ class TransformerSettings(_Settings):
 
 
 class TrainSettings(_Settings):
-    """How a model is trained. `first_epoch`: whether it may be the best one (the released code forbids it)."""
+    """How a model is trained. `first_epoch`: whether it may be the best one (the released code forbids it).
+
+    `vectors_hash` is that of the file's bytes: None in runs made before it was kept.
+    """
 
     seed: Annotated[int, Field(ge=0)] = 0
     epochs: Positive = 8
@@ -115,6 +118,7 @@ class TrainSettings(_Settings):
     weight_decay: Annotated[float, Field(ge=0)] = 1e-5
     min_df: Positive = 2
     vectors: str | None = None
+    vectors_hash: str | None = None
     first_epoch: bool = True
 
 

@@ -151,9 +151,9 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     left_out: Counter[str] = Counter()
     if settings.dataset is not None and settings.source not in EMBEDDED:
         parts = read_named(settings, left_out)
-        order = answers(settings, parts)
     else:
-        parts, order = read_parts(settings, left_out), []
+        parts = read_parts(settings, left_out)
+    order = answers(settings, parts) if settings.dataset is not None else []
     if not settings.training and settings.source not in EMBEDDED:
         parts = {name: rows for name, rows in parts.items() if name in _to_test(parts)}
         unread = tuple(f"{name}:" for name in SPLITS if name not in parts)
@@ -168,10 +168,14 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
         raise InputError(
             f"{settings.source}: expected rows with a text and a label, none are left (left out: {gone})"
         )
+    splits["train"] = sampled(splits["train"], "train", settings, left_out)
     present = ordered(row.label for row in splits["train"])
     if len(present) < 2:
+        drawn = (
+            "" if settings.train_texts is None else f" a sample of {len(splits['train'])} texts of"
+        )
         raise InputError(
-            f"{settings.source}: expected at least two classes in the training split, "
+            f"{settings.source}: expected at least two classes in{drawn} the training split, "
             f"got {len(present)} ({', '.join(present)}); check the label column (left out: {gone})"
         )
     number = {name: i for i, name in enumerate(classes)}
@@ -190,8 +194,9 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
                 f"{settings.source}: no rows for the {name} split; expected enough rows for train, "
                 f"dev and test, got {sum(map(len, splits.values()))} in all; give more"
             )
-        drawn = sampled(known, name, settings, left_out)
-        arrays[name] = _split_of(drawn, number, settings.source)
+        if name != "train":
+            known = sampled(known, name, settings, left_out)
+        arrays[name] = _split_of(known, number, settings.source, left_out, name)
     return Corpus(_name(settings.source), classes, arrays, settings, dict(left_out))
 
 
@@ -254,7 +259,7 @@ def _to_audit(
     return Corpus(
         _name(settings.source),
         list(outputs),
-        {"test": _split_of(rows, number, settings.source)},
+        {"test": _split_of(rows, number, settings.source, left_out, "test")},
         settings,
         dict(left_out),
     )
@@ -265,7 +270,9 @@ def _name(source: str) -> str:
     return re.sub(r"\.(csv|tsv|jsonl|ndjson|json|parquet)$", "", stem) or "corpus"
 
 
-def _split_of(rows: list[Row], number: Mapping[str, int], source: str) -> Split:
+def _split_of(
+    rows: list[Row], number: Mapping[str, int], source: str, left_out: Counter[str], part: str
+) -> Split:
     masks = [row.rationale for row in rows if row.rationale is not None]
     queries = [row.query for row in rows if row.query is not None]
     return Split(
@@ -274,11 +281,13 @@ def _split_of(rows: list[Row], number: Mapping[str, int], source: str) -> Split:
         np.array([number[row.label] for row in rows], dtype=np.int64),
         masks if len(masks) == len(rows) else None,
         queries if len(queries) == len(rows) else None,
-        _allowed(rows, number, source),
+        _allowed(rows, number, source, left_out, part),
     )
 
 
-def _allowed(rows: list[Row], number: Mapping[str, int], source: str) -> NDArray[np.bool_] | None:
+def _allowed(
+    rows: list[Row], number: Mapping[str, int], source: str, left_out: Counter[str], part: str
+) -> NDArray[np.bool_] | None:
     if all(row.candidates is None for row in rows):
         return None
     allowed = np.ones((len(rows), len(number)), dtype=bool)
@@ -290,6 +299,9 @@ def _allowed(rows: list[Row], number: Mapping[str, int], source: str) -> NDArray
                 f"{source}, row {row.key}: expected one of the candidates as the answer "
                 f"({', '.join(row.candidates[:8])}), got {row.label}"
             )
+        known = [number[name] for name in row.candidates if name in number]
+        if unknown := len(row.candidates) - len(known):
+            left_out[f"{part}: possible answers never seen in training"] += unknown
         allowed[i] = False
-        allowed[i, [number[name] for name in row.candidates if name in number]] = True
+        allowed[i, known] = True
     return allowed

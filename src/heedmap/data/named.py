@@ -166,7 +166,8 @@ NAMED: dict[str, Named] = {
     "ag_news": Named(
         "AG News",
         "text",
-        "AG News: description (or text) and label (0 World, 2 Business; the others are left out)",
+        "AG News: description (or text, which on the Hub has the title in it) and label (0 World, 2 Business; "
+        "the others are left out)",
         Reading(text=("description", "text"), tokenize=cleaner),
         hub="fancyzhx/ag_news",
         labels={"0": "World", "2": "Business", "World": "World", "Business": "Business"},

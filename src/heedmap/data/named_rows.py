@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from heedmap.data import treebank
+from heedmap.data.labels import ordered
 from heedmap.data.named import Named, Parts, named
 from heedmap.data.rows import Row
+from heedmap.data.shares import complete
 from heedmap.data.sources import read_parts, refuse_columns
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -25,7 +27,7 @@ def read_named(settings: DataSettings, left_out: Counter[str]) -> Parts:
             refuse_columns(settings, data.title)
             folder = Path(settings.source)
             if not folder.is_dir():
-                raise InputError(f"{folder}: no such folder")
+                raise InputError(f"{folder}: {'a file' if folder.exists() else 'no such folder'}")
             parts, gone = data.read(folder)
             left_out.update(gone)
         elif data.trees and data.reading.tokenize and treebank.is_treebank(Path(settings.source)):
@@ -38,6 +40,8 @@ def read_named(settings: DataSettings, left_out: Counter[str]) -> Parts:
         raise InputError(f"{error} ({data.title} needs {data.needs})") from error
     if data.labels:
         parts = {name: _labelled(name, rows, data, left_out) for name, rows in parts.items()}
+    if settings.rules == "code" and settings.training:
+        parts = complete(parts, settings)  # their limits and samples are those of a split
     parts = {name: _filtered(name, rows, data, settings, left_out) for name, rows in parts.items()}
     if settings.rules == "code" and "test" in parts:
         parts["test"] = _of_code(parts["test"], data, left_out)
@@ -46,12 +50,13 @@ def read_named(settings: DataSettings, left_out: Counter[str]) -> Parts:
 
 def answers(settings: DataSettings, parts: Parts) -> list[str]:
     """The classes in the paper's order; empty where they are simply those of the training texts."""
-    data = named(settings)
-    if not (data.word_answers and settings.rules == "code"):
-        return list(data.classes)
-    return sorted(
-        {w for row in parts["train"] for w in (*row.tokens, *(row.query or ()), row.label)}
-    )
+    data, train = named(settings), parts.get("train", [])
+    if data.word_answers and settings.rules == "code":
+        return sorted({w for row in train for w in (*row.tokens, *(row.query or ()), row.label)})
+    if any(row.candidates for row in train):
+        # An entity that is never the right answer in training is still a possible one.
+        return ordered(name for row in train for name in (row.label, *(row.candidates or ())))
+    return list(data.classes)
 
 
 def _of_code(rows: list[Row], data: Named, left_out: Counter[str]) -> list[Row]:

@@ -14,7 +14,7 @@ from heedmap.errors import InputError
 
 SPLITS = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
 _TREE = re.compile(r"\(([0-4]) .*\)")
-_LEAF = re.compile(r"\([0-4] ([^()\s]+)\)")
+_LEAF = re.compile(r"\([0-4] ([^() ]+)\)")  # a leaf may hold a non-breaking space
 NEUTRAL = "2"
 
 
@@ -45,7 +45,7 @@ def read(
 
 def _rows(path: Path, split: str, tokenize: Callable[[str], list[str]]) -> tuple[list[Row], int]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # not at the separators inside
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     except UnicodeDecodeError as error:

@@ -1,6 +1,7 @@
 """Pretrained word vectors from a text file: `word v1 v2 ...` a line, .gz too."""
 
 import gzip
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,7 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
     Raises:
         InputError: no such file, or a line whose numbers do not fit the first line's.
     """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; expected word vectors, `word v1 v2 ...` a line")
+    _check_there(path)
     numbers = {word: i for i, word in enumerate(vocabulary.words, len(SPECIAL))}
     matrix: NDArray[np.float32] | None = None
     found = 0
@@ -36,8 +36,8 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
                 index = numbers.pop(fields[0], None)
                 if index is None:
                     continue
-                try:
-                    matrix[index] = np.array(fields[1:], dtype=np.float32)
+                try:  # one number alone would be spread over all dimensions
+                    matrix[index] = np.array(fields[1:], dtype=np.float32).reshape(matrix.shape[1])
                 except ValueError:
                     raise InputError(
                         f"{path}, line {number}: expected a word and {matrix.shape[1]} numbers, "
@@ -49,3 +49,22 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
     if matrix is None or matrix.shape[1] == 0:
         raise InputError(f"{path}: no vectors; expected `word v1 v2 ...` a line")
     return matrix, found
+
+
+def vectors_hash(path: Path) -> str:
+    """A hash of the file's bytes: the same vectors give the same, wherever they are.
+
+    Raises:
+        InputError: no such file, or unreadable.
+    """
+    _check_there(path)
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    except OSError as error:
+        raise InputError(f"{path}: not readable ({error.strerror})") from error
+
+
+def _check_there(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; expected word vectors, `word v1 v2 ...` a line")

@@ -117,6 +117,7 @@ class AttentionClassifier(nn.Module):
         if self.query is None:
             return Encoded(numbers, labels)
         pairs = [text for text in texts if isinstance(text, Pair)]
+        assert len(pairs) == len(texts)
         queries = [self.vocabulary.encode(pair.query) for pair in pairs]
         allowed = np.ones((len(texts), len(self.classes)), dtype=bool)
         for row, pair in enumerate(pairs):

@@ -47,6 +47,7 @@ def bars(
     key: str,
     title: str,
     measure: str,
+    none: str = "no relation",
     caption: str = "",
     published: "Given | pd.DataFrame" = (),
 ) -> Figure:
@@ -59,7 +60,7 @@ def bars(
     Args:
         runs: one a row: `dataset`, `series`, `seed`, `value` (None or NaN where it is undefined).
         key, title, caption: of the figure.
-        measure: what the value is, on the axis.
+        measure: what the value is, on the axis; `none` what 0 of it means.
         published: numbers to put beside them as hollow marks: `dataset`, `series`, `value`, `source`.
 
     Raises:
@@ -91,7 +92,8 @@ def bars(
         n=_n(cells),
         caption=" ".join([*([caption] if caption else []), CAPTION]),
         spec=specification(
-            _chart(drawn, marks, datasets, series, measure), len(datasets) * (14 * len(series) + 12)
+            _chart(drawn, marks, datasets, series, measure, none),
+            len(datasets) * (14 * len(series) + 12),
         ),
         keys=keys,
         notes=_notes(cells, datasets, series, len(theirs) - len(marks)),
@@ -189,6 +191,7 @@ def _chart(
     datasets: list[str],
     series: list[str],
     measure: str,
+    none: str,
 ) -> Drawing:
     data = [
         {
@@ -215,7 +218,7 @@ def _chart(
         spread.mark_rule(strokeWidth=1.5).encode(
             x=alt.X("low:Q", title=measure), x2="high:Q", y=y, yOffset=offset, tooltip=hint
         ),
-        vertical(0, "no relation"),
+        vertical(0, none),
     ]
     if marks:
         hollow = alt.Chart(rows(marks)).mark_point(

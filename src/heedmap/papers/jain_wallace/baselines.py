@@ -5,6 +5,7 @@
 Their released code trains and compares all of them; the paper does not print the table.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,8 @@ def baselines(
 
     Raises:
         InputError: pairs of texts, not two classes, or an `attention` that is something else than asked for.
+
+    Where no word speaks for one of the classes, a warning says so and no words are replaced.
     """
     if score == "log_odds":
         raise InputError("score: expected a learned one, additive or dot, got log_odds")
@@ -84,11 +87,12 @@ def baselines(
     odds = fit_log_odds(corpus, model.vocabulary)
     scores = lexical(odds.coefficients)
     # First what is quick: it says whether the words tell the classes apart at all.
-    substituted = [
-        row
-        for count in (WORDS, 1)  # five are nearly all of a short text
-        for row in substitution(model, test, odds, count=count, seed=seed)
-    ]
+    substituted = []
+    try:
+        for count in (WORDS, 1):  # five are nearly all of a short text
+            substituted += substitution(model, test, odds, count=count, seed=seed)
+    except InputError as error:
+        warnings.warn(f"{corpus.name}: no words replaced ({error})", stacklevel=2)
     own = freeze(model, test, scores)
     unattended = _train(corpus, settings, reports["no attention"], kind=NoAttention)
     lasts = predict_logits(unattended, unattended.encoded(test.texts, test.labels))

@@ -42,13 +42,13 @@ class Variants(NamedTuple):
 
 
 def variants(
-    corpus: Corpus, cell: Cell, out: Path, tell: Tell, overwrite: bool, options: dict[str, Any]
+    corpus: Corpus, cell: Cell, out: Path, tell: Tell, options: dict[str, Any]
 ) -> Variants:
     """The variants of a cell's model, kept in OUT/DATA/baselines-SEED.json.
 
     What other settings made is made anew.
     """
-    run = trained(cell, corpus, out, tell, overwrite, options)
+    run = trained(cell, corpus, out, tell, False, options)  # the grid's own, made just now
     path = out / cell.dataset / f"baselines-{cell.seed}.json"
     settings = run.settings.model_copy(update={"audit": None}).to_toml()
     if path.exists():

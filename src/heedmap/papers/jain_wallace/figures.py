@@ -55,6 +55,7 @@ def _bars(numbers: Sequence[Measured], key: str, title: str, made: list[str]) ->
         key=f"{key}-{score}",
         title=f"{title} ({score} attention)",
         measure="accuracy" if quantity == "accuracy" else "mean Kendall tau-b",
+        none="none right" if quantity == "accuracy" else "no relation",
         caption="Tau: over the audited test texts of one model." if quantity != "accuracy" else "",
         published=[
             {

@@ -18,7 +18,7 @@ from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.cells import trained, variants
 from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
 from heedmap.papers.jain_wallace.sizes import Size, how_made, sizes
-from heedmap.papers.jain_wallace.sources import needed
+from heedmap.papers.jain_wallace.sources import check_apart, needed
 from heedmap.settings import AuditSettings, TrainSettings
 
 Report = Callable[[int, int, str], None]
@@ -93,13 +93,14 @@ def reproduce(
     if vectors is not None and not vectors.is_file():
         raise InputError(f"{vectors}: no such file; expected word vectors, `word v1 v2 ...` a line")
     sources = {name: needed(name, data, hub) for name in names}
+    check_apart(sources)
     total = len(sources) * seeds * len(encoders) * len(scores)
     # All are read before the first is trained on: what is wrong with one is said at once.
     corpora: dict[str, Corpus] = {}
     for name, source in sources.items():
         report(0, total, f"{name}: reading")
-        corpora[name] = _loaded(
-            source, data, dataset=name, rules=rules, train_texts=train_texts, test_texts=test_texts
+        corpora[name] = load(
+            source, dataset=name, rules=rules, train_texts=train_texts, test_texts=test_texts
         )
     results: list[Result] = []
     at = 0
@@ -134,24 +135,12 @@ def reproduce(
             for seed in range(seeds):
                 cell = Cell(name, "lstm", "additive", seed)
                 told = partial(_tell, report, at, total, f"{name} baselines, seed {seed}")
-                found = variants(corpus, cell, out, told, overwrite, options)
+                found = variants(corpus, cell, out, told, options)
                 result.baselines += found.rows
                 result.log_odds.append(found.texts)
                 after(result)
     report(total, total, "done")
     return results
-
-
-def _loaded(source: str, data: Path | None, **options: Any) -> Corpus:
-    try:
-        return load(source, **options)
-    except InputError as error:
-        if data is None or source != str(data):
-            raise
-        raise InputError(
-            f"{error}; {data} was read as {options['dataset']} itself: for several data sets give a folder "
-            "with one folder for each"
-        ) from error
 
 
 def _tell(report: Report, at: int, total: int, what: str, text: str) -> None:

@@ -1,11 +1,12 @@
 """What one cell of the grid amounts to: its numbers, one a quantity and predicted class."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.auditing import Audit
@@ -73,18 +74,34 @@ def measured(cell: Cell, audit: Audit) -> list[Measured]:
         for name in PERFORMANCE
         if name in scores
     ]
-    predicted = audit.tables["instances"]["predicted"].to_numpy()
+    return [*found, *numbers_of(cell, audit.tables, audit.classes)]
+
+
+def numbers_of(
+    cell: Cell, tables: Mapping[str, pa.Table], classes: Sequence[str]
+) -> list[Measured]:
+    """The numbers of the audited texts: correlations by predicted class, then distances."""
+    found: list[Measured] = []
+    predicted = tables["instances"]["predicted"].to_numpy()
     for name, columns in TAUS.items():
         tau, p = (
-            audit.tables["agreement"][f"{kind}_{columns}"].to_numpy() for kind in ("tau", "p")
+            tables["agreement"][f"{kind}_{columns}"].to_numpy().astype(np.float64)
+            for kind in ("tau", "p")
         )
         found += [
             _mean(cell, name, which, tau[rows], p[rows])
-            for which, rows in _groups(predicted, audit.classes)
+            for which, rows in _groups(predicted, classes)
         ]
+    # A text of one token has one heat map alone.
+    one = tables["instances"]["n_tokens"].to_numpy() < 2
     for name, (table, column) in DISTANCES.items():
-        if column in audit.tables[table].column_names:
-            values = audit.tables[table][column].to_numpy().astype(np.float64)
+        if column in tables[table].column_names:
+            values = tables[table][column].to_numpy().astype(np.float64)
+            gone = one
+            if column == "search_jsd":  # 0 where it finds nothing
+                hit = tables[table]["search_found"].to_pandas()
+                gone = one | ~hit.fillna(False).to_numpy(dtype=bool)
+            values = np.where(gone, np.nan, values)
             found.append(_mean(cell, name, "Overall", values, np.full(len(values), np.nan)))
     return found
 

@@ -1,9 +1,11 @@
 """Where the grid's data sets are: given, beside, generated, or on the Hub if asked."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from heedmap.data.files import split_files
 from heedmap.data.named import NAMED
-from heedmap.data.sources import EMBEDDED
+from heedmap.data.sources import EMBEDDED, STORIES
 from heedmap.errors import InputError
 
 DATA = Path("data")
@@ -31,6 +33,10 @@ def needed(name: str, data: Path | None, hub: bool = False) -> str:
     Raises:
         InputError: it is not at hand; says what to download, and in which layout.
     """
+    if data is not None and not data.exists():
+        raise InputError(
+            f"{data}: no such file or folder; expected {name}, or a folder with one for each"
+        )
     if (found := locate(name, data, hub)) is not None:
         return found
     one = NAMED[name]
@@ -39,6 +45,21 @@ def needed(name: str, data: Path | None, hub: bool = False) -> str:
     raise InputError(
         f"{name}: not at hand (looked at {looked}); it needs {one.needs}; give --data{there}"
     )
+
+
+def check_apart(sources: Mapping[str, str]) -> None:
+    """Whether each data set has its own place; the official bAbI folder holds all tasks.
+
+    Raises:
+        InputError: one place is to be several data sets.
+    """
+    for place in dict.fromkeys(sources.values()):
+        names = [name for name, source in sources.items() if source == place]
+        if len(names) == 1 or (set(names) <= set(STORIES) and not split_files(Path(place))):
+            continue
+        raise InputError(
+            f"{place}: cannot be {' and '.join(names)} at once; give a folder with one folder for each"
+        )
 
 
 def listing(data: Path | None) -> list[tuple[str, str, str, str]]:

@@ -15,10 +15,16 @@ MODEL = ["data", "encoder", "score"]
 HOW_TO_READ = f"""Mean ± standard deviation over texts (share with p ≤ .05), by predicted class; ours: means
 over the seeds, of the first, where there are several, the least and the largest in brackets. "Inside": ours
 is within one published standard deviation of the published mean. Published: {SOURCE}; nan is theirs."""
+ALONE = """Means over texts of more than one token, then over the seeds [least, largest]. TVD: how far the
+prediction moves when the weights are shuffled (median of 100 permutations) or uniform. JSD: how far weights can
+be from the model's own at a prediction within ε (TVD): .01 for single texts, .05 for pairs, always .05 by the
+code's rules. Of single texts of two classes it is the optimum, of more classes or pairs the best that is found;
+the paper's search is averaged over the texts where it finds any."""
 VARIANTS = """All with the encoder lstm, and additive scores where attention is learned. Agreement: texts that
 get the same class as from "attention". JSD: from the log-odds weights. TVD and flipped: of the prediction of
-"attention" when words are replaced by those with the most extreme log-odds of the other class. Means over the
-seeds [least, largest]."""
+"attention" when words are replaced by those with the most extreme log-odds of the other class. Uniform: texts
+without a word that has log-odds, where their weights are uniform; replaced whole: texts with no more words than
+are replaced. Means over the seeds [least, largest]."""
 
 
 def summary(results: Iterable[Result]) -> Grid:
@@ -44,7 +50,7 @@ def sections(results: Sequence[Result]) -> list[tuple[str, Grid, str]]:
             _correlation(found),
             HOW_TO_READ,
         ),
-        ("What the paper shows without numbers", _distances(found), ""),
+        ("What the paper shows without numbers", _distances(found), ALONE),
         *(
             [("Baselines and variants of attention", _variants(results), VARIANTS)]
             if any(one.baselines for one in results)
@@ -181,6 +187,7 @@ def _distances(found: Iterable[Line]) -> Grid:
 
 def _variants(results: Iterable[Result]) -> Grid:
     columns = ("accuracy", "f1", "roc_auc", "agreement", "jsd", "tvd", "flipped")
+    counts = ("uniform_texts", "all_replaced")
     body = []
     for result in results:
         for variant in dict.fromkeys(row["variant"] for row in result.baselines):
@@ -190,8 +197,14 @@ def _variants(results: Iterable[Result]) -> Grid:
                 values = [row[column] for row in rows if row[column] is not None]
                 spread = f" [{min(values):.3f}, {max(values):.3f}]" if len(values) > 1 else ""
                 line.append(f"{sum(values) / len(values):.3f}{spread}" if values else "")
+            for column in counts:
+                values = [row[column] for row in rows if row.get(column) is not None]
+                line.append(
+                    "–".join(map(str, sorted({min(values), max(values)}))) if values else ""
+                )
             body.append(line)
     heads = ["accuracy", "F1", "ROC AUC", "agreement", "JSD", "TVD", "flipped"]
+    heads += ["uniform", "replaced whole"]
     return ["data", "variant", "seeds", *heads], body
 
 
