@@ -61,7 +61,7 @@ def refusal(source, load=load_classifier):
     text = str(error.value)
     assert "\n" not in text
     assert text.startswith("expected ")
-    assert len(text.replace(str(folder), "")) < 400
+    assert len(text.replace(str(source), "")) < 400
     return text
 
 
