@@ -9,5 +9,5 @@ again sst --vectors "$vectors" --instances 400 --baselines
 again news20_baseball_hockey --vectors "$vectors" --instances 300
 again snli --vectors "$vectors" --instances 300 --epochs 6
 again babi_qa1 --instances 300 --epochs 20
-again ag_news --vectors "$vectors" --instances 300 --train-texts 2000 --epochs 4
+again ag_news --vectors "$vectors" --instances 300
 again babi_qa2 --instances 100 --train-texts 2500 --test-texts 500 --epochs 8
