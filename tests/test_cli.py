@@ -160,6 +160,17 @@ def test_other_settings_are_refused_with_the_difference(heedmap, csv_file, tmp_p
     ).code == 0  # fmt: skip
 
 
+def test_another_audit_of_the_same_model_is_refused_unless_insisted_on(heedmap, csv_file, tmp_path):
+    asked = ("audit", "--data", csv_file, "--out", tmp_path / "run", *QUICK, "--instances")
+    assert heedmap(*asked, 9).code == 0
+    done = heedmap(*asked, 5)
+    assert done.code == 2
+    assert "audit.instances: 9 -> 5" in done.err
+    done = heedmap(*asked, 5, "--overwrite")
+    assert done.code == 0, done.err
+    assert json.loads((tmp_path / "run" / "findings.json").read_text())["about"]["audited"] == 5
+
+
 def test_tags_in_a_text_are_text_in_the_report(heedmap, tmp_path):
     path = tmp_path / "texts.jsonl"
     rows = [

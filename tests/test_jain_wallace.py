@@ -12,10 +12,9 @@ import pytest
 import heedmap as hm
 from heedmap.data.named import NAMED
 from heedmap.errors import InputError
-from heedmap.papers.jain_wallace.files import joined, read
-from heedmap.papers.jain_wallace.grid import Result
 from heedmap.papers.jain_wallace.measures import TAUS, Cell, Measured, measured, numbers_of
 from heedmap.papers.jain_wallace.published import published
+from heedmap.papers.jain_wallace.results import Result, joined, read
 from heedmap.papers.jain_wallace.sources import check_apart, locate, needed
 from heedmap.papers.jain_wallace.tables import lines
 from heedmap.papers.jain_wallace.telling import latex, markdown
@@ -107,7 +106,7 @@ def test_distances_are_of_texts_with_a_choice_and_of_what_the_search_found():
 
 def made(encoder, seed, **more):
     numbers = [replace(number(seed, 0.4), cell=Cell("sst", encoder, "dot", seed))]
-    return Result("sst", "paper", numbers, **more)
+    return Result("sst", "paper", numbers, **{"basis": {"epochs": "8"}, **more})
 
 
 def test_models_of_an_earlier_call_stay_in_the_result_in_one_order():
@@ -121,11 +120,71 @@ def test_models_of_an_earlier_call_stay_in_the_result_in_one_order():
     assert [row["seed"] for row in kept.log_odds] == [0]
 
 
+def test_what_is_still_to_be_run_is_what_no_call_has_finished():
+    cnn, average = (Cell("sst", encoder, "dot", 0) for encoder in ("cnn", "average"))
+    stopped = made("lstm", 0, missing=[cnn, average])
+    kept = joined(stopped, made("average", 0))
+    assert kept.missing == [cnn]
+    again = joined(kept, made("lstm", 0, missing=[average]))  # stopped after its first model
+    assert again.missing == [cnn]
+    assert [one.cell.encoder for one in again.numbers] == ["lstm", "average"]
+
+
 def test_models_that_were_made_otherwise_are_named_and_not_put_beside():
-    before = made("average", 0, made=["2 epochs instead of 8"])
-    with pytest.warns(UserWarning, match="1 model of an earlier call.*2 epochs instead of 8"):
+    before = made("average", 0, basis={"epochs": "2"}, baselines=[{"seed": 0}])
+    with pytest.warns(UserWarning, match="1 other model is not in the result.*epochs: 2 -> 8"):
         kept = joined(before, made("lstm", 0))
     assert [one.cell.encoder for one in kept.numbers] == ["lstm"]
+    assert kept.baselines == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("--instances", "9"), "instances: 15 -> 9"),
+        (("--epochs", "1"), "epochs: 2 -> 1"),
+        (("--test-texts", "18"), "texts: "),
+        (("--rules", "code"), "rules: paper -> code"),
+    ],
+)
+@pytest.mark.slow
+def test_other_models_are_refused_before_the_first_is_trained_unless_insisted_on(
+    heedmap, sst, tmp_path, change, expected
+):
+    base = ("reproduce", "jain-wallace", "sst", "--data", sst, "--out", tmp_path / "out")
+    assert heedmap(*base, *QUICK).code == 0
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    other = ("--encoders", "cnn,average", *QUICK[2:], *change)
+    said = heedmap(*base, *other)
+    assert said.code == 2
+    assert expected in said.err
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
+    said = heedmap(*base, *other, "--overwrite")
+    assert said.code == 0, said.err
+    assert len(read(tmp_path / "out")[0].numbers) > 0
+
+
+@pytest.mark.slow
+def test_the_variants_are_made_from_vectors_that_have_moved_and_from_no_others(
+    heedmap, sst, tmp_path
+):
+    there, elsewhere = tmp_path / "a.txt", tmp_path / "b.txt"
+    there.write_text("good 1 2\nbad 2 1\n")
+    base = (
+        "reproduce", "jain-wallace", "sst", "--data", sst, "--encoders", "lstm", "--scores", "additive",
+        "--seeds", "1", "--epochs", "1", "--instances", "10", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert heedmap(*base, "--vectors", there).code == 0
+    there.rename(elsewhere)
+    there.write_text("good 2 1\nbad 2 1\n")
+    said = heedmap(*base, "--vectors", there, "--baselines")
+    assert said.code == 2
+    assert "vectors: " in said.err
+    said = heedmap(*base, "--vectors", elsewhere, "--baselines")
+    assert said.code == 0, said.err
+    assert read(tmp_path / "out")[0].baselines
+    settings = (tmp_path / "out" / "sst" / "lstm-additive-0" / "settings.toml").read_text()
+    assert str(elsewhere) in settings
 
 
 @pytest.mark.slow
@@ -274,8 +333,11 @@ def test_a_place_is_the_data_set_itself_or_holds_one_folder_for_each(sst):
         needed("babi_qa1", sst.parent / "mistyped")
 
 
-def test_the_tasks_of_babi_may_share_one_folder_of_the_official_files_alone(sst, tmp_path):
+def test_only_data_sets_of_the_same_files_may_share_a_place(sst, tmp_path):
     check_apart({"babi_qa1": str(tmp_path), "babi_qa2": str(tmp_path), "sst": str(sst)})
+    check_apart({"diabetes": str(tmp_path), "anemia": str(tmp_path)})  # one export of MIMIC
+    with pytest.raises(InputError, match="cannot be babi_qa1 and babi_qa2 at once"):
+        check_apart({name: str(sst / "train.jsonl") for name in ("babi_qa1", "babi_qa2")})
     with pytest.raises(InputError, match="cannot be babi_qa1 and babi_qa2 at once"):
         check_apart({"babi_qa1": str(sst), "babi_qa2": str(sst)})
 

@@ -203,6 +203,21 @@ def test_a_sample_of_one_class_is_refused(tmp_path):
         load(tmp_path, dataset="sst", train_texts=5)
 
 
+def test_entities_of_articles_that_were_not_drawn_are_no_answers(tmp_path):
+    for part in ("training", "validation", "test"):
+        place = tmp_path / "questions" / part
+        place.mkdir(parents=True)
+        for i in range(6):
+            (place / f"{i}.question").write_text(
+                f"http://x\n\n@entity{i} met @entity1{i} .\n\n@placeholder left\n\n@entity{i}\n\n@entity1:A\n"
+            )
+    corpus = load(tmp_path, dataset="cnn", train_texts=3)
+    drawn = {word for tokens in corpus.splits["train"].tokens for word in tokens if word[0] == "@"}
+    assert len(drawn) == 6
+    assert set(corpus.classes) == drawn
+    assert corpus.left_out["test: class never seen in training"] == 3
+
+
 @pytest.mark.parametrize("name", ["sst", "diabetes", "cnn", "babi_qa2", "snli"])
 def test_a_data_set_that_is_not_there_says_what_it_needs(tmp_path, name):
     with pytest.raises(InputError) as error:

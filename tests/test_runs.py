@@ -90,6 +90,33 @@ def test_overwriting_a_damaged_run_trains_again(folder, csv_file, name):
     assert open_run(folder).training is not None
 
 
+def test_overwriting_begins_an_unfinished_training_anew(folder, csv_file):
+    (folder / "model.safetensors").unlink()
+    (folder / "checkpoint.safetensors").write_bytes(b"rubbish")
+    with pytest.raises(InputError, match="--overwrite"):
+        train(load(csv_file), out=folder, **SMALL)
+    train(load(csv_file), out=folder, overwrite=True, **SMALL)
+    assert open_run(folder).training is not None
+
+
+def test_what_was_asked_of_a_model_that_is_gone_goes_with_it(folder, csv_file):
+    audit(open_run(folder), instances=10)
+    (folder / "model.safetensors").unlink()
+    train(load(csv_file), out=folder, **SMALL)
+    assert not (folder / "tables").exists()
+    assert not (folder / "report.html").exists()
+    assert audit(open_run(folder), instances=5).tables["instances"].num_rows == 5
+
+
+def test_overwriting_refuses_to_delete_what_it_is_made_of(folder, csv_file):
+    place = folder / "tables" / "texts.csv"
+    place.parent.mkdir()
+    place.write_text(csv_file.read_text())
+    with pytest.raises(InputError, match="--overwrite would delete it"):
+        train(load(place), out=folder, overwrite=True, **{**SMALL, "epochs": 2})
+    assert place.exists()
+
+
 def test_word_vectors_are_known_by_what_is_in_them(csv_file, tmp_path):
     small = {name: value for name, value in SMALL.items() if name != "embedding_size"}
     place = tmp_path / "vectors.txt"
@@ -105,7 +132,7 @@ def test_word_vectors_are_known_by_what_is_in_them(csv_file, tmp_path):
     kept = tmp_path / "run" / "settings.toml"
     lines = kept.read_text().splitlines(keepends=True)  # a run from before the hash was kept
     kept.write_text("".join(line for line in lines if not line.startswith("vectors_hash")))
-    train(load(csv_file), out=tmp_path / "run", vectors=moved.rename(place), **small)
+    train(load(csv_file), out=tmp_path / "run", vectors=moved, **small)
     assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == made
 
 

@@ -87,11 +87,11 @@ def audit_command(
     elif model is not None:
         opt.refuse(given, (*opt.OWN_MODEL, *opt.TRAINED), "--model, which comes trained")
         opt.refuse(given, opt.PAPERS, "--model, which reads single texts")
-        _audit(_enter(options), **asked)
+        _audit(_enter(options), overwrite=overwrite, **asked)
     else:
         foreign = tuple(name for name in opt.TRANSFORMER if name != "model")
         opt.refuse(given, foreign, "a model that is trained here; name one with --model")
-        _audit(train_own(options), **asked)
+        _audit(train_own(options), overwrite=overwrite, **asked)
 
 
 def _enter(options: dict[str, Any]) -> "Run":

@@ -239,15 +239,16 @@ def _write_conclusions(result: Audit, folder: Path) -> None:
 
 def _claim_audit(folder: Path, settings: RunSettings, overwrite: bool) -> None:
     found = RunSettings.read(folder / "settings.toml")
-    tables = folder / "tables"
-    if found.audit is not None and found.audit != settings.audit:
+    if found.audit != settings.audit:
         changed = "; ".join(found.difference(settings))
-        if not overwrite:
+        if found.audit is not None and not overwrite:
             raise InputError(
                 f"{folder}: holds an audit with other settings ({changed}); use the same settings, "
                 "another --out, or insist with --overwrite"
             )
-        for path in [*tables.glob("*.parquet"), tables / ABOUT]:
+        tables = folder / "tables"
+        told = (folder / "findings.json", folder / "report.html")
+        for path in (*told, *tables.glob("*.parquet"), tables / ABOUT):
             path.unlink(missing_ok=True)
     write_atomically(folder / "settings.toml", settings.to_toml())
 

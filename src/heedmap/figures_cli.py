@@ -42,7 +42,7 @@ def figures_command(
 
 def _figures(folder: Path) -> "list[Figure]":
     """Of a run, or of a reproduction of many."""
-    from heedmap.papers.jain_wallace.files import NUMBERS, read
+    from heedmap.papers.jain_wallace.results import NUMBERS, read
 
     if any(folder.glob(f"*/{NUMBERS}")):
         from heedmap.papers.jain_wallace.figures import figures as of_many

@@ -9,7 +9,9 @@ While a model is in training, checkpoint.safetensors stands in its place; a tran
 """
 
 import shutil
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import TypeVar
 
 from heedmap.errors import InputError
 from heedmap.settings import (
@@ -20,27 +22,30 @@ from heedmap.settings import (
 )
 from heedmap.storage import write_atomically
 
+CHECKPOINT = "checkpoint.safetensors"
 OWN_FILES = (
     "settings.toml",
     "vocabulary.json",
     "model.safetensors",
     "training.json",
-    "checkpoint.safetensors",
+    CHECKPOINT,
     "test.json",
     "findings.json",
     "report.html",
 )
 OWN_FOLDERS = ("tables", "model")
+R = TypeVar("R")
 
 
 def claim(folder: Path, settings: RunSettings, overwrite: bool) -> bool:
     """Make sure that `folder` is free for this run, or holds this very run.
 
     True: it holds another run, which is to be cleared before this one is written (only where `overwrite`).
-    The same texts may be read from another place than before: the settings there then name the new one.
+    The same texts and vectors may be read from another place than before: the settings there then name it.
 
     Raises:
-        InputError: it holds another run (the differences are named), or something else.
+        InputError: it holds another run (the differences are named), or something else, or what the new run
+            is to be made of.
     """
     if folder.is_file():
         raise InputError(f"{folder}: expected a run folder, found a file; choose another --out")
@@ -49,25 +54,65 @@ def claim(folder: Path, settings: RunSettings, overwrite: bool) -> bool:
         if folder.is_dir() and any(folder.iterdir()):
             raise InputError(f"{folder}: holds files that are not a run's; choose another --out")
         return False
+    if overwrite:
+        _refuse_own(folder, settings)
     try:
         found = RunSettings.read(there)
     except InputError:
         if overwrite:
             return True
         raise
-    wanted = _completed(settings, found)
-    moved = found.data.model_copy(update={"source": settings.data.source})
-    if found.fingerprint == settings.fingerprint and moved != found.data:
-        found = found.model_copy(update={"data": moved})
-        if not found.difference(wanted):
-            write_atomically(there, found.to_toml())
-    changed = found.difference(wanted)
+    moved = relocated(found, settings)
+    changed = moved.difference(_completed(settings, moved))
     if changed and not overwrite:
         raise InputError(
             f"{folder}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "
             "or insist with --overwrite"
         )
+    if not changed and moved != found:
+        write_atomically(there, moved.to_toml())
     return bool(changed)
+
+
+def standing(
+    folder: Path | None,
+    settings: RunSettings,
+    overwrite: bool,
+    mark: str,
+    load: Callable[[Path, RunSettings], R],
+) -> tuple[R | None, bool]:
+    """The finished run that stands in `folder`, None where there is none; and whether all is begun anew.
+
+    `mark` is what is there only when a run is finished. Anew: nothing of an unfinished or damaged run is
+    gone on with, as `overwrite` asks.
+
+    Raises:
+        InputError: as `claim`; or the run is damaged.
+    """
+    if folder is None:
+        return None, False
+    if not claim(folder, settings, overwrite) and (folder / mark).exists():
+        try:
+            return load(folder, RunSettings.read(folder / "settings.toml")), False
+        except InputError:
+            if not overwrite:
+                raise
+    return None, overwrite
+
+
+def relocated(found: RunSettings, settings: RunSettings) -> RunSettings:
+    """`found` with the places of `settings`, where what is there is the same by its hash."""
+    if found.fingerprint == settings.fingerprint:
+        data = found.data.model_copy(update={"source": settings.data.source})
+        found = found.model_copy(update={"data": data})
+    old, new = found.train, settings.train
+    if (
+        isinstance(old, TrainSettings)
+        and isinstance(new, TrainSettings)
+        and None is not old.vectors_hash == new.vectors_hash
+    ):
+        found = found.model_copy(update={"train": old.model_copy(update={"vectors": new.vectors})})
+    return found
 
 
 def _completed(settings: RunSettings, found: RunSettings) -> RunSettings:
@@ -77,26 +122,33 @@ def _completed(settings: RunSettings, found: RunSettings) -> RunSettings:
         # A file of word vectors decides the size, once it is read.
         size = getattr(found.model, "embedding_size", 0)
         model = model.model_copy(update={"embedding_size": size})
-        if isinstance(found.train, TrainSettings):
-            train = _same_vectors(train, found.train)
+        if isinstance(found.train, TrainSettings) and found.train.vectors_hash is None:
+            train = train.model_copy(update={"vectors_hash": None})  # from before it was kept
     elif isinstance(train, FineTuneSettings) and not getattr(model, "weights", ""):
         # Weights have a hash once they are trained.
         model = model.model_copy(update={"weights": getattr(found.model, "weights", "")})
     return settings.model_copy(update={"audit": found.audit, "model": model, "train": train})
 
 
-def _same_vectors(train: TrainSettings, found: TrainSettings) -> TrainSettings:
-    """Vectors are the same by their hash, wherever they are; by their place where a run has no hash."""
-    if found.vectors_hash is None:
-        return train.model_copy(update={"vectors_hash": None})
-    same = train.vectors_hash == found.vectors_hash
-    return train.model_copy(update={"vectors": found.vectors} if same else {})
+def _refuse_own(folder: Path, settings: RunSettings) -> None:
+    """Raises InputError where a run is to be made of what it would delete."""
+    own = [folder.resolve() / name for name in (*OWN_FILES, *OWN_FOLDERS)]
+    for part in (settings.data, settings.model, settings.train):
+        for name in ("source", "base", "vectors"):
+            path = getattr(part, name, None)
+            if path is not None and any(
+                one in (p := Path(path).resolve(), *p.parents) for one in own
+            ):
+                raise InputError(
+                    f"{path}: lies in {folder}, where --overwrite would delete it; choose another --out"
+                )
 
 
-def clear(folder: Path) -> None:
-    """Remove what a run wrote, and nothing else."""
+def clear(folder: Path, keep: Collection[str] = ()) -> None:
+    """Remove what a run wrote, and nothing else; not the files in `keep`."""
     for name in OWN_FILES:
-        (folder / name).unlink(missing_ok=True)
+        if name not in keep:
+            (folder / name).unlink(missing_ok=True)
     for name in OWN_FOLDERS:
         shutil.rmtree(folder / name, ignore_errors=True)
 

@@ -8,7 +8,7 @@ import typer
 from heedmap.progress import progress
 
 if TYPE_CHECKING:
-    from heedmap.papers.jain_wallace.grid import Result
+    from heedmap.papers.jain_wallace.results import Result
 
 
 def jain_wallace_command(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from heedmap.data.corpus import Corpus, as_written, load_corpus
 from heedmap.errors import InputError
-from heedmap.folders import claim, clear
+from heedmap.folders import CHECKPOINT, claim, clear, standing
 from heedmap.run import Run
 from heedmap.settings import DataSettings, FineTuneSettings, RunSettings, TransformerSettings
 from heedmap.storage import write_atomically
@@ -171,23 +171,18 @@ def fine_tune_model(
     settings = RunSettings(
         fingerprint=corpus.fingerprint(), data=corpus.settings, model=shown, train=train
     )
-    folder, other = None if out is None else Path(out), False
-    if folder is not None:
-        other = claim(folder, settings, overwrite)
-        if not other and (folder / KEPT).exists():
-            try:
-                return _open_trained(folder, RunSettings.read(folder / "settings.toml"), corpus)
-            except InputError:  # damaged
-                if not overwrite:
-                    raise
-                other = True
+    folder = None if out is None else Path(out)
+    run, anew = standing(
+        folder, settings, overwrite, KEPT, lambda where, found: _open_trained(where, found, corpus)
+    )
+    if run is not None:
+        return run
     model, known = new_model(base, corpus.classes, seed)
     # What cannot work is found before the training and before anything is written.
     opening.rehearse(model, known, shown, corpus.classes)
     limit_of(train, model, known)
     if folder is not None:
-        if other:
-            clear(folder)
+        clear(folder, () if anew else ("settings.toml", CHECKPOINT))
         write_atomically(folder / "settings.toml", settings.to_toml())
     trained = fine_tune(
         model,
@@ -195,7 +190,7 @@ def fine_tune_model(
         corpus.splits["train"],
         corpus.splits["dev"],
         train,
-        None if folder is None else folder / "checkpoint.safetensors",
+        None if folder is None else folder / CHECKPOINT,
         report,
     )
     shown = shown.model_copy(update={"weights": opening.fingerprint(model)})

@@ -13,7 +13,7 @@ from heedmap.data.named import NAMED, QA
 from heedmap.data.vectors import vectors_hash
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.folders import claim, clear, settings_of
+from heedmap.folders import CHECKPOINT, clear, settings_of, standing
 from heedmap.model_runs import open_model_run, save_model_run
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.run import Run
@@ -94,17 +94,15 @@ def train(
         model=model_settings,
         train=train_settings,
     )
-    folder, other = None if out is None else Path(out), False
-    if folder is not None:
-        other = claim(folder, settings, overwrite)
-        if not other and (folder / "model.safetensors").exists():
-            try:
-                return _load(folder, RunSettings.read(folder / "settings.toml"), corpus)
-            except InputError:  # damaged
-                if not overwrite:
-                    raise
-                other = True
-    return _train(corpus, settings, folder, report, other)
+    folder = None if out is None else Path(out)
+    run, anew = standing(
+        folder,
+        settings,
+        overwrite,
+        "model.safetensors",
+        lambda where, found: _load(where, found, corpus),
+    )
+    return run or _train(corpus, settings, folder, report, anew)
 
 
 def _chosen(options: dict[str, int | None], corpus: Corpus) -> dict[str, int]:
@@ -116,14 +114,14 @@ def _chosen(options: dict[str, int | None], corpus: Corpus) -> dict[str, int]:
 
 
 def _train(
-    corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report, clearing: bool
+    corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report, anew: bool
 ) -> Run:
     assert isinstance(settings.train, TrainSettings)
     model, settings, found = fresh(corpus, settings)
     train, dev = corpus.splits["train"], corpus.splits["dev"]
     if folder is not None:
-        if clearing:  # only now: what does not work so far has left the other run alone
-            clear(folder)
+        # Only now: what does not work so far has left what was there alone.
+        clear(folder, () if anew else ("settings.toml", CHECKPOINT))
         write_atomically(folder / "settings.toml", settings.to_toml())
     assert isinstance(settings.train, TrainSettings)
     trained = train_classifier(
@@ -131,7 +129,7 @@ def _train(
         model.encoded(train.texts, train.labels),
         model.encoded(dev.texts, dev.labels),
         settings.train,
-        None if folder is None else folder / "checkpoint.safetensors",
+        None if folder is None else folder / CHECKPOINT,
         report,
     )
     model.cpu()
@@ -160,7 +158,7 @@ def save_run(run: Run, folder: Path) -> Run:
     write_atomically(folder / "training.json", json.dumps(about, indent=1))
     tensors = {k: v.detach().contiguous() for k, v in run.model.state_dict().items()}
     write_atomically(folder / "model.safetensors", save_tensors(tensors))
-    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
     return replace(run, folder=folder)
 
 

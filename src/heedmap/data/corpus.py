@@ -153,7 +153,6 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
         parts = read_named(settings, left_out)
     else:
         parts = read_parts(settings, left_out)
-    order = answers(settings, parts) if settings.dataset is not None else []
     if not settings.training and settings.source not in EMBEDDED:
         parts = {name: rows for name, rows in parts.items() if name in _to_test(parts)}
         unread = tuple(f"{name}:" for name in SPLITS if name not in parts)
@@ -162,13 +161,15 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     if not settings.training:
         return _to_audit(parts, settings, left_out, outputs)
     splits = complete(parts, settings)
-    classes = order or ordered(row.label for row in splits["train"])
+    classes = ordered(row.label for row in splits["train"])
+    splits["train"] = sampled(splits["train"], "train", settings, left_out)
     gone = "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
     if not splits["train"]:
         raise InputError(
             f"{settings.source}: expected rows with a text and a label, none are left (left out: {gone})"
         )
-    splits["train"] = sampled(splits["train"], "train", settings, left_out)
+    if settings.dataset is not None:
+        classes = answers(settings, splits["train"]) or classes
     present = ordered(row.label for row in splits["train"])
     if len(present) < 2:
         drawn = (
@@ -176,7 +177,8 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
         )
         raise InputError(
             f"{settings.source}: expected at least two classes in{drawn} the training split, "
-            f"got {len(present)} ({', '.join(present)}); check the label column (left out: {gone})"
+            f"got {len(present)} ({', '.join(present)}); check the label column"
+            f"{', or draw more' * bool(drawn)} (left out: {gone})"
         )
     number = {name: i for i, name in enumerate(classes)}
     arrays = {}

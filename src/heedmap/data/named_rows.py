@@ -1,6 +1,7 @@
 """The rows of a paper's data set: its label rule, its filter, and its released code's own samples."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,9 +49,9 @@ def read_named(settings: DataSettings, left_out: Counter[str]) -> Parts:
     return parts
 
 
-def answers(settings: DataSettings, parts: Parts) -> list[str]:
-    """The classes in the paper's order; empty where they are simply those of the training texts."""
-    data, train = named(settings), parts.get("train", [])
+def answers(settings: DataSettings, train: Sequence[Row]) -> list[str]:
+    """The classes in the paper's order; empty where they are simply the labels of the training texts."""
+    data = named(settings)
     if data.word_answers and settings.rules == "code":
         return sorted({w for row in train for w in (*row.tokens, *(row.query or ()), row.label)})
     if any(row.candidates for row in train):

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -52,12 +53,19 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
 
 
 def vectors_hash(path: Path) -> str:
-    """A hash of the file's bytes: the same vectors give the same, wherever they are.
+    """A hash of the file's bytes: the same file gives the same, wherever it is.
 
     Raises:
         InputError: no such file, or unreadable.
     """
     _check_there(path)
+    about = path.stat()
+    return _hash(path, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _hash(path: Path, size: int, changed: int) -> str:
+    """Once a file: some are of several gigabytes."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -68,15 +68,24 @@ def claim(folder: Path, settings: DrozdyukSettings, overwrite: bool) -> None:
     if folder.is_file():
         raise InputError(f"{folder}: expected a folder, found a file; choose another --out")
     there = folder / "settings.toml"
-    if there.exists() and overwrite:
-        clear(folder)
-    elif there.exists():
-        mine, found = (_flat(s.model_dump(mode="json")) for s in (settings, read_settings(folder)))
-        if changed := [
-            f"{name}: {found[name]!r} -> {mine[name]!r}"
+    if there.exists():
+        try:
+            standing = read_settings(folder)
+        except InputError:
+            if not overwrite:
+                raise
+            standing = None
+        mine, found = (
+            {} if s is None else _flat(s.model_dump(mode="json")) for s in (settings, standing)
+        )
+        changed = [
+            f"{name}: {found.get(name)!r} -> {mine[name]!r}"
             for name in sorted(mine)
-            if mine[name] != found[name]
-        ]:
+            if mine[name] != found.get(name)
+        ]
+        if changed and overwrite:
+            clear(folder)
+        elif changed:
             raise InputError(
                 f"{folder}: holds a reproduction with other settings ({'; '.join(changed)}); choose another "
                 "--out, or insist with --overwrite"

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 
 from heedmap.data.corpus import Corpus
-from heedmap.data.vectors import read_vectors
+from heedmap.data.vectors import read_vectors, vectors_hash
 from heedmap.data.vocabulary import Vocabulary
+from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.scores import Lexical
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
@@ -28,7 +29,7 @@ def fresh(
     """A model for a corpus as the settings say; of single texts with two classes where scores are log-odds.
 
     Raises:
-        InputError: vectors that cannot be read, or a corpus that has no log-odds.
+        InputError: vectors that cannot be read or are not what they were, or a corpus that has no log-odds.
     """
     assert isinstance(settings.train, TrainSettings)
     split = corpus.splits["train"]
@@ -38,7 +39,12 @@ def fresh(
     if settings.train.vectors is None:
         model, found = initial(settings, vocabulary, corpus.classes, corpus.pairs, kind), None
     else:
-        matrix, found = read_vectors(Path(settings.train.vectors), vocabulary)
+        path, known = Path(settings.train.vectors), settings.train.vectors_hash
+        if known is not None and vectors_hash(path) != known:
+            raise InputError(
+                f"{path}: expected the vectors that the run was made with (hash {known}), found others"
+            )
+        matrix, found = read_vectors(path, vocabulary)
         size = {"embedding_size": matrix.shape[1]}
         settings = settings.model_copy(update={"model": settings.model.model_copy(update=size)})
         model = initial(settings, vocabulary, corpus.classes, corpus.pairs, kind)

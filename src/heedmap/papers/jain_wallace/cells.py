@@ -1,18 +1,21 @@
 """What is trained for one cell, and kept: its model, and the variants that it is compared with."""
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
+from heedmap.folders import relocated
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.baselines import baselines
 from heedmap.papers.jain_wallace.frozen import text_by_text
 from heedmap.papers.jain_wallace.measures import Cell
 from heedmap.run import Run
 from heedmap.runs import train
+from heedmap.settings import RunSettings
 from heedmap.storage import write_atomically
 
 Tell = Callable[[str], None]
@@ -42,19 +45,20 @@ class Variants(NamedTuple):
 
 
 def variants(
-    corpus: Corpus, cell: Cell, out: Path, tell: Tell, options: dict[str, Any]
+    corpus: Corpus, cell: Cell, out: Path, tell: Tell, overwrite: bool, options: dict[str, Any]
 ) -> Variants:
     """The variants of a cell's model, kept in OUT/DATA/baselines-SEED.json.
 
     What other settings made is made anew.
     """
-    run = trained(cell, corpus, out, tell, False, options)  # the grid's own, made just now
+    run = trained(cell, corpus, out, tell, overwrite, options)
     path = out / cell.dataset / f"baselines-{cell.seed}.json"
-    settings = run.settings.model_copy(update={"audit": None}).to_toml()
+    settings = run.settings.model_copy(update={"audit": None})
     if path.exists():
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
-            if kept["settings"] == settings:
+            before = relocated(RunSettings.of(**tomllib.loads(kept["settings"])), settings)
+            if not before.difference(settings):
                 return Variants([dict(row) for row in kept["rows"]], dict(kept["texts"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: damaged; delete it and run again") from error
@@ -69,6 +73,6 @@ def variants(
     rows = [{"seed": cell.seed, **row} for row in found]
     assert isinstance(run.model, AttentionClassifier)
     texts = {"seed": cell.seed, "classes": corpus.classes, **text_by_text(run.model, corpus)}
-    kept = {"settings": settings, "rows": rows, "texts": texts}
+    kept = {"settings": settings.to_toml(), "rows": rows, "texts": texts}
     write_atomically(path, json.dumps(kept, ensure_ascii=False))
     return Variants(rows, texts)

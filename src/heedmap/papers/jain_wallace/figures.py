@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from heedmap.data.named import NAMED
-from heedmap.papers.jain_wallace.grid import Result
 from heedmap.papers.jain_wallace.log_odds_figures import log_odds_figures
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.published import SOURCE, published
+from heedmap.papers.jain_wallace.results import Result
 from heedmap.report.charts import Figure
 from heedmap.report.grid_figures import bars
 
@@ -23,7 +23,8 @@ def figures(results: Sequence[Result]) -> list[Figure]:
     """Bars by data set and encoder, one figure a quantity and score; then attention beside log-odds."""
     numbers = [one for result in results for one in result.numbers if one.predicted == "Overall"]
     scores = list(dict.fromkeys(one.cell.score for one in numbers))
-    made = [f"{NAMED[one.dataset].title}: {'; '.join(one.made)}" for one in results if one.made]
+    unlike = [f"{NAMED[one.dataset].title} ({', '.join(one.made)})" for one in results if one.made]
+    made = [f"unlike the paper: {'; '.join(unlike)}"] if unlike else []
     compared = [
         _bars(
             [n for n in numbers if n.quantity == quantity and n.cell.score == score],

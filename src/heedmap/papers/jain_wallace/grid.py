@@ -4,7 +4,6 @@ A cell that stands is read, not made again; what is written after each cell is a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,26 +16,12 @@ from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.cells import trained, variants
 from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
-from heedmap.papers.jain_wallace.sizes import Size, how_made, sizes
+from heedmap.papers.jain_wallace.results import Result, basis, check_alike
+from heedmap.papers.jain_wallace.sizes import how_made, sizes
 from heedmap.papers.jain_wallace.sources import check_apart, needed
 from heedmap.settings import AuditSettings, TrainSettings
 
 Report = Callable[[int, int, str], None]
-
-
-@dataclass
-class Result:
-    """One data set's numbers so far, how its sizes compare with the published ones, what is still to be run."""
-
-    dataset: str
-    rules: str
-    numbers: list[Measured] = field(default_factory=list)
-    sizes: list[Size] = field(default_factory=list)
-    left_out: dict[str, int] = field(default_factory=dict)
-    missing: list[Cell] = field(default_factory=list)
-    baselines: list[dict[str, Any]] = field(default_factory=list)
-    made: list[str] = field(default_factory=list)  # in what it differs from the paper's own run
-    log_odds: list[dict[str, Any]] = field(default_factory=list)  # `frozen.text_by_text`, a seed
 
 
 def reproduce(
@@ -79,7 +64,8 @@ def reproduce(
         after: called after each cell with what there is of its data set.
 
     Raises:
-        InputError: an unknown name, a data set that is not at hand, or what `train` and `audit` raise.
+        InputError: an unknown name, a data set that is not at hand, models in `out` that were made otherwise,
+            or what `train` and `audit` raise.
     """
     for given, known, what in ((encoders, ENCODERS, "--encoders"), (scores, SCORES, "--scores")):
         if not given or not set(given) <= set(known):
@@ -103,7 +89,7 @@ def reproduce(
             source, dataset=name, rules=rules, train_texts=train_texts, test_texts=test_texts
         )
     results: list[Result] = []
-    at = 0
+    training: dict[str, dict[str, Any]] = {}
     for name, corpus in corpora.items():
         cells = [
             Cell(name, encoder, score, seed)
@@ -113,10 +99,16 @@ def reproduce(
         ]
         sized = "embedding_size" in NAMED[name].recipe
         options = {"vectors": None if sized else vectors, "epochs": epochs}
-        result = Result(name, rules, [], sizes(name, corpus), corpus.left_out, list(cells))
+        result = Result(name, rules, [], sizes(name, corpus), corpus.left_out, cells)
         result.made = how_made(corpus, options, instances)
+        result.basis = basis(corpus, options, instances)
+        check_alike(out, result, overwrite)
         results.append(result)
-        for cell in cells:
+        training[name] = options
+    at = 0
+    for result in results:
+        name, corpus, options = result.dataset, corpora[result.dataset], training[result.dataset]
+        for cell in [*result.missing]:
             model = f"{cell.dataset} {cell.encoder} {cell.score}, seed {cell.seed}"
             told = partial(_tell, report, at, total, model)
             result.numbers += _run(
@@ -135,7 +127,7 @@ def reproduce(
             for seed in range(seeds):
                 cell = Cell(name, "lstm", "additive", seed)
                 told = partial(_tell, report, at, total, f"{name} baselines, seed {seed}")
-                found = variants(corpus, cell, out, told, options)
+                found = variants(corpus, cell, out, told, overwrite, options)
                 result.baselines += found.rows
                 result.log_odds.append(found.texts)
                 after(result)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.named import NAMED
 from heedmap.measures import LN2
-from heedmap.papers.jain_wallace.grid import Result
+from heedmap.papers.jain_wallace.results import Result
 from heedmap.report.charts import Figure, colour, rows, specification, vertical
 from heedmap.report.series import Division, texts
 from heedmap.report.violin_figures import violin_figure

@@ -143,6 +143,7 @@ def _test_scores(run: Run) -> dict[str, float]:
             scores = {name: scores[name] for name in ("accuracy", "n")}
         write_atomically(path, json.dumps(scores))
     try:
-        return {name: float(value) for name, value in json.loads(path.read_text()).items()}
-    except (OSError, ValueError, AttributeError) as error:
+        scores = {name: float(value) for name, value in json.loads(path.read_text()).items()}
+        return {**scores, "n": scores["n"]}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: damaged; delete it and run again") from error

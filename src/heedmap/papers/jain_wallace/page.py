@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from heedmap.data.named import NAMED
 from heedmap.papers.jain_wallace.figures import figures
-from heedmap.papers.jain_wallace.grid import Result
 from heedmap.papers.jain_wallace.measures import Cell
+from heedmap.papers.jain_wallace.results import Result
 from heedmap.papers.jain_wallace.telling import TITLE, notes, sections
 from heedmap.report.page import environment
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json

@@ -9,6 +9,7 @@ from heedmap.data.sources import EMBEDDED, STORIES
 from heedmap.errors import InputError
 
 DATA = Path("data")
+CLINICAL = ("diabetes", "anemia")
 
 
 def locate(name: str, data: Path | None, hub: bool = False) -> str | None:
@@ -48,15 +49,17 @@ def needed(name: str, data: Path | None, hub: bool = False) -> str:
 
 
 def check_apart(sources: Mapping[str, str]) -> None:
-    """Whether each data set has its own place; the official bAbI folder holds all tasks.
+    """Whether each data set has its own place, but for those that are read from the same files.
 
     Raises:
         InputError: one place is to be several data sets.
     """
     for place in dict.fromkeys(sources.values()):
         names = [name for name, source in sources.items() if source == place]
-        if len(names) == 1 or (set(names) <= set(STORIES) and not split_files(Path(place))):
+        if len(names) == 1 or set(names) <= set(CLINICAL):
             continue
+        if set(names) <= set(STORIES) and Path(place).is_dir() and not split_files(Path(place)):
+            continue  # the official folder holds all tasks
         raise InputError(
             f"{place}: cannot be {' and '.join(names)} at once; give a folder with one folder for each"
         )

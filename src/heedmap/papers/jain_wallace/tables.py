@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
-from heedmap.papers.jain_wallace.grid import Result
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.published import SOURCE, Published, published
+from heedmap.papers.jain_wallace.results import Result
 
 NONE = Published(math.nan)
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 from heedmap.data.named import NAMED
-from heedmap.papers.jain_wallace.grid import Result
 from heedmap.papers.jain_wallace.measures import DISTANCES, TAUS
 from heedmap.papers.jain_wallace.published import COMPARED, PERFORMANCE, SOURCE
+from heedmap.papers.jain_wallace.results import Result
 from heedmap.papers.jain_wallace.tables import Line, lines
 
 Grid = tuple[list[str], list[list[str]]]
@@ -24,7 +24,8 @@ VARIANTS = """All with the encoder lstm, and additive scores where attention is 
 get the same class as from "attention". JSD: from the log-odds weights. TVD and flipped: of the prediction of
 "attention" when words are replaced by those with the most extreme log-odds of the other class. Uniform: texts
 without a word that has log-odds, where their weights are uniform; replaced whole: texts with no more words than
-are replaced. Means over the seeds [least, largest]."""
+are replaced; of these two the least and the largest number over the seeds, of the rest means [least, largest].
+Where no words are replaced, none speaks for one of the classes."""
 
 
 def summary(results: Iterable[Result]) -> Grid:
