@@ -98,7 +98,7 @@ def joined(old: Result, new: Result) -> Result:
     before = [one for one in old.numbers if one.cell not in finished]
     if old.basis != new.basis:
         gone = len({one.cell for one in before} - {*new.missing})
-        if gone or (old.baselines and not new.baselines):
+        if gone:
             warnings.warn(
                 f"{new.dataset}: what an earlier call found of {plural(gone, 'other model')} is not in the "
                 f"result; it was made otherwise ({_differences(old, new)})",
