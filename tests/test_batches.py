@@ -78,9 +78,11 @@ def test_the_header_of_word2vec_is_passed_over(tmp_path):
     [
         (None, "no such file"),
         (b"", "no vectors"),
-        (b"a 1 2\nb 1 x\n", "line 2: expected a word and 2 numbers"),
-        (b"a 1 2\nb 1 2 3\n", "line 2: expected a word and 2 numbers"),
-        (b"a 1 2\nb 1\n", "line 2: expected a word and 2 numbers"),
+        (b"a 1 2\nb 1 x\n", "line 2: expected a word and 2 finite numbers"),
+        (b"a 1 2\nb 1 2 3\n", "line 2: expected a word and 2 finite numbers"),
+        (b"a 1 2\nb 1\n", "line 2: expected a word and 2 finite numbers"),
+        (b"a 1 2\nb nan 1\n", "line 2: expected a word and 2 finite numbers"),
+        (b"c 1 2\n", "it has none of 2 words"),
         (b"\xff\xfe", "not readable"),
     ],
 )

@@ -150,7 +150,7 @@ def test_other_models_are_refused_before_the_first_is_trained_unless_insisted_on
     for change, expected in (
         (("--instances", "9"), "instances: 15 -> 9"),
         (("--epochs", "1"), "epochs: 2 -> 1"),
-        (("--test-texts", "18"), "texts: "),
+        (("--test-texts", "18"), "other texts"),
         (("--rules", "code"), "rules: paper -> code"),
     ):
         said = heedmap(*other, *change)
@@ -179,10 +179,12 @@ def test_the_variants_are_made_from_vectors_that_have_moved_and_from_no_others(
     there.write_text("good 2 1\nbad 2 1\n")
     said = heedmap(*base, "--vectors", there, "--baselines")
     assert said.code == 2
-    assert "vectors: " in said.err
+    assert "other vectors" in said.err
     said = heedmap(*base, "--vectors", elsewhere, "--baselines")
     assert said.code == 0, said.err
     assert read(tmp_path / "out")[0].baselines
+    assert "a.txt (pretrained for 2 of" not in (tmp_path / "out" / "result.md").read_text()
+    assert "b.txt (pretrained for 2 of" in (tmp_path / "out" / "result.md").read_text()
     settings = (tmp_path / "out" / "sst" / "lstm-additive-0" / "settings.toml").read_text()
     assert str(elsewhere) in settings
 
@@ -362,6 +364,14 @@ def test_what_is_wrong_is_said_before_the_first_model_is_trained(
     assert expected in said.err
     assert len(said.err.strip().splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_is_no_folder_for_the_result(heedmap, sst, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    said = heedmap("reproduce", "jain-wallace", "sst", "--data", sst, "--out", tmp_path / "file")
+    assert said.code == 2
+    assert "expected a folder, found a file" in said.err
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.slow

@@ -42,7 +42,8 @@ def jain_wallace_command(
     baselines: Annotated[
         bool,
         typer.Option(
-            "--baselines", help="Variants of attention and none at all too: 4 trainings a seed."
+            "--baselines",
+            help="Variants of attention and none at all too, of lstm and additive: 4 trainings a seed.",
         ),
     ] = False,
     out: Annotated[Path, typer.Option(help="Where everything goes.")] = Path("runs/jain-wallace"),

@@ -196,7 +196,7 @@ def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise InputError(
             f"{folder}: the run is damaged ({type(error).__name__}: {str(error).splitlines()[0]}); make it "
-            f"again: `heedmap train --data {settings.data.source} --out {folder} --overwrite`"
+            "again with the command that made it and --overwrite"
         ) from error
     model.eval().requires_grad_(False)
     return Run(settings, corpus, model, trained, folder, _facts(corpus, model, trained))

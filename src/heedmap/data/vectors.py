@@ -19,7 +19,8 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
     released code; they are trained like all others, but for padding. Only wanted lines are parsed.
 
     Raises:
-        InputError: no such file, or a line whose numbers do not fit the first line's.
+        InputError: no such file, a line whose numbers do not fit the first line's or are not finite, or none
+            of the words.
     """
     _check_there(path)
     numbers = {word: i for i, word in enumerate(vocabulary.words, len(SPECIAL))}
@@ -38,10 +39,13 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
                 if index is None:
                     continue
                 try:  # one number alone would be spread over all dimensions
-                    matrix[index] = np.array(fields[1:], dtype=np.float32).reshape(matrix.shape[1])
+                    values = np.array(fields[1:], dtype=np.float32).reshape(matrix.shape[1])
+                    if not np.isfinite(values).all():
+                        raise ValueError
+                    matrix[index] = values
                 except ValueError:
                     raise InputError(
-                        f"{path}, line {number}: expected a word and {matrix.shape[1]} numbers, "
+                        f"{path}, line {number}: expected a word and {matrix.shape[1]} finite numbers, "
                         f"got {line[:60].strip()!r}"
                     ) from None
                 found += 1
@@ -49,6 +53,11 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
         raise InputError(f"{path}: not readable as a UTF-8 text file ({error})") from error
     if matrix is None or matrix.shape[1] == 0:
         raise InputError(f"{path}: no vectors; expected `word v1 v2 ...` a line")
+    if not found:
+        raise InputError(
+            f"{path}: expected vectors of words in these texts, such as "
+            f"{', '.join(vocabulary.words[:3])}; it has none of {len(vocabulary.words)} words"
+        )
     return matrix, found
 
 

@@ -63,6 +63,8 @@ def export(
             raise InputError(f"format {name!r}: expected {', '.join(FORMATS)}")
     if not formats:
         raise InputError(f"no format: expected {', '.join(FORMATS)}")
+    if Path(folder).is_file():
+        raise InputError(f"{folder}: expected a folder, found a file; choose another --out")
     chosen = choose(made, only)
     # All are drawn before the first is written.
     files = [

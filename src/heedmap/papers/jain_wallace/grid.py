@@ -3,6 +3,7 @@
 A cell that stands is read, not made again; what is written after each cell is a function of those that stand.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
 from heedmap.papers.jain_wallace.results import Result, basis, check_alike
 from heedmap.papers.jain_wallace.sizes import how_made, sizes
 from heedmap.papers.jain_wallace.sources import check_apart, needed
+from heedmap.report.words import vectors_text
 from heedmap.settings import AuditSettings, TrainSettings
 
 Report = Callable[[int, int, str], None]
@@ -67,17 +69,8 @@ def reproduce(
         InputError: an unknown name, a data set that is not at hand, models in `out` that were made otherwise,
             or what `train` and `audit` raise.
     """
-    for given, known, what in ((encoders, ENCODERS, "--encoders"), (scores, SCORES, "--scores")):
-        if not given or not set(given) <= set(known):
-            raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(given)}")
-    if seeds < 1:
-        raise InputError(f"--seeds: expected at least 1, got {seeds}")
+    _check(encoders, scores, seeds, instances, epochs, vectors, out)
     encoders, scores, names = (list(dict.fromkeys(given)) for given in (encoders, scores, names))
-    AuditSettings.of(instances=instances)
-    if epochs is not None:
-        TrainSettings.of(epochs=epochs)
-    if vectors is not None and not vectors.is_file():
-        raise InputError(f"{vectors}: no such file; expected word vectors, `word v1 v2 ...` a line")
     sources = {name: needed(name, data, hub) for name in names}
     check_apart(sources)
     total = len(sources) * seeds * len(encoders) * len(scores)
@@ -103,6 +96,10 @@ def reproduce(
         result.made = how_made(corpus, options, instances)
         result.basis = basis(corpus, options, instances)
         check_alike(out, result, overwrite)
+        if baselines and NAMED[name].task != "text":
+            warnings.warn(
+                f"{name}: no baselines, which are for single texts of two classes", stacklevel=2
+            )
         results.append(result)
         training[name] = options
     at = 0
@@ -111,7 +108,7 @@ def reproduce(
         for cell in [*result.missing]:
             model = f"{cell.dataset} {cell.encoder} {cell.score}, seed {cell.seed}"
             told = partial(_tell, report, at, total, model)
-            result.numbers += _run(
+            numbers, coverage = _run(
                 cell,
                 corpus,
                 out,
@@ -120,6 +117,8 @@ def reproduce(
                 overwrite=overwrite,
                 options=options,
             )
+            result.numbers += numbers
+            result.made = how_made(corpus, options, instances, coverage)
             result.missing.remove(cell)
             at += 1
             after(result)
@@ -135,6 +134,30 @@ def reproduce(
     return results
 
 
+def _check(
+    encoders: Sequence[str],
+    scores: Sequence[str],
+    seeds: int,
+    instances: int,
+    epochs: int | None,
+    vectors: Path | None,
+    out: Path,
+) -> None:
+    """Raises InputError where an option cannot be; before anything is read."""
+    for given, known, what in ((encoders, ENCODERS, "--encoders"), (scores, SCORES, "--scores")):
+        if not given or not set(given) <= set(known):
+            raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(given)}")
+    if seeds < 1:
+        raise InputError(f"--seeds: expected at least 1, got {seeds}")
+    AuditSettings.of(instances=instances)
+    if epochs is not None:
+        TrainSettings.of(epochs=epochs)
+    if vectors is not None and not vectors.is_file():
+        raise InputError(f"{vectors}: no such file; expected word vectors, `word v1 v2 ...` a line")
+    if out.is_file():
+        raise InputError(f"{out}: expected a folder, found a file; choose another --out")
+
+
 def _tell(report: Report, at: int, total: int, what: str, text: str) -> None:
     report(at, total, f"{what}: {text}")
 
@@ -148,7 +171,7 @@ def _run(
     instances: int,
     overwrite: bool,
     options: dict[str, Any],
-) -> list[Measured]:
+) -> tuple[list[Measured], str | None]:
     run = trained(cell, corpus, out, report, overwrite, options)
     result = audit(run, seed=cell.seed, instances=instances, overwrite=overwrite, announce=report)
-    return measured(cell, result)
+    return measured(cell, result), vectors_text(result)

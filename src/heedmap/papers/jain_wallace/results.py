@@ -118,7 +118,9 @@ def joined(old: Result, new: Result) -> Result:
 
 def _differences(old: Result, new: Result) -> str:
     return "; ".join(
-        f"{name}: {old.basis.get(name, 'not known')} -> {value}"
+        f"other {name}"
+        if name in ("texts", "vectors")  # known by a hash, which says nothing
+        else f"{name}: {old.basis.get(name, 'not known')} -> {value}"
         for name, value in new.basis.items()
         if old.basis.get(name) != value
     )
