@@ -53,6 +53,7 @@ def test_every_module_of_the_architecture_page_exists():
         "experiments",
         "huggingface",
         "papers",
+        "papers/jain_wallace",
         "report",
     ):
         row = next(line for line in text.splitlines() if line.startswith(f"| `{folder}/`"))
