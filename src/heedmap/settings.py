@@ -31,6 +31,16 @@ class _Settings(BaseModel):
             name = ".".join(str(part) for part in first["loc"]) or cls.__name__
             raise InputError(f"{name} = {first['input']!r}: {first['msg'].lower()}") from error
 
+    def difference(self, other: Self) -> list[str]:
+        """`name: mine -> other's` for every setting that differs."""
+        mine, theirs = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
+        names = sorted(mine.keys() | theirs.keys())
+        return [
+            f"{name}: {mine.get(name)!r} -> {theirs.get(name)!r}"
+            for name in names
+            if mine.get(name) != theirs.get(name) and name not in FREE
+        ]
+
 
 class DataSettings(_Settings):
     """Where the texts come from and how they become tokens.
@@ -205,16 +215,6 @@ class RunSettings(_Settings):
             return cls.of(**values)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
-
-    def difference(self, other: "RunSettings") -> list[str]:
-        """`name: mine -> other's` for every setting that differs."""
-        mine, theirs = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
-        names = sorted(mine.keys() | theirs.keys())
-        return [
-            f"{name}: {mine.get(name)!r} -> {theirs.get(name)!r}"
-            for name in names
-            if mine.get(name) != theirs.get(name) and name not in FREE
-        ]
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -63,6 +63,12 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def refuse_file(folder: Path) -> None:
+    """Raises InputError where a file stands in a folder's place."""
+    if folder.is_file():
+        raise InputError(f"{folder}: expected a folder, found a file; choose another --out")
+
+
 def _unwritable(path: Path, error: Exception) -> InputError:
     return InputError(
         f"{path}: cannot be written ({getattr(error, 'strerror', None) or error}); what was there is "

@@ -22,7 +22,7 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
         InputError: no such file, a line whose numbers do not fit the first line's or are not finite, or none
             of the words.
     """
-    _check_there(path)
+    check_there(path)
     numbers = {word: i for i, word in enumerate(vocabulary.words, len(SPECIAL))}
     matrix: NDArray[np.float32] | None = None
     found = 0
@@ -67,7 +67,7 @@ def vectors_hash(path: Path) -> str:
     Raises:
         InputError: no such file, or unreadable.
     """
-    _check_there(path)
+    check_there(path)
     about = path.stat()
     return _hash(path, about.st_size, about.st_mtime_ns)
 
@@ -82,6 +82,7 @@ def _hash(path: Path, size: int, changed: int) -> str:
         raise InputError(f"{path}: not readable ({error.strerror})") from error
 
 
-def _check_there(path: Path) -> None:
+def check_there(path: Path) -> None:
+    """Raises InputError where there is no file of vectors."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; expected word vectors, `word v1 v2 ...` a line")

@@ -25,8 +25,7 @@ from heedmap.huggingface.interventions import KeyAdversary
 from heedmap.papers.drozdyuk_model import Subject
 from heedmap.papers.drozdyuk_rows import Row
 from heedmap.papers.drozdyuk_settings import DrozdyukSettings
-from heedmap.settings import _flat
-from heedmap.storage import write_atomically
+from heedmap.storage import refuse_file, write_atomically
 from heedmap.tables import read_table, write_table
 
 OWN_FILES = ("settings.toml", "vocabulary.json", "table.parquet", "result.csv", "result.md")
@@ -65,24 +64,15 @@ def claim(folder: Path, settings: DrozdyukSettings, overwrite: bool) -> None:
     Raises:
         InputError: it holds another (the differences are named), or something else.
     """
-    if folder.is_file():
-        raise InputError(f"{folder}: expected a folder, found a file; choose another --out")
+    refuse_file(folder)
     there = folder / "settings.toml"
     if there.exists():
         try:
-            standing = read_settings(folder)
+            changed = read_settings(folder).difference(settings)
         except InputError:
             if not overwrite:
                 raise
-            standing = None
-        mine, found = (
-            {} if s is None else _flat(s.model_dump(mode="json")) for s in (settings, standing)
-        )
-        changed = [
-            f"{name}: {found.get(name)!r} -> {mine[name]!r}"
-            for name in sorted(mine)
-            if mine[name] != found.get(name)
-        ]
+            changed = ["unreadable"]
         if changed and overwrite:
             clear(folder)
         elif changed:

@@ -11,7 +11,7 @@ import vl_convert
 from heedmap.errors import InputError
 from heedmap.report.charts import QUIET, Figure
 from heedmap.report.lettering import FONT, INK, above, below, clean
-from heedmap.storage import write_atomically
+from heedmap.storage import refuse_file, write_atomically
 
 COLUMN = 3.5  # inches
 WIDTH, MARGIN = 336, 6  # of the drawing, in its own units: what is 10 high here is 7.5 points there
@@ -63,8 +63,7 @@ def export(
             raise InputError(f"format {name!r}: expected {', '.join(FORMATS)}")
     if not formats:
         raise InputError(f"no format: expected {', '.join(FORMATS)}")
-    if Path(folder).is_file():
-        raise InputError(f"{folder}: expected a folder, found a file; choose another --out")
+    refuse_file(Path(folder))
     chosen = choose(made, only)
     # All are drawn before the first is written.
     files = [

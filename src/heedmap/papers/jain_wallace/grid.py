@@ -12,6 +12,7 @@ from typing import Any
 from heedmap.auditing import audit
 from heedmap.data.corpus import Corpus, load
 from heedmap.data.named import NAMED
+from heedmap.data.vectors import check_there
 from heedmap.errors import InputError
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
@@ -22,6 +23,7 @@ from heedmap.papers.jain_wallace.sizes import how_made, sizes
 from heedmap.papers.jain_wallace.sources import check_apart, needed
 from heedmap.report.words import vectors_text
 from heedmap.settings import AuditSettings, TrainSettings
+from heedmap.storage import refuse_file
 
 Report = Callable[[int, int, str], None]
 
@@ -93,7 +95,6 @@ def reproduce(
         sized = "embedding_size" in NAMED[name].recipe
         options = {"vectors": None if sized else vectors, "epochs": epochs}
         result = Result(name, rules, [], sizes(name, corpus), corpus.left_out, cells)
-        result.made = how_made(corpus, options, instances)
         result.basis = basis(corpus, options, instances)
         check_alike(out, result, overwrite)
         if baselines and NAMED[name].task != "text":
@@ -152,10 +153,9 @@ def _check(
     AuditSettings.of(instances=instances)
     if epochs is not None:
         TrainSettings.of(epochs=epochs)
-    if vectors is not None and not vectors.is_file():
-        raise InputError(f"{vectors}: no such file; expected word vectors, `word v1 v2 ...` a line")
-    if out.is_file():
-        raise InputError(f"{out}: expected a folder, found a file; choose another --out")
+    if vectors is not None:
+        check_there(vectors)
+    refuse_file(out)
 
 
 def _tell(report: Report, at: int, total: int, what: str, text: str) -> None:

@@ -10,15 +10,13 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from heedmap.data.corpus import Corpus
-from heedmap.data.named import NAMED
 from heedmap.data.vectors import vectors_hash
 from heedmap.errors import InputError
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.measures import Cell, Measured
-from heedmap.papers.jain_wallace.sizes import Size
+from heedmap.papers.jain_wallace.sizes import Size, usual_epochs
 from heedmap.report.words import plural
-from heedmap.settings import TrainSettings
 
 NUMBERS = "numbers.json"
 
@@ -45,13 +43,11 @@ class Result:
 
 def basis(corpus: Corpus, options: Mapping[str, Any], instances: int) -> dict[str, str]:
     """What all cells of a data set have in common; `options` of the training."""
-    data = corpus.settings
-    usual = NAMED[data.dataset or data.source].recipe.get("epochs", TrainSettings().epochs)
-    vectors = options["vectors"]
+    data, vectors = corpus.settings, options["vectors"]
     return {
         "texts": corpus.fingerprint(),
         "rules": data.rules,
-        "epochs": str(options["epochs"] or usual),
+        "epochs": str(options["epochs"] or usual_epochs(data.dataset or data.source)),
         "vectors": "none" if vectors is None else vectors_hash(Path(vectors)),
         "instances": str(instances),
     }

@@ -199,7 +199,7 @@ def _variants(results: Iterable[Result]) -> Grid:
                 spread = f" [{min(values):.3f}, {max(values):.3f}]" if len(values) > 1 else ""
                 line.append(f"{sum(values) / len(values):.3f}{spread}" if values else "")
             for column in counts:
-                values = [row[column] for row in rows if row.get(column) is not None]
+                values = [row[column] for row in rows if row[column] is not None]
                 line.append(
                     "–".join(map(str, sorted({min(values), max(values)}))) if values else ""
                 )
