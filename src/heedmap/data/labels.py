@@ -1,5 +1,6 @@
 """Labels: what a class is called, in which order classes stand, and which of a model's outputs means which."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 from heedmap.errors import InputError
@@ -14,12 +15,18 @@ def label_text(value: object) -> str:
 
 
 def ordered(labels: Iterable[str]) -> list[str]:
-    """The classes among some labels: by number where all are numbers, else by name."""
-    found = set(labels)
+    """The classes among some labels: by number where all are finite numbers, else by name.
+
+    Equal numbers (1, 01, +1) stand by name: the order of a set changes from process to process.
+    """
+    found = sorted(set(labels))
     try:
-        return sorted(found, key=float)
+        numbers = [float(label) for label in found]
     except ValueError:
-        return sorted(found)
+        return found
+    if not all(map(math.isfinite, numbers)):  # nothing is less than nan, nor more
+        return found
+    return [label for _, label in sorted(zip(numbers, found, strict=True))]
 
 
 def match(
