@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from heedmap.findings import BANDS, interval, read, to_json
+from heedmap.makers import Makers
 from heedmap.questions import make_findings
 from heedmap.settings import AuditSettings
 
@@ -78,11 +79,24 @@ def test_undefined_instances_are_left_out_and_counted_by_reason():
         assert finding.n + sum(finding.left_out.values()) == 10
 
 
-def test_a_model_no_better_than_the_commonest_class_is_not_worth_explaining():
-    found = make_findings(tables([0.5] * 40, predicted=[0] * 40), AuditSettings(), ["a", "b"])
-    assert found[0].key == "skill"
-    assert found[0].value == 0.5
-    assert found[0].level in ("against", "undecided")
+@pytest.mark.parametrize(
+    ("right", "of", "level", "words"),
+    [
+        (1000, 2000, "against", "too weak to explain"),  # as the commonest class
+        (0, 40, "against", "too weak to explain"),
+        (20, 40, "undecided", "between “too weak to explain” and “modest”"),
+        (1300, 2000, "mixed", "modest"),
+        (2000, 2000, "for", "good"),
+    ],
+)
+def test_a_model_is_worth_explaining_where_it_beats_the_commonest_class(right, of, level, words):
+    """Two classes of like size; the first texts of each are told right."""
+    predicted = [i % 2 if i < right else 1 - i % 2 for i in range(of)]
+    makers = Makers(tables([0.5] * of, predicted=predicted), AuditSettings(), ["a", "b"])
+    found = makers.skill()
+    assert found.key == "skill"
+    assert found.value == right / of
+    assert (found.level, found.reading) == (level, words)
 
 
 def test_numbers_that_are_not_defined_are_null_in_json():

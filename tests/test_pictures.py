@@ -153,7 +153,22 @@ def test_a_text_without_words_is_refused(text):
 
 
 def test_one_word_is_drawn():
-    page(draw(tiny_classifier(), "bad"))
+    drawn = draw(tiny_classifier(), "bad")
+    assert [column.name for column in drawn.columns] == NAMES
+    for layer in drawn.layers:
+        for _, cells in layer.rows:
+            for cell in cells:
+                (word,) = cell.words
+                special = dict(cell.special)
+                assert special.keys() == {"[CLS]", "[SEP]"}
+                assert word.weight + sum(special.values()) == pytest.approx(1, abs=1e-5)
+            # The model's own word is the darkest; of even weights it has its third.
+            assert cells[0].words[0].shade == 1
+            assert cells[1].words[0].weight == pytest.approx(1 / 3, abs=1e-6)
+    # A heat map of a single word is all that word: no other stands beside it.
+    assert drawn.columns[-1].tvd == 0
+    assert "JSD 0.00 from the model" in drawn.columns[-1].note
+    assert page(drawn).count(">bad<") >= len(drawn.layers) * len(drawn.columns)
 
 
 def test_a_long_text_is_cut_and_the_page_says_so():
