@@ -1,6 +1,7 @@
 """The handshake: it passes what is exact, and catches what is not."""
 
 import math
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,8 @@ def test_exact_models_pass(name):
     assert found.value("same weights, same answer") == 0
     assert found.value("other weights, other answer") > 1e-3
     assert found.value("gradient in every layer") > 1e-3
+    assert found.value("same embeddings, same answer") == 0
+    assert found.value("gradient from the embeddings") > 1e-3
     assert found.value("padded as unpadded") < 1e-5
     assert found.value("eager as default") < 1e-5
     assert set(found.heads) == {4}
@@ -122,6 +125,37 @@ def test_a_detached_layer_has_no_gradient(monkeypatch):
     found = greet("bert")
     assert failed(found) == ["gradient in every layer"]
     assert math.isnan(found.value("gradient in every layer"))
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "check"),
+    [
+        (lambda looked_up, put: looked_up, "gradient from the embeddings"),  # never put in place
+        (lambda looked_up, put: put * looked_up.new_tensor([1.0, 1.0, 0.0])[:, None, None],
+         "gradient from the embeddings"),  # of one text not
+        (lambda looked_up, put: put * float("nan"), "gradient from the embeddings"),
+        (lambda looked_up, put: put.flip(0), "same embeddings, same answer"),  # in another text's place
+    ],
+)  # fmt: skip
+def test_embeddings_that_are_not_put_in_their_place_are_caught(monkeypatch, spoilt, check):
+    @contextmanager
+    def embedded_as(model, ids, embedded):
+        def hook(module, args, found):
+            return spoilt(found, embedded)
+
+        handle = model.get_input_embeddings().register_forward_hook(hook)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    monkeypatch.setattr("heedmap.huggingface.trial.embedded_as", embedded_as)
+    found = greet("bert")
+    assert found.reads
+    assert not found.edits
+    assert check in failed(found)
+    assert "embeddings" in found.refusal
+    assert "\n" not in found.refusal
 
 
 def test_answers_that_depend_on_the_padding_are_refused():

@@ -16,9 +16,9 @@ FEW = {"permutations": 5, "instances": 12}
 def classifiers(tmp_path_factory):
     """Folders of tiny classifiers by architecture."""
     root = tmp_path_factory.mktemp("models")
-    for name in ("bert", "llama", "bart", "bloom"):
+    for name in ("bert", "llama", "bart", "bloom", "xlnet"):
         tiny_model(name).save_pretrained(root / name)
-        tiny_tokenizer().save_pretrained(root / name)
+        tiny_tokenizer(name).save_pretrained(root / name)
     return root
 
 
@@ -36,12 +36,15 @@ def texts(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("architecture", ["bert", "llama", "bart", "bloom"])
+@pytest.mark.parametrize("architecture", ["bert", "llama", "bart", "bloom", "xlnet"])
 def test_any_architecture_goes_through_the_whole_audit(classifiers, texts, architecture, tmp_path):
     run = hm.open_model(classifiers / architecture, texts, out=tmp_path / "run")
     audit = hm.audit(run, **FEW)
     assert (tmp_path / "run" / "report.html").exists()
     assert {"scan", "heads", "adversary", "permutation"} <= set(audit.tables)
+    for name in ("gradient", "integrated_gradients"):
+        importance = [np.array(row) for row in audit.tables[name]["importance"].to_pylist()]
+        assert all(np.isfinite(row).all() and row.max() > 0 for row in importance), name
     for finding in audit.findings:
         assert finding.n + sum(finding.left_out.values()) == 12, finding.key
     heat = audit.tables["instances"]["attention"].to_pylist()

@@ -130,7 +130,7 @@ def test_a_batch_of_one_is_a_batch_of_many(architecture):
         assert torch.allclose(one.heat[0], many.heat[i, : len(text)], atol=1e-5)
 
 
-@pytest.mark.parametrize("architecture", ["bert", "gpt2", "bart", "bloom"])
+@pytest.mark.parametrize("architecture", ["bert", "gpt2", "bart", "bloom", "xlnet"])
 def test_logits_from_looked_up_embeddings_are_the_models(architecture):
     model = tiny_classifier(architecture)
     batch = model.batch(TEXTS, range(3))
@@ -142,6 +142,26 @@ def test_logits_from_looked_up_embeddings_are_the_models(architecture):
     assert gradient[batch.real].abs().sum() > 0
     closed = model.logits_from(embedded, batch, trace.attention)
     assert torch.allclose(closed, trace.logits, atol=CLOSE)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "distilbert", "mpnet", "xlnet"])
+def test_gradients_from_the_embeddings_are_those_of_embeddings_given_in_place_of_ids(architecture):
+    model = tiny_classifier(architecture)
+    batch = model.batch(TEXTS, range(3))
+    given = model.inputs(batch)
+    gradients = []
+    for read in (
+        lambda embedded: model.logits_from(embedded, batch),
+        lambda embedded: (
+            model.model(
+                inputs_embeds=embedded, **{n: t for n, t in given.items() if n != "input_ids"}
+            ).logits
+        ),
+    ):
+        embedded = model.embed(batch).detach().requires_grad_()
+        gradients += torch.autograd.grad(read(embedded)[:, 0].sum(), embedded)
+    assert torch.allclose(*gradients, atol=1e-5)
+    assert (gradients[0].abs().amax(-1)[batch.real] > 0).all()
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)

@@ -55,11 +55,14 @@ CONFIGS = {
     ),
     "bloom": (hf.BloomConfig, {"vocab_size": SIZE, "hidden_size": 16, "n_head": 4, "n_layer": 3}),
     "mpnet": (hf.MPNetConfig, {**SMALL, "intermediate_size": 24}),
+    "xlnet": (
+        hf.XLNetConfig, {"vocab_size": SIZE, "d_model": 16, "n_head": 4, "n_layer": 3, "d_inner": 24},
+    ),
 }  # fmt: skip
 
 
-def tiny_tokenizer() -> PreTrainedTokenizerFast:
-    """[CLS] words [SEP], with sub-words."""
+def tiny_tokenizer(architecture: str = "bert") -> PreTrainedTokenizerFast:
+    """[CLS] words [SEP], with sub-words, padded on the side that the architecture reads."""
     vocabulary = {word: i for i, word in enumerate(SPECIAL + WORDS)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
@@ -70,6 +73,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
         sep_token="[SEP]", mask_token="[MASK]", eos_token="[SEP]", model_max_length=32,
+        padding_side="left" if architecture == "xlnet" else "right",
     )  # fmt: skip
 
 
@@ -94,4 +98,4 @@ def tiny_classifier(architecture="bert", classes=2, seed=0, **settings):
     names = [f"c{i}" for i in range(classes)]
     wanted = TransformerSettings(source=architecture, **settings)
     model = tiny_model(architecture, classes, seed)
-    return TransformerClassifier(model, tiny_tokenizer(), wanted, names)
+    return TransformerClassifier(model, tiny_tokenizer(architecture), wanted, names)

@@ -209,6 +209,7 @@ def _editing(trial: Trial) -> list[Check]:
     moved = trial.spread()
     gradients = trial.gradients()
     smallest = min(gradients, default=math.nan)
+    put_back, slope = trial.embedded()
     return [
         _at_most(
             "same weights, same answer", "editing", trial.copied(), trial.same,
@@ -222,6 +223,15 @@ def _editing(trial: Trial) -> list[Check]:
             "gradient in every layer", "editing", math.isfinite(smallest), smallest,
             f"the largest gradient by a layer's weights is {smallest:.1e} or more"
             if math.isfinite(smallest) else "there is no gradient by some layer's weights",
+        ),
+        _at_most(
+            "same embeddings, same answer", "editing", put_back, trial.same,
+            "putting the looked-up embeddings in their place again moves the answer by",
+        ),
+        Check(
+            "gradient from the embeddings", "editing", slope > 0, slope,
+            f"every text's largest gradient by its embeddings is {slope:.1e} or more"
+            if slope > 0 else "there is no finite gradient by some text's embeddings",
         ),
     ]  # fmt: skip
 

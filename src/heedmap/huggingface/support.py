@@ -21,7 +21,7 @@ that is not here may work as well: the handshake tells.
 * **Reading** is exact when entering leaves the answer as eager attention gives it, the weights are those the
   model reports of itself, and padding gets none.
 * **Replacing** is exact when the same weights give the same answer, other weights another, and every layer's
-  weights have a gradient.
+  weights have a gradient; when the same embeddings give the same answer and every text's have a gradient.
 * **Layers** is the attention layers reached × their heads, in the tiny model: 2 layers, or 2 + 2, with
   cross-attention 6.
 * **Off eager** is the largest difference between the answer of the model as entered and with its own eager

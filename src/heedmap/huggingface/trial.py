@@ -7,6 +7,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from heedmap.huggingface.door import Visitor
+from heedmap.huggingface.embedding import embedded_as, look_up
 from heedmap.huggingface.entrance import eagerly, enter, reported
 from heedmap.huggingface.measuring import (
     Copying,
@@ -25,6 +26,7 @@ from heedmap.huggingface.measuring import (
     real_tokens,
 )
 
+_EMBEDDED = ("input_ids", "decoder_input_ids", "pixel_values")
 _SAME, _SHAPES = 64, {torch.float32: 1024, torch.float64: 1024}
 
 
@@ -101,15 +103,35 @@ class Trial:
         """The largest |∂ answer / ∂ weights| of each layer; NaN where the answer does not come of them."""
         visitor = Leaves()
         with torch.enable_grad(), self.entrance.visiting(visitor):
-            said = answer(self.model(**self.inputs)).float()
-            # Not the sum: a layer norm's is constant.
-            some = torch.linspace(-1, 1, said.numel(), device=said.device).cos()
-            total = (said.flatten() * some).sum()
+            total = _uneven(answer(self.model(**self.inputs)))
         leaves = list(visitor.leaves.values())
         if not total.requires_grad:
             return [float("nan")] * len(leaves)
         found = torch.autograd.grad(total, leaves, allow_unused=True)
         return [float("nan") if g is None else float(g.abs().max()) for g in found]
+
+    def embedded(self) -> tuple[float, float]:
+        """How far the answer moves when the embeddings that the model looks up are put in their place again,
+        and the largest |∂ answer / ∂ embeddings| of the text that has the smallest; NaN where there is none.
+        """
+        ids = next(self.inputs[name] for name in _EMBEDDED if name in self.inputs)
+        with torch.no_grad():
+            leaf = look_up(self.model, ids)
+        leaf = leaf.detach().requires_grad_(True)
+        # Visited, so that the pass is the one that the gradients of an audit go through.
+        with (
+            torch.enable_grad(),
+            embedded_as(self.model, ids, leaf),
+            self.entrance.visiting(Visitor()),
+        ):
+            said = answer(self.model(**self.inputs))
+        moved = difference(self._own(said), self.said)
+        if not said.requires_grad:
+            return moved, float("nan")
+        (found,) = torch.autograd.grad(_uneven(said), leaf, allow_unused=True)
+        if found is None or not bool(found.isfinite().all()):
+            return moved, float("nan")
+        return moved, float(found.abs().flatten(1).amax(1).min())
 
     def one_by_one(self) -> float:
         """How far the answer to a text moves when it is read alone, padding included."""
@@ -159,3 +181,9 @@ class Trial:
                 one, many = kept(one, own[:, own[0]] if cut else own), kept(many, own)
             worst = max(worst, difference(many, one))
         return worst
+
+
+def _uneven(said: Tensor) -> Tensor:
+    """One number of an answer, to differentiate. Not the sum: a layer norm's is constant."""
+    some = torch.linspace(-1, 1, said.numel(), device=said.device).cos()
+    return (said.float().flatten() * some).sum()
