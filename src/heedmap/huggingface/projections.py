@@ -16,24 +16,27 @@ def projections_of(
 ) -> dict[str, nn.Module]:
     """The output projections of the named attention layers; none at all where any is not found.
 
-    It is the linear module inside the layer's block that reads the very memory that the attention
-    function gave back (a reshape keeps it); nothing depends on what a model file calls it. One pass of a
-    model that was entered by the interface.
+    It is the first linear module to read, number for number, what the layer's attention function gave
+    back; nothing depends on what a model file calls it. By number and not by memory: where the output is
+    not contiguous (GPT-2) the reshape before the projection copies it. What is scaled, normed or gated on
+    its way is not the heads' output, and no projection of it. One pass of a model that was entered by the
+    interface.
     """
-    given: dict[int, str] = {}
     found: dict[str, nn.Module] = {}
-    alive: list[Tensor] = []  # memory that is given back may be another tensor's
+    given: list[tuple[str, Tensor]] = []  # the last call's layer and output, until they are read
 
     class Watch(Visitor):
         def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
             output, weights = eager()
-            alive.append(output)
-            given[output.data_ptr()] = call.name
+            # A copy: what changes the output in place is not to change this.
+            given[:] = [(call.name, output.detach().flatten(2).clone())]
             return output, weights
 
     def look(module: nn.Module, args: Any) -> None:
-        if args and isinstance(args[0], Tensor) and args[0].data_ptr() in given:
-            found.setdefault(given[args[0].data_ptr()], module)
+        for name, output in given:
+            if args and isinstance(args[0], Tensor) and _same_rows(args[0], output):
+                found.setdefault(name, module)
+                given.clear()
 
     linear = [module for module in model.modules() if _by_input(module) is not None]
     handles = [module.register_forward_pre_hook(look) for module in linear]
@@ -44,6 +47,14 @@ def projections_of(
         for handle in handles:
             handle.remove()
     return {name: found[name] for name in names} if found.keys() >= set(names) else {}
+
+
+def _same_rows(read: Tensor, output: Float[Tensor, "B Q V"]) -> bool:
+    """Whether a module reads this output; some models flatten batch and positions first."""
+    width = output.shape[-1]
+    return read.shape[-1:] == (width,) and torch.equal(
+        read.reshape(-1, width), output.reshape(-1, width)
+    )
 
 
 def transformed_values(call: Call, projection: nn.Module, heads: int) -> Float[Tensor, "B H N K"]:
