@@ -8,6 +8,7 @@ import typer
 from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.progress import progress
+from heedmap.terminal import say
 from heedmap.train_cli import train_own
 
 if TYPE_CHECKING:
@@ -127,11 +128,11 @@ def _audit(run: "Run", **asked: Any) -> None:
         result = audit(
             run,
             **asked,
-            forecast=lambda text: typer.echo(f"The experiments will take {text}.", err=True),
+            forecast=lambda text: say(f"The experiments will take {text}.", error=True),
             announce=lambda name: bar.update(
                 task, completed=next(done), description=f"audit, {name.replace('_', ' ')}"
             ),
         )
     assert run.folder is not None
     result.show()
-    typer.echo(f"Report: {run.folder / 'report.html'}")
+    say(f"Report: {run.folder / 'report.html'}")

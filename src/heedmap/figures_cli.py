@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedmap.errors import InputError
+from heedmap.terminal import say
 
 if TYPE_CHECKING:
     from heedmap.report.charts import Figure
@@ -33,11 +34,11 @@ def figures_command(
         chosen = choose(made, keys)
         width = max(len(figure.key) for figure in chosen)
         for figure in chosen:
-            typer.echo(f"{figure.key:{width}}  {figure.title} ({figure.n})")
+            say(f"{figure.key:{width}}  {figure.title} ({figure.n})")
         return
     written = export(made, out or folder / "figures", _parts(formats), keys)
     for path in written:
-        typer.echo(f"Figure: {path}")
+        say(f"Figure: {path}")
 
 
 def _figures(folder: Path) -> "list[Figure]":

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from heedmap.terminal import say
+
 
 def picture_command(
     model: Annotated[
@@ -38,8 +40,8 @@ def picture_command(
     path = out or Path("runs") / "pictures" / f"{_name(model, text)}.html"
     write_atomically(path, page(picture))
     for note in picture.notes:
-        typer.echo(f"Note: {note}.")
-    typer.echo(f"Picture: {path}")
+        say(f"Note: {note}.")
+    say(f"Picture: {path}")
 
 
 def _name(model: str, text: str) -> str:

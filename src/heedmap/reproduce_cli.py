@@ -8,6 +8,7 @@ import typer
 from heedmap.errors import InputError
 from heedmap.jain_wallace_cli import jain_wallace_command
 from heedmap.progress import progress
+from heedmap.terminal import say
 
 app = typer.Typer(
     help="Run a paper's experiments again and put its numbers beside ours.",
@@ -96,4 +97,4 @@ def drozdyuk_command(
             **options,
         )
     done.show()
-    typer.echo(f"Result: {folder / 'result.md'}")
+    say(f"Result: {folder / 'result.md'}")

@@ -18,7 +18,8 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     Raises:
         InputError: the disk is full, or the place cannot be written; what stood there still stands.
     """
-    data = content.encode("utf-8") if isinstance(content, str) else content
+    # A path's undecodable bytes are half characters, which no file in UTF-8 can hold; JSON reads these back.
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     temporary: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
