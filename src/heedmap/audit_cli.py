@@ -113,7 +113,7 @@ def _enter(options: dict[str, Any]) -> "Run":
             text=options["text_column"],
             label=options["label_column"],
             classes=None if options["classes"] is None else tuple(options["classes"].split(",")),
-            max_tokens=options["max_tokens"] or UNLIMITED,
+            max_tokens=UNLIMITED if options["max_tokens"] is None else options["max_tokens"],
             out=options["out"] or default,
             **{name: options[name] for name in same},
         )

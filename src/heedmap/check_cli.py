@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.progress import progress
 from heedmap.terminal import WIDE, cell, say, show
@@ -39,7 +40,8 @@ def check_command(
 
 def support_command(
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write the page here. [the terminal]")
+        Path | None,
+        typer.Option("--out", help="Write the page here. [the terminal]", parser=opt.file),
     ] = None,
 ) -> None:
     """Measure which architectures can be audited, on tiny models (a minute or two)."""

@@ -96,6 +96,9 @@ def _run() -> None:
             _usage(error)
         if os.environ.get("HEEDMAP_TRACEBACK"):
             raise
+        if isinstance(error, OSError) and error.strerror:  # no room, no right, no such name
+            place = f"{error.filename}: " if error.filename else ""
+            _stop(f"{place}{error.strerror}; choose another place, or mend this one", 2)
         first = (str(error).splitlines() or [""])[0]
         _stop(
             f"internal error ({type(error).__name__}: {first}); "

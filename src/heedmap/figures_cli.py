@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.terminal import say
 
@@ -21,7 +22,9 @@ def figures_command(
         str | None,
         typer.Option("--only", help="Keys of --list, with commas between them. [every figure]"),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="A folder. [RUN/figures]")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A folder. [RUN/figures]", parser=opt.folder)
+    ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="Name the figures, and write nothing.")
     ] = False,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap import options as opt
 from heedmap.progress import progress
 from heedmap.terminal import cell, say, show
 
@@ -47,7 +48,9 @@ def jain_wallace_command(
             help="Variants of attention and none at all too, of lstm and additive: 4 trainings a seed.",
         ),
     ] = False,
-    out: Annotated[Path, typer.Option(help="Where everything goes.")] = Path("runs/jain-wallace"),
+    out: Annotated[Path, typer.Option(help="Where everything goes.", parser=opt.folder)] = Path(
+        "runs/jain-wallace"
+    ),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what other settings made.")
     ] = False,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from heedmap import options as opt
 from heedmap.terminal import say
 
 
@@ -18,9 +19,12 @@ def picture_command(
     layer: Annotated[
         int, typer.Option("--layer", help="Shown first, and searched; -1 is the last.")
     ] = -1,
-    seed: Annotated[int, typer.Option("--seed", help="Of shuffles, noise and search.", min=0)] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Of shuffles, noise and search.", min=0, max=2**63 - 1)
+    ] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", help="The page. [runs/pictures/MODEL-TEXT.html]")
+        Path | None,
+        typer.Option("--out", help="The page. [runs/pictures/MODEL-TEXT.html]", parser=opt.file),
     ] = None,
 ) -> None:
     """Draw one text's heat maps by layer and head: the model's own, uniform, shuffled and random keys, sparser

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.jain_wallace_cli import jain_wallace_command
 from heedmap.progress import progress
@@ -59,7 +60,9 @@ def drozdyuk_command(
     alpha: Annotated[
         float, typer.Option(help="Of the adversarial loss: 1 keeps accuracy only.")
     ] = 0.5,
-    out: Annotated[Path | None, typer.Option(help="[runs/drozdyuk-NAME]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="[runs/drozdyuk-NAME]", parser=opt.folder)
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what other settings made.")
     ] = False,

@@ -119,7 +119,7 @@ def _fine_tune(options: dict[str, Any], given: list[str]) -> "Run":
             options["data"],
             text=options["text_column"],
             label=options["label_column"],
-            max_tokens=options["max_tokens"] or UNLIMITED,
+            max_tokens=UNLIMITED if options["max_tokens"] is None else options["max_tokens"],
             out=options["out"] or default,
             report=lambda done, total, text: bar.update(
                 task, completed=done, total=total, description=f"fine-tuning, {text}"
