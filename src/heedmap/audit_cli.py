@@ -8,6 +8,7 @@ import typer
 from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.progress import progress
+from heedmap.terminal import say
 from heedmap.train_cli import train_own
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _enter(options: dict[str, Any]) -> "Run":
             text=options["text_column"],
             label=options["label_column"],
             classes=None if options["classes"] is None else tuple(options["classes"].split(",")),
-            max_tokens=options["max_tokens"] or UNLIMITED,
+            max_tokens=UNLIMITED if options["max_tokens"] is None else options["max_tokens"],
             out=options["out"] or default,
             **{name: options[name] for name in same},
         )
@@ -127,11 +128,11 @@ def _audit(run: "Run", **asked: Any) -> None:
         result = audit(
             run,
             **asked,
-            forecast=lambda text: typer.echo(f"The experiments will take {text}.", err=True),
+            forecast=lambda text: say(f"The experiments will take {text}.", error=True),
             announce=lambda name: bar.update(
                 task, completed=next(done), description=f"audit, {name.replace('_', ' ')}"
             ),
         )
     assert run.folder is not None
     result.show()
-    typer.echo(f"Report: {run.folder / 'report.html'}")
+    say(f"Report: {run.folder / 'report.html'}")

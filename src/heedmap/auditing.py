@@ -28,6 +28,7 @@ from heedmap.runs import save_run
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.storage import write_atomically
 from heedmap.tables import read_table, write_table
+from heedmap.terminal import show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,11 +69,9 @@ class Audit(Conclusions):
 
     def show(self) -> None:
         """Print the verdict card."""
-        from rich.console import Console
-
         from heedmap.report.card import card
 
-        Console().print(card(self))
+        show(card(self))
 
     def save(self, path: str | Path) -> Path:
         """Write the report, where `path` ends in .html, or else the whole run folder; returns the path.

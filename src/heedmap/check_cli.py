@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.progress import progress
+from heedmap.terminal import WIDE, cell, say, show
 
 if TYPE_CHECKING:
     from heedmap.huggingface.handshake import Check, Handshake
@@ -30,7 +32,7 @@ def check_command(
     _show(found)
     if found.refusal is not None:
         raise InputError(found.refusal)
-    typer.echo(
+    say(
         f"Verdict: its attention is read and replaced exactly; `heedmap audit --model {model} --data ...` "
         "puts it on trial."
     )
@@ -38,7 +40,8 @@ def check_command(
 
 def support_command(
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write the page here. [the terminal]")
+        Path | None,
+        typer.Option("--out", help="Write the page here. [the terminal]", parser=opt.file),
     ] = None,
 ) -> None:
     """Measure which architectures can be audited, on tiny models (a minute or two)."""
@@ -57,11 +60,10 @@ def support_command(
         typer.echo(page, nl=False)
     else:
         write_atomically(out, page)
-        typer.echo(f"Support: {out}")
+        say(f"Support: {out}")
 
 
 def _show(found: "Handshake") -> None:
-    from rich.console import Console
     from rich.table import Table
 
     entered = {
@@ -70,7 +72,7 @@ def _show(found: "Handshake") -> None:
         "reading": "by what it reports, reading only",
         "refused": "not entered",
     }[found.kind]
-    typer.echo(f"{found.architecture}: {found.size} (layers × heads), {entered}")
+    say(f"{found.architecture}: {found.size} (layers × heads), {entered}")
     if not found.checks:
         return
     table = Table(box=None, pad_edge=False)
@@ -78,9 +80,8 @@ def _show(found: "Handshake") -> None:
         table.add_column(column, overflow="fold")
     for check in found.checks:
         measured = "–" if check.value is None else f"{check.value:.2g}"
-        table.add_row(check.name, _result(check), measured, check.explanation)
-    terminal = Console()
-    (terminal if terminal.is_terminal else Console(width=200)).print(table)
+        table.add_row(*map(cell, (check.name, _result(check), measured, check.explanation)))
+    show(table, width=WIDE)
 
 
 def _result(check: "Check") -> str:

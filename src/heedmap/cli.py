@@ -18,6 +18,7 @@ from heedmap.errors import InputError
 from heedmap.figures_cli import figures_command
 from heedmap.picture_cli import picture_command
 from heedmap.reproduce_cli import app as reproduce_app
+from heedmap.terminal import WIDE, cell, lenient, say, show
 from heedmap.train_cli import train_command
 
 app = typer.Typer(
@@ -41,7 +42,7 @@ def report_command(folder: Annotated[Path, typer.Argument(help="The run folder."
     from heedmap.auditing import rewrite
 
     rewrite(folder).show()
-    typer.echo(f"Report: {folder / 'report.html'}")
+    say(f"Report: {folder / 'report.html'}")
 
 
 @app.command("list")
@@ -49,22 +50,20 @@ def list_command(
     root: Annotated[Path, typer.Argument(help="Where to look.")] = Path("runs"),
 ) -> None:
     """List the run folders."""
-    from rich.console import Console
     from rich.table import Table
 
     from heedmap.folders import describe, list_runs
 
     folders = list_runs(root)
     if not folders:
-        typer.echo(f"No runs under {root}/. `heedmap audit --data reviews` makes one.")
+        say(f"No runs under {root}/. `heedmap audit --data reviews` makes one.")
         return
     table = Table(box=None, pad_edge=False)
     for column in ("run", "data", "model", "seed", "state"):
         table.add_column(column, overflow="fold")  # paths are there to be copied
     for folder in folders:
-        table.add_row(*describe(folder))
-    console = Console()
-    console.print(table, width=None if console.is_terminal else 200)
+        table.add_row(*map(cell, describe(folder)))
+    show(table, width=WIDE)
 
 
 app.command("check")(check_command)
@@ -75,7 +74,12 @@ app.command("figures")(figures_command)
 
 def main() -> None:
     """Run a command; bad input is one line and exit code 2, Ctrl-C is 130."""
-    warnings.showwarning = lambda message, *_: print(f"heedmap: note: {message}", file=sys.stderr)  # noqa: T201
+    warnings.showwarning = lambda message, *_: say(f"heedmap: note: {message}", error=True)
+    with lenient():
+        _run()
+
+
+def _run() -> None:
     try:
         if (
             app(prog_name="heedmap", standalone_mode=False) == INTERRUPTED
@@ -92,6 +96,9 @@ def main() -> None:
             _usage(error)
         if os.environ.get("HEEDMAP_TRACEBACK"):
             raise
+        if isinstance(error, OSError) and error.strerror:  # no room, no right, no such name
+            place = f"{error.filename}: " if error.filename else ""
+            _stop(f"{place}{error.strerror}; choose another place, or mend this one", 2)
         first = (str(error).splitlines() or [""])[0]
         _stop(
             f"internal error ({type(error).__name__}: {first}); "
@@ -122,7 +129,7 @@ def _usage(error: Any) -> None:
 
 
 def _stop(text: str, code: int) -> None:
-    print(f"heedmap: {text}", file=sys.stderr)  # noqa: T201
+    say(f"heedmap: {text}", error=True)
     sys.exit(code)
 
 

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap import options as opt
 from heedmap.errors import InputError
+from heedmap.terminal import say
 
 if TYPE_CHECKING:
     from heedmap.report.charts import Figure
@@ -20,7 +22,9 @@ def figures_command(
         str | None,
         typer.Option("--only", help="Keys of --list, with commas between them. [every figure]"),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="A folder. [RUN/figures]")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A folder. [RUN/figures]", parser=opt.folder)
+    ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="Name the figures, and write nothing.")
     ] = False,
@@ -33,11 +37,11 @@ def figures_command(
         chosen = choose(made, keys)
         width = max(len(figure.key) for figure in chosen)
         for figure in chosen:
-            typer.echo(f"{figure.key:{width}}  {figure.title} ({figure.n})")
+            say(f"{figure.key:{width}}  {figure.title} ({figure.n})")
         return
     written = export(made, out or folder / "figures", _parts(formats), keys)
     for path in written:
-        typer.echo(f"Figure: {path}")
+        say(f"Figure: {path}")
 
 
 def _figures(folder: Path) -> "list[Figure]":

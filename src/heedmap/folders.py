@@ -20,7 +20,7 @@ from heedmap.settings import (
     TrainSettings,
     TransformerSettings,
 )
-from heedmap.storage import write_atomically
+from heedmap.storage import refuse_file, write_atomically
 
 CHECKPOINT = "checkpoint.safetensors"
 OWN_FILES = (
@@ -47,8 +47,7 @@ def claim(folder: Path, settings: RunSettings, overwrite: bool) -> bool:
         InputError: it holds another run (the differences are named), or something else, or what the new run
             is to be made of.
     """
-    if folder.is_file():
-        raise InputError(f"{folder}: expected a run folder, found a file; choose another --out")
+    refuse_file(folder)
     there = folder / "settings.toml"
     if not there.exists():
         if folder.is_dir() and any(folder.iterdir()):

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap import options as opt
 from heedmap.progress import progress
+from heedmap.terminal import cell, say, show
 
 if TYPE_CHECKING:
     from heedmap.papers.jain_wallace.results import Result
@@ -46,7 +48,9 @@ def jain_wallace_command(
             help="Variants of attention and none at all too, of lstm and additive: 4 trainings a seed.",
         ),
     ] = False,
-    out: Annotated[Path, typer.Option(help="Where everything goes.")] = Path("runs/jain-wallace"),
+    out: Annotated[Path, typer.Option(help="Where everything goes.", parser=opt.folder)] = Path(
+        "runs/jain-wallace"
+    ),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what other settings made.")
     ] = False,
@@ -82,7 +86,7 @@ def jain_wallace_command(
             after=lambda result: write(out, result),
         )
     _show(results)
-    typer.echo(
+    say(
         f"Result: {out / 'result.md'} (also .csv and .tex); each model's own report is in its folder"
     )
 
@@ -95,12 +99,13 @@ def _list(data: Path | None) -> None:
     from heedmap.papers.jain_wallace.sources import listing
 
     for name, title, where, needs in listing(data):
-        typer.echo(f"{name} ({title}): {where}\n    needs {needs}")
-    typer.echo("\nheedmap reproduce jain-wallace NAME ... [--data FOLDER | --hub]")
+        say(f"{name} ({title}): {where}")
+        say(f"    needs {needs}")
+    say("")
+    say("heedmap reproduce jain-wallace NAME ... [--data FOLDER | --hub]")
 
 
 def _show(results: "list[Result]") -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from heedmap.papers.jain_wallace.telling import summary
@@ -110,5 +115,5 @@ def _show(results: "list[Result]") -> None:
     for head in heads:
         table.add_column(head, overflow="fold")
     for line in lines:
-        table.add_row(*line)
-    Console().print(table)
+        table.add_row(*map(cell, line))
+    show(table)

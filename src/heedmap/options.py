@@ -1,5 +1,6 @@
 """The options of `heedmap audit` and `heedmap train`, and which of them go together."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,32 @@ _DATA, _MODEL, _TRAINING, _AUDIT = "Data", "Model", "Training", "Audit"
 _DOOR = "Transformer"
 
 
-def _option(names: str, text: str, panel: str) -> Any:
-    return typer.Option(*names.split(), help=text, rich_help_panel=panel)
+def _option(names: str, text: str, panel: str, **more: Any) -> Any:
+    return typer.Option(*names.split(), help=text, rich_help_panel=panel, **more)
+
+
+def folder(given: object) -> Path:
+    """A folder to write to, looked at before anything is done."""
+    from heedmap.storage import refuse_file
+
+    return _place(str(given), refuse_file)
+
+
+def file(given: object) -> Path:
+    """A file to write to, looked at before anything is done."""
+    from heedmap.storage import refuse_special
+
+    return _place(str(given), refuse_special)
+
+
+def _place(name: str, check: Callable[[Path], None]) -> Path:
+    if not name or "\0" in name:
+        raise typer.BadParameter(f"expected a name, got {name!r}")
+    try:
+        check(Path(name))
+    except InputError as error:  # typer would say nothing but the name
+        raise typer.BadParameter(str(error)) from error
+    return Path(name)
 
 
 Data = Annotated[
@@ -125,7 +150,9 @@ GradientOf = Annotated[
     str | None, _option("--gradient-of", "log-odds or probability. [log-odds]", _AUDIT)
 ]
 GradientForm = Annotated[str, _option("--gradient-form", "times-input or norm.", _AUDIT)]
-Out = Annotated[Path | None, _option("--out", "The run folder. [runs/DATA-ENCODER-...]", "Run")]
+Out = Annotated[
+    Path | None, _option("--out", "The run folder. [runs/DATA-ENCODER-...]", "Run", parser=folder)
+]
 RunFolder = Annotated[
     Path | None, _option("--run", "Audit a trained run instead of --data.", "Run")
 ]

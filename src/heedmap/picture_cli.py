@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from heedmap import options as opt
+from heedmap.terminal import say
+
 
 def picture_command(
     model: Annotated[
@@ -16,9 +19,12 @@ def picture_command(
     layer: Annotated[
         int, typer.Option("--layer", help="Shown first, and searched; -1 is the last.")
     ] = -1,
-    seed: Annotated[int, typer.Option("--seed", help="Of shuffles, noise and search.", min=0)] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Of shuffles, noise and search.", min=0, max=2**63 - 1)
+    ] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", help="The page. [runs/pictures/MODEL-TEXT.html]")
+        Path | None,
+        typer.Option("--out", help="The page. [runs/pictures/MODEL-TEXT.html]", parser=opt.file),
     ] = None,
 ) -> None:
     """Draw one text's heat maps by layer and head: the model's own, uniform, shuffled and random keys, sparser
@@ -38,8 +44,8 @@ def picture_command(
     path = out or Path("runs") / "pictures" / f"{_name(model, text)}.html"
     write_atomically(path, page(picture))
     for note in picture.notes:
-        typer.echo(f"Note: {note}.")
-    typer.echo(f"Picture: {path}")
+        say(f"Note: {note}.")
+    say(f"Picture: {path}")
 
 
 def _name(model: str, text: str) -> str:

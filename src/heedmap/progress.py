@@ -4,14 +4,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from heedmap.terminal import cell
+
 
 @contextmanager
 def progress() -> Iterator[Any]:
     """A rich progress bar on stderr, gone when the work is done."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    class Description(TextColumn):
+        def render(self, task: Task) -> Text:
+            return cell(task.description)
+
+    columns = (Description(""), BarColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     # A log file gets no bar.
     with Progress(

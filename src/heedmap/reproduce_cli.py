@@ -5,9 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
+from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.jain_wallace_cli import jain_wallace_command
 from heedmap.progress import progress
+from heedmap.terminal import say
 
 app = typer.Typer(
     help="Run a paper's experiments again and put its numbers beside ours.",
@@ -58,7 +60,9 @@ def drozdyuk_command(
     alpha: Annotated[
         float, typer.Option(help="Of the adversarial loss: 1 keeps accuracy only.")
     ] = 0.5,
-    out: Annotated[Path | None, typer.Option(help="[runs/drozdyuk-NAME]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="[runs/drozdyuk-NAME]", parser=opt.folder)
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what other settings made.")
     ] = False,
@@ -96,4 +100,4 @@ def drozdyuk_command(
             **options,
         )
     done.show()
-    typer.echo(f"Result: {folder / 'result.md'}")
+    say(f"Result: {folder / 'result.md'}")

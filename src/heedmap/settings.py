@@ -11,11 +11,14 @@ from heedmap.errors import InputError
 
 # A bound of the memory: who ran out of it goes on with a smaller one (numbers differ in the last digits).
 FREE = ("model.batch_tokens",)
-Positive = Annotated[int, Field(ge=1)]
+# The bounds keep out what no memory holds; a whole number in TOML has 64 bits.
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Size = Annotated[int, Field(ge=1, le=65_536)]  # of vectors
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -64,7 +67,7 @@ class DataSettings(_Settings):
     max_tokens: Positive = 512
     train_texts: Positive | None = None
     test_texts: Positive | None = None
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     raw: bool = False
     training: bool = True
     classes: tuple[str, ...] | None = None
@@ -79,8 +82,8 @@ class ModelSettings(_Settings):
     encoder: Literal["lstm", "cnn", "average"] = "lstm"
     score: Literal["additive", "dot", "log_odds"] = "additive"
     normaliser: Literal["softmax", "sparsemax", "entmax15"] = "softmax"
-    embedding_size: Positive = 300
-    hidden_size: Annotated[int, Field(ge=4)] = 128
+    embedding_size: Size = 300
+    hidden_size: Annotated[Size, Field(ge=4)] = 128
 
 
 class TransformerSettings(_Settings):
@@ -96,7 +99,7 @@ class TransformerSettings(_Settings):
     view: Literal["row", "received", "rollout", "flow", "gradient", "effective"] = "row"
     long_texts: Literal["cut", "windows"] = "cut"
     dtype: Literal["float32", "float16", "bfloat16"] = "float32"
-    batch_tokens: Positive = 2048
+    batch_tokens: Annotated[int, Field(ge=1, le=2**18)] = 2048
 
     def on_trial(self, layers: int, heads: int) -> tuple[int, int | None]:
         """The numbers of the layer and the head (None for the mean) in a model of so many.
@@ -121,7 +124,7 @@ class TrainSettings(_Settings):
     `vectors_hash` is that of the file's bytes: None in runs made before it was kept.
     """
 
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     epochs: Positive = 8
     batch_size: Positive = 32
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
@@ -136,7 +139,7 @@ class FineTuneSettings(_Settings):
     """How a pretrained transformer is fine-tuned: AdamW, linear decay after a warm-up."""
 
     base: Annotated[str, Field(min_length=1)]
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     epochs: Positive = 3
     batch_size: Positive = 32
     learning_rate: Annotated[float, Field(gt=0)] = 3e-5
@@ -155,9 +158,9 @@ class AuditSettings(_Settings):
     is no exact way; `descent_steps`: of the paper's own, 0 for models that are too slow for it.
     """
 
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     instances: Positive = 2000
-    permutations: Positive = 100
+    permutations: Annotated[int, Field(ge=1, le=100_000)] = 100
     epsilon: Annotated[float, Field(gt=0, lt=1)] = 0.01
     curve: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (
         0.0,

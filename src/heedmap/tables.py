@@ -89,7 +89,7 @@ def read_table(path: Path) -> pa.Table:
         InputError: it is damaged.
     """
     try:
-        return pq.read_table(path)
+        return pq.read_table(io.BytesIO(path.read_bytes()))  # a path is taken for an address
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
             f"{path}: damaged ({str(error).splitlines()[0]}); delete it and run the audit again"

@@ -8,6 +8,7 @@ import typer
 from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.progress import progress
+from heedmap.terminal import say
 
 if TYPE_CHECKING:
     from heedmap.run import Run
@@ -61,11 +62,11 @@ def train_command(
     scores = ", ".join(
         f"{name} {value:.3f}" for name, value in done.scores[done.best_epoch].items()
     )
-    typer.echo(f"Trained: epoch {done.best_epoch + 1} is best on dev ({scores}).")
+    say(f"Trained: epoch {done.best_epoch + 1} is best on dev ({scores}).")
     gone = trained.corpus.left_out | done.left_out
     if gone:
-        typer.echo("Left out: " + "; ".join(f"{reason}: {count}" for reason, count in gone.items()))
-    typer.echo(f"Run folder: {trained.folder}")
+        say("Left out: " + "; ".join(f"{reason}: {count}" for reason, count in gone.items()))
+    say(f"Run folder: {trained.folder}")
 
 
 def train_own(options: dict[str, Any]) -> "Run":
@@ -118,7 +119,7 @@ def _fine_tune(options: dict[str, Any], given: list[str]) -> "Run":
             options["data"],
             text=options["text_column"],
             label=options["label_column"],
-            max_tokens=options["max_tokens"] or UNLIMITED,
+            max_tokens=UNLIMITED if options["max_tokens"] is None else options["max_tokens"],
             out=options["out"] or default,
             report=lambda done, total, text: bar.update(
                 task, completed=done, total=total, description=f"fine-tuning, {text}"

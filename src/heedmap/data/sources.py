@@ -124,11 +124,12 @@ def _rows(
                 f"{settings.source}: no {what} column ({wanted}); the columns are "
                 f"{', '.join(columns)}; name it with {option}"
             )
-    if query is not None and query == text:
-        raise InputError(
-            f"{settings.source}: {text} is read as the text and as the query; name two columns with "
-            "--text-column and --query-column"
-        )
+    for what, other in (("query", query), ("label", label)):
+        if other == text:
+            raise InputError(
+                f"{settings.source}: {text} is read as the text and as the {what}; name two columns with "
+                f"--text-column and --{what}-column"
+            )
     names = getattr(rows.features[label], "names", None)  # a ClassLabel of the Hub
     tokenize = reading.tokenize or _tokenize(settings)
     keys = rows["id"][:] if "id" in columns else range(len(rows))

@@ -41,9 +41,10 @@ from heedmap.papers.drozdyuk_model import (
 )
 from heedmap.papers.drozdyuk_rows import Row, every_row
 from heedmap.papers.drozdyuk_settings import DrozdyukSettings
-from heedmap.papers.drozdyuk_tables import csv_text, markdown, show
+from heedmap.papers.drozdyuk_tables import csv_text, markdown, told
 from heedmap.storage import write_atomically
 from heedmap.tables import write_table
+from heedmap.terminal import cell, show
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,7 @@ class Reproduction:
 
     def show(self) -> None:
         """Print Table 1 beside ours and the claims."""
-        from rich.console import Console
-
-        console = Console()
-        if not console.is_terminal:
-            console = Console(width=160)
-        for note in self.notes:
-            console.print(note, highlight=False)
-        show(self.rows, self.claims, console)
+        show(*map(cell, self.notes), *told(self.rows, self.claims), width=160)
 
 
 def reproduce(

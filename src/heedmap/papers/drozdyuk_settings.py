@@ -21,7 +21,7 @@ class DrozdyukSettings(_Settings):
     version: Literal[1] = 1
     fingerprint: str
     data: DataSettings
-    model: str | None = None
+    model: Annotated[str, Field(min_length=1)] | None = None
     activations: tuple[ActivationName, ...] = ("softmax", "entmax15", "sparsemax")
     seeds: Positive = 3
     train_texts: Positive | None = None

@@ -2,8 +2,8 @@
 
 import csv
 import io
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from heedmap.papers.drozdyuk_claims import (
     PUBLISHED,
@@ -12,6 +12,11 @@ from heedmap.papers.drozdyuk_claims import (
     spread,
 )
 from heedmap.papers.drozdyuk_rows import Row
+from heedmap.papers.escapes import markdown_text
+from heedmap.terminal import cell, printable
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 # Columns of the published table: 1.5-entmax is its "entmax", sparsemax it never ran.
 _PLACE = {"softmax": 1, "entmax15": 2}
@@ -73,7 +78,8 @@ def every_line(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 def markdown(title: str, notes: Sequence[str], rows: Sequence[Row], claims: Sequence[Claim]) -> str:
     """result.md."""
-    parts = [f"# {title}", *notes, "## Table 1 [S4] beside ours", _grid(*beside_published(rows))]
+    parts = [f"# {markdown_text(title)}", *map(markdown_text, notes)]
+    parts += ["## Table 1 [S4] beside ours", _grid(*beside_published(rows))]
     parts.append(
         "Accuracy in per cent; ours: mean over the seeds (smallest–largest). `opposite` counts flipped "
         "labels: it is the attack's success. [S4]: Drozdyuk et al., Table 1, one run."
@@ -96,12 +102,14 @@ def csv_text(rows: Sequence[Row]) -> str:
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, plain, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(
+        {k: printable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows
+    )
     return buffer.getvalue()
 
 
-def show(rows: Sequence[Row], claims: Sequence[Claim], console: Any) -> None:
-    """Table 1 beside ours and the claims, on a rich console."""
+def told(rows: Sequence[Row], claims: Sequence[Claim]) -> "Iterator[RenderableType]":
+    """Table 1 beside ours and the claims, for the terminal."""
     from rich.table import Table
 
     heads, lines = beside_published(rows)
@@ -109,12 +117,11 @@ def show(rows: Sequence[Row], claims: Sequence[Claim], console: Any) -> None:
     for head in heads:
         table.add_column(head, justify="left" if head == "row" else "right", overflow="fold")
     for line in lines:
-        table.add_row(*line)
-    console.print(table)
+        table.add_row(*map(cell, line))
+    yield table
     for claim in claims:
-        console.print(f"\nClaim: {claim.text}\n  {claim.verdict.upper()}", highlight=False)
-        for number in claim.numbers:
-            console.print(f"  - {number}", highlight=False)
+        yield from map(cell, ("", f"Claim: {claim.text}", f"  {claim.verdict.upper()}"))
+        yield from (cell(f"  - {number}") for number in claim.numbers)
 
 
 def _grid(heads: list[str], lines: list[list[str]]) -> str:

@@ -5,7 +5,6 @@ from rich.padding import Padding
 from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
-from rich.text import Text
 
 from heedmap.findings import Conclusions, Finding, Level
 from heedmap.report.words import (
@@ -18,6 +17,7 @@ from heedmap.report.words import (
     pairs_text,
     vectors_text,
 )
+from heedmap.terminal import cell
 
 STYLES: dict[Level, str] = {
     "for": "green",
@@ -30,15 +30,15 @@ STYLES: dict[Level, str] = {
 def card(audit: Conclusions) -> RenderableType:
     """Every question in plain words with its number, interval, n, reading and what was left out.
 
-    Whatever comes from the data goes in as `Text`, so that brackets in it are never markup.
+    Whatever comes from the data goes in as a `cell`: brackets in it are never markup.
     """
     blocks: list[RenderableType] = [_header(audit)]
     for finding in audit.findings:
         blocks += [Rule(style="dim"), *_block(finding)]
     return Panel(
         Group(*blocks),
-        title=Text("Should you heed the heat map?", style="bold"),
-        subtitle=Text(
+        title=cell("Should you heed the heat map?", style="bold"),
+        subtitle=cell(
             "green speaks for showing it, red against; [ ] 95 % bootstrap over texts", style="dim"
         ),
         padding=(0, 1),
@@ -61,7 +61,7 @@ def _header(audit: Conclusions) -> RenderableType:
     if gone := left_out(audit):
         rows["left out"] = counts(gone)
     for name, value in rows.items():
-        grid.add_row(Text(name, style="dim"), Text(value))
+        grid.add_row(cell(name, style="dim"), cell(value))
     return grid
 
 
@@ -74,18 +74,18 @@ def _block(finding: Finding) -> list[RenderableType]:
     answer.add_column(overflow="fold")
     style = STYLES[finding.level]
     answer.add_row(
-        Text(number(finding.value), style="bold"),
-        Text(interval_text(finding)),
-        Text(f"n = {finding.n}"),
-        Text(f"● {finding.reading}", style=style),
+        cell(number(finding.value), style="bold"),
+        cell(interval_text(finding)),
+        cell(f"n = {finding.n}"),
+        cell(f"● {finding.reading}", style=style),
     )
     lines: list[RenderableType] = [
-        Text(finding.question, style="bold"),
+        cell(finding.question, style="bold"),
         Padding(answer, (0, 0, 0, 2)),
-        Padding(Text(f"{finding.measure}: {finding.meaning}"), (0, 0, 0, 2)),
+        Padding(cell(f"{finding.measure}: {finding.meaning}"), (0, 0, 0, 2)),
     ]
     if finding.left_out:
         lines.append(
-            Padding(Text(f"left out: {counts(finding.left_out)}", style="italic"), (0, 0, 0, 2))
+            Padding(cell(f"left out: {counts(finding.left_out)}", style="italic"), (0, 0, 0, 2))
         )
     return lines

@@ -1,5 +1,6 @@
 """A model before its first step: vocabulary, initial weights, pretrained vectors, fixed scores."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,9 @@ from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.scores import Lexical
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+
+# Bytes a weight: itself, its gradient, three numbers of the optimizer, its value in the best epoch.
+TRAINED = 6 * 4
 
 
 class Fresh(NamedTuple):
@@ -68,9 +72,24 @@ def initial(
     pairs: bool,
     kind: type[AttentionClassifier] = AttentionClassifier,
 ) -> AttentionClassifier:
-    """Random weights, the same for the same seed; the global generator is left as it was."""
+    """Random weights, the same for the same seed; the global generator is left as it was.
+
+    Raises:
+        InputError: this machine's memory does not hold them.
+    """
     assert isinstance(settings.model, ModelSettings)
     assert isinstance(settings.train, TrainSettings)
+    with torch.device("meta"):  # shapes alone
+        shapes = kind(settings.model, vocabulary, classes, pairs).parameters()
+        needed = TRAINED * sum(parameter.numel() for parameter in shapes)
+    if hasattr(os, "sysconf") and needed > (
+        there := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    ):
+        raise InputError(
+            f"--embedding-size {settings.model.embedding_size}, --hidden-size {settings.model.hidden_size}: "
+            f"training this model takes {needed / 2**30:.0f} GB, and the machine has {there / 2**30:.0f}; "
+            "choose smaller ones"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.train.seed)
         return kind(settings.model, vocabulary, classes, pairs)

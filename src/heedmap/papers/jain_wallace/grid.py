@@ -25,6 +25,7 @@ from heedmap.report.words import vectors_text
 from heedmap.settings import AuditSettings, TrainSettings
 from heedmap.storage import refuse_file
 
+MOST_SEEDS = 10_000
 Report = Callable[[int, int, str], None]
 
 
@@ -148,8 +149,8 @@ def _check(
     for given, known, what in ((encoders, ENCODERS, "--encoders"), (scores, SCORES, "--scores")):
         if not given or not set(given) <= set(known):
             raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(given)}")
-    if seeds < 1:
-        raise InputError(f"--seeds: expected at least 1, got {seeds}")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise InputError(f"--seeds: expected a number from 1 to {MOST_SEEDS}, got {seeds}")
     AuditSettings.of(instances=instances)
     if epochs is not None:
         TrainSettings.of(epochs=epochs)

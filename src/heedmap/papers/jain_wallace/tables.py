@@ -11,6 +11,7 @@ import numpy as np
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.published import SOURCE, Published, published
 from heedmap.papers.jain_wallace.results import Result
+from heedmap.terminal import printable
 
 NONE = Published(math.nan)
 
@@ -91,14 +92,17 @@ def _mean(values: Sequence[float] | np.ndarray) -> float:
     return float(np.mean(defined)) if defined else math.nan
 
 
+def _written(value: object) -> object:
+    if isinstance(value, float) and math.isnan(value):
+        return ""
+    return printable(value) if isinstance(value, str) else value
+
+
 def csv_text(results: Iterable[Result]) -> str:
     """result.csv: one line a number; empty where there is none."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, [f.name for f in fields(Line)], lineterminator="\n")
     writer.writeheader()
     for line in lines(results):
-        row = asdict(line)
-        writer.writerow(
-            {k: "" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
-        )
+        writer.writerow({name: _written(value) for name, value in asdict(line).items()})
     return buffer.getvalue()

@@ -4,10 +4,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from heedmap.data.named import NAMED
+from heedmap.papers.escapes import latex_text, markdown_text
 from heedmap.papers.jain_wallace.measures import DISTANCES, TAUS
 from heedmap.papers.jain_wallace.published import COMPARED, PERFORMANCE, SOURCE
 from heedmap.papers.jain_wallace.results import Result
 from heedmap.papers.jain_wallace.tables import Line, lines
+from heedmap.terminal import printable
 
 Grid = tuple[list[str], list[list[str]]]
 TITLE = "Jain & Wallace (2019), run again"
@@ -62,7 +64,7 @@ def sections(results: Sequence[Result]) -> list[tuple[str, Grid, str]]:
 
 def markdown(results: Sequence[Result]) -> str:
     """result.md."""
-    parts = [f"# {TITLE}", *notes(results)]
+    parts = [f"# {TITLE}", *map(markdown_text, notes(results))]
     for title, table, how in sections(results):
         parts += [f"## {title}", _table(table), *([how] if how else [])]
     return "\n\n".join(parts) + "\n"
@@ -84,10 +86,10 @@ def latex(results: Sequence[Result]) -> str:
         for one in lines(results)
         if one.quantity in COMPARED
     ]
-    body = [" & ".join(_escaped(cell) for cell in row) + r" \\" for row in [heads, *rows]]
+    body = [" & ".join(map(latex_text, row)) + r" \\" for row in [heads, *rows]]
     return "\n".join(
         [
-            *(f"% {note}" for note in notes(results)),
+            *(f"% {printable(note)}" for note in notes(results)),
             r"\begin{tabular}{" + "l" * len(heads) + "}",
             r"\toprule",
             body[0],
@@ -98,12 +100,6 @@ def latex(results: Sequence[Result]) -> str:
             "",
         ]
     )
-
-
-def _escaped(cell: str) -> str:
-    for mark in "&%_#$":
-        cell = cell.replace(mark, "\\" + mark)
-    return cell.replace("±", r"$\pm$").replace("–", "--")
 
 
 def _by_model(
@@ -212,7 +208,8 @@ def _variants(results: Iterable[Result]) -> Grid:
 def _table(content: Grid) -> str:
     heads, body = content
     rule = ["---" if i < len(MODEL) else "---:" for i in range(len(heads))]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, rule, *body))
+    cells = (list(map(markdown_text, row)) for row in body)
+    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, rule, *cells))
 
 
 def _number(value: float) -> str:
