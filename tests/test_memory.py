@@ -16,6 +16,7 @@ from heedmap.experiments.evidence import Evidence
 from heedmap.importance import integrated_gradients as integrated
 from heedmap.importance import leave_one_out
 from heedmap.importance.deletions import reread_without_each
+from heedmap.makers import Makers
 from heedmap.models.classifier import LOGITS, TOKENS
 from heedmap.runs import train
 from heedmap.settings import AuditSettings, DataSettings
@@ -138,6 +139,10 @@ def test_a_batch_holds_fewer_tokens_of_very_many_classes(classes, tokens):
     assert small_model(classes=classes).tokens_at_once == tokens
 
 
+def test_pairs_keep_no_number_a_token_and_class():
+    assert small_model(classes=1000, pairs=True).tokens_at_once == TOKENS
+
+
 def test_of_very_many_classes_the_adversary_is_searched_for_and_told_so():
     texts = random_texts([1, 2, 6, 9])
     few, many = (audited(small_model(classes=c), texts) for c in (64, 65))
@@ -147,6 +152,9 @@ def test_of_very_many_classes_the_adversary_is_searched_for_and_told_so():
     found = many.table("adversary").to_pandas()
     assert (found.jsd <= found.jsd_upper + 1e-9).all()
     assert (found.tvd <= SHORT.epsilon + 1e-9).all()
+    tables = {name: many.table(name) for name in ("instances", "adversary")}
+    told = Makers(tables, SHORT, many.model.classes, None).adversary().meaning
+    assert "found by search (65 classes are too many for a bound of each two)" in told
     assert adversary.is_enclosed(next(few.traces))
     assert not adversary.is_enclosed(next(many.traces))
 

@@ -73,7 +73,8 @@ class AttentionClassifier(nn.Module):
         self.settings = settings
         self.vocabulary = vocabulary
         self.classes = list(classes)
-        self.tokens_at_once = min(TOKENS, max(1, LOGITS // len(classes)))
+        # Of pairs no number a token and class is kept.
+        self.tokens_at_once = TOKENS if pairs else min(TOKENS, max(1, LOGITS // len(classes)))
         self.embedding = nn.Embedding(len(vocabulary), settings.embedding_size, padding_idx=PAD)
         self.encoder = ENCODERS[settings.encoder](settings.embedding_size, settings.hidden_size)
         self.query = Query(settings, len(vocabulary)) if pairs else None
