@@ -48,6 +48,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 ABOUT = "about.json"
+LONG = 60  # seconds that are forecast of our own models, which most often take less
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def audit(
             by the code's rules), "times-input".
         overwrite: throw away an audit with other settings instead of refusing.
         announce: called with the name of each experiment as it starts.
-        forecast: called once with what it will cost, for a model that has no shortcuts.
+        forecast: called once with what it will cost: of transformers, and of our own models from a minute on.
 
     Raises:
         InputError: a setting that does not fit, or an audit with other settings in the run's folder.
@@ -155,7 +156,9 @@ def audit(
     split = _sample(whole, wanted)
     evidence = Evidence(run.model, split, wanted, EXPERIMENTS, folder, announce)
     names = applicable(run.model, split)
-    if isinstance(run.model, Layered) and (text := told(estimate(evidence))) is not None:
+    costs = estimate(evidence)
+    worth_telling = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
+    if worth_telling and (text := told(costs)) is not None:
         forecast(text)
     tables = {name: evidence.table(name) for name in names}
     about: dict[str, object] = {

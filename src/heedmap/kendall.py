@@ -12,6 +12,7 @@ from torch import Tensor
 
 # Below this length, and without ties, the p-value is exact; above it, normal. As scipy's default.
 EXACT_UP_TO = 33
+ELEMENTS = 1 << 23  # of the pairwise comparisons written out at a time: 64 MB
 
 
 @dataclass(frozen=True)
@@ -29,24 +30,17 @@ def kendall_tau(values: Float[Tensor, "B M T"], mask: Bool[Tensor, "B T"]) -> Ke
     √(⟨S_a, S_a⟩ ⟨S_b, S_b⟩): one product of a matrix with its transpose an instance gives all pairs. The
     null distribution of the p-value is exact for n ≤ 33 without ties (and where at most one pair is
     discordant), else normal with the tie-corrected variance (Kendall 1970); the same as
-    `scipy.stats.kendalltau`. Time and memory are quadratic in T: bound B × T² by the caller.
+    `scipy.stats.kendalltau`. Time is quadratic in T; memory is bounded.
     """
     wide = values.double()
-    signs = torch.sign(wide.unsqueeze(-1) - wide.unsqueeze(-2))
-    pairs = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1)
-    # float32 holds every whole number up to 2^24: enough for 4096 positions.
-    kind = torch.float32 if values.shape[-1] <= 4096 else torch.float64
-    flat = (signs * pairs).to(kind).flatten(-2)
-    gram = torch.matmul(flat, flat.transpose(1, 2)).double() / 2  # concordant − discordant
+    gram, untied_with = _products(wide, wide, mask)
     untied = gram.diagonal(dim1=1, dim2=2)
     scale = torch.sqrt(untied.unsqueeze(1) * untied.unsqueeze(2))
     tau = torch.where(scale > 0, gram / scale, torch.nan).clamp(-1, 1)
 
     n = mask.sum(1).double()
     # Sums over tie groups of size c, written as sums over their members: Σ c f(c) / c.
-    group = torch.where(
-        mask.unsqueeze(1), n[:, None, None] - flat.abs().view_as(signs).sum(-1), 1.0
-    )
+    group = torch.where(mask.unsqueeze(1), n[:, None, None] - untied_with, 1.0)
     triples = ((group - 1) * (group - 2)).sum(-1)
     weights = ((group - 1) * (2 * group + 5)).sum(-1)
     p = _p_values(
@@ -64,17 +58,36 @@ def tau_against(
     values: Float[Tensor, "B M T"], references: Float[Tensor, "B R T"], mask: Bool[Tensor, "B T"]
 ) -> Float[Tensor, "B M R"]:
     """Tau-b of M measures with R others only; as `kendall_tau`, without p-values."""
-    pairs = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1)
-
-    def signs(wide: Tensor) -> Tensor:
-        found = torch.sign(wide.unsqueeze(-1) - wide.unsqueeze(-2)) * pairs
-        return found.flatten(-2).double()
-
-    first, second = signs(values.double()), signs(references.double())
-    gram = torch.matmul(first, second.transpose(1, 2))
-    sizes = first.square().sum(-1).unsqueeze(2) * second.square().sum(-1).unsqueeze(1)
-    scale = sizes.sqrt()
+    gram, first = _products(values.double(), references.double(), mask)
+    _, second = _products(references.double(), references.double()[:, :0], mask)
+    scale = (first.sum(-1).unsqueeze(2) * second.sum(-1).unsqueeze(1)).sqrt() / 2
     return torch.where(scale > 0, gram / scale, torch.nan).clamp(-1, 1)
+
+
+def _products(
+    first: Float[Tensor, "B M T"], second: Float[Tensor, "B R T"], mask: Bool[Tensor, "B T"]
+) -> tuple[Float[Tensor, "B M R"], Float[Tensor, "B M T"]]:
+    """Concordant − discordant pairs of each two measures; and with how many others a position is untied.
+
+    Some positions against all at a time. The sums are of whole numbers: exact, whatever their order.
+    """
+    size = first.shape[2]
+    gram = first.new_zeros(len(first), first.shape[1], second.shape[1])
+    untied = torch.zeros_like(first)
+    rows = max(1, ELEMENTS // max(1, len(first) * (first.shape[1] + second.shape[1]) * size))
+    for start in range(0, size, rows):
+        part = slice(start, start + rows)
+        pairs = (mask[:, part, None] & mask[:, None]).unsqueeze(1)
+
+        def signs(values: Tensor, part: slice = part, pairs: Tensor = pairs) -> Tensor:
+            found = torch.sign(values[..., part, None] - values.unsqueeze(-2)) * pairs
+            return found.float()  # which holds every whole number up to 2^24, twice ELEMENTS
+
+        one = signs(first)
+        other = one if second is first else signs(second)
+        gram += torch.matmul(one.flatten(-2), other.flatten(-2).mT) / 2
+        untied[..., part] = one.abs().sum(-1)
+    return gram, untied
 
 
 def _p_values(

@@ -204,7 +204,13 @@ class Makers:
         if "on_text" not in columns:
             how = papers if len(self.classes) == 2 else f"{bound}; {papers}"
         elif papers:
-            how = f"found by search, so {bound}; {papers}"
+            pairs = "query" in self.tables["instances"].column_names
+            why = (
+                ""
+                if pairs
+                else f" ({len(self.classes)} classes are too many for a bound of each two)"
+            )
+            how = f"found by search{why}, so {bound}; {papers}"
         else:
             times = f"{self.settings.search_restarts} starts of {self.settings.search_steps} steps"
             on_text = [_mean(self.column("adversary", c)) for c in ("on_text_before", "on_text")]

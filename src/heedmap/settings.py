@@ -160,7 +160,7 @@ class AuditSettings(_Settings):
 
     seed: Seed = 0
     instances: Positive = 2000
-    permutations: Annotated[int, Field(ge=1, le=100_000)] = 100
+    permutations: Annotated[int, Field(ge=1, le=10_000)] = 100
     epsilon: Annotated[float, Field(gt=0, lt=1)] = 0.01
     curve: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (
         0.0,

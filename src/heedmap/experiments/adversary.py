@@ -21,6 +21,7 @@ from heedmap.settings import AuditSettings
 from heedmap.tables import ragged, table
 
 SEARCH_SHARE = 4  # restarts and the graph through the layers above
+MOST_CLASSES = 64  # that are enclosed pair by pair: of a thousand there are half a million pairs
 
 
 def adversary(evidence: Evidence) -> pa.Table:
@@ -33,14 +34,14 @@ def adversary(evidence: Evidence) -> pa.Table:
     it finds nothing (`search_found` is false). `dimension` is that of the polytope of weightings with exactly
     the same prediction, for weights inside the simplex: n − 2 for two classes.
 
-    Where the read-out is not linear, a search on the model itself takes the place of all that: the
-    divergence is that of the heat map, `jsd` the largest met at a prediction within ε (`tvd`), of a sample
-    of the texts, and `jsd_upper` what no heat map of the text exceeds. `on_text`: the share of the adversary's
-    mass that is on words at all (`on_text_before`: of the model's own). The paper's search is run too where
-    there is one row of weights and the settings give it steps.
+    Where the read-out is not linear, or there are more than 64 classes, a search on the model itself takes the
+    place of all that: the divergence is that of the heat map, `jsd` the largest met at a prediction within ε
+    (`tvd`), of a sample of the texts, and `jsd_upper` what no heat map of the text exceeds. `on_text`: the
+    share of the adversary's mass that is on words at all (`on_text_before`: of the model's own). The paper's
+    search is run too where there is one row of weights and the settings give it steps.
     """
     first = next(evidence.traces, None)
-    found = _exact(evidence) if first is None or is_linear(first) else _searched(evidence)
+    found = _exact(evidence) if first is None or is_enclosed(first) else _searched(evidence)
     instances = evidence.table("instances")
     return table(
         {
@@ -49,6 +50,11 @@ def adversary(evidence: Evidence) -> pa.Table:
             **found,
         }
     )
+
+
+def is_enclosed(trace: Trace) -> bool:
+    """Whether the optimum is computed, or bounds of it; else it is searched for."""
+    return is_linear(trace) and trace.logits.shape[-1] <= MOST_CLASSES
 
 
 def _exact(evidence: Evidence) -> dict[str, object]:

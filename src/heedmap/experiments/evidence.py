@@ -104,6 +104,8 @@ class Evidence:
             if trace is None:
                 trace = self.model.trace(batch)
                 size = trace.attention.nbytes * 4
+                if trace.readout is not None:
+                    size = max(size, trace.readout.relevance.nbytes)
                 if trace.state is None and self._bytes + size <= KEPT:
                     self._traces[i] = trace
                     self._bytes += size

@@ -1,7 +1,5 @@
 """Does it matter which token gets which weight? (Jain & Wallace 2019, experiment 2a)"""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import torch
@@ -17,6 +15,8 @@ from heedmap.measures import change_in_prediction
 from heedmap.models.trace import Model, Trace
 from heedmap.tables import table
 
+LOGITS = 1 << 21  # at a time: 16 MB
+
 
 def permutation(evidence: Evidence) -> pa.Table:
     """Each text's weights dealt out anew at random, P times, all else held fixed.
@@ -29,19 +29,20 @@ def permutation(evidence: Evidence) -> pa.Table:
     rng = evidence.generator("permutation")
     rows, columns = [], []
     for trace in evidence.traces:
-        logits = _permuted(evidence.model, trace, evidence.settings.permutations, rng)
+        median, flipped = _under_permutations(
+            evidence.model, trace, evidence.settings.permutations, rng
+        )
         even = evidence.model.predict(
             trace, uniform(trace.attention, trace.support).unsqueeze(0)
         ).transpose(0, 1)
         rows.append(trace.rows)
-        # quantile, not median: of an even number of values torch's median is the lower one.
         columns.append(
             torch.stack(
                 [
-                    _change(trace, logits).quantile(0.5, dim=1),
-                    _flips(trace, logits).mean(1),
-                    _change(trace, even)[:, 0],
-                    _flips(trace, even)[:, 0],
+                    median,
+                    flipped,
+                    _change(trace.logits, even)[:, 0],
+                    _flips(trace.logits, even)[:, 0],
                 ],
                 dim=1,
             )
@@ -60,20 +61,38 @@ def permutation(evidence: Evidence) -> pa.Table:
     )
 
 
-def _permuted(
+def _under_permutations(
     model: Model, trace: Trace, times: int, rng: np.random.Generator
-) -> Float[Tensor, "B P C"]:
+) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
+    """Median change of the prediction, and how often another class is predicted; some logits at a time."""
     if is_linear(trace):
         weights, relevance, bias = linear(trace)
-        logits = permuted_logits(weights, trace.mask, relevance, bias, times, rng)
-        return logits.to(bias.device)
-    blocks: Iterator[Tensor] = permuted(trace.attention, trace.support, times, rng)
-    return torch.cat([model.predict(trace, block) for block in blocks]).transpose(0, 1)
+        rows = max(1, LOGITS // (times * len(bias)))
+        medians, shares = [], []
+        for start in range(0, len(weights), rows):
+            part = slice(start, start + rows)
+            found = permuted_logits(
+                weights[part], trace.mask[part], relevance[part], bias, times, rng
+            ).to(bias.device)
+            medians.append(_median(_change(trace.logits[part], found)))
+            shares.append(_flips(trace.logits[part], found).mean(1))
+        return torch.cat(medians), torch.cat(shares)
+    changes, flips = [], []
+    for block in permuted(trace.attention, trace.support, times, rng):
+        found = model.predict(trace, block).transpose(0, 1)
+        changes.append(_change(trace.logits, found))
+        flips.append(_flips(trace.logits, found))
+    return _median(torch.cat(changes, dim=1)), torch.cat(flips, dim=1).mean(1)
 
 
-def _change(trace: Trace, logits: Float[Tensor, "B S C"]) -> Float[Tensor, "B S"]:
-    return change_in_prediction(trace.logits.unsqueeze(1).expand_as(logits), logits)
+def _median(values: Float[Tensor, "B S"]) -> Float[Tensor, " B"]:
+    # quantile, not median: of an even number of values torch's median is the lower one.
+    return values.quantile(0.5, dim=1)
 
 
-def _flips(trace: Trace, logits: Float[Tensor, "B S C"]) -> Float[Tensor, "B S"]:
-    return (logits.argmax(-1) != trace.predicted.unsqueeze(1)).double()
+def _change(before: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]) -> Float[Tensor, "B S"]:
+    return change_in_prediction(before.unsqueeze(1).expand_as(logits), logits)
+
+
+def _flips(before: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]) -> Float[Tensor, "B S"]:
+    return (logits.argmax(-1) != before.argmax(-1, keepdim=True)).double()

@@ -7,6 +7,8 @@ from heedmap.data.batches import Batch
 from heedmap.measures import log_odds
 from heedmap.models.trace import Model, Trace
 
+POSITIONS = 16_384  # that keep at a time what their gradient needs
+
 
 def integrated_gradients(
     model: Model, batch: Batch, trace: Trace, steps: int
@@ -28,7 +30,18 @@ def integrated_gradients(
         return log_odds(logits, trace.predicted.repeat(times))
 
     attributions, error = IntegratedGradients(target, multiply_by_inputs=True).attribute(
-        embedded, baselines=baseline, n_steps=steps, return_convergence_delta=True
+        embedded,
+        baselines=baseline,
+        n_steps=steps,
+        return_convergence_delta=True,
+        internal_batch_size=_at_once(embedded, steps),
     )
     values = model.on_tokens(attributions.sum(-1), batch).detach().abs()
     return values.masked_fill(~batch.mask, 0.0), error.detach().abs()
+
+
+def _at_once(embedded: Float[Tensor, "B L E"], steps: int) -> int | None:
+    """Rows of all steps that are read together; None where all of them are."""
+    rows, positions = embedded.shape[:2]
+    some = max(rows, POSITIONS // positions)
+    return None if some >= rows * steps else some

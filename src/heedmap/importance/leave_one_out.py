@@ -31,6 +31,7 @@ from heedmap.models.trace import Model
 
 # Deletions carried at a time: their gates stay in the processor's cache.
 ROWS = 4096
+MOST = 1 << 28  # of a single text, too long to be kept: it is read again
 ELEMENTS = 1 << 25  # of the new states, or what is made of them, over (text, deletion, position)
 
 
@@ -45,17 +46,22 @@ def logits_without_each(
         isinstance(model, AttentionClassifier)
         and not isinstance(model.score, Lexical)  # scores of words, not of states: read again
         and how == "remove"
+        and batch.mask.shape[1] ** 2 * _kept(model) <= MOST
     ):
         return _reuse(model, batch)
     lists = reread_without_each(model, texts, how)
     return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)
 
 
+def _kept(model: AttentionClassifier) -> int:
+    """Numbers that are kept of a new state."""
+    return min(model.projection.out_features, model.projection.in_features // 2)
+
+
 @torch.no_grad()
 def _reuse(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
     size = max(1, batch.mask.shape[1])
-    kept = min(model.projection.out_features, model.projection.in_features // 2)
-    at_once = max(1, min(ROWS // size, ELEMENTS // (size * size * kept)))
+    at_once = max(1, min(ROWS // size, ELEMENTS // (size * size * _kept(model))))
     parts = []
     for start in range(0, len(batch.rows), at_once):
         part = batch.taken(slice(start, start + at_once))

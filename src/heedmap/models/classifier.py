@@ -21,6 +21,7 @@ from heedmap.models.trace import Readout, Trace, decode
 from heedmap.settings import ModelSettings
 
 TOKENS = 16_384  # of a batch
+LOGITS = 1 << 20  # of a batch, one a token and class: of more than 64 classes it holds fewer tokens
 
 
 IMPOSSIBLE = (
@@ -72,7 +73,8 @@ class AttentionClassifier(nn.Module):
         self.settings = settings
         self.vocabulary = vocabulary
         self.classes = list(classes)
-        self.tokens_at_once = TOKENS
+        # Of pairs no number a token and class is kept.
+        self.tokens_at_once = TOKENS if pairs else min(TOKENS, max(1, LOGITS // len(classes)))
         self.embedding = nn.Embedding(len(vocabulary), settings.embedding_size, padding_idx=PAD)
         self.encoder = ENCODERS[settings.encoder](settings.embedding_size, settings.hidden_size)
         self.query = Query(settings, len(vocabulary)) if pairs else None

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint as read_again
 from torch.utils.data import DataLoader, Dataset
 
 from heedmap.data.batches import Batch, Encoded, bucketed_batches, scatter_rows, sorted_batches
@@ -20,6 +21,7 @@ from heedmap.settings import TrainSettings
 from heedmap.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 
 EVALUATION_TOKENS = 16_384
+GRADIENT_POSITIONS = 32_768  # that keep at a time what their gradient needs
 
 Report = Callable[[int, int, str], None]
 Objective = Callable[[Tensor, Tensor, Batch], Tensor]  # outputs (B, O), weights (B, K, T), batch
@@ -89,7 +91,7 @@ def train_classifier(
         for step, batch in enumerate(batches):
             optimizer.zero_grad()
             here = batch.to(bare.device)
-            outputs, attention = model(here)
+            outputs, attention = outputs_of(model, here)
             accelerator.backward(objective(outputs, attention, here))
             optimizer.step()
             report(epoch * steps + step + 1, total, f"epoch {epoch + 1} of {settings.epochs}")
@@ -101,6 +103,24 @@ def train_classifier(
     bare.load_state_dict(progress.best)
     bare.eval().requires_grad_(False)
     return Trained(progress.scores, progress.best_epoch)
+
+
+def outputs_of(model: torch.nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Outputs (B, O) and weights (B, K, T), as `model(batch)` gives them.
+
+    Of more than GRADIENT_POSITIONS positions, some texts at a time, which are read again for their gradient:
+    the memory is bounded, and the gradient the same but for the order of a sum.
+    """
+    rows = max(1, GRADIENT_POSITIONS // batch.ids.shape[1])
+    if rows >= len(batch.rows):
+        return cast("tuple[Tensor, Tensor]", model(batch))
+    outputs, weights = [], []
+    for start in range(0, len(batch.rows), rows):
+        part = batch.taken(slice(start, start + rows))
+        made, attention = read_again(model, part, use_reentrant=False, preserve_rng_state=False)
+        outputs.append(made)
+        weights.append(functional.pad(attention, (0, batch.mask.shape[1] - attention.shape[2])))
+    return torch.cat(outputs), torch.cat(weights)
 
 
 def note(

@@ -1,0 +1,277 @@
+"""Memory that does not grow with a text's length or with the classes; blocks that change no number."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from conftest import random_texts, small_corpus, small_model, small_pairs
+
+from heedmap import auditing, kendall
+from heedmap.data.corpus import Corpus, Split
+from heedmap.experiments import adversary, evidence, permutation
+from heedmap.experiments.cost import estimate, told
+from heedmap.experiments.evidence import Evidence
+from heedmap.importance import integrated_gradients as integrated
+from heedmap.importance import leave_one_out
+from heedmap.importance.deletions import reread_without_each
+from heedmap.makers import Makers
+from heedmap.models.classifier import LOGITS, TOKENS
+from heedmap.runs import train
+from heedmap.settings import AuditSettings, DataSettings
+from heedmap.training import loop
+
+SLOW = pytest.mark.slow
+SHORT = AuditSettings(permutations=7, descent_steps=3, search_steps=3, search_instances=8)
+
+
+def audited(model, texts, labels=None, settings=SHORT):
+    labels = np.zeros(len(texts), int) if labels is None else labels
+    split = Split([str(i) for i in range(len(texts))], list(texts), labels)
+    return Evidence(model, split, settings, auditing.EXPERIMENTS)
+
+
+@pytest.mark.parametrize(("encoder", "pairs"), [("lstm", True), ("cnn", False), ("average", False)])
+def test_a_batch_read_in_parts_has_the_same_outputs_and_gradient(monkeypatch, encoder, pairs):
+    corpus = small_pairs(40) if pairs else small_corpus(3, 40)
+    run = train(corpus, encoder=encoder, embedding_size=8, hidden_size=8, epochs=1, min_df=1)
+    model = run.model
+    batch = run.encoded(corpus.splits["train"]).batch(range(17))
+    gradients = []
+    for positions in (10**6, 3 * batch.ids.shape[1], 1):
+        monkeypatch.setattr(loop, "GRADIENT_POSITIONS", positions)
+        model.train().requires_grad_(True).zero_grad()
+        outputs, weights = loop.outputs_of(model, batch)
+        loop.cross_entropy(model, run.encoded(corpus.splits["train"]))(
+            outputs, weights, batch
+        ).backward()
+        gradients.append(
+            [
+                outputs.detach(),
+                weights.detach(),
+                *(p.grad for p in model.parameters() if p.grad is not None),
+            ]
+        )
+    for other in gradients[1:]:
+        assert len(other) == len(gradients[0])
+        for one, same in zip(gradients[0], other, strict=True):
+            torch.testing.assert_close(same, one, rtol=1e-4, atol=1e-6)
+
+
+def test_an_ordinary_batch_is_read_at_once(monkeypatch):
+    monkeypatch.setattr(loop, "read_again", None)
+    model = small_model()
+    batch = model.batch(random_texts([510] * 32), range(32))
+    assert loop.outputs_of(model, batch)[0].shape == (32, 1)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 33, 40])
+def test_tau_in_blocks_is_tau_at_once_bit_by_bit(monkeypatch, size):
+    rng = np.random.default_rng(size)
+    values = torch.from_numpy(rng.integers(0, 9, (5, 4, size)).astype(float))
+    mask = torch.from_numpy(rng.random((5, size)) < 0.8)
+    whole, against = (
+        kendall.kendall_tau(values, mask),
+        kendall.tau_against(values, values[:, :2], mask),
+    )
+    for elements in (1, 100, 999):
+        monkeypatch.setattr(kendall, "ELEMENTS", elements)
+        blocks = kendall.kendall_tau(values, mask)
+        assert torch.equal(blocks.tau.nan_to_num(9), whole.tau.nan_to_num(9))
+        assert torch.equal(blocks.p.nan_to_num(9), whole.p.nan_to_num(9))
+        again = kendall.tau_against(values, values[:, :2], mask)
+        assert torch.equal(again.nan_to_num(9), against.nan_to_num(9))
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_permutations_in_blocks_are_the_same_permutations(monkeypatch, classes):
+    texts = random_texts([1, 2, 3, 3, 9, 9, 9, 30])
+    model = small_model(classes=classes)
+    whole = audited(model, texts).table("permutation")
+    for logits in (1, 40, 200):
+        monkeypatch.setattr(permutation, "LOGITS", logits)
+        assert audited(model, texts).table("permutation").equals(whole)
+
+
+def test_the_steps_of_long_texts_are_integrated_in_parts(monkeypatch):
+    texts = random_texts([1, 2, 9, 30])
+    for encoder in ("average", "cnn"):
+        model = small_model(encoder)
+        whole = audited(model, texts).table("integrated_gradients")
+        monkeypatch.setattr(integrated, "POSITIONS", 20)
+        parts = audited(model, texts).table("integrated_gradients")
+        monkeypatch.undo()
+        for one, other in zip(*(t["importance"].to_pylist() for t in (whole, parts)), strict=True):
+            np.testing.assert_allclose(other, one, rtol=1e-3, atol=1e-6)
+
+
+def test_a_text_too_long_to_keep_its_states_is_read_again(monkeypatch):
+    texts = random_texts([1, 2, 9, 30])
+    model = small_model(classes=5)
+    batch = model.batch(texts, range(4))
+    kept = leave_one_out.logits_without_each(model, batch, texts)
+    monkeypatch.setattr(leave_one_out, "MOST", 100)
+    monkeypatch.setattr(leave_one_out, "_reuse", None)
+    again = leave_one_out.logits_without_each(model, batch, texts)
+    torch.testing.assert_close(again, kept, equal_nan=True, rtol=1e-4, atol=1e-5)
+    for row, slow in zip(again, reread_without_each(model, texts), strict=True):
+        torch.testing.assert_close(row[: len(slow)], slow, equal_nan=True)
+
+
+def test_traces_are_kept_by_what_they_hold(monkeypatch):
+    texts = random_texts([20] * 50)
+    for classes in (2, 300):
+        model = small_model(classes=classes)
+        held = audited(model, texts)
+        monkeypatch.setattr(evidence, "KEPT", 60_000)
+        for _ in range(2):
+            list(held.traces)
+        kept = sum(t.readout.relevance.nbytes for t in held._traces.values())
+        assert kept <= 60_000
+        assert bool(held._traces) == (classes == 2)
+
+
+@pytest.mark.parametrize(
+    ("classes", "tokens"), [(2, TOKENS), (64, TOKENS), (65, LOGITS // 65), (1000, 1048)]
+)
+def test_a_batch_holds_fewer_tokens_of_very_many_classes(classes, tokens):
+    assert small_model(classes=classes).tokens_at_once == tokens
+
+
+def test_pairs_keep_no_number_a_token_and_class():
+    assert small_model(classes=1000, pairs=True).tokens_at_once == TOKENS
+
+
+def test_of_very_many_classes_the_adversary_is_searched_for_and_told_so():
+    texts = random_texts([1, 2, 6, 9])
+    few, many = (audited(small_model(classes=c), texts) for c in (64, 65))
+    columns = many.table("adversary").column_names
+    assert "curve_lower" not in columns
+    assert {"tvd", "search_jsd"} <= set(columns)
+    found = many.table("adversary").to_pandas()
+    assert (found.jsd <= found.jsd_upper + 1e-9).all()
+    assert (found.tvd <= SHORT.epsilon + 1e-9).all()
+    tables = {name: many.table(name) for name in ("instances", "adversary")}
+    told = Makers(tables, SHORT, many.model.classes, None).adversary().meaning
+    assert "found by search (65 classes are too many for a bound of each two)" in told
+    assert adversary.is_enclosed(next(few.traces))
+    assert not adversary.is_enclosed(next(many.traces))
+
+
+@SLOW
+def test_the_searched_adversary_of_many_classes_is_within_the_bounds(monkeypatch):
+    texts = random_texts([3, 6, 9, 12])
+    settings = AuditSettings(search_instances=8)
+    model = small_model(classes=4)
+    bounds = audited(model, texts, settings=settings).table("adversary").to_pandas()
+    monkeypatch.setattr(adversary, "MOST_CLASSES", 3)
+    found = audited(model, texts, settings=settings).table("adversary").to_pandas()
+    assert (found.jsd <= bounds.jsd_upper + 1e-6).all()
+    assert found.jsd.mean() >= 0.8 * bounds.jsd.mean()
+
+
+@pytest.mark.parametrize(("classes", "encoder"), [(2, "lstm"), (3, "cnn"), (65, "average")])
+def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encoder):
+    held = audited(small_model(encoder, classes=classes), random_texts([1, 2, 30, 40] * 5))
+    costs = estimate(held)
+    assert set(costs) == {
+        "leave_one_out", "gradient", "integrated_gradients", "permutation", "adversary",
+    }  # fmt: skip
+    assert all(np.isfinite(cost) and cost >= 0 for cost in costs.values())
+    assert told(costs).startswith("about ")
+    held.table("adversary")
+    assert "adversary" not in estimate(held)
+
+
+def test_a_forecast_of_our_own_model_is_told_from_a_minute_on(monkeypatch, small_run):
+    said = []
+    auditing.audit(small_run, permutations=3, forecast=said.append)
+    assert said == []
+    monkeypatch.setattr(auditing, "estimate", lambda held: {"adversary": 61.0})
+    auditing.audit(small_run, permutations=3, forecast=said.append)
+    assert said == ["about 61 seconds (adversary 100%)"]
+
+
+def thousand_classes(texts=6000):
+    rng = np.random.default_rng(0)
+    names = [f"class {i}" for i in range(1000)]
+    splits = {}
+    for name, count in (("train", texts), ("dev", 1000), ("test", 1000)):
+        labels = np.arange(count) % 1000
+        tokens = [[f"m{c}", *(f"w{w}" for w in rng.integers(0, 50, 5))] for c in labels]
+        splits[name] = Split([f"{name}-{i}" for i in range(count)], tokens, labels)
+    return Corpus("thousand", names, splits, DataSettings(source="thousand"))
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]) << 20, -1))
+sys.path.insert(0, sys.argv[2])
+import test_memory
+getattr(test_memory, sys.argv[3])()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def peak(what, limit=16_000):
+    """Megabytes that a function of this file takes at its most, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(limit), str(sys.path[0]), what],
+        capture_output=True, text=True, check=False, cwd=__file__.rsplit("/", 1)[0],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return int(done.stdout.splitlines()[-1])
+
+
+def trains_on_long_texts(tokens=4000):
+    rng = np.random.default_rng(0)
+    texts = [[f"w{w}" for w in rng.integers(0, 40, tokens)] for _ in range(32)]
+    split = Split([str(i) for i in range(32)], texts, np.arange(32) % 2)
+    corpus = Corpus(
+        "long", ["a", "b"], dict.fromkeys(("train", "dev", "test"), split), DataSettings(source="l")
+    )
+    train(corpus, epochs=1, out=None)
+
+
+def trains_on_short_texts():
+    trains_on_long_texts(20)
+
+
+@SLOW
+def test_training_on_texts_of_4000_tokens_takes_bounded_memory():
+    # Measured: 2270 MB more than short texts before, 620 MB now.
+    assert peak("trains_on_long_texts") - peak("trains_on_short_texts") < 1200
+
+
+def audits_a_thousand_classes():
+    run = train(thousand_classes(), encoder="average", embedding_size=16, hidden_size=16, epochs=1)
+    auditing.audit(run, instances=40, permutations=10)
+
+
+@SLOW
+def test_a_thousand_classes_are_audited_in_bounded_time_and_memory():
+    assert peak("audits_a_thousand_classes") < 1600
+
+
+def audits_long_texts():
+    model = small_model()
+    held = audited(model, random_texts([4000, 4000]))
+    for name in ("gradient", "integrated_gradients", "permutation", "agreement", "adversary"):
+        held.table(name) if name != "agreement" else tau_of_long_texts()
+
+
+def tau_of_long_texts():
+    values = torch.rand(1, 4, 4000, dtype=torch.float64)
+    kendall.kendall_tau(values, torch.ones(1, 4000, dtype=torch.bool))
+
+
+def audits_short_texts():
+    held = audited(small_model(), random_texts([400, 400]))
+    for name in ("gradient", "integrated_gradients", "permutation", "adversary"):
+        held.table(name)
+
+
+@SLOW
+def test_experiments_on_texts_of_4000_tokens_take_bounded_memory():
+    assert peak("audits_long_texts") - peak("audits_short_texts") < 400
