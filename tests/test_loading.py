@@ -1,10 +1,17 @@
 """Classifiers and tokenizers from folders: what is read, and what is refused in one line."""
 
 import json
+import os
+import pickle
 import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
     AutoModelForMaskedLM,
@@ -18,7 +25,7 @@ from transformers.utils import logging
 from heedmap.errors import InputError
 from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.loading import UNLIMITED, load_classifier, load_for_training, longest
-from heedmap.huggingface.zoo import VOCABULARY, architecture
+from heedmap.huggingface.zoo import VOCABULARY, ZOO, architecture
 
 SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "eos_token": "[END]"}
 
@@ -143,6 +150,227 @@ def test_a_regression(tmp_path):
     config = architecture("bert").configuration()
     config.num_labels = 1
     assert "regression" in refusal(save(tmp_path / "one", BertForSequenceClassification(config)))
+
+
+INDEX = "model.safetensors.index.json"
+
+
+def sharded(folder, *names):
+    """The weights in several files, which an index names."""
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    place = {key: names[i % len(names)] for i, key in enumerate(sorted(tensors))}
+    for name in names:
+        part = {key: tensors[key] for key, where in place.items() if where == name}
+        (folder / name).parent.mkdir(exist_ok=True)
+        save_file(part, folder / name, {"format": "pt"})
+    (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": place}))
+    return folder
+
+
+class Trap:
+    """What unpickling must not do."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.write_text, (Path(self.path), "sprung")
+
+
+@pytest.mark.parametrize(
+    "names", [("a.safetensors", "b.safetensors"), ("parts/a.safetensors", "b.safetensors")]
+)
+def test_a_model_in_several_files_is_read(folder, saved, names):
+    whole, parts = load_classifier(saved)[0], load_classifier(sharded(folder, *names))[0]
+    assert all(torch.equal(value, parts.state_dict()[k]) for k, value in whole.state_dict().items())
+
+
+@pytest.mark.parametrize("name", ["a.bin", "a.pt", "pytorch_model.bin", "a.safetensors.pkl"])
+def test_an_index_that_names_a_pickle_is_refused_and_the_pickle_stays_shut(folder, name):
+    sharded(folder, "a.safetensors", name)
+    for keep in (torch.save, lambda trap, path: path.write_bytes(pickle.dumps(trap))):
+        keep(Trap(folder / "sprung"), folder / name)
+        assert f"names {name}, which may be a pickle" in refusal(folder)
+        assert "may be a pickle" in refusal(folder, lambda at: load_for_training(at, ["no", "yes"]))
+    assert not (folder / "sprung").exists()
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["../a.safetensors", "../../a.safetensors", "{outside}", "x/../../a.safetensors", "link.safetensors",
+     "links/a.safetensors", "https://example.org/a.safetensors", 3, None, ""],
+)  # fmt: skip
+def test_an_index_that_leads_out_of_the_folder_is_refused(folder, named):
+    sharded(folder, "a.safetensors", "b.safetensors")
+    outside = folder.parent / "a.safetensors"
+    shutil.copy(folder / "a.safetensors", outside)
+    (folder / "link.safetensors").symlink_to(outside)
+    (folder / "links").symlink_to(folder.parent)
+    index = json.loads((folder / INDEX).read_text())
+    named = str(outside) if named == "{outside}" else named
+    for key, where in index["weight_map"].items():
+        index["weight_map"][key] = named if where == "a.safetensors" else where
+    (folder / INDEX).write_text(json.dumps(index))
+    with pytest.raises(InputError, match=r"inside the folder|may be a pickle|is not there"):
+        load_classifier(folder)
+
+
+def test_links_into_the_hubs_own_cache_are_followed(folder, tmp_path):
+    sharded(folder, "a.safetensors", "b.safetensors")
+    snapshot = tmp_path / "models--a--b" / "snapshots" / "0123"
+    blobs = tmp_path / "models--a--b" / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    for path in folder.iterdir():
+        shutil.copy(path, blobs / f"of-{path.name}")
+        (snapshot / path.name).symlink_to(f"../../blobs/of-{path.name}")
+    assert not load_classifier(snapshot)[0].training
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{spoilt", "readable"), ("[]", "JSON object"), ("{}", "weight_map"),
+        ('{"weight_map": []}', "weight_map"),
+    ],
+)  # fmt: skip
+def test_a_spoilt_index(folder, content, said):
+    (folder / "model.safetensors").unlink()
+    (folder / INDEX).write_text(content)
+    assert said in refusal(folder)
+
+
+@pytest.mark.parametrize("named", ["a.bin", "adapter_model.bin", "../a.safetensors", INDEX])
+def test_a_configuration_that_names_other_weights(folder, named):
+    sharded(folder, "a.safetensors", "b.bin")
+    change(folder, transformers_weights=named)
+    for name in ("a.bin", "adapter_model.bin", "b.bin"):
+        torch.save(Trap(folder / "sprung"), folder / name)
+    with pytest.raises(InputError, match=r"inside the folder|may be a pickle"):
+        load_classifier(folder)
+    assert not (folder / "sprung").exists()
+
+
+def test_no_pickle_beside_a_model_is_opened_whatever_it_is_called(folder):
+    names = (
+        "pytorch_model.bin", "model.bin", "training_args.bin", "optimizer.pt", "scheduler.pt", "scaler.pt",
+        "rng_state.pth", "vocab.pkl", "vocab.bin", "tokenizer.pkl", "tokenizer.model", "adapter_model.bin",
+        "merges.pkl", "pytorch_model.bin.index.json", "special_tokens.pkl", "data.pkl", "model.pkl",
+    )  # fmt: skip
+    for name in names:
+        torch.save(Trap(folder / "sprung"), folder / name)
+    load_classifier(folder)
+    load_for_training(folder, ["no", "yes"])
+    (folder / "model.safetensors").unlink()
+    for keep in (torch.save, lambda trap, path: path.write_bytes(pickle.dumps(trap))):
+        keep(Trap(folder / "sprung"), folder / "pytorch_model.bin")
+        keep(Trap(folder / "sprung"), folder / "model.safetensors")
+        refusal(folder)
+        (folder / "model.safetensors").unlink()
+        refusal(folder)
+    assert not (folder / "sprung").exists()
+    pickle.loads(pickle.dumps(Trap(folder / "sprung")))  # the trap does work
+    assert (folder / "sprung").exists()
+
+
+def test_an_adapter_is_not_left_out_in_silence(folder):
+    (folder / "adapter_config.json").write_text(
+        '{"peft_type": "LORA", "base_model_name_or_path": "x"}'
+    )
+    assert "merge it into its model" in refusal(folder)
+    assert "adapter" in refusal(folder, lambda source: load_for_training(source, ["no", "yes"]))
+
+
+@pytest.mark.parametrize("name", ["bert", "distilbert", "gpt2", "bart", "t5", "xlnet", "eurobert"])
+def test_layers_that_the_configuration_drops_are_missed(tmp_path, name):
+    path = save(tmp_path / "model", architecture(name).build())
+    config = json.loads((path / "config.json").read_text())
+    layers = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers")
+    change(path, **{layer: 1 for layer in layers if layer in config})
+    text = refusal(path)
+    assert "it has no place for" in text
+    assert "save the shorter model" in text
+    assert "no place for" in refusal(path, lambda source: load_for_training(source, ["no", "yes"]))
+
+
+def test_a_head_of_pretraining_in_the_weights_is_no_dropped_layer(tmp_path):
+    with quiet():
+        model = AutoModelForMaskedLM.from_config(architecture("bert").configuration())
+    load_for_training(save(tmp_path / "mlm", model), ["no", "yes"])
+
+
+@pytest.mark.parametrize("count", [101, 10_000, 100_000, 10**12, 1e30])
+@pytest.mark.parametrize("inside", [None, "text_config"])
+def test_more_layers_than_weights_are_refused_before_they_are_built(folder, count, inside):
+    change(folder, **{inside: {"n_layer": count}} if inside else {"num_hidden_layers": count})
+    started = time.perf_counter()
+    text = refusal(folder)
+    assert "config.json says" in text
+    assert time.perf_counter() - started < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [each.name for each in ZOO])
+def test_no_architecture_is_taken_for_one_with_layers_missing(tmp_path, name):
+    model = architecture(name).build()
+    if "SequenceClassification" in type(model).__name__:  # not of pictures, speech and translations
+        load_classifier(save(tmp_path / name, model))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["pos", "pos", "neg"], "pos for several outputs"),
+        (["a", "b\nc", "d"], "of one line"),
+        (["a", "", "d"], "of one line"),
+    ],
+)
+def test_class_names_that_say_nothing(folder, names, said):
+    change(folder, id2label=dict(enumerate(names)))
+    assert said in refusal(folder)
+
+
+@pytest.mark.slow
+def test_a_local_model_is_read_without_the_network_by_default(saved, tmp_path):
+    script = (
+        "import sys\nseen = []\n"
+        "def watch(event, arguments):\n"
+        "    if event in ('socket.connect', 'socket.getaddrinfo'):\n"
+        "        seen.append(event)\n"
+        "        raise ConnectionRefusedError(event)\n"
+        "sys.addaudithook(watch)\n"
+        "from heedmap.huggingface.loading import load_classifier\n"
+        "load_classifier(sys.argv[1])\nprint('SEEN', seen)\n"
+    )
+    known = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    done = subprocess.run(
+        [sys.executable, "-c", script, saved],
+        env={**known, "HF_HOME": str(tmp_path)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.endswith("SEEN []\n")
+
+
+def test_a_model_of_the_hub_is_looked_at_in_the_same_way(folder, tmp_path, monkeypatch):
+    """In the cache that a download leaves, without the network."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    cache = tmp_path / "cache"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr("transformers.utils.hub.constants.HF_HUB_CACHE", str(cache))
+    home = cache / "models--some--model"
+    (home / "refs").mkdir(parents=True)
+    (home / "refs" / "main").write_text("0" * 40)
+    shutil.copytree(folder, home / "snapshots" / ("0" * 40))
+    assert not load_classifier("some/model")[0].training
+    sharded(home / "snapshots" / ("0" * 40), "a.safetensors", "b.bin")
+    assert "may be a pickle" in refusal("some/model")
+    (home / "snapshots" / ("0" * 40) / "adapter_config.json").write_text("{}")
+    assert "adapter" in refusal("some/model")
+
+
+def test_a_name_too_long_for_a_folder(tmp_path):
+    with pytest.raises(InputError, match="File name too long"):
+        load_classifier(tmp_path / ("n" * 300))
 
 
 def test_damaged_and_pickled_weights(folder):

@@ -17,6 +17,7 @@ from heedmap.data.named_rows import answers, read_named
 from heedmap.data.rows import Row, kept
 from heedmap.data.shares import complete, sampled
 from heedmap.data.sources import EMBEDDED, STORIES, read_parts
+from heedmap.data.streams import reading
 from heedmap.data.texts import Pair, Text
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -149,10 +150,11 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     Where it is not for training, `outputs` names the classes of the model that will read it.
     """
     left_out: Counter[str] = Counter()
-    if settings.dataset is not None and settings.source not in EMBEDDED:
-        parts = read_named(settings, left_out)
-    else:
-        parts = read_parts(settings, left_out)
+    with reading(settings.source):
+        if settings.dataset is not None and settings.source not in EMBEDDED:
+            parts = read_named(settings, left_out)
+        else:
+            parts = read_parts(settings, left_out)
     if not settings.training and settings.source not in EMBEDDED:
         parts = {name: rows for name, rows in parts.items() if name in _to_test(parts)}
         unread = tuple(f"{name}:" for name in SPLITS if name not in parts)

@@ -1,7 +1,7 @@
 """Labels: what a class is called, in which order classes stand, and which of a model's outputs means which."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from heedmap.errors import InputError
 
@@ -27,6 +27,25 @@ def ordered(labels: Iterable[str]) -> list[str]:
     if not all(map(math.isfinite, numbers)):  # nothing is less than nan, nor more
         return found
     return [label for _, label in sorted(zip(numbers, found, strict=True))]
+
+
+LABELLED = 50
+"""Up to so many rows each may have a label of its own."""
+
+
+def check_labels(source: str, labels: Sequence[str]) -> None:
+    """Refuse a column in which most values are different: a number or a text per row is no class.
+
+    Raises:
+        InputError: more than half as many classes as rows, of more than `LABELLED` rows.
+    """
+    count = len(set(labels))
+    if len(labels) > LABELLED and count > len(labels) / 2:
+        some = ", ".join(f"{label:.30}" for label in labels[:3])
+        raise InputError(
+            f"{source}: expected classes that many rows share, got {count} different labels in {len(labels)} "
+            f"rows ({some}); this is no label column: name another with --label-column"
+        )
 
 
 def match(
@@ -57,12 +76,16 @@ def match(
     names = [name.lower() for name in (given or outputs)]
     if given is not None and len(set(names)) < len(names):
         raise InputError(f"--classes: expected different names, got {', '.join(given)}")
+    spelt: Callable[[str], str] = str.lower
+    if len(set(names)) < len(names):  # of a model whose names differ in their case alone
+        names, spelt = list(outputs), str
     numbers = [str(i) for i in range(len(outputs))]
     for known in (names, *([] if given else [numbers])):
-        if all(label.lower() in known for label in labels):
-            return {label: known.index(label.lower()) for label in labels}
+        place = {name: i for i, name in enumerate(known)}
+        if all(spelt(label) in place for label in labels):
+            return {label: place[spelt(label)] for label in labels}
     numbered = "" if given else " or their numbers"
-    got = ", ".join(labels[:8]) + (" …" if len(labels) > 8 else "")
+    got = ", ".join(f"{label:.40}" for label in labels[:8]) + (" …" if len(labels) > 8 else "")
     raise InputError(
         f"{source}: expected the model's {len(outputs)} classes ({', '.join(given or outputs)}){numbered} "
         f"as labels, got {got}; {remedy}"

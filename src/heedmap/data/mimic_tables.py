@@ -4,13 +4,12 @@ Read by Python's `csv`, since pandas cuts rows that are too long and fills those
 """
 
 import csv
-import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, cast
 
+from heedmap.data.streams import open_text
 from heedmap.errors import InputError
 
 SOURCE = "MIMIC-III 1.4 (physionet.org/content/mimiciii), whose export needs PhysioNet credentials"
@@ -27,7 +26,7 @@ def fields(folder: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[s
     path = _file(folder, table)
     line = 1
     try:
-        with _open(path) as file:
+        with open_text(path, "utf-8-sig", newline="") as file:
             rows = csv.reader(file, strict=True)
             header = [name.strip() for name in next(rows, [])]
             chosen = itemgetter(*_places(path, table, header, columns))
@@ -45,12 +44,6 @@ def fields(folder: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[s
             f"{path}: not readable as CSV in UTF-8 after line {line} ({error}); "
             f"expected the table {table} of {SOURCE}"
         ) from error
-
-
-def _open(path: Path) -> IO[str]:
-    if path.name.lower().endswith(".gz"):
-        return cast("IO[str]", gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
-    return path.open(encoding="utf-8-sig", newline="")
 
 
 def _places(path: Path, table: str, header: list[str], columns: Sequence[str]) -> list[int]:

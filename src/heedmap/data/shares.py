@@ -27,9 +27,11 @@ def complete(parts: dict[str, list[Row]], settings: DataSettings) -> dict[str, l
 def _draw(rows: list[Row], share: float, rng: np.random.Generator) -> tuple[list[Row], list[Row]]:
     """A random share of every class, rounded to whole rows, and the rest; both in file order."""
     drawn: set[int] = set()
-    for name in sorted({row.label for row in rows}):
-        members = np.array([i for i, row in enumerate(rows) if row.label == name])
-        drawn.update(rng.permutation(members)[: round(share * len(members))].tolist())
+    members: dict[str, list[int]] = {}
+    for i, row in enumerate(rows):
+        members.setdefault(row.label, []).append(i)
+    for _, places in sorted(members.items()):
+        drawn.update(rng.permutation(places)[: round(share * len(places))].tolist())
     return (
         [row for i, row in enumerate(rows) if i in drawn],
         [row for i, row in enumerate(rows) if i not in drawn],

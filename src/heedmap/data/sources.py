@@ -1,5 +1,7 @@
 """From a source to rows by split: which columns are read, and what is left out."""
 
+import re
+import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,7 +12,9 @@ import pandas as pd
 
 from heedmap.data import files
 from heedmap.data.babi_rows import generated_babi
-from heedmap.data.labels import label_text
+from heedmap.data.clones import read_clone
+from heedmap.data.columns import Rows
+from heedmap.data.labels import check_labels, label_text
 from heedmap.data.reviews import reviews
 from heedmap.data.rows import Reading, Row
 from heedmap.data.tokens import TOKENIZERS, pieces
@@ -37,17 +41,18 @@ def read_parts(
     path = Path(settings.source)
     if path.is_dir() and (found := files.split_files(path)):
         read = {name: files.read_rows(file) for name, file in found.items()}
-    elif path.is_dir() and not any(files.kind_of(file) for file in path.glob("*/*")):
-        there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
-        raise InputError(
-            f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if there "
-            f"are any), found {there}"
-        )
     elif not path.is_dir() and (path.exists() or files.kind_of(path) or path.is_absolute()):
         read = {"all": files.read_rows(path)}
     else:
         read = {}
-        for name, rows in files.read_hub(settings.source).items():
+        found_there = read_clone(path) if path.is_dir() else files.read_hub(settings.source)
+        if not found_there:
+            there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
+            raise InputError(
+                f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
+                f"there are any), found {there}"
+            )
+        for name, rows in found_there.items():
             split = files.SPLIT_NAMES.get(name)
             if split is None:
                 left_out[f"{name}: not a train, dev or test split"] += len(rows)
@@ -57,10 +62,11 @@ def read_parts(
             raise InputError(f"{settings.source}: expected a train split, found none")
     parts: dict[str, list[Row]] = {}
     for name, rows in read.items():
-        columns = list(rows.column_names)
+        columns = rows.columns
         split_column = _find(columns, None, ("split", "exp_split")) if name == "all" else None
         for part, row in _rows(rows, name, split_column, settings, left_out, reading):
             parts.setdefault(part, []).append(row)
+    check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
     return parts
 
 
@@ -102,14 +108,14 @@ def _embedded(settings: DataSettings) -> dict[str, list[Row]]:
 
 
 def _rows(
-    rows: Any,
+    rows: Rows,
     part: str,
     split_column: str | None,
     settings: DataSettings,
     left_out: Counter[str],
     reading: Reading,
 ) -> Iterable[tuple[str, Row]]:
-    columns = list(rows.column_names)
+    columns = rows.columns
     text = _find(columns, settings.text, reading.text)
     label = _find(columns, settings.label, reading.label)
     query = _find(columns, settings.query, reading.query)
@@ -122,7 +128,7 @@ def _rows(
             wanted = getattr(settings, what) or " / ".join(guesses)
             raise InputError(
                 f"{settings.source}: no {what} column ({wanted}); the columns are "
-                f"{', '.join(columns)}; name it with {option}"
+                f"{_some(columns)}; name it with {option}"
             )
     for what, other in (("query", query), ("label", label)):
         if other == text:
@@ -130,32 +136,60 @@ def _rows(
                 f"{settings.source}: {text} is read as the text and as the {what}; name two columns with "
                 f"--text-column and --{what}-column"
             )
-    names = getattr(rows.features[label], "names", None)  # a ClassLabel of the Hub
+    assert text is not None
+    assert label is not None
+    names = rows.class_names.get(label)
     tokenize = reading.tokenize or _tokenize(settings)
-    keys = rows["id"][:] if "id" in columns else range(len(rows))
-    parts = rows[split_column][:] if split_column else [part] * len(rows)
-    asked = rows[query][:] if query else [None] * len(rows)
+    keys = rows.values("id") if "id" in columns else range(len(rows))
+    parts = rows.values(split_column) if split_column else [part] * len(rows)
+    asked = rows.values(query) if query else [None] * len(rows)
     for key, value, answer, said, question in zip(
-        keys, rows[text][:], rows[label][:], parts, asked, strict=True
+        keys, rows.values(text), rows.values(label), parts, asked, strict=True
     ):
         where = files.SPLIT_NAMES.get(str(said).lower(), said)
         if where not in (*files.SPLITS, "all"):
             left_out[f"split column says {where!r}"] += 1
-        elif isinstance(value, list | dict) or isinstance(answer, list | dict):
+        elif any(isinstance(each, list | dict | bytes) for each in (value, answer, question)):
             raise InputError(
                 f"{settings.source}, row {key}: expected a text and a label, got "
-                f"{text} = {value!r:.40}, {label} = {answer!r:.40}"
+                f"{text} = {reprlib.repr(value)}, {label} = {reprlib.repr(answer)}"
             )
-        elif pd.isna(answer) or (names and answer < 0):
+        elif not (
+            name := ""
+            if pd.isna(answer)
+            else _class_name(answer, names, f"{settings.source}, row {key}")
+        ):
             left_out["label missing" if where == "all" else f"{where}: label missing"] += 1
+        elif len(name.splitlines()) > 1:  # most often a quote that is never closed
+            raise InputError(
+                f"{settings.source}, row {key}: expected a label of one line, got {label} = "
+                f"{name!r:.40}; check the file's quotes, or name another column with --label-column"
+            )
         else:
-            tokens = tokenize("" if value is None else str(value))
-            name = names[answer] if names else label_text(answer)
-            given = None if query is None else tokenize("" if question is None else str(question))
+            tokens = tokenize("" if pd.isna(value) else str(value))
+            given = None if query is None else tokenize("" if pd.isna(question) else str(question))
             if not tokens or given == []:
-                left_out[f"empty {query if tokens else text}"] += 1
+                left_out[" ".join(["empty", *(query if tokens and query else text).split()])] += 1
             else:
                 yield where, Row(str(key), tokens, name, query=given)
+
+
+def _class_name(answer: Any, names: Sequence[str] | None, where: str) -> str:
+    """What a label is called; empty where there is none, which the Hub says with a number below 0."""
+    text = "" if pd.isna(answer) else label_text(answer)
+    if names is None or not re.fullmatch(r"-?\d+", text):
+        return text
+    number = int(text)
+    if number >= len(names):
+        raise InputError(
+            f"{where}: expected a class from 0 to {len(names) - 1} as a label, got {text}"
+        )
+    return names[number].strip() if number >= 0 else ""
+
+
+def _some(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - 20} more" if len(columns) > 20 else ""
+    return ", ".join(columns[:20]) + more
 
 
 def _tokenize(settings: DataSettings) -> Callable[[str], list[str]]:

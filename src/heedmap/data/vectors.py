@@ -1,6 +1,5 @@
 """Pretrained word vectors from a text file: `word v1 v2 ...` a line, .gz too."""
 
-import gzip
 import hashlib
 from functools import lru_cache
 from pathlib import Path
@@ -8,8 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.streams import open_text, reading
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.errors import InputError
+
+LONGEST_LINE = 1 << 17
+"""Characters: more than any vector's numbers have."""
 
 
 def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32], int]:
@@ -19,17 +22,22 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
     released code; they are trained like all others, but for padding. Only wanted lines are parsed.
 
     Raises:
-        InputError: no such file, a line whose numbers do not fit the first line's or are not finite, or none
-            of the words.
+        InputError: no such file, a line that is too long, whose numbers do not fit the first line's or are
+            not finite, or none of the words.
     """
     check_there(path)
     numbers = {word: i for i, word in enumerate(vocabulary.words, len(SPECIAL))}
     matrix: NDArray[np.float32] | None = None
     found = 0
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
+        with reading(path), open_text(path) as file:
+            # A piece at a time: a line without an end would fill the memory.
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), ""), 1):
+                if len(line) > LONGEST_LINE:
+                    raise InputError(
+                        f"{path}, line {number}: expected a word and its numbers, got a line of more than "
+                        f"{LONGEST_LINE} characters"
+                    )
                 fields = line.rstrip().split(" ")
                 if number == 1 and len(fields) == 2:  # word2vec's header: words, dimensions
                     continue
@@ -49,7 +57,7 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
                         f"got {line[:60].strip()!r}"
                     ) from None
                 found += 1
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"{path}: not readable as a UTF-8 text file ({error})") from error
     if matrix is None or matrix.shape[1] == 0:
         raise InputError(f"{path}: no vectors; expected `word v1 v2 ...` a line")
@@ -75,14 +83,13 @@ def vectors_hash(path: Path) -> str:
 @lru_cache(maxsize=8)
 def _hash(path: Path, size: int, changed: int) -> str:
     """Once a file: some are of several gigabytes."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    except OSError as error:
-        raise InputError(f"{path}: not readable ({error.strerror})") from error
+    with reading(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def check_there(path: Path) -> None:
     """Raises InputError where there is no file of vectors."""
-    if not path.is_file():
+    with reading(path):
+        there = path.is_file()
+    if not there:
         raise InputError(f"{path}: no such file; expected word vectors, `word v1 v2 ...` a line")

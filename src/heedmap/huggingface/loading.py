@@ -4,6 +4,7 @@ Weights are read from safetensors only: a pickle runs what its maker put into it
 no code that comes with a model is ever run. A folder is read without the network.
 """
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from heedmap.data.streams import reading
 from heedmap.errors import InputError
 from heedmap.huggingface.chatter import quiet
+from heedmap.huggingface.checkpoints import check_config, check_weights, dropped_layers
 from heedmap.huggingface.tokenization import Place, agree_on_padding, tokenizer_at
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -48,6 +51,7 @@ def load_classifier(
     """
     place, config = _open(source, dtype)
     model, info = _weights(place, config, dtype)
+    _check_body(place, model, info)
     body = f"{model.base_model_prefix}."
     untrained = {*info["missing_keys"], *_mismatched(info)}
     if untrained:
@@ -84,17 +88,7 @@ def load_for_training(
     config.label2id = {name: index for index, name in enumerate(classes)}
     config.problem_type = "single_label_classification"
     model, info = _weights(place, config, "float32", ignore_mismatched_sizes=True)
-    body = f"{model.base_model_prefix}."
-    lost = [
-        name
-        for name in sorted({*info["missing_keys"], *_mismatched(info)})
-        if name.startswith(body) and "pooler" not in name  # a pooler belongs to the head
-    ]
-    if lost:
-        raise InputError(
-            f"expected the weights of a {type(model).__name__} in {place.what}; {_some(lost)} not in it; "
-            "is the checkpoint of another architecture than its config.json says?"
-        )
+    _check_body(place, model, info)
     tokenizer = tokenizer_at(place)
     agree_on_padding(place, model, tokenizer)
     return model.train(), tokenizer
@@ -131,9 +125,12 @@ def _open(source: str | Path, dtype: str) -> tuple[Place, PreTrainedConfig]:
     place = _locate(source)
     with quiet():
         try:
+            check_config(place)
             config = AutoConfig.from_pretrained(
                 place.source, local_files_only=place.local, trust_remote_code=False
             )
+        except InputError:
+            raise
         except Exception as error:  # whatever goes wrong here is in the file, or on the way to it
             raise _unreadable(place, error) from error
     if type(config) not in AutoModelForSequenceClassification._model_mapping:
@@ -145,15 +142,17 @@ def _open(source: str | Path, dtype: str) -> tuple[Place, PreTrainedConfig]:
 
 
 def _locate(source: str | Path) -> Place:
-    path = Path(source).expanduser()
-    if path.is_dir():
+    with reading(source):
+        path = Path(source).expanduser()
+        there, is_dir = path.exists(), path.is_dir()
+    if is_dir:
         if not (path / "config.json").is_file():
             raise InputError(
                 f"expected a model in the folder {path}; it holds no config.json; "
                 "give the folder that `save_pretrained` wrote"
             )
         return Place(str(path), local=True)
-    if path.exists():
+    if there:
         raise InputError(f"expected a model's folder or a name on the Hub; {path} is a file")
     name = str(source)
     if isinstance(source, Path) or name.startswith((".", "/", "~")) or name.count("/") > 1:
@@ -184,6 +183,7 @@ def _weights(
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     with quiet():
         try:
+            check_weights(place)
             model, info = AutoModelForSequenceClassification.from_pretrained(
                 place.source,
                 config=config,
@@ -194,8 +194,16 @@ def _weights(
                 output_loading_info=True,
                 **options,
             )
+        except InputError:
+            raise
         except Exception as error:
             raise _no_weights(place, error) from error
+    if dropped := dropped_layers(info["unexpected_keys"], model.state_dict()):
+        raise InputError(
+            f"expected a config.json with the layers of the weights in {place.what}; it has no place for "
+            f"{len(dropped)} of them ({_some(sorted(dropped))}); bring back the config.json of these weights, "
+            "or save the shorter model with `save_pretrained`"
+        )
     return model, info
 
 
@@ -219,6 +227,20 @@ def _no_weights(place: Place, error: Exception) -> InputError:
     )
 
 
+def _check_body(place: Place, model: PreTrainedModel, info: dict[str, Any]) -> None:
+    body = f"{model.base_model_prefix}."
+    lost = [
+        name
+        for name in sorted({*info["missing_keys"], *_mismatched(info)})
+        if name.startswith(body) and "pooler" not in name  # a pooler belongs to the head
+    ]
+    if lost:
+        raise InputError(
+            f"expected the weights of a {type(model).__name__} in {place.what}; {_some(lost)} not in it; "
+            "is the checkpoint of another architecture than its config.json says?"
+        )
+
+
 def _mismatched(info: dict[str, Any]) -> set[str]:
     """The names of weights whose shape differs from the model's; entries are names or tuples."""
     return {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
@@ -234,6 +256,17 @@ def _check_classes(place: Place, config: PreTrainedConfig) -> None:
         raise InputError(
             f"expected a classifier of two or more classes in {place.what}; it gives one number (a "
             "regression); choose a model with classes"
+        )
+    names = Counter(str(name).strip() for name in (config.id2label or {}).values())
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise InputError(
+            f"expected different class names in {place.what}; its config.json (id2label) has "
+            f"{', '.join(twice[:3])} for several outputs; give each a name of its own"
+        )
+    if odd := [name for name in names if len(name.splitlines()) != 1]:
+        raise InputError(
+            f"expected class names of one line in {place.what}; its config.json (id2label) has "
+            f"{odd[0]!r:.40}; rename it"
         )
     if config.problem_type == "multi_label_classification":
         raise InputError(

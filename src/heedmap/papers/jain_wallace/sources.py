@@ -6,6 +6,7 @@ from pathlib import Path
 from heedmap.data.files import split_files
 from heedmap.data.named import NAMED
 from heedmap.data.sources import EMBEDDED, STORIES
+from heedmap.data.streams import reading
 from heedmap.errors import InputError
 
 DATA = Path("data")
@@ -20,9 +21,10 @@ def locate(name: str, data: Path | None, hub: bool = False) -> str | None:
     """
     if name not in NAMED:
         raise InputError(f"{name}: expected one of {', '.join(NAMED)}")
-    for place in (data / name, data) if data else (DATA / name,):
-        if place.exists() and not (place == data and _holds_others(place)):
-            return str(place)
+    with reading(data or DATA):
+        for place in (data / name, data) if data else (DATA / name,):
+            if place.exists() and not (place == data and _holds_others(place)):
+                return str(place)
     if name in EMBEDDED:
         return name
     return NAMED[name].hub if hub else None
@@ -34,10 +36,11 @@ def needed(name: str, data: Path | None, hub: bool = False) -> str:
     Raises:
         InputError: it is not at hand; says what to download, and in which layout.
     """
-    if data is not None and not data.exists():
-        raise InputError(
-            f"{data}: no such file or folder; expected {name}, or a folder with one for each"
-        )
+    with reading(data or DATA):
+        if data is not None and not data.exists():
+            raise InputError(
+                f"{data}: no such file or folder; expected {name}, or a folder with one for each"
+            )
     if (found := locate(name, data, hub)) is not None:
         return found
     one = NAMED[name]

@@ -1,0 +1,228 @@
+"""A folder that is a clone of a data set on the Hub, read without the Hub and without leaving the folder.
+
+Which files are which split is told as the Hub tells it: the README's `configs` name them, or else the names of
+folders and files do (`data/train-00000-of-00001.parquet`). What the README names must lie in the folder.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from heedmap.data.columns import Rows
+from heedmap.data.files import kind_of, read_rows
+from heedmap.data.streams import first_line
+from heedmap.errors import InputError
+
+_ABOUT = (
+    "config.json",
+    "dataset_dict.json",
+    "dataset_info.json",
+    "dataset_infos.json",
+    "state.json",
+)
+_KEYWORDS = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "dev", "val"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+_KNOWN = {"config_name", "data_dir", "data_files", "default", "description", "features", "version"}
+
+
+def read_clone(folder: Path) -> dict[str, Rows]:
+    """The rows by split, as the Hub names them; none where no file is told to be data.
+
+    Raises:
+        InputError: a README that cannot be followed, or that names what is not in the folder; several
+            configurations; files of one split with different columns.
+    """
+    about = _metadata(folder)
+    config = _config(folder, about)
+    if config.get("data_files") is not None:
+        found = _named(folder, config)
+    else:
+        within = _inside(folder, config["data_dir"]) if config.get("data_dir") else folder
+        found = _told_by_name(within, _data(within.rglob("*"), within))
+        if within == folder and not any(len(p.relative_to(folder).parts) > 1 for p in _all(found)):
+            found = {}  # files of the folder itself are named train, dev and test
+    for path in _all(found):
+        confine(folder, path)
+    names = _class_names(about, config)
+    return {split: _joined(folder, split, paths, names) for split, paths in found.items()}
+
+
+def confine(folder: Path, path: Path) -> None:
+    """Refuse a file that a folder's own list names, but that lies elsewhere once links are followed.
+
+    The Hub's cache keeps the files of `snapshots/REVISION` in `blobs` beside it: those are its own.
+
+    Raises:
+        InputError: naming both.
+    """
+    real, home = path.resolve(), folder.resolve()
+    cache = home.parent.parent / "blobs" if home.parent.name == "snapshots" else None
+    if not real.is_relative_to(home) and real.parent != cache:
+        raise InputError(f"{folder}: expected files inside the folder, got {path}, which is {real}")
+
+
+def plain(folder: Path, name: object) -> PurePosixPath:
+    """A name that stands in a folder's own list, as a path below the folder.
+
+    Raises:
+        InputError: an absolute path, an address, or one with `..` in it.
+    """
+    path = PurePosixPath(name) if isinstance(name, str) else PurePosixPath("/")
+    if (
+        not path.parts
+        or path.is_absolute()
+        or ".." in path.parts
+        or re.search(r"::|:/|\\|^~", str(name))
+    ):
+        raise InputError(f"{folder}: expected names of files inside the folder, got {name!r:.80}")
+    return path
+
+
+def _all(found: Mapping[str, list[Path]]) -> list[Path]:
+    return [path for paths in found.values() for path in paths]
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
+    readme = folder / "README.md"
+    if not readme.is_file():
+        return {}
+    from huggingface_hub import metadata_load
+
+    try:
+        return metadata_load(readme) or {}
+    except Exception as error:  # YAML has many ways to be broken
+        raise InputError(
+            f"{readme}: expected YAML between its first two lines of ---, got something else "
+            f"({first_line(error)}); mend it or take it out"
+        ) from error
+
+
+def _config(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """The only configuration, or the one that is called or marked the default."""
+    configs = about.get("configs") or []
+    if not isinstance(configs, list) or not all(isinstance(one, dict) for one in configs):
+        raise InputError(f"{folder}/README.md: expected a list of configurations as `configs`")
+    default = [c for c in configs if c.get("config_name") == "default" or c.get("default")]
+    chosen = configs if len(configs) == 1 else default
+    if configs and len(chosen) != 1:
+        names = ", ".join(str(one.get("config_name")) for one in configs[:8])
+        raise InputError(
+            f"{folder}: expected a data set of one configuration, got {len(configs)} ({names}); give the "
+            "file or folder of one of them"
+        )
+    config = dict(chosen[0]) if chosen else {}
+    if unknown := config.keys() - _KNOWN:
+        raise InputError(
+            f"{folder}/README.md: expected a configuration with data_files, got {', '.join(sorted(unknown))} "
+            "besides, which heedmap does not follow; save the splits as train.csv, dev.csv and test.csv"
+        )
+    return config
+
+
+def _inside(folder: Path, name: object) -> Path:
+    return folder / plain(folder, name)
+
+
+def _named(folder: Path, config: Mapping[str, Any]) -> dict[str, list[Path]]:
+    """The files that the README's patterns match, by split."""
+    given, base = config["data_files"], folder
+    if config.get("data_dir"):
+        base = _inside(folder, config["data_dir"])
+    entries = given if isinstance(given, list) else [given]
+    if all(isinstance(entry, str) for entry in entries):
+        entries = [{"split": "train", "path": entries}]
+    found: dict[str, list[Path]] = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or not {"split", "path"} <= entry.keys():
+            raise InputError(
+                f"{folder}/README.md: expected data_files with split and path, got {entry!r:.80}"
+            )
+        patterns = entry["path"] if isinstance(entry["path"], list) else [entry["path"]]
+        paths: list[Path] = []
+        for pattern in patterns:
+            wanted = str(plain(folder, pattern))
+            wanted = f"{wanted}/*" if wanted.endswith("**") else wanted
+            matching = _data(base.glob(wanted), base)
+            if not matching:
+                raise InputError(
+                    f"{folder}/README.md: expected data_files that are there, found no CSV, JSON or "
+                    f"Parquet file for {pattern!r:.80}"
+                )
+            paths += [path for path in matching if path not in paths]
+        found[str(entry["split"])] = paths
+    return found
+
+
+def _data(paths: Iterable[Path], base: Path) -> list[Path]:
+    """The files among some paths that may be data, of the most common kind, sorted."""
+    found = sorted(
+        path
+        for path in paths
+        if kind_of(path)
+        and path.name not in _ABOUT
+        and not any(part.startswith((".", "__")) for part in path.relative_to(base).parts)
+        and path.is_file()
+    )
+    kinds = Counter(kind_of(path) for path in found).most_common(1)
+    return [path for path in found if kind_of(path) == kinds[0][0]]
+
+
+def _told_by_name(base: Path, paths: list[Path]) -> dict[str, list[Path]]:
+    """By words in the names of folders, else of files; all are for training where neither says."""
+    for places in (lambda path: path.relative_to(base).parts[:-1], lambda path: [path.name]):
+        found: dict[str, list[Path]] = {}
+        for path in paths:
+            said = {word for part in places(path) for word in re.split(r"[-._ 0-9]+", part.lower())}
+            for split, keywords in _KEYWORDS.items():
+                if said.intersection(keywords):
+                    found.setdefault(split, []).append(path)
+        if found:
+            return found
+    return {"train": paths} if paths else {}
+
+
+def _joined(folder: Path, split: str, paths: list[Path], names: Mapping[str, list[str]]) -> Rows:
+    parts: list[Rows] = []
+    for path in paths:
+        parts.append(read_rows(path))
+        columns, others = parts[0].columns, parts[-1].columns
+        if set(columns) != set(others):
+            raise InputError(
+                f"{folder}: expected the same columns in all files of {split}, got "
+                f"{', '.join(columns[:8])} in {paths[0].name} and {', '.join(others[:8])} in {path.name}"
+            )
+    return Rows(
+        columns,
+        sum(map(len, parts)),
+        lambda column: [value for part in parts for value in part.values(column)],
+        {**names, **parts[0].class_names},
+    )
+
+
+def _class_names(about: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What the numbers of a column mean, where the README says so."""
+    infos = about.get("dataset_info") or []
+    infos = infos if isinstance(infos, list) else [infos]
+    wanted = config.get("config_name", "default")
+    names: dict[str, list[str]] = {}
+    for info in (*infos, {**config, "config_name": wanted}):
+        if not isinstance(info, dict) or (
+            len(infos) > 1 and info.get("config_name", "default") != wanted
+        ):
+            continue
+        features = info.get("features")
+        for feature in features if isinstance(features, list) else []:
+            dtype = feature.get("dtype") if isinstance(feature, dict) else None
+            label = dtype.get("class_label") if isinstance(dtype, dict) else None
+            given = label.get("names") if isinstance(label, dict) else None
+            if isinstance(given, dict):  # by number
+                numbers = range(len(given))
+                given = [given.get(str(i), given.get(i)) for i in numbers]
+            if isinstance(given, list) and None not in given:
+                names[str(feature.get("name"))] = [str(name) for name in given]
+    return names

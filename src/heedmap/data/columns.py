@@ -1,0 +1,49 @@
+"""Rows as they come from a file or a Hub data set, before texts and labels are told from the rest."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from heedmap.errors import InputError
+
+MOST_COLUMNS = 10_000
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows by column. `values(name)` are those of one column, one per row, None where missing.
+
+    `class_names` of a column say what its numbers stand for (a `ClassLabel` of the Hub).
+    """
+
+    columns: list[str]
+    count: int
+    values: Callable[[str], list[Any]]
+    class_names: Mapping[str, list[str]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        columns = [self.values(name) for name in self.columns]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(self.columns, values, strict=True))
+
+
+def check_names(path: Path, names: Sequence[str]) -> None:
+    """Refuse too many columns, and two of one name, of which one would be lost.
+
+    Raises:
+        InputError: with the names that are there twice.
+    """
+    if len(names) > MOST_COLUMNS:
+        raise InputError(
+            f"{path}: expected up to {MOST_COLUMNS} columns, got {len(names)}; keep those with the text "
+            "and the label"
+        )
+    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise InputError(
+            f"{path}: expected different columns, got {', '.join(twice[:8])} twice; rename one"
+        )

@@ -1,0 +1,81 @@
+"""Rows of a CSV file, read by pandas, and refused where pandas would guess."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from heedmap.data.columns import Rows, check_names
+from heedmap.data.streams import check_utf8, first_line, open_bytes, reading
+from heedmap.errors import InputError
+
+LONGEST_HEADER = 1 << 20
+
+
+def read_csv(path: Path, separator: str) -> Rows:
+    """The rows of a CSV file. Numbers, truth values and missing ones (empty fields) are told by column.
+
+    Raises:
+        InputError: not UTF-8, no header of different names, lines that end in a carriage return alone, or
+            rows that do not fit the header.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    if check_utf8(path):
+        _check_line_ends(path, separator)
+    _check_header(path, separator)
+    with reading(path), open_bytes(path) as file:
+        try:
+            # Only an empty field is missing: a text that says "null" or "NA" is a text.
+            frame = pd.read_csv(
+                file, sep=separator, keep_default_na=False, na_values=[""], low_memory=False
+            )
+            ragged = not isinstance(frame.index, pd.RangeIndex)
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+        except pd.errors.EmptyDataError as error:
+            raise InputError(f"{path}: no header; expected the names of the columns") from error
+        except (ValueError, OverflowError, pa.ArrowException) as error:  # pandas' are ValueErrors
+            raise InputError(f"{path}: not readable as CSV ({first_line(error)})") from error
+    if ragged:  # pandas takes the first fields for the rows' names
+        raise InputError(
+            f"{path}: expected as many fields as the header has ({len(frame.columns)}), got more; put "
+            "texts that hold the separator in quotes"
+        )
+    return Rows(table.column_names, len(table), lambda name: table[name].to_pylist())
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with open_bytes(path) as file:
+        for line in file:
+            yield line.decode("utf-8", errors="replace")
+
+
+def _check_line_ends(path: Path, separator: str) -> None:
+    """Refuse carriage returns outside of quotes: pandas would start a new row at each."""
+    rows = csv.reader(_lines(path), delimiter=separator)
+    try:
+        for _ in rows:
+            pass
+    except csv.Error as error:
+        if "new-line" in str(error):
+            raise InputError(
+                f"{path}, line {rows.line_num}: expected lines that end in a line feed, got a carriage "
+                "return alone; save the file with the line ends of Unix or Windows"
+            ) from error
+
+
+def _check_header(path: Path, separator: str) -> None:
+    with reading(path), open_bytes(path) as file:
+        long = len(file.readline(LONGEST_HEADER + 1)) > LONGEST_HEADER
+    try:
+        rows = csv.reader(_lines(path), delimiter=separator)
+        names = [] if long else next((row for row in rows if row), [])
+    except csv.Error:  # a name of more than 128 kB
+        long = True
+    if long:
+        raise InputError(
+            f"{path}: expected a header, names of columns of up to 128 kB (1 MiB in all), got a longer "
+            "first line; give the file one"
+        )
+    names = [name.strip().removeprefix("\ufeff") for name in names]
+    check_names(path, [name for name in names if name])

@@ -1,0 +1,102 @@
+"""Rows of a JSON file: one object a line, objects one after another, or one list of them."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from heedmap.data.columns import Rows, check_names
+from heedmap.data.streams import check_utf8, first_line, open_bytes, reading
+from heedmap.errors import InputError
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def read_json(path: Path) -> Rows:
+    """The rows of a JSON file; its columns are the names that any object has, missing in the others.
+
+    Raises:
+        InputError: not UTF-8, or not JSON objects, with the line.
+    """
+    check_utf8(path)
+    with reading(path):
+        rows = _by_line(path)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    check_names(path, names)
+    return Rows(names, len(rows), lambda name: [row.get(name) for row in rows])
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = {sys.intern(name): value for name, value in pairs}
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice in one object")
+    return found
+
+
+def _constant(name: str) -> None:
+    if name != "NaN":  # as some write what is missing
+        raise ValueError(f"{name} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+
+
+def _decode(text: str, start: int = 0) -> tuple[Any, int]:
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if re.search(
+        r"\\ud", text[start:end], re.IGNORECASE
+    ):  # half a character cannot be written again
+        json.dumps(value, ensure_ascii=False).encode()
+    return value, _SPACE.match(text, end).end()  # type: ignore[union-attr]
+
+
+def _by_line(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, 1):
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip(" \t\r\n")
+            if not text:
+                continue
+            try:
+                value, end = _decode(text)
+                if end < len(text):
+                    raise ValueError("more than one value in the line")
+            except ValueError as error:
+                if not rows:  # a value may go over several lines
+                    return _whole(path)
+                raise _broken(path, number, error) from error
+            if not rows and isinstance(value, list):
+                return _whole(path)
+            rows.append(_checked(value, f"{path}, line {number}"))
+    return rows
+
+
+def _whole(path: Path) -> list[dict[str, Any]]:
+    with open_bytes(path) as file:
+        text = file.read().decode("utf-8-sig")
+    values, at = [], _SPACE.match(text).end()  # type: ignore[union-attr]
+    while at < len(text):
+        try:
+            value, at = _decode(text, at)
+        except ValueError as error:
+            number = getattr(error, "lineno", text.count("\n", 0, at) + 1)
+            raise _broken(path, number, error) from error
+        values.append(value)
+    if len(values) == 1 and isinstance(values[0], list):
+        values = values[0]
+    return [_checked(value, f"{path}, row {row}") for row, value in enumerate(values, 1)]
+
+
+def _checked(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def _broken(path: Path, line: int, error: ValueError) -> InputError:
+    reason = getattr(error, "msg", None) or first_line(error)
+    return InputError(f"{path}, line {line}: broken JSON ({reason}); expected one object a line")

@@ -1,0 +1,73 @@
+"""Rows of a Parquet file."""
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heedmap.data.columns import Rows, check_names
+from heedmap.data.streams import first_line, grown, limit_of, open_bytes, reading
+from heedmap.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH = 1000
+"""Rows unpacked at a time: a file that repeats one long text can be a thousand times what it is on disk."""
+
+
+def read_parquet(path: Path) -> Rows:
+    """The rows of a Parquet file, with the names of classes that a Hub data set keeps in it.
+
+    Raises:
+        InputError: damaged, a text that is not UTF-8, too many columns, or unpacked beyond the limit.
+    """
+    import pyarrow as pa
+
+    try:
+        with reading(path):
+            table = _table(path)
+        table.validate(full=True)
+        names = _class_names(table.schema)
+    except InputError:
+        raise
+    except Exception as error:  # pyarrow raises many kinds on a damaged file
+        reason = first_line(error)
+        if isinstance(error, pa.ArrowInvalid) and "UTF8" in reason:
+            reason = "a text that is not UTF-8"
+        raise InputError(f"{path}: not readable as PARQUET ({reason})") from error
+    return Rows(table.column_names, len(table), lambda name: table[name].to_pylist(), names)
+
+
+def _table(path: Path) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with open_bytes(path) as opened:
+        packed = path.name.lower().endswith(".gz")
+        file = pq.ParquetFile(io.BytesIO(opened.read()) if packed else opened)
+        schema, about = file.schema_arrow, file.metadata
+        check_names(path, schema.names)
+        limit = limit_of(path)
+        groups = range(about.num_row_groups)
+        if sum(about.row_group(i).total_byte_size for i in groups) > limit:
+            raise grown(path)
+        batches, size = [], 0
+        for batch in file.iter_batches(batch_size=BATCH):
+            batches.append(batch)
+            size += batch.nbytes
+            if size > limit:
+                raise grown(path)
+        return pa.Table.from_batches(batches, schema=schema)
+
+
+def _class_names(schema: "pa.Schema") -> dict[str, list[str]]:
+    if b"huggingface" not in (schema.metadata or {}):
+        return {}
+    import datasets
+
+    features = datasets.Features.from_arrow_schema(schema)
+    return {
+        name: list(feature.names)
+        for name, feature in features.items()
+        if isinstance(feature, datasets.ClassLabel)
+    }

@@ -1,0 +1,112 @@
+"""Open files as users bring them, plain or gzipped, so that a hostile one is refused and does no harm."""
+
+import codecs
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from heedmap.errors import InputError
+
+MOST_GROWTH = 100
+"""A compressed file may grow to so many times its size, as texts never do; a small one to `SMALL` bytes."""
+SMALL = 100 << 20
+_LONE_CR = re.compile(rb"\r[^\n]")
+
+
+@contextmanager
+def reading(what: str | Path) -> Iterator[None]:
+    """Turn what the system and damaged archives raise while `what` is read into an `InputError`."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise InputError(
+            f"{what}: cannot be read ({reason}); check the path and the file"
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its type where it has none."""
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def limit_of(path: Path) -> int:
+    """How many bytes the content of a compressed file may have."""
+    return max(SMALL, MOST_GROWTH * path.stat().st_size)
+
+
+def grown(path: Path) -> InputError:
+    """The refusal of a file that grows beyond its limit."""
+    return InputError(
+        f"{path}: expected a compressed file that grows up to {MOST_GROWTH} times its size (or to "
+        f"{SMALL >> 20} MiB), got one that grows to more; unpack it first if that is right"
+    )
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzipped file, up to its limit."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._left = path, limit_of(path)
+        self._file = gzip.GzipFile(path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise grown(self._path)
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The content of a file, unpacked where its name ends in .gz.
+
+    Raises:
+        InputError: while it is read, where a compressed file grows beyond its limit.
+    """
+    if not path.name.lower().endswith(".gz"):
+        return path.open("rb")
+    return cast("IO[bytes]", io.BufferedReader(_Unpacked(path), 1 << 20))
+
+
+def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
+    """As `open_bytes`, decoded."""
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline)
+
+
+def check_utf8(path: Path) -> bool:
+    """Whether a carriage return stands alone somewhere in a UTF-8 file.
+
+    Raises:
+        InputError: not UTF-8, with the line; cannot be read.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line, last, lone = 1, b"", False
+    with reading(path), open_bytes(path) as file:
+        while True:
+            block = file.read(1 << 20)
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                line += block[: max(error.start, 0)].count(b"\n")
+                raise InputError(
+                    f"{path}, line {line}: not UTF-8; save the file as UTF-8 and try again"
+                ) from error
+            if not block:
+                return lone or last == b"\r"
+            line += block.count(b"\n")
+            lone = lone or _LONE_CR.search(last + block) is not None
+            last = block[-1:]

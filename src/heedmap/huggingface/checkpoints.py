@@ -1,0 +1,158 @@
+"""What a checkpoint is made of, looked at before transformers loads any of it.
+
+An index or a configuration may name any file as weights, and transformers unpickles what does not end in
+.safetensors. It drops weights that the configuration has no place for, and ignores an adapter that it cannot
+load. All that is refused here.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from safetensors import SafetensorError, safe_open
+from transformers.utils.hub import cached_file
+
+from heedmap.data.clones import confine, plain
+from heedmap.errors import InputError
+from heedmap.huggingface.tokenization import Place
+
+WEIGHTS, INDEX, ADAPTER = "model.safetensors", "model.safetensors.index.json", "adapter_config.json"
+MOST_LAYERS, SOME_LAYERS = 10_000, 100
+_LAYERS = re.compile(
+    r"(num|n|encoder|decoder|hidden)_(\w+_)?(layers?|blocks|groups)|block_(sizes|repeats)"
+)
+
+
+def check_config(place: Place) -> None:
+    """Refuse a model by what stands beside its weights, before even its configuration is loaded.
+
+    Raises:
+        InputError: an adapter that is not merged; a configuration that is no JSON object, or one of more
+            layers than any model has.
+        OSError: the Hub cannot be asked.
+    """
+    if _file(place, ADAPTER) is not None:
+        raise InputError(
+            f"expected a whole model in {place.what}; it holds an adapter ({ADAPTER}), which would be left "
+            "out; merge it into its model (peft: merge_and_unload) and save that"
+        )
+    for name, count in _layer_counts(_json(place, "config.json")):
+        if count > MOST_LAYERS:
+            raise InputError(
+                f"expected up to {MOST_LAYERS} layers in {place.what}; config.json says {name} = {count:.3g}; "
+                "bring back the config.json of these weights"
+            )
+
+
+def check_weights(place: Place) -> None:
+    """Refuse weights before they are loaded, by their files' names and by the names of the tensors in them.
+
+    Raises:
+        InputError: other files than safetensors, or outside of the model's folder; fewer tensors than the
+            configuration has layers.
+        OSError: the Hub cannot be asked.
+    """
+    config = _json(place, "config.json")
+    names: set[str] = set()
+    try:
+        for path in _weight_files(place, config):
+            with safe_open(path, "pt") as file:
+                names.update(file.keys())
+    except (SafetensorError, FileNotFoundError):
+        return  # transformers says that they are damaged
+    for name, count in _layer_counts(config):
+        if names and count > max(SOME_LAYERS, len(names)):  # of which each has a tensor at least
+            raise InputError(
+                f"expected the weights of every layer in {place.what}; config.json says {name} = {count}, but "
+                f"there are {len(names)} tensors in all; bring back the config.json of these weights"
+            )
+
+
+def dropped_layers(unexpected: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The weights of layers that a model does not have: its own have the same names with other numbers."""
+
+    def anywhere(name: str) -> str:
+        return re.sub(r"(?<=\.)\d+(?=\.)", "*", f".{name}")
+
+    # A checkpoint of the body alone lacks the name that the classifier has for it.
+    shapes = {anywhere(name) for name in known}
+    shapes |= {"." + shape.split(".", 2)[2] for shape in shapes if shape.count(".") > 1}
+    return [name for name in unexpected if "*" in anywhere(name) and anywhere(name) in shapes]
+
+
+def _file(place: Place, name: str) -> Path | None:
+    """A file of the model, fetched where the model is on the Hub; None where it has no such file.
+
+    Raises:
+        OSError: the Hub cannot be asked.
+    """
+    if place.local:
+        path = Path(place.source) / name
+        return path if path.is_file() else None
+    found = cached_file(place.source, name, _raise_exceptions_for_missing_entries=False)
+    return None if found is None else Path(found)
+
+
+def _json(place: Place, name: str) -> dict[str, Any]:
+    """A JSON object among the model's files; empty where there is none."""
+    path = _file(place, name)
+    try:
+        found = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"expected a readable {name} in {place.what}; it is no JSON; save or download the model again"
+        ) from error
+    if not isinstance(found, dict):
+        raise InputError(f"expected a JSON object as {name} in {place.what}; save the model again")
+    return found
+
+
+def _weight_files(place: Place, config: Mapping[str, Any]) -> list[Path]:
+    """The files that transformers would read, in the order in which it looks for them."""
+    named = config.get("transformers_weights")
+    if named is None:
+        if (single := _file(place, WEIGHTS)) is not None:
+            return [single]
+        named = INDEX
+    if not str(named).endswith(".index.json"):
+        return [_weight_file(place, "config.json", named)]
+    if _file(place, str(plain(Path(place.source), named))) is None:
+        return []
+    shards = _json(place, named).get("weight_map")
+    if not isinstance(shards, dict) or not shards:
+        raise InputError(
+            f"expected the weights' files as weight_map in {named} of {place.what}; save the model again"
+        )
+    return [_weight_file(place, named, name) for name in dict.fromkeys(map(str, shards.values()))]
+
+
+def _weight_file(place: Place, where: str, name: object) -> Path:
+    """One file of weights that another file names."""
+    wanted = str(plain(Path(place.source), name))
+    if not wanted.endswith(".safetensors"):
+        raise InputError(
+            f"expected .safetensors weights in {place.what}; {where} names {wanted:.80}, which may be a pickle "
+            "and run anything when read; save the model anew with `save_pretrained`"
+        )
+    if (path := _file(place, wanted)) is None:
+        raise InputError(
+            f"expected the weights that {where} names in {place.what}; {wanted:.80} is not there; copy or "
+            "download the model again"
+        )
+    if place.local:
+        confine(Path(place.source), path)
+    return path
+
+
+def _layer_counts(config: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """What a configuration, or one within it, says of how many layers there are."""
+    found: list[tuple[str, float]] = []
+    for name, value in config.items():
+        if isinstance(value, dict):
+            found += _layer_counts(cast("dict[str, Any]", value))
+        elif _LAYERS.fullmatch(name):
+            counts = value if isinstance(value, list) else [value]
+            found += [(name, count) for count in counts if isinstance(count, int | float)]
+    return found

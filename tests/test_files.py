@@ -1,0 +1,522 @@
+"""Files and folders as users bring them: what is read is what was named, and what cannot be is one line."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from heedmap.data import files, streams
+from heedmap.data.corpus import load
+from heedmap.data.files import read_hub, read_rows
+from heedmap.data.labels import check_labels
+from heedmap.data.vectors import read_vectors
+from heedmap.data.vocabulary import Vocabulary
+from heedmap.errors import InputError
+
+HEAD = b"text,label\n"
+LINES = [{"text": f"this is text {i} !", "label": i % 2} for i in range(40)]
+CSV = HEAD + "".join(f"{row['text']},{row['label']}\n" for row in LINES).encode()
+
+
+def columns(path):
+    rows = read_rows(path)
+    return {name: rows.values(name) for name in rows.columns}
+
+
+def refusal(source, **options):
+    """The one line that says why, within seconds: what is refused costs no time."""
+    started = time.perf_counter()
+    with pytest.raises(InputError) as caught:
+        load(source, **options)
+    assert time.perf_counter() - started < 20
+    assert len(str(caught.value).splitlines()) == 1
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "beside"),
+    [
+        ("data[12].csv", "data1.csv"),
+        ("dat?.csv", "data.csv"),
+        ("*.csv", "data.csv"),
+        ("a::b.csv", "b.csv"),
+        ("{a,b}.csv", "a.csv"),
+        ("%41.csv", "A.csv"),
+        ("file:b.csv", "b.csv"),
+        ("zip:b.csv.gz", "b.csv.gz"),
+    ],
+)
+def test_a_path_means_the_file_of_that_name(tmp_path, named, beside):
+    for name, text in ((named, b"mine"), (beside, b"other")):
+        content = HEAD + b"%s,1\n" % text
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    assert columns(tmp_path / named) == {"text": ["mine"], "label": [1]}
+
+
+def test_a_folder_whose_name_is_a_pattern_is_that_folder(tmp_path):
+    for name, text in (("set[12]", "mine"), ("set1", "other")):
+        (tmp_path / name / "data").mkdir(parents=True)
+        (tmp_path / name / "data" / "train.csv").write_bytes(CSV.replace(b"this", text.encode()))
+    assert load(tmp_path / "set[12]").splits["train"].tokens[0][0] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'"a, ""b""",1\n"c\nd",0\n', [['a, "b"', "c\nd"], [1, 0]]),
+        (b'"a\rb",1\r\nc,0\r\n', [["a\rb", "c"], [1, 0]]),
+        (b",1\nb,\n", [[None, "b"], [1.0, None]]),
+        (b"NA,NA\nnull,nan\n", [["NA", "null"], ["NA", "nan"]]),
+        (b"a,True\nb,false\n", [["a", "b"], [True, False]]),
+        (b"a,01\nb,02\n", [["a", "b"], [1, 2]]),
+        (b"007,x\n3.50,y\n", [[7.0, 3.5], ["x", "y"]]),
+        (b"a,1\nb,x\n", [["a", "b"], ["1", "x"]]),
+        (b"a\nb,0\n", [["a", "b"], [None, 0.0]]),
+        (b"\na,1\n\nb,0\n\n", [["a", "b"], [1, 0]]),
+        (b" a , 1\n", [[" a "], [1]]),
+    ],
+)
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_what_a_csv_file_says(tmp_path, content, expected, mark):
+    (tmp_path / "a.csv").write_bytes(mark + HEAD + content)
+    assert list(columns(tmp_path / "a.csv").values()) == expected
+
+
+def test_labels_are_told_by_the_whole_column_of_a_long_file(tmp_path):
+    lines = [f"text {i},{i % 2}\n" for i in range(30_000)]
+    (tmp_path / "a.csv").write_text("text,label\n" + "".join(lines) + "the last,x\n")
+    assert set(columns(tmp_path / "a.csv")["label"]) == {"0", "1", "x"}
+
+
+ROWS = [{"text": "a", "label": 1}, {"text": None, "label": 2.5}, {"text": "b\u2028c", "more": [1]}]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "".join(json.dumps(row) + "\n" for row in ROWS),
+        "\ufeff" + "\r\n\r\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS),
+        json.dumps(ROWS),
+        " \n" + json.dumps(ROWS, indent=2),
+        "\n".join(json.dumps(row, indent=2) for row in ROWS),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_the_ways_to_write_json_rows_are_one(tmp_path, content, name):
+    (tmp_path / name).write_bytes(content.encode())
+    assert columns(tmp_path / name) == {
+        "text": ["a", None, "b\u2028c"],
+        "label": [1, 2.5, None],
+        "more": [None, None, [1]],
+    }
+
+
+def test_json_says_neither_dates_nor_missing_numbers_in_another_way(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '{"text": "2020-01-01", "label": NaN}\n{"text": "\\ud83d\\ude00", "label": 1}\n'
+    )
+    assert columns(path) == {"text": ["2020-01-01", "😀"], "label": [None, 1]}
+
+
+def packed(data):
+    """Gzipped, with a byte changed inside the stream."""
+    content = bytearray(gzip.compress(data))
+    content[10] = 0xFF
+    return bytes(content)
+
+
+def parquet(**columns):
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue().to_pybytes()
+
+
+WIDE = ",".join(f"c{i}" for i in range(100_000)).encode()
+NOT_UTF8 = pa.Array.from_buffers(
+    pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xff")]
+)
+DEEP = b"[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.csv", CSV.replace(b"\n", b"\r"), "a carriage return alone"),
+        ("a.csv", CSV.replace(b"text 7", b"text\r7"), "line 9: expected lines that end in a line feed"),
+        ("a.csv", b"x" * 200_000 + b"," + CSV, "names of columns of up to 128 kB"),
+        ("a.csv", b"x," * 1_000_000 + b"\n" + CSV, "names of columns of up to 128 kB"),
+        ("a.csv", b'"' + CSV * 200, "names of columns of up to 128 kB"),
+        ("a.csv", WIDE + b"\n" + b"," * 99_999 + b"\n", "expected up to 10000 columns, got 100000"),
+        ("a.csv", HEAD + b"good, bad,1\nbad, good,0\n", "as many fields as the header has (2), got more"),
+        ("a.csv", HEAD + b"a,1,\nb,0,\n", "as many fields as the header has (2), got more"),
+        ("a.csv", b"\n\n" + b"text,text,label\na,b,1\n", "got text twice"),
+        ("a.csv", b"\n\n\n", "the names of the columns"),
+        ("a.csv", HEAD + b"a,99999999999999999999\nb,1\n", "not readable as CSV"),
+        ("a.csv", HEAD + b"a\xc3", "line 2: not UTF-8"),
+        ("a.csv.gz", packed(CSV * 50), "cannot be read"),
+        ("a.csv.gz", gzip.compress(CSV)[:-9], "cannot be read"),
+        ("a.jsonl.gz", packed(b'{"text": "a", "label": 1}\n' * 500), "cannot be read"),
+        ("a.parquet.gz", packed(parquet(text=["a"], label=[1])), "cannot be read"),
+        ("a.parquet", parquet(text=NOT_UTF8, label=[1, 0]), "a text that is not UTF-8"),
+        ("a.parquet", parquet(text=[b"a", b"b"], label=[1, 0]), "expected a text and a label"),
+        ("a.parquet", parquet(**{f"c{i}": [1] for i in range(10_001)}), "up to 10000 columns"),
+        ("a.jsonl", DEEP + b"]" * 100_000, "line 1: broken JSON (nested too deeply)"),
+        ("a.json", b'[{"text": ' + DEEP + b"]" * 100_000 + b"}]", "broken JSON (nested too deeply)"),
+        ("a.jsonl", b'{"text": "a", "label": 1}\n' + b'{"a":' * 100_000, "line 2: broken JSON"),
+        ("a.jsonl", b'{"text": "a", "label": ' + b"[" * 900 + b"]" * 900 + b"}", "a text and a label"),
+        ("a.jsonl", b'{"text": "a", "label": ' + b"9" * 5000 + b"}", "line 1: broken JSON"),
+        ("a.jsonl", b'{"text": "a", "text": "b", "label": 1}', "a name is there twice"),
+        ("a.jsonl", b'{"text": "\\ud800", "label": 1}', "line 1: broken JSON"),
+        ("a.json", b'["a", "b"]', "row 1: expected a JSON object, got str"),
+        ("a.jsonl", b'{"text": "a", "label": Infinity}', "Infinity is no JSON number"),
+        ("a.csv", HEAD + b'a,"pos\nneg"\n' + b"b,pos\n" * 9, "row 0: expected a label of one line"),
+        ("a.csv", HEAD + b"".join(b"a,%d\n" % i for i in range(60_000)), "this is no label column"),
+        ("a.csv", HEAD + b"".join(b"a,%f\n" % (i / 7) for i in range(51)), "this is no label column"),
+    ],
+)  # fmt: skip
+def test_a_file_that_must_be_refused(tmp_path, name, content, expected):
+    (tmp_path / name).write_bytes(content)
+    assert expected in refusal(tmp_path / name)
+
+
+def test_up_to_half_as_many_classes_as_rows_are_classes():
+    check_labels("a", [str(i % 30) for i in range(60)])
+    check_labels("a", [str(i) for i in range(50)])
+    with pytest.raises(InputError, match="got 31 different labels in 60 rows"):
+        check_labels("a", [str(i % 31) for i in range(60)])
+
+
+def test_a_split_of_many_classes_is_drawn_in_no_time(tmp_path):
+    rows = [f"word,{i % 10_000}\n" for i in range(60_000)]
+    (tmp_path / "a.csv").write_text("text,label\n" + "".join(rows))
+    started = time.perf_counter()
+    assert len(load(tmp_path / "a.csv").classes) == 10_000
+    assert time.perf_counter() - started < 20
+
+
+def test_a_compressed_file_may_grow_to_a_stated_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "SMALL", 1 << 20)
+    for name in ("a.csv.gz", "a.jsonl.gz", "a.parquet.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(HEAD + b"a" * (8 << 20)))
+        assert "grows up to 100 times its size (or to 1 MiB)" in refusal(tmp_path / name)
+    text = ["a" * 1000] * 100_000
+    (tmp_path / "a.parquet").write_bytes(
+        parquet(text=text, label=[i % 2 for i in range(len(text))])
+    )
+    assert "grows up to 100 times its size" in refusal(tmp_path / "a.parquet")
+    path = tmp_path / "vectors.txt.gz"
+    path.write_bytes(gzip.compress(b"a 1 2\n" * (1 << 20)))
+    with pytest.raises(InputError, match="grows up to 100 times its size"):
+        read_vectors(path, Vocabulary(["b"]))
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(CSV))  # a small one may
+    assert len(read_rows(tmp_path / "b.csv.gz")) == 40
+
+
+def test_a_line_of_vectors_without_an_end_is_not_read_to_its_end(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(b"a 1 2\n")
+    with path.open("r+b") as file:
+        file.truncate(1 << 36)  # 64 GiB of nothing, which take no place on the disk
+    with pytest.raises(
+        InputError, match="line 2: expected a word and its numbers, got a line of more"
+    ):
+        read_vectors(path, Vocabulary(["b"]))
+
+
+LONG = "n" * 300
+
+
+@pytest.mark.parametrize(
+    "name", [f"{LONG}.csv", f"{LONG}/a.csv", "texts.csv/a.csv", "no\nsuch.csv"]
+)
+def test_a_path_that_cannot_be_is_one_clear_line(tmp_path, name):
+    (tmp_path / "texts.csv").write_bytes(CSV)
+    assert "no such file" in (said := refusal(tmp_path / name)) or "cannot be read" in said
+    with pytest.raises(InputError, match=r"no such file|cannot be read"):
+        read_vectors(tmp_path / name, Vocabulary(["b"]))
+
+
+def test_the_command_says_one_line_of_a_path_that_cannot_be(tmp_path, heedmap):
+    for options in (
+        ("audit", "--data", tmp_path / f"{LONG}.csv"),
+        ("audit", "--data", tmp_path / LONG),
+        ("audit", "--data", "reviews", "--vectors", tmp_path / LONG),
+        ("audit", "--data", tmp_path / LONG, "--dataset", "sst"),
+        ("audit", "--data", tmp_path / LONG, "--dataset", "diabetes"),
+        ("reproduce", "jain-wallace", "sst", "--data", tmp_path / LONG),
+    ):
+        done = heedmap(*options)
+        assert (done.code, done.err.count("\n")) == (2, 1), done.err
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="needs another user to be")
+def test_a_folder_that_may_not_be_read_is_one_clear_line(tmp_path):
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "train.csv").write_bytes(CSV)
+    (tmp_path / "closed").chmod(0o700)
+    tmp_path.chmod(0o755)
+    script = (
+        "import os, sys\nfrom heedmap.data.corpus import load\nfrom heedmap.errors import InputError\n"
+        "os.setuid(65534)\n"
+        "for path in sys.argv[1:]:\n    try: load(path)\n    except InputError as e: print(e)\n"
+    )
+    closed = tmp_path / "closed"
+    done = subprocess.run(
+        [sys.executable, "-c", script, closed, closed / "train.csv", closed / "a"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert [line.split(" (")[1] for line in done.stdout.splitlines()] == [
+        "Permission denied); check the path and the file"
+    ] * 3
+
+
+def test_line_breaks_in_the_names_of_columns_and_files_do_no_harm(tmp_path):
+    path = tmp_path / "my\ntexts.csv"
+    path.write_text('"the\ntext",label\n' + "a b,1\nc d,0\n" * 20 + ",1\n")
+    assert "the columns are the\\ntext, label" in refusal(path)
+    corpus = load(path, text="the\ntext")
+    assert corpus.left_out == {"empty the text": 1}
+
+
+def clone(folder, readme=None, **contents):
+    for name, content in contents.items():
+        path = folder / name.replace("__", "/").replace("_csv", ".csv")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    if readme is not None:
+        (folder / "README.md").write_text(f"---\n{readme}\n---\n# A data set\n")
+    return folder
+
+
+NAMED = """
+configs:
+- config_name: default
+  data_files:
+  - split: train
+    path: "parts/a-*.csv"
+  - split: test
+    path:
+    - parts/b.csv
+dataset_info:
+  features:
+  - name: text
+    dtype: string
+  - name: label
+    dtype:
+      class_label:
+        names:
+          '0': no
+          '1': 'yes'
+"""
+
+
+def test_a_clone_is_read_as_its_readme_says(tmp_path):
+    readme = NAMED.replace("'0': no", "'0': 'no'")
+    folder = clone(tmp_path / "c", readme, parts__a_csv=b"", parts__b_csv=CSV)
+    (folder / "parts" / "a.csv").unlink()
+    for i in (2, 1):
+        (folder / "parts" / f"a-{i}.csv").write_bytes(CSV.replace(b"this", b"%d" % i))
+    corpus = load(folder)
+    assert corpus.classes == ["no", "yes"]
+    assert [len(corpus.splits[name]) for name in ("train", "dev", "test")] == [68, 12, 40]
+    by_hub = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
+    parts = [columns(folder / "parts" / name)["text"] for name in ("a-1.csv", "a-2.csv", "b.csv")]
+    ours = {"train": parts[0] + parts[1], "test": parts[2]}
+    assert {name: part["text"][:] for name, part in by_hub.items()} == ours
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("data/train-00000-of-00002.csv", "data/train-00001-of-00002.csv", "data/test-00000-of-00001.csv"),
+        ("train/a.csv", "validation/a.csv", "test/a.csv"),
+        ("en/my_train.csv", "en/my_dev.csv", "en/testing.2.csv"),
+        ("sub/all.csv",),
+        ("sub/all.csv", "sub/more.csv", "sub/about.jsonl", ".cache/x.csv", "sub/dataset_info.json"),
+    ],
+)  # fmt: skip
+def test_a_clone_without_a_list_is_told_by_its_names_as_the_library_tells_it(tmp_path, names):
+    folder = tmp_path / "clone"
+    for i, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        content = CSV.replace(b"this is", b"%d is" % i)
+        (folder / name).write_bytes(content if name.endswith("csv") else b'{"a": 1}\n')
+    from heedmap.data.clones import read_clone
+
+    by_library = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
+    ours = {split: rows.values("text") for split, rows in read_clone(folder).items()}
+    assert ours == {split: part["text"][:] for split, part in by_library.items()}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../secret.csv", "../../secret.csv", "data/../../secret.csv", "{secret}", "file://{secret}",
+        "https://example.org/secret.csv", "zip://secret.csv::data/a.zip", "~/secret.csv", "link.csv",
+        "links/*.csv", "hf://datasets/a/b/c.csv", "/", ".",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("field", ["data_files", "data_dir"])
+def test_a_readme_that_names_what_is_not_in_the_folder_is_refused(tmp_path, path, field):
+    folder = clone(tmp_path / "clone", data__train_csv=CSV)
+    secret = clone(tmp_path, secret_csv=CSV) / "secret.csv"
+    (folder / "link.csv").symlink_to(secret)
+    (folder / "links").symlink_to(tmp_path)
+    value = json.dumps(path.replace("{secret}", str(secret)))
+    clone(folder, f"configs:\n- config_name: default\n  {field}: {value}")
+    said = refusal(folder)
+    assert "inside the folder" in said or "data_files that are there" in said or "found" in said
+    assert "this is text" not in said
+
+
+def test_links_within_the_cache_of_the_hub_are_its_own(tmp_path):
+    home = tmp_path / "datasets--a--b"
+    blobs, snapshot = home / "blobs", home / "snapshots" / "0123"
+    clone(blobs, abc=CSV)
+    (snapshot / "data").mkdir(parents=True)
+    (snapshot / "data" / "train.csv").symlink_to("../../../blobs/abc")
+    assert len(load(snapshot).splits["train"]) > 20
+    (snapshot / "data" / "train.csv").unlink()
+    clone(tmp_path, secret_csv=CSV)
+    (snapshot / "data" / "train.csv").symlink_to(tmp_path / "secret.csv")
+    assert "inside the folder" in refusal(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("readme", "expected"),
+    [
+        ("configs: [", "expected YAML"),
+        ("configs: 3", "a list of configurations"),
+        ("configs:\n- config_name: a\n- config_name: b", "one configuration, got 2 (a, b)"),
+        ("configs:\n- config_name: a\n  sep: ';'\n  data_files: data/*", "got sep besides"),
+        ("configs:\n- config_name: a\n  data_files: 3", "data_files with split and path"),
+        ("configs:\n- config_name: a\n  data_files: none/*", "data_files that are there"),
+        (
+            "configs:\n- config_name: a\n  data_files: data/*",
+            "the same columns in all files of train",
+        ),
+    ],
+)
+def test_a_readme_that_cannot_be_followed(tmp_path, readme, expected):
+    folder = clone(tmp_path, readme, data__a_csv=CSV, data__b_csv=b"words,label\nx,1\n")
+    assert expected in refusal(folder)
+
+
+WATCHED = """
+import os, sys
+seen = []
+def watch(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "tempfile.mkdtemp"):
+        seen.append(event)
+        if event.startswith("socket"):
+            raise ConnectionRefusedError(event)
+sys.addaudithook(watch)
+{code}
+print("SEEN", seen)
+"""
+
+
+def watched(code, *arguments, tmp_path):
+    """Run some code where every socket refuses, and say what was tried and what is left in the temp folder."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    known = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED.format(code=code), *map(str, arguments)],
+        env={**known, "TMPDIR": str(scratch), "HF_HOME": str(tmp_path / "hf")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "SEEN" in done.stdout, done.stderr
+    return done.stdout.split("SEEN ")[1].strip(), sorted(p.name for p in scratch.rglob("*"))
+
+
+READ = """
+from heedmap.data.corpus import load
+for source in sys.argv[1:]:
+    load(source)
+"""
+
+
+def test_local_data_is_read_without_the_network_and_without_a_copy(tmp_path):
+    csv = clone(tmp_path / "data", texts_csv=CSV) / "texts.csv"
+    folder = clone(tmp_path / "split", train_csv=CSV, test_csv=CSV)
+    cloned = clone(tmp_path / "clone", data__train_csv=CSV)
+    sources = [csv, folder, cloned]
+    for name, write in (("a.parquet", "to_parquet"), ("a.jsonl", "to_json")):
+        sources.append(tmp_path / name)
+        getattr(datasets.Dataset.from_list(LINES), write)(tmp_path / name)
+    assert watched(READ, *sources, tmp_path=tmp_path) == ("[]", [])
+
+
+COMMAND = """
+import runpy
+sys.argv[0] = "heedmap"
+from heedmap import cli
+try:
+    cli.main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+"""
+QUICK = ("--encoder", "average", "--epochs", "1", "--embedding-size", "8", "--hidden-size", "8")
+
+
+@pytest.mark.slow
+def test_an_audit_of_local_data_goes_without_the_network(tmp_path, csv_file):
+    command = ("audit", "--data", csv_file, "--out", tmp_path / "run", *QUICK)
+    assert watched(COMMAND, *command, tmp_path=tmp_path)[0] == "[]"
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+@pytest.mark.slow
+def test_an_audit_of_a_local_model_goes_without_the_network(tmp_path, minilm):
+    rows = b"".join(b"%s film,%d\n" % ((b"bad", b"good")[i % 2], i % 2) for i in range(12))
+    csv = clone(tmp_path / "data", texts_csv=HEAD + rows) / "texts.csv"
+    command = ("audit", "--model", minilm, "--data", csv, "--out", tmp_path / "run")
+    assert watched(COMMAND, *command, tmp_path=tmp_path)[0] == "[]"
+
+
+def test_a_hub_data_set_may_name_files_of_the_hub_alone():
+    files._check_hosted("a/b", {"train": ["hf://datasets/a/b@0123/data/train.parquet"]})
+    for path in ("/home/me/secret.csv", "https://example.org/a.csv", "file:///secret.csv"):
+        with pytest.raises(InputError, match="files on the Hub"):
+            files._check_hosted("a/b", {"train": ["hf://datasets/a/b@0123/a.csv", path]})
+
+
+def test_a_hub_data_set_is_read_into_memory_by_way_of_the_librarys_cache(tmp_path, monkeypatch):
+    """With a clone in the Hub's place, which is refused as such."""
+    folder = clone(tmp_path / "clone", NAMED.replace("'0': no", "'0': 'no'"), parts__b_csv=CSV)
+    (folder / "parts" / "a-1.csv").write_bytes(CSV)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(InputError, match="files on the Hub"):
+        read_hub(str(folder))
+    monkeypatch.setattr(files, "_check_hosted", lambda *_: None)
+    monkeypatch.setattr(
+        "tempfile.mkdtemp", lambda *_, **__: pytest.fail("a copy in the temp folder")
+    )
+    found = read_hub(str(folder))
+    assert [(name, len(rows)) for name, rows in found.items()] == [("train", 40), ("test", 40)]
+    assert found["train"].class_names == {"label": ["no", "yes"]}
+    assert found["test"].values("label") == [row["label"] for row in LINES]
+
+
+def test_the_real_data_sets_are_read_as_the_datasets_library_reads_them(real_data, tmp_path):
+    for path in sorted(Path(real_data).glob("*/dev.jsonl.gz")):
+        by_library = datasets.load_dataset(
+            "json",
+            data_files=str(path),
+            split="train",
+            cache_dir=str(tmp_path),
+            keep_in_memory=True,
+        )
+        assert columns(path) == {name: by_library[name][:] for name in by_library.column_names}, (
+            path
+        )
