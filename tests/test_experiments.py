@@ -1,3 +1,5 @@
+from itertools import permutations as every_order
+
 import numpy as np
 import pytest
 import torch
@@ -159,6 +161,31 @@ def test_the_median_over_an_even_number_of_shuffles_is_the_middle():
     median = found.table("permutation")["median_tvd"][0].as_py()
     assert changes[0] != changes[1]
     assert median == pytest.approx(sum(changes) / 2, abs=1e-9)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3, 4])
+def test_of_a_short_text_every_order_counts_once_whatever_the_seed(tokens):
+    model = small_model()
+    model.score.vector.weight.mul_(30)
+    model.projection.weight.mul_(10)
+    texts = [[f"w{7 * i:02d}" for i in range(tokens)], ["w05"] * 9]
+    one, two = (
+        evidence_of(model, texts, permutations=100, seed=seed).table("permutation").to_pandas()
+        for seed in (0, 1)
+    )
+    names = ["median_tvd", "flipped"]
+    assert one[names].iloc[0].equals(two[names].iloc[0])
+    trace = next(iter(evidence_of(model, texts[:1]).traces))
+    weights = trace.attention[0, 0, :tokens]
+    before = trace.logits[0].double().softmax(-1)
+    changes, flips = [], []
+    for order in every_order(range(tokens)):
+        p = model.predict(trace, weights[list(order)].expand(1, 1, 1, -1)).double()
+        changes.append(0.5 * (p[0, 0].softmax(-1) - before).abs().sum().item())
+        flips.append(p.argmax() != before.argmax())
+    assert one["median_tvd"][0] == pytest.approx(np.median(changes), abs=1e-6)
+    assert one["flipped"][0] == pytest.approx(np.mean(flips), abs=1e-12)
+    assert tokens == 1 or one["median_tvd"][0] > 1e-3
 
 
 def linear_of(trace):

@@ -8,20 +8,22 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedmap.counterfactual.permute import permuted_logits
+from heedmap.counterfactual.permute import orders, permuted_logits
 from heedmap.counterfactual.rows import permuted, uniform
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
 from heedmap.measures import change_in_prediction
-from heedmap.models.trace import Model, Trace
+from heedmap.models.trace import Trace
 from heedmap.tables import table
 
 
 def permutation(evidence: Evidence) -> pa.Table:
     """Each text's weights dealt out anew at random, P times, all else held fixed.
 
-    Of several rows each is permuted by itself, within its support. `median_tvd` is the paper's: the median
+    Of several rows each is permuted by itself, within its support. Of a text that has no more than P
+    orders in all, every one counts once (`permute.orders`): for 100, texts of up to four tokens where
+    one row is on trial. `median_tvd` is the paper's: the median
     over permutations of the total variation distance from the prediction. `flipped` is the share of
     permutations under which another class is predicted. `uniform_tvd` and `uniform_flipped`: the same for
     weights spread evenly over each row's support, at test only.
@@ -29,17 +31,15 @@ def permutation(evidence: Evidence) -> pa.Table:
     rng = evidence.generator("permutation")
     rows, columns = [], []
     for trace in evidence.traces:
-        logits = _permuted(evidence.model, trace, evidence.settings.permutations, rng)
+        logits = _permuted(evidence, trace, rng)
         even = evidence.model.predict(
             trace, uniform(trace.attention, trace.support).unsqueeze(0)
         ).transpose(0, 1)
         rows.append(trace.rows)
-        # quantile, not median: of an even number of values torch's median is the lower one.
         columns.append(
             torch.stack(
                 [
-                    _change(trace, logits).quantile(0.5, dim=1),
-                    _flips(trace, logits).mean(1),
+                    *_median_and_flips(evidence, trace, logits),
                     _change(trace, even)[:, 0],
                     _flips(trace, even)[:, 0],
                 ],
@@ -60,15 +60,31 @@ def permutation(evidence: Evidence) -> pa.Table:
     )
 
 
-def _permuted(
-    model: Model, trace: Trace, times: int, rng: np.random.Generator
-) -> Float[Tensor, "B P C"]:
+def _median_and_flips(
+    evidence: Evidence, trace: Trace, logits: Float[Tensor, "B P C"]
+) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
+    """Over the orders that count: the first ones, where there are fewer than were asked for."""
+    times = evidence.settings.permutations
+    counts = [min(count, times) for count in orders(trace.support.sum(-1))]
+    change, flips = _change(trace, logits), _flips(trace, logits)
+    median, flipped = change.new_empty(len(counts)), flips.new_empty(len(counts))
+    for count in set(counts):
+        rows = [i for i, found in enumerate(counts) if found == count]
+        # quantile, not median: of an even number of values torch's median is the lower one.
+        median[rows] = change[rows, :count].quantile(0.5, dim=1)
+        flipped[rows] = flips[rows, :count].mean(1)
+    return median, flipped
+
+
+def _permuted(evidence: Evidence, trace: Trace, rng: np.random.Generator) -> Float[Tensor, "B P C"]:
+    times = evidence.settings.permutations
     if is_linear(trace):
         weights, relevance, bias = linear(trace)
         logits = permuted_logits(weights, trace.mask, relevance, bias, times, rng)
         return logits.to(bias.device)
-    blocks: Iterator[Tensor] = permuted(trace.attention, trace.support, times, rng)
-    return torch.cat([model.predict(trace, block) for block in blocks]).transpose(0, 1)
+    rngs = evidence.generators("permutation", trace.rows)
+    blocks: Iterator[Tensor] = permuted(trace.attention, trace.support, times, rngs)
+    return torch.cat([evidence.model.predict(trace, block) for block in blocks]).transpose(0, 1)
 
 
 def _change(trace: Trace, logits: Float[Tensor, "B S C"]) -> Float[Tensor, "B S"]:
