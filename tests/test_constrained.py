@@ -13,6 +13,11 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
+def apart(instances, seed=0):
+    """A generator for each."""
+    return [seeded(1000 * seed + i) for i in range(len(instances))]
+
+
 def masked_softmax(scores, support):
     return scores.masked_fill(~support, -torch.inf).softmax(-1).nan_to_num()
 
@@ -48,7 +53,7 @@ class Linear:
             self.mask,
             logits,
             epsilon=epsilon,
-            generator=seeded(seed),
+            generators=apart(self.attention, seed),
             **settings,
         )
 
@@ -96,7 +101,7 @@ class Curved:
             self.mask,
             self.logits(),
             epsilon=epsilon,
-            generator=seeded(seed),
+            generators=apart(self.attention, seed),
             **{"steps": 8, **settings},
         )
 
@@ -192,7 +197,7 @@ def test_rows_keep_a_total_mass_that_is_not_one():
 def test_a_saturated_prediction_leaves_every_weighting_free_that_saturates_too():
     model = Linear(20, 8)
     model.readout[..., 1] += 60
-    found = holds(model, model.search())
+    found = holds(model, model.search(steps=20))
     torch.testing.assert_close(found.jsd, found.upper, rtol=0.01, atol=0)
     assert found.jsd.mean() > 0.6
 
@@ -241,7 +246,7 @@ def test_a_model_that_does_not_repeat_itself_is_not_feasible():
         model.predict(model.attention[None, :, None])[0] + torch.tensor([0.0, 1.0]),
         epsilon=0.01,
         steps=2,
-        generator=seeded(),
+        generators=apart(model.attention),
     )
     assert not found.feasible.any()
     assert found.jsd.eq(0).all()

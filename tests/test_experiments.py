@@ -1,3 +1,5 @@
+from itertools import permutations as every_order
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,9 @@ from heedmap.data.corpus import Split
 from heedmap.experiments.agreement import PAIRS
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import linear
-from heedmap.measures import LN2, jensen_shannon
+from heedmap.importance.leave_one_out import logits_without_each
+from heedmap.makers import Makers
+from heedmap.measures import LN2, change_in_prediction, jensen_shannon
 from heedmap.runs import train
 from heedmap.settings import AuditSettings
 
@@ -159,6 +163,31 @@ def test_the_median_over_an_even_number_of_shuffles_is_the_middle():
     assert median == pytest.approx(sum(changes) / 2, abs=1e-9)
 
 
+@pytest.mark.parametrize("tokens", [1, 2, 3, 4])
+def test_of_a_short_text_every_order_counts_once_whatever_the_seed(tokens):
+    model = small_model()
+    model.score.vector.weight.mul_(30)
+    model.projection.weight.mul_(10)
+    texts = [[f"w{7 * i:02d}" for i in range(tokens)], ["w05"] * 9]
+    one, two = (
+        evidence_of(model, texts, permutations=100, seed=seed).table("permutation").to_pandas()
+        for seed in (0, 1)
+    )
+    names = ["median_tvd", "flipped"]
+    assert one[names].iloc[0].equals(two[names].iloc[0])
+    trace = next(iter(evidence_of(model, texts[:1]).traces))
+    weights = trace.attention[0, 0, :tokens]
+    before = trace.logits[0].double().softmax(-1)
+    changes, flips = [], []
+    for order in every_order(range(tokens)):
+        p = model.predict(trace, weights[list(order)].expand(1, 1, 1, -1)).double()
+        changes.append(0.5 * (p[0, 0].softmax(-1) - before).abs().sum().item())
+        flips.append(p.argmax() != before.argmax())
+    assert one["median_tvd"][0] == pytest.approx(np.median(changes), abs=1e-6)
+    assert one["flipped"][0] == pytest.approx(np.mean(flips), abs=1e-12)
+    assert tokens == 1 or one["median_tvd"][0] > 1e-3
+
+
 def linear_of(trace):
     weights, relevance, bias = linear(trace)
     return weights, trace.mask, relevance, bias
@@ -197,3 +226,49 @@ def test_the_order_of_the_texts_changes_no_importance(small_run):
         one["importance"].to_pylist(), two["importance"].to_pylist()[::-1], strict=True
     ):
         assert np.allclose(a, b, atol=1e-6, equal_nan=True)
+
+
+def blind(classes=2):
+    """A model that sees one thing in every word, but for a mark that only the attention sees."""
+    model = small_model("average", classes=classes)
+    generator = torch.Generator().manual_seed(2)
+    states = torch.randn(model.embedding.weight.shape, generator=generator)
+    model.embedding.weight[:] = states[:1]
+    model.embedding.weight[:, 0] = states[:, 0]
+    model.projection.weight[:, 0] = 0
+    model.encoder.projection.weight[0] = 0
+    model.encoder.projection.weight[1:, 0] = 0
+    model.encoder.projection.weight[0, 0] = 1
+    model.score.vector.weight.mul_(20)
+    return model
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("how", ["remove", "mask"])
+def test_tokens_whose_absence_only_rounding_notices_tie(classes, how):
+    texts = [[f"w{i:02d}" for i in range(n)] for n in range(1, 30)]
+    evidence = evidence_of(blind(classes), texts, leave_one_out=how)
+    lists = evidence.table("leave_one_out")["importance"].to_pylist()
+    assert np.isnan(lists[0]).all()
+    assert all(value == 0 for values in lists[1:] for value in values)
+    weights = evidence.table("instances")["attention"].to_pylist()
+    assert all(np.ptp(values) > 1e-3 for values in weights[1:])
+    names = ("instances", "agreement", "integrated_gradients")
+    tables = {name: evidence.table(name) for name in names}
+    found = Makers(tables, SETTINGS, ["a", "b"]).agreement("leave_one_out", "leave-one-out")
+    assert found.n == 0
+    assert found.left_out == {
+        "undefined: one token": 1,
+        "undefined: a measure is the same for all tokens": 28,
+    }
+
+
+def test_a_change_that_is_more_than_rounding_keeps_its_last_digit():
+    evidence = evidence_of(small_model("average"), [["w01", "w02", "w03", "w30", "w17"]])
+    (found,) = evidence.table("leave_one_out")["importance"].to_pylist()
+    (trace,) = evidence.traces
+    batch = evidence.batches[0]
+    without = logits_without_each(evidence.model, batch, evidence.texts)
+    expected = change_in_prediction(trace.logits.unsqueeze(1).expand_as(without), without)[0]
+    assert found == expected.tolist()
+    assert min(found) > 0

@@ -14,8 +14,11 @@ MAPS = [("row", layer, head) for layer in range(2) for head in (None, 0, 1)] + [
 BEST = MAPS.index(("row", 1, 1))
 
 
-def makers(taus, maps=MAPS, total=None, tokens=9, heads=None, **shown):
-    """From tau of each sampled text (the first ones of `total`) and map, and a table of heads."""
+def makers(taus, maps=MAPS, total=None, tokens=9, heads=None, computed=None, **shown):
+    """From tau of each sampled text (the first ones of `total`) and map, and a table of heads.
+
+    `computed`: which maps were, of each text; all by default.
+    """
     count, total = len(taus), total or len(taus)
     tables = {
         "instances": pa.table({"predicted": [0] * total, "n_tokens": [tokens] * total}),
@@ -25,6 +28,7 @@ def makers(taus, maps=MAPS, total=None, tokens=9, heads=None, **shown):
                 "view": [view for view, _, _ in maps] * count,
                 "layer": [layer for _, layer, _ in maps] * count,
                 "head": pa.array([head for _, _, head in maps] * count, pa.int64()),
+                "computed": np.ravel(np.ones(np.shape(taus)) if computed is None else computed) > 0,
                 "tau_leave_one_out": np.asarray(taus, dtype=float).ravel(),
             }
         ),
@@ -79,14 +83,70 @@ def test_the_best_of_many_maps_of_noise_has_no_winners_luck():
     assert abs(np.mean(honest)) < 0.05  # 0.015 is one standard error
 
 
-def test_a_map_that_is_rarely_defined_is_judged_by_what_there_is():
+def test_a_map_that_is_the_same_for_all_words_ranks_none_of_them():
     taus = 0.1 * normal(40, len(MAPS))
     taus[:, BEST] += 0.7
-    taus[::2, BEST] = np.nan
+    taus[::2, BEST] = np.nan  # it counts as tau 0 in half of the texts
     taus[:, 0] = np.nan  # never defined: not one of the maps
     (found,) = layer_findings(makers(taus))
     assert "best of 6 maps: row, layer 1, head 1" in found.measure
     assert found.value == pytest.approx(0.7, abs=0.1)
+    assert "0 lie above 0.4 for certain" in found.meaning
+    assert found.left_out["undefined: a measure is the same for all tokens"] > 5
+    assert accounted(found, 40)
+    taus[:, 1] += 0.45  # always there, and better than 0.7 in half of the texts
+    (found,) = layer_findings(makers(taus))
+    assert "best of 6 maps: row, layer 0, head 0" in found.measure
+
+
+@pytest.mark.parametrize("reason", ["not computed", "constant"])
+def test_a_map_that_is_there_for_a_few_texts_does_not_win_by_luck(reason):
+    """Noise: of three texts the mean is far from 0, of three hundred it is not."""
+    maps = [("row", layer, None) for layer in range(30)] + [("flow", 0, None)]
+    for seed in range(20):
+        taus = 0.3 * normal(150, len(maps), seed=seed)
+        taus[6:, -1] = np.nan
+        taus[:6, -1] = 0.9
+        computed = np.isfinite(taus) if reason == "not computed" else None
+        (found,) = layer_findings(makers(taus, maps, computed=computed))
+        assert ": row, layer" in found.measure
+        assert found.n == 75
+        assert found.left_out == {"used to choose the map": 75}
+        assert "0 lie above" in found.meaning
+        note = "not compared, for it is there for 4% of the texts: flow not computed: text longer"
+        assert (note in found.meaning) == (reason == "not computed")
+        constant = "not compared, for they are the same for all words of most texts: 1 maps"
+        assert (constant in found.meaning) == (reason == "constant")
+        assert "best of 30 maps" in found.measure
+
+
+def test_maps_are_compared_on_the_texts_that_all_of_them_were_computed_for():
+    maps = [("row", 0, None), ("flow", 0, None), ("flow", 1, None)]
+    taus = 0.05 * normal(100, 3) + [0.5, 0.3, 0.6]
+    taus[:5, 0] = -1.0  # of texts without a flow
+    taus[:5, 1:] = np.nan
+    (found,) = layer_findings(makers(taus, maps, total=110, computed=np.isfinite(taus)))
+    assert "best of 3 maps: flow, layer 1" in found.measure
+    assert "not compared" not in found.meaning
+    assert "2 lie above 0.4 for certain" in found.meaning
+    assert accounted(found, 110)
+    left_out = found.left_out
+    assert left_out.pop("flow not computed: text longer than 64 positions") == 5
+    assert left_out.pop("not sampled for the scan") == 10
+    assert left_out.keys() == {"used to choose the map"}
+    taus[5:, 0] += 0.3
+    (found,) = layer_findings(makers(taus, maps, computed=np.isfinite(taus)))
+    assert found.measure.endswith(": row, layer 0, mean over heads")
+    assert found.value == pytest.approx(0.8, abs=0.05)  # not of the texts without a flow
+
+
+def test_a_text_that_no_map_ranks_is_not_one_to_choose_by():
+    taus = 0.1 * normal(40, len(MAPS))
+    taus[:, BEST] += 0.7
+    taus[:10] = np.nan  # leave-one-out is the same for all words
+    (found,) = layer_findings(makers(taus))
+    assert found.left_out["undefined: a measure is the same for all tokens"] == 10
+    assert found.n + found.left_out["used to choose the map"] == 30
     assert accounted(found, 40)
 
 

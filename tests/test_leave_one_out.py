@@ -55,6 +55,7 @@ def test_a_model_of_another_family_is_read_again():
     class Other:
         classes = model.classes
         tokens_at_once = model.tokens_at_once
+        precision = model.precision
 
     names = (
         "lengths", "hidden", "batch", "trace", "logits", "predict", "shown", "embed", "on_tokens",

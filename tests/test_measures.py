@@ -9,6 +9,7 @@ from heedmap.measures import (
     entropy,
     jensen_shannon,
     log_odds,
+    resolution,
     total_variation,
 )
 
@@ -74,3 +75,53 @@ def test_change_in_prediction_tells_saturated_predictions_apart():
     two = change_in_prediction(before, torch.tensor([0.0, 62.0], dtype=torch.float64))
     assert 0 < one < two
     assert one.item() == pytest.approx(math.exp(-60) - math.exp(-61), rel=1e-6)
+
+
+def spread_predictions(classes):
+    """Logits of all sizes, saturated ones among them."""
+    generator = torch.Generator().manual_seed(classes)
+    scale = torch.logspace(-1, 2, 200).unsqueeze(1)
+    return scale * torch.randn(200, classes, generator=generator).double()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16, torch.float16])
+def test_logits_that_are_rounded_change_by_less_than_the_resolution(classes, precision):
+    before = spread_predictions(classes)
+    rounded = before.to(precision).double()
+    noise = resolution(before, rounded.unsqueeze(1), precision)
+    change = change_in_prediction(before, rounded)
+    assert (change <= noise).all()
+    assert (change > noise / 100).double().mean() > 0.3  # it is not far from what rounding does
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_no_rounding_of_each_logit_exceeds_the_resolution(classes):
+    before = spread_predictions(classes).repeat(50, 1)
+    sides = torch.randint(0, 2, before.shape, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    off = 4 * torch.finfo(torch.float32).eps * before.abs().amax(-1, keepdim=True).clamp(min=1)
+    after = before + sides * off
+    noise = resolution(before, before.unsqueeze(1), torch.float32)
+    ratio = change_in_prediction(before, after) / noise
+    assert ratio.max() <= 1 + 1e-4
+    assert ratio.max() > 0.95  # and some reach it
+
+
+def test_the_resolution_is_that_of_the_largest_logit_of_a_possible_class():
+    before = torch.tensor([[0.0, 0.5], [0.0, 0.5]])
+    after = torch.tensor([[[0.0, 0.4], [0.0, 0.1]], [[0.0, -8.0], [torch.nan, torch.nan]]])
+    small, large = resolution(before, after, torch.float32).tolist()
+    assert large == pytest.approx(8 * small)
+    ruled_out = torch.tensor([[0.0, 0.5, -1e30], [0.0, 0.5, -torch.inf]])
+    assert resolution(ruled_out, ruled_out.unsqueeze(1), torch.float32) == pytest.approx(
+        [small, small]
+    )
+
+
+def test_without_any_deletion_the_resolution_is_that_of_the_prediction():
+    before = torch.tensor([0.0, 2.0])
+    p = before.double().softmax(-1)
+    expected = 8 * 2**-23 * 2 * p.prod().item()
+    assert resolution(before, before[:0].view(0, 2), torch.float32).item() == pytest.approx(
+        expected
+    )

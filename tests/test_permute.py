@@ -1,4 +1,4 @@
-from itertools import permutations as orders
+from itertools import permutations as every_order
 
 import numpy as np
 import pytest
@@ -6,7 +6,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedmap.counterfactual.permute import permutation_moments, permuted_logits
+from heedmap.counterfactual.permute import (
+    _shuffled,
+    orders,
+    permutation_moments,
+    permuted_logits,
+)
 
 
 def random_rows(lengths, classes=2, positions=8, seed=0, side="left"):
@@ -29,7 +34,7 @@ def every_permutation(attention, mask, readout, bias):
     return torch.stack(
         [
             sum(w * r for w, r in zip(order, relevance, strict=True)) + bias
-            for order in orders(weights)
+            for order in every_order(weights)
         ]
     )
 
@@ -79,15 +84,48 @@ def test_each_sample_is_a_permutation_of_the_real_weights(lengths, side, seed):
 
 @pytest.mark.parametrize("length", [2, 3, 4])
 def test_every_permutation_is_equally_likely(length):
-    attention, mask, _, _ = random_rows([length], positions=length)
-    identity = torch.eye(length, dtype=torch.float64)[None]
-    zero = torch.zeros(length, dtype=torch.float64)
     draws = 24_000
-    sampled = permuted_logits(attention, mask, identity, zero, draws, np.random.default_rng(1))[0]
+    weights = np.random.default_rng(0).random((1, length))
+    sampled = torch.from_numpy(_shuffled(weights, draws, np.random.default_rng(1))[0])
     counts = torch.unique(sampled.argsort(-1), dim=0, return_counts=True)[1]
     expected = draws / torch.arange(1, length + 1).prod()
     assert len(counts) == torch.arange(1, length + 1).prod()
     assert (counts - expected).abs().max() < 5 * expected.sqrt()
+    assert (counts - expected).abs().max() > 0
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("permutations", [1, 2, 5, 6, 23, 24, 100])
+def test_where_there_are_few_orders_each_comes_once(permutations, side):
+    rows = random_rows([1, 2, 3, 4, 7], side=side)
+    attention, mask, readout, bias = rows
+    found = permuted_logits(*rows, permutations, np.random.default_rng(0))
+    counts = orders(mask.sum(-1, keepdim=True))
+    assert counts == [1, 2, 6, 24, 5040]
+    for row, count in enumerate(counts):
+        every = every_permutation(attention[row], mask[row], readout[row], bias)
+        if count <= permutations:
+            torch.testing.assert_close(found[row, :count], every)
+            assert torch.equal(found[row], found[row, torch.arange(permutations) % count])
+        else:
+            apart = (found[row, :, None] - every).abs().amax(-1)
+            assert (apart.amin(-1) < 1e-12).all()
+
+
+def test_short_texts_do_not_change_what_is_drawn_for_long_ones():
+    attention, mask, readout, bias = random_rows([2, 6, 3, 6])
+    found = permuted_logits(attention, mask, readout, bias, 30, np.random.default_rng(7))
+    rng = np.random.default_rng(7)
+    for rows in ([0], [2], [1, 3]):
+        weights = torch.stack([attention[row][mask[row]] for row in rows]).numpy()
+        shuffled = torch.from_numpy(_shuffled(weights, 30, rng))
+    for row, drawn in zip(rows, shuffled, strict=True):
+        torch.testing.assert_close(found[row], drawn @ readout[row][mask[row]] + bias)
+
+
+@pytest.mark.parametrize("size", [20, 21, 3000])
+def test_the_orders_of_a_long_text_are_more_than_can_be_asked_for(size):
+    assert orders(torch.tensor([[size, 3]]))[0] > 10**18
 
 
 def test_rows_of_the_same_length_are_shuffled_independently():

@@ -7,6 +7,7 @@ the step maximises ⟨g, a⟩ − KL(a‖a_now)/η over the weightings whose tan
 a trust region: it grows where the model agrees with its tangent and shrinks where it does not.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -52,7 +53,7 @@ def search(
     epsilon: float,
     restarts: int = 4,
     steps: int = 30,
-    generator: torch.Generator,
+    generators: Sequence[torch.Generator],
 ) -> Found:
     """Maximise JSD(shown(a), shown(α̂)) subject to TVD(softmax predict(a), softmax ẑ) ≤ ε.
 
@@ -62,10 +63,11 @@ def search(
 
     `restarts` lanes run side by side: the first from weights ∝ noise/α̂, the second from ∝ α̂² (from
     α̂ itself, where the divergence has no slope, ascent ends at the nearest poor summit), others at
-    random; a lane that stalls begins anew at random. One step is one call of `predict` with S = restarts and
-    min(C, 9) − 1 backward passes; one such call precedes the first, and without gradient there are
-    one more and the 12 of the pull-back. Every returned point was judged by a call of `predict`,
-    never by the tangent. Memory: some S·B·K·P·min(C, 9) numbers besides what `predict` needs.
+    random, from one generator an instance; a lane that stalls begins anew at random. One step is one
+    call of `predict` with S = restarts and min(C, 9) − 1 backward passes; one such call precedes the
+    first, and without gradient there are one more and the 12 of the pull-back. Every returned point was
+    judged by a call of `predict`, never by the tangent. Memory: some S·B·K·P·min(C, 9) numbers besides
+    what `predict` needs.
     """
     if restarts < 1 or steps < 0:
         raise ValueError(
@@ -76,7 +78,7 @@ def search(
     # A logarithm of 1e-30 needs at least single precision.
     attention = attention.to(torch.promote_types(attention.dtype, torch.float32))
     problem = Problem(predict, shown, attention, support, logits, epsilon)
-    noise = problem.noise(restarts, generator)
+    noise = problem.noise(restarts, generators)
     start = START_SPREAD * noise
     known = attention.clamp(min=LEAST).log()
     start[0] = noise[0] - known  # the other way round
@@ -87,7 +89,7 @@ def search(
     size = torch.full_like(now.jsd, FIRST)
     reserve = torch.full_like(now.jsd, RESERVE)
     for _ in range(steps):
-        fresh = problem.weights(START_SPREAD * problem.noise(restarts, generator))
+        fresh = problem.weights(START_SPREAD * problem.noise(restarts, generators))
         stalled = size < STALLED
         moved = torch.where(spread(stalled), fresh, problem.step(now, size, reserve))
         new = problem.look(moved)

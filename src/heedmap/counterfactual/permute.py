@@ -5,13 +5,26 @@ h_t and never touches the encoder; over all n! permutations, mean and variance a
 drawing any.
 """
 
+import math
+from itertools import permutations as every_order
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+FACTORIALS = 20  # 20! is above any number of permutations that could be asked for
 # Entries of one block of random keys: a megabyte, which stays in the processor's cache.
 BLOCK = 1 << 17
+
+
+def orders(sizes: Int[Tensor, "B K"]) -> list[int]:
+    """Π n!: the joint orders of K rows of so many positions each (a longer row counts as one of 20).
+
+    Where a text has no more of them than permutations are asked for, all of them are taken, once each:
+    the answer is then exact, where drawing would make it a matter of the seed.
+    """
+    return [math.prod(math.factorial(min(n, FACTORIALS)) for n in row) for row in sizes.tolist()]
 
 
 def permuted_logits(
@@ -22,9 +35,10 @@ def permuted_logits(
     permutations: int,
     rng: np.random.Generator,
 ) -> Float[Tensor, "B P C"]:
-    """Logits under random permutations: z = Σ_t α_π(t) R_t + b, π uniform over the real positions.
+    """Logits under permutations of the real positions: z = Σ_t α_π(t) R_t + b.
 
-    P independent permutations a row, in float64; the paper draws 100. The paper permutes only the
+    Of a row with n! ≤ P the first n! are all there are (`orders`), which the others repeat; else P
+    independent uniform ones; in float64. The paper draws 100 for every row. It permutes only the
     content tokens and so does this, when the mask is False on padding and on the start and end
     marks.
     """
@@ -42,9 +56,14 @@ def permuted_logits(
         pick = (group.unsqueeze(1), packed[group, :size])
         group_weights, group_relevance = weights[pick].double().numpy(), relevance[pick].double()
         rows = max(1, BLOCK // (permutations * max(size, 1)))
+        few = math.factorial(min(size, FACTORIALS)) <= permutations
+        if few:
+            every = np.resize(list(every_order(range(size))), (permutations, size))
         for at in range(0, len(group), rows):
             block = slice(at, at + rows)
-            shuffled = torch.from_numpy(_shuffled(group_weights[block], permutations, rng))
+            # Drawn also where it is not used: a text's numbers do not depend on how many short ones there are.
+            drawn = _shuffled(group_weights[block], permutations, rng)
+            shuffled = torch.from_numpy(group_weights[block][:, every] if few else drawn)
             logits[group[block]] = torch.bmm(shuffled, group_relevance[block])
     return logits.to(bias.device).add_(bias.double())
 

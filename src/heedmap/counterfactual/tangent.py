@@ -1,6 +1,6 @@
 """A model's tangent at given weights, and the best step that its linearised prediction allows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import torch
@@ -58,11 +58,13 @@ class Problem:
         self.likely, self.rest = order[:, : GROUPS - 1], order[:, GROUPS - 1 :]
         self.log_p = self.groups(logits.unsqueeze(0))[0].log_softmax(-1)
 
-    def noise(self, lanes: int, generator: torch.Generator) -> Float[Tensor, "S B K P"]:
-        """Standard normal scores."""
-        drawn = torch.randn(
-            lanes, *self.attention.shape, generator=generator, device=generator.device
-        )
+    def noise(self, lanes: int, generators: Sequence[torch.Generator]) -> Float[Tensor, "S B K P"]:
+        """Standard normal scores, from each instance's own generator: no others' and no padding's."""
+        drawn = torch.zeros(lanes, *self.attention.shape)
+        for i, generator in enumerate(generators):
+            places = self.support[i].any(0).cpu()
+            size = (lanes, self.support.shape[1], int(places.sum()))
+            drawn[:, i, :, places] = torch.randn(size, generator=generator)
         return drawn.to(self.attention)
 
     def weights(self, scores: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B K P"]:

@@ -1,5 +1,6 @@
 """How different can the attention be while the prediction stays? (Jain & Wallace 2019, experiment 2b)"""
 
+from collections.abc import Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -99,7 +100,8 @@ def _searched(evidence: Evidence) -> dict[str, object]:
     chosen = evidence.sample("adversary", settings.search_instances)
     for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
         trace = evidence.model.trace(batch)
-        best = most_different_met(evidence.model, trace, settings, generator)
+        own_draws = evidence.torch_generators("adversary", batch.rows)
+        best = most_different_met(evidence.model, trace, settings, own_draws)
         shown = evidence.model.shown(trace, best.attention.unsqueeze(0)).squeeze(0)
         own, found = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
         for i, row in enumerate(batch.rows.tolist()):
@@ -140,9 +142,12 @@ def _descent(
 
 
 def most_different_met(
-    model: Model, trace: Trace, settings: AuditSettings, generator: torch.Generator
+    model: Model, trace: Trace, settings: AuditSettings, generators: Sequence[torch.Generator]
 ) -> Found:
-    """What the constrained search finds on the model itself, with the audit's ε, restarts and steps."""
+    """What the constrained search finds on the model itself, with the audit's ε, restarts and steps.
+
+    One generator a text.
+    """
     return search(
         partial(model.predict, trace),
         partial(model.shown, trace),
@@ -153,7 +158,7 @@ def most_different_met(
         epsilon=settings.epsilon,
         restarts=settings.search_restarts,
         steps=settings.search_steps,
-        generator=generator,
+        generators=generators,
     )
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import torch
+from jaxtyping import Int
 from numpy.typing import NDArray
+from torch import Tensor
 
 from heedmap.data.batches import Batch, sorted_batches
 from heedmap.data.corpus import Split
@@ -118,9 +120,23 @@ class Evidence:
 
     def torch_generator(self, name: str) -> torch.Generator:
         """The same for torch."""
-        seed = int(self.generator(name).integers(2**62))
-        return torch.Generator().manual_seed(seed)
+        return _for_torch(self.generator(name))
+
+    def torch_generators(self, name: str, rows: Int[Tensor, " B"]) -> list[torch.Generator]:
+        """The same for torch."""
+        return [_for_torch(generator) for generator in self.generators(name, rows)]
+
+    def generators(self, name: str, rows: Int[Tensor, " B"]) -> list[np.random.Generator]:
+        """A generator for each text of an experiment: its own, whatever batch it is read in."""
+        return [
+            np.random.default_rng([self.settings.seed, *name.encode(), row])
+            for row in rows.tolist()
+        ]
 
     def generator(self, name: str) -> np.random.Generator:
         """The generator of one experiment: its own, whatever else is run."""
         return np.random.default_rng([self.settings.seed, *name.encode()])
+
+
+def _for_torch(generator: np.random.Generator) -> torch.Generator:
+    return torch.Generator().manual_seed(int(generator.integers(2**62)))

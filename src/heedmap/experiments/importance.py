@@ -8,7 +8,7 @@ from heedmap.experiments.evidence import Evidence
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
-from heedmap.measures import change_in_prediction
+from heedmap.measures import change_in_prediction, resolution
 from heedmap.tables import table
 
 GRADIENT_SHARE = 4  # a pass that keeps its graph holds about this many times a plain one
@@ -35,14 +35,17 @@ def gradient(evidence: Evidence) -> pa.Table:
 def leave_one_out(evidence: Evidence) -> pa.Table:
     """Total variation distance between the prediction and the one without the token.
 
-    The only token of a text cannot be left out: its importance is NaN.
+    What is below the rounding of the logits (`measures.resolution`) is 0: such tokens tie, they have no
+    order. The only token of a text cannot be left out: its importance is NaN.
     """
     found = _Importances(len(evidence.split))
     for batch, trace in evidence.passes():
         texts = [evidence.texts[i] for i in trace.rows.tolist()]
         without = logits_without_each(evidence.model, batch, texts, evidence.settings.leave_one_out)
         before = trace.logits.unsqueeze(1).expand_as(without)
-        found.add(batch, change_in_prediction(before, without))
+        change = change_in_prediction(before, without)
+        noise = resolution(trace.logits, without, evidence.model.precision).unsqueeze(1)
+        found.add(batch, change.masked_fill(change <= noise, 0.0))
     return found.table()
 
 

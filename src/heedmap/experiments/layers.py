@@ -18,13 +18,14 @@ def scan(evidence: Evidence) -> pa.Table:
     """Kendall's tau-b of every heat map the model could show with leave-one-out and the gradient.
 
     One row a text and map: `view`, `layer`, `head` (null for the mean over heads). A seeded sample of the
-    texts. NaN where tau is undefined: one word, a constant map, a flow that would take too long.
+    texts. NaN where tau is undefined (one word, a constant map), and where the map was not `computed`: a
+    flow that would take too long.
     """
     model = evidence.model
     assert isinstance(model, Layered)
     wanted = model.maps()
     lists = {name: evidence.table(name)["importance"] for name in REFERENCES}
-    rows, taus = [], []
+    rows, taus, computed = [], [], []
     chosen = evidence.sample("scan", evidence.settings.scan_instances)
     for batch in evidence.batches_of(chosen, shares=SCAN_SHARE):
         maps = model.heat_maps(batch, wanted).double()
@@ -39,6 +40,7 @@ def scan(evidence: Evidence) -> pa.Table:
             mask = batch.mask[part].cpu()
             taus.append(tau_against(maps[part].cpu(), others[part], mask))
         rows.append(batch.rows)
+        computed.append(~maps.isnan().any(-1).cpu())
     found = torch.cat(taus).numpy()
     count = len(found)
     return table(
@@ -47,6 +49,7 @@ def scan(evidence: Evidence) -> pa.Table:
             "view": [m.view for m in wanted] * count,
             "layer": [m.layer for m in wanted] * count,
             "head": pa.array([m.head for m in wanted] * count, pa.int64()),
+            "computed": torch.cat(computed).flatten(),
             **{f"tau_{name}": found[:, :, r].ravel() for r, name in enumerate(REFERENCES)},
         }
     )

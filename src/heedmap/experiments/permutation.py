@@ -6,13 +6,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedmap.counterfactual.permute import permuted_logits
+from heedmap.counterfactual.permute import orders, permuted_logits
 from heedmap.counterfactual.rows import permuted, uniform
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
 from heedmap.measures import change_in_prediction
-from heedmap.models.trace import Model, Trace
+from heedmap.models.trace import Trace
 from heedmap.tables import table
 
 LOGITS = 1 << 21  # at a time: 16 MB
@@ -21,7 +21,9 @@ LOGITS = 1 << 21  # at a time: 16 MB
 def permutation(evidence: Evidence) -> pa.Table:
     """Each text's weights dealt out anew at random, P times, all else held fixed.
 
-    Of several rows each is permuted by itself, within its support. `median_tvd` is the paper's: the median
+    Of several rows each is permuted by itself, within its support. Of a text that has no more than P
+    orders in all, every one counts once (`permute.orders`): for 100, texts of up to four tokens where
+    one row is on trial. `median_tvd` is the paper's: the median
     over permutations of the total variation distance from the prediction. `flipped` is the share of
     permutations under which another class is predicted. `uniform_tvd` and `uniform_flipped`: the same for
     weights spread evenly over each row's support, at test only.
@@ -29,9 +31,7 @@ def permutation(evidence: Evidence) -> pa.Table:
     rng = evidence.generator("permutation")
     rows, columns = [], []
     for trace in evidence.traces:
-        median, flipped = _under_permutations(
-            evidence.model, trace, evidence.settings.permutations, rng
-        )
+        median, flipped = _under_permutations(evidence, trace, rng)
         even = evidence.model.predict(
             trace, uniform(trace.attention, trace.support).unsqueeze(0)
         ).transpose(0, 1)
@@ -62,32 +62,45 @@ def permutation(evidence: Evidence) -> pa.Table:
 
 
 def _under_permutations(
-    model: Model, trace: Trace, times: int, rng: np.random.Generator
+    evidence: Evidence, trace: Trace, rng: np.random.Generator
 ) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
     """Median change of the prediction, and how often another class is predicted; some logits at a time."""
-    if is_linear(trace):
-        weights, relevance, bias = linear(trace)
-        rows = max(1, LOGITS // (times * len(bias)))
-        medians, shares = [], []
-        for start in range(0, len(weights), rows):
-            part = slice(start, start + rows)
-            found = permuted_logits(
-                weights[part], trace.mask[part], relevance[part], bias, times, rng
-            ).to(bias.device)
-            medians.append(_median(_change(trace.logits[part], found)))
-            shares.append(_flips(trace.logits[part], found).mean(1))
-        return torch.cat(medians), torch.cat(shares)
-    changes, flips = [], []
-    for block in permuted(trace.attention, trace.support, times, rng):
-        found = model.predict(trace, block).transpose(0, 1)
-        changes.append(_change(trace.logits, found))
-        flips.append(_flips(trace.logits, found))
-    return _median(torch.cat(changes, dim=1)), torch.cat(flips, dim=1).mean(1)
+    times = evidence.settings.permutations
+    counts = [min(count, times) for count in orders(trace.support.sum(-1))]
+    if not is_linear(trace):
+        rngs = evidence.generators("permutation", trace.rows)
+        changes, flips = [], []
+        for block in permuted(trace.attention, trace.support, times, rngs):
+            found = evidence.model.predict(trace, block).transpose(0, 1)
+            changes.append(_change(trace.logits, found))
+            flips.append(_flips(trace.logits, found))
+        return _summary(torch.cat(changes, dim=1), torch.cat(flips, dim=1), counts)
+    weights, relevance, bias = linear(trace)
+    rows = max(1, LOGITS // (times * len(bias)))
+    medians, shares = [], []
+    for start in range(0, len(weights), rows):
+        part = slice(start, start + rows)
+        found = permuted_logits(
+            weights[part], trace.mask[part], relevance[part], bias, times, rng
+        ).to(bias.device)
+        before = trace.logits[part]
+        median, share = _summary(_change(before, found), _flips(before, found), counts[part])
+        medians.append(median)
+        shares.append(share)
+    return torch.cat(medians), torch.cat(shares)
 
 
-def _median(values: Float[Tensor, "B S"]) -> Float[Tensor, " B"]:
-    # quantile, not median: of an even number of values torch's median is the lower one.
-    return values.quantile(0.5, dim=1)
+def _summary(
+    change: Float[Tensor, "B S"], flips: Float[Tensor, "B S"], counts: Sequence[int]
+) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
+    """Over the orders that count: the first ones, where there are fewer than were asked for."""
+    median, flipped = change.new_empty(len(counts)), flips.new_empty(len(counts))
+    for count in set(counts):
+        rows = [i for i, found in enumerate(counts) if found == count]
+        # quantile, not median: of an even number of values torch's median is the lower one.
+        median[rows] = change[rows, :count].quantile(0.5, dim=1)
+        flipped[rows] = flips[rows, :count].mean(1)
+    return median, flipped
 
 
 def _change(before: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]) -> Float[Tensor, "B S"]:

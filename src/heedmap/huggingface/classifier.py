@@ -93,6 +93,11 @@ class TransformerClassifier:
         names = dict.fromkeys(str(token) for token in tokenizer.all_special_tokens)
         self.kinds = ["words", "punctuation", *names]
 
+    @property
+    def precision(self) -> torch.dtype:
+        """The weights' own: the logits are float32 only once they are here."""
+        return self.model.dtype
+
     def lengths(self, texts: Sequence[Sequence[str]]) -> NDArray[np.int64]:
         """Positions of each text, special ones included."""
         return inputs.lengths(self.tokenizer, texts)

@@ -17,7 +17,7 @@ from heedmap.huggingface.measuring import Leaves
 from heedmap.huggingface.projections import transformed_values
 from heedmap.huggingface.survey import Survey, at_rows
 from heedmap.importance.effective import effective_attention, effective_share, freedom
-from heedmap.importance.flow import flow
+from heedmap.importance.flow import LONGEST, flow
 from heedmap.importance.rollout import extend
 from heedmap.importance.special_tokens import head_entropy
 from heedmap.importance.special_tokens import shares as special_shares
@@ -27,7 +27,6 @@ from heedmap.models.layered import Map
 
 VIEWS = ("row", "received", "rollout", "flow", "gradient", "effective")
 PER_HEAD = ("row", "received", "gradient", "effective")
-FLOW_POSITIONS = 64  # longer texts' flow takes seconds each: left undefined in a scan
 
 
 class Maps:
@@ -169,7 +168,7 @@ class _Reader(Visitor):
         flows = torch.full(real.shape, torch.nan, dtype=torch.float64, device=real.device)
         starts = self.rows if self.rows is not None else real.long().argmax(1)
         for i in range(len(real)):
-            if len(self.wanted) == 1 or int(real[i].sum()) <= FLOW_POSITIONS:
+            if len(self.wanted) == 1 or int(real[i].sum()) <= LONGEST:
                 flows[i] = flow(layers[:, i].double(), int(starts[i]), real[i])
         return flows
 

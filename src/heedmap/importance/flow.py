@@ -18,6 +18,7 @@ from torch import Tensor
 
 from heedmap.importance.rollout import mixed
 
+LONGEST = 64  # positions: among many maps, a longer text's flow takes too long and is not computed
 # SciPy's capacities are int32. No pipe holds more than 1, nor does all that leaves the top.
 UNIT = 2.0**-30
 

@@ -96,6 +96,11 @@ class AttentionClassifier(nn.Module):
         return self.embedding.weight.device
 
     @property
+    def precision(self) -> torch.dtype:
+        """The weights' own."""
+        return self.embedding.weight.dtype
+
+    @property
     def projection(self) -> nn.Linear:
         """The linear part of the decoder, up to which weights and states add up."""
         return self.decoder if isinstance(self.decoder, nn.Linear) else self.decoder.inner

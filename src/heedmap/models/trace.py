@@ -61,6 +61,11 @@ class Model(Protocol):
     tokens_at_once: int
     """Positions that one batch may hold: the bound of the memory."""
 
+    @property
+    def precision(self) -> torch.dtype:
+        """In which its logits are computed."""
+        ...
+
     def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
         """Positions that the model reads for each text."""
         ...

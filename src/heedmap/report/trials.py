@@ -82,7 +82,7 @@ def _adversary(model: TransformerClassifier, batch: SubwordBatch, seed: int) -> 
     """The most different heat map that a search finds at the same prediction, in the layer on trial."""
     settings = AuditSettings()
     trace = model.trace(batch)
-    best = most_different_met(model, trace, settings, torch.Generator().manual_seed(seed))
+    best = most_different_met(model, trace, settings, [torch.Generator().manual_seed(seed)])
     attention = best.attention.detach().to(model.model.dtype)
     rows = model.read_rows(model.inputs(batch)) if model.one_row else None
     size = attention.shape[2]
