@@ -1,6 +1,10 @@
-"""Texts longer than a model reads: cut, or read window by window; counted either way."""
+"""Texts as a model can read them: the longer ones cut, or window by window, and words that have a weight.
 
-from collections.abc import Callable, Sequence
+Whatever is changed is counted.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +13,7 @@ from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 
 Lengths = Callable[[Sequence[Sequence[str]]], NDArray[np.int64]]
+OwnWords = Callable[[Sequence[Sequence[str]]], Iterable[Sequence[int]]]
 
 
 def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, dict[str, int]]:
@@ -45,6 +50,30 @@ def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, 
     done = "cut (kept)" if how == "cut" else f"read as {len(rows) - len(split) + len(long)} windows"
     count = {f"longer than the model's {longest} positions, {done}": len(long)}
     return Split(keys, tokens, taken.labels, marks), count
+
+
+def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
+    """The split with neighbours that share a sub-word made one word, and how many words that took.
+
+    A model has one weight for a sub-word: to give it to one of two words would be to invent a 0 for the other.
+    A merged word is in the rationale if any part of it is.
+    """
+    starts = list(own_words(split.tokens))
+    sizes = [len(words) - len(own) for words, own in zip(split.tokens, starts, strict=True)]
+    if not any(sizes):
+        return split, {}
+    tokens = [
+        ["".join(words[a:b]) for a, b in zip(own, [*own[1:], len(words)], strict=True)]
+        for words, own in zip(split.tokens, starts, strict=True)
+    ]
+    marks = split.rationale
+    if marks is not None:
+        marks = [
+            np.logical_or.reduceat(mask, own) if own else mask
+            for mask, own in zip(marks, starts, strict=True)
+        ]
+    count = f"words merged with a neighbour that shares a sub-word (kept; in {np.count_nonzero(sizes)} texts)"
+    return replace(split, tokens=tokens, rationale=marks), {count: sum(sizes)}
 
 
 def _windows(
