@@ -22,6 +22,7 @@ from heedmap.findings import Conclusions, to_json
 from heedmap.folders import claim, settings_of
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
+from heedmap.naming import kind_of
 from heedmap.questions import make_findings
 from heedmap.run import Run
 from heedmap.runs import save_run
@@ -133,7 +134,13 @@ def audit(
 
     Raises:
         InputError: a setting that does not fit, or an audit with other settings in the run's folder.
+        TypeError: no run.
     """
+    if not isinstance(run, Run):
+        raise TypeError(
+            f"expected a run, got {kind_of(run)}; make one with `heedmap.train` or `heedmap.open_model`, or "
+            "open its folder with `heedmap.open_run`"
+        )
     layered, code = isinstance(run.model, Layered), run.settings.data.rules == "code"
     wanted = AuditSettings.of(
         seed=seed,

@@ -19,6 +19,7 @@ from heedmap.data.shares import complete, sampled
 from heedmap.data.sources import EMBEDDED, STORIES, read_parts
 from heedmap.data.texts import Pair, Text
 from heedmap.errors import InputError
+from heedmap.naming import DATA, name_of
 from heedmap.settings import DataSettings
 
 UNLIMITED = 1 << 30
@@ -124,10 +125,12 @@ def load(
 
     Raises:
         InputError: what was expected, what came and what to do.
+        TypeError: a source that is no path and no name, but the texts themselves.
     """
-    papers = dataset is not None or str(source) in STORIES
+    source = name_of(source, DATA)
+    papers = dataset is not None or source in STORIES
     settings = DataSettings.of(
-        source=str(source),
+        source=source,
         text=text,
         label=label,
         query=query,

@@ -20,6 +20,7 @@ from transformers import (
 from heedmap.errors import InputError
 from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.tokenization import Place, agree_on_padding, tokenizer_at
+from heedmap.naming import MODEL, check_name, is_there, name_of
 
 DTYPES = ("float32", "float16", "bfloat16")
 UNLIMITED = 2**31 - 1
@@ -145,7 +146,10 @@ def _open(source: str | Path, dtype: str) -> tuple[Place, PreTrainedConfig]:
 
 
 def _locate(source: str | Path) -> Place:
-    path = Path(source).expanduser()
+    name = name_of(source, MODEL)
+    if not is_there(name) and not _is_path(name):
+        check_name(name, MODEL)
+    path = Path(name).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise InputError(
@@ -155,10 +159,13 @@ def _locate(source: str | Path) -> Place:
         return Place(str(path), local=True)
     if path.exists():
         raise InputError(f"expected a model's folder or a name on the Hub; {path} is a file")
-    name = str(source)
-    if isinstance(source, Path) or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise InputError(f"expected a model's folder; {name} does not exist; check the path")
+    if _is_path(name):
+        raise InputError(f"expected a model's folder; {name!r:.200} does not exist; check the path")
     return Place(name, local=False)
+
+
+def _is_path(name: str) -> bool:
+    return name.startswith((".", "/", "~")) or name.count("/") > 1
 
 
 def _unreadable(place: Place, error: Exception) -> InputError:
