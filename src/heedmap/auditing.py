@@ -167,8 +167,9 @@ def audit(
         forecast(text)
     tables = {name: evidence.table(name) for name in names}
     about: dict[str, object] = {
-        "test_texts": len(whole),
-        "audited": len(split),
+        "test_texts": whole.whole_texts,
+        "audited": split.whole_texts,
+        **({} if split.text_of is None else {"windows": len(split)}),
         "left_out": run.corpus.left_out,
         **run.facts,
     }
@@ -261,7 +262,7 @@ def _claim_audit(folder: Path, settings: RunSettings, overwrite: bool) -> None:
 
 
 def _sample(split: Split, settings: AuditSettings) -> Split:
-    if len(split) <= settings.instances:
+    if split.whole_texts <= settings.instances:
         return split
     rng = np.random.default_rng([settings.seed, *b"instances"])
-    return split.take(np.sort(rng.permutation(len(split))[: settings.instances]))
+    return split.take(split.drawn(rng, settings.instances))

@@ -19,8 +19,8 @@ OwnWords = Callable[[Sequence[Sequence[str]]], Iterable[Sequence[int]]]
 def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, dict[str, int]]:
     """The split with no text of more than `longest` positions, and how many were longer.
 
-    "cut" keeps the words from the start that fit. "windows" makes each stretch of words that fits an
-    instance of its own, with the text's label and the key `KEY#number`.
+    "cut" keeps the words from the start that fit. "windows" makes each stretch of words that fits a row of
+    its own, with the text's label and the key `KEY#number`; the rows of a text stay one instance (`text_of`).
 
     Raises:
         InputError: a single word has more positions than the model reads.
@@ -49,7 +49,8 @@ def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, 
         marks = [mark[a:b] for mark, (a, b) in zip(marks, starts, strict=True)]
     done = "cut (kept)" if how == "cut" else f"read as {len(rows) - len(split) + len(long)} windows"
     count = {f"longer than the model's {longest} positions, {done}": len(long)}
-    return Split(keys, tokens, taken.labels, marks), count
+    windows = None if how == "cut" else np.array(rows, dtype=np.int64)
+    return Split(keys, tokens, taken.labels, marks, text_of=windows), count
 
 
 def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
@@ -72,7 +73,8 @@ def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
             np.logical_or.reduceat(mask, own) if own else mask
             for mask, own in zip(marks, starts, strict=True)
         ]
-    count = f"words merged with a neighbour that shares a sub-word (kept; in {np.count_nonzero(sizes)} texts)"
+    texts = split.take(np.flatnonzero(sizes)).whole_texts
+    count = f"words merged with a neighbour that shares a sub-word (kept; in {texts} texts)"
     return replace(split, tokens=tokens, rationale=marks), {count: sum(sizes)}
 
 

@@ -7,7 +7,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from heedmap.findings import Conclusions, Finding, Level
+from heedmap.findings import Conclusions, Finding, Level, pooled
 from heedmap.report.words import (
     audited_text,
     counts,
@@ -32,7 +32,7 @@ def card(audit: Conclusions) -> RenderableType:
 
     Whatever comes from the data goes in as `Text`, so that brackets in it are never markup.
     """
-    blocks: list[RenderableType] = [_header(audit)]
+    blocks: list[RenderableType] = [_header(pooled(audit))]
     for finding in audit.findings:
         blocks += [Rule(style="dim"), *_block(finding)]
     return Panel(
