@@ -189,6 +189,40 @@ def test_long_texts_are_cut_or_read_in_windows_and_counted(classifiers, tmp_path
     assert "read as 3 windows" in next(iter(windows.left_out))
 
 
+@pytest.mark.slow
+def test_a_text_in_windows_is_one_instance_from_end_to_end(classifiers, tmp_path):
+    rng = np.random.default_rng(0)
+    words = ["a", "film", "great", "bad", "plot", "unwatchable", "the", "is", "films", "."]
+    rows = [
+        {"text": " ".join(rng.choice(words, n)), "label": int(i % 2), "id": f"t{i}"}
+        for i, n in enumerate([1, 2, *rng.integers(3, 90, 14)])
+    ]
+    path = tmp_path / "long.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    run = hm.open_model(classifiers / "bert", path, long_texts="windows", out=tmp_path / "run")
+    audit = hm.audit(run, permutations=5)
+    table = audit.to_dataframe("instances")
+    assert len(table) > 30
+    assert table["text"].nunique() == audit.about["audited"] == audit.about["test_texts"] == 16
+    for finding in audit.findings:
+        assert finding.n + sum(finding.left_out.values()) == 16, finding.key
+    shares = table.groupby("text")["probabilities"].apply(lambda p: np.stack(p.to_list()).mean(0))
+    right = [int(p.argmax() == i % 2) for i, p in enumerate(shares)]
+    assert audit.findings[0].value == pytest.approx(np.mean(right))
+    said = "in 36 windows: a text's numbers are the means over its windows"
+    assert said in (tmp_path / "run" / "report.html").read_text().replace("&#39;", "'")
+    again = hm.open_audit(tmp_path / "run")
+    assert [f.value for f in again.findings] == [f.value for f in audit.findings]
+
+    few = hm.audit(hm.open_model(classifiers / "bert", path, long_texts="windows"), instances=5)
+    keys = few.to_dataframe("instances")["key"]
+    drawn = {key.split("#")[0] for key in keys}
+    assert len(drawn) == few.about["audited"] == 5
+    assert set(keys) == {k for k in table["key"] if k.split("#")[0] in drawn}, (
+        "all of a text's windows"
+    )
+
+
 def test_a_word_longer_than_the_model_is_refused_in_a_line():
     from heedmap.data.corpus import Split
 

@@ -1,11 +1,13 @@
+import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from heedmap.importance.special_tokens import expected, head_entropy, shares
+from heedmap.importance.words import own_words, sum_by_word, word_of_positions
 from heedmap.importance.words import shares as shares_of_sum
-from heedmap.importance.words import sum_by_word, word_of_positions
 
 
 def test_sub_words_belong_to_the_word_they_are_parts_of():
@@ -51,6 +53,56 @@ def test_every_position_is_where_a_slow_search_puts_it():
         spans = [(a, b) for a in range(len(owner) + 1) for b in range(a, len(owner) + 1)]
         found = word_of_positions(["x" * length for length in lengths], spans, [0] * len(spans))
         assert found == [owner[b - 1] if a < b else -1 for a, b in spans]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "offsets", "owners", "begin"),
+    [
+        ([], [], [], []),
+        (["a"], [(0, 1)], [0], [0]),
+        # GPT-2 has a sub-word for ")." and one for "...".
+        (["good", ")", "."], [(0, 4), (4, 6)], [0, 2], [0, 1]),
+        ([".", ".", ".", " yes"], [(0, 3), (3, 7)], [2, 3], [0, 3]),
+        (["a", " b", "."], [(0, 1), (1, 4)], [0, 2], [0, 1]),
+        # Two runs that touch are two words.
+        ([".", ".", "!", "!"], [(0, 2), (2, 4)], [1, 3], [0, 2]),
+        # Sub-words that overlap make one.
+        (["a", "b", "c"], [(0, 2), (1, 3)], [1, 2], [0]),
+        # Llama 3 has a sub-word for "." with the line's end behind it: it is the mark's alone.
+        (["end", ".", "\n\nNew"], [(0, 3), (3, 6), (6, 9)], [0, 1, 2], [0, 1, 2]),
+        # White space alone belongs to the word that it stands before.
+        (["a", "  b"], [(0, 1), (1, 2), (2, 4)], [0, 1, 1], [0, 1]),
+        # A word that the tokenizer drops has no sub-word to share.
+        (["a", " \u200b", " b"], [(0, 1), (3, 5)], [0, 2], [0, 1, 2]),
+    ],
+)  # fmt: skip
+def test_words_that_share_a_sub_word_are_one(pieces, offsets, owners, begin):
+    assert word_of_positions(pieces, offsets, [0] * len(offsets)) == owners
+    assert own_words(pieces, offsets, [0] * len(offsets)) == begin
+    assert own_words(pieces, offsets, [1] * len(offsets)) == list(range(len(pieces)))
+
+
+def test_no_position_holds_visible_characters_of_two_words_once_they_are_merged():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        pieces = ["".join(rng.choice(list("ab. "), n)) for n in rng.integers(1, 4, 8)]
+        text = "".join(pieces)
+        cuts = [0, *sorted(rng.choice(np.arange(1, len(text)), 5, replace=False)), len(text)]
+        spans = [(int(a), int(b)) for a, b in itertools.pairwise(cuts)]
+        begin = own_words(pieces, spans, [0] * len(spans))
+        ends = [*begin[1:], len(pieces)]
+        merged = ["".join(pieces[a:b]) for a, b in zip(begin, ends, strict=True)]
+        assert "".join(merged) == text
+        owner = [word for word, piece in enumerate(merged) for _ in piece]
+        for (start, end), word in zip(
+            spans, word_of_positions(merged, spans, [0] * len(spans)), strict=True
+        ):
+            held = {owner[i] for i in range(start, end) if not text[i].isspace()}
+            assert held <= {word}
+        # And no more than needed: every place where words were joined lies inside some span.
+        first = list(itertools.accumulate(map(len, pieces), initial=0))
+        for word in set(range(1, len(pieces))) - set(begin):
+            assert any(start < first[word] < end for start, end in spans)
 
 
 def test_spans_outside_the_text_and_missing_marks_are_refused():

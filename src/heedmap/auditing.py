@@ -22,6 +22,7 @@ from heedmap.findings import Conclusions, to_json
 from heedmap.folders import claim, settings_of
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
+from heedmap.naming import kind_of
 from heedmap.questions import make_findings
 from heedmap.run import Run
 from heedmap.runs import save_run
@@ -133,7 +134,13 @@ def audit(
 
     Raises:
         InputError: a setting that does not fit, or an audit with other settings in the run's folder.
+        TypeError: no run.
     """
+    if not isinstance(run, Run):
+        raise TypeError(
+            f"expected a run, got {kind_of(run)}; make one with `heedmap.train` or `heedmap.open_model`, or "
+            "open its folder with `heedmap.open_run`"
+        )
     layered, code = isinstance(run.model, Layered), run.settings.data.rules == "code"
     wanted = AuditSettings.of(
         seed=seed,
@@ -162,8 +169,9 @@ def audit(
         forecast(text)
     tables = {name: evidence.table(name) for name in names}
     about: dict[str, object] = {
-        "test_texts": len(whole),
-        "audited": len(split),
+        "test_texts": whole.whole_texts,
+        "audited": split.whole_texts,
+        **({} if split.text_of is None else {"windows": len(split)}),
         "left_out": run.corpus.left_out,
         **run.facts,
     }
@@ -256,7 +264,7 @@ def _claim_audit(folder: Path, settings: RunSettings, overwrite: bool) -> None:
 
 
 def _sample(split: Split, settings: AuditSettings) -> Split:
-    if len(split) <= settings.instances:
+    if split.whole_texts <= settings.instances:
         return split
     rng = np.random.default_rng([settings.seed, *b"instances"])
-    return split.take(np.sort(rng.permutation(len(split))[: settings.instances]))
+    return split.take(split.drawn(rng, settings.instances))

@@ -5,7 +5,7 @@ The rules of the readings stand in BANDS and in docs/verdict.md; nothing here is
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
+from heedmap.pooling import by_text
 from heedmap.settings import RunSettings
 
 Level = Literal["for", "mixed", "against", "undecided"]
@@ -97,6 +98,11 @@ class Conclusions:
     tables: dict[str, pa.Table]
     findings: list[Finding]
     about: dict[str, Any]
+
+
+def pooled(audit: Conclusions) -> Conclusions:
+    """The same conclusions with the tables by text, as the findings were made of them."""
+    return replace(audit, tables=by_text(audit.tables))
 
 
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:

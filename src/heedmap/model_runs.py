@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from heedmap.data.corpus import Corpus, as_written, load_corpus
 from heedmap.errors import InputError
 from heedmap.folders import CHECKPOINT, claim, clear, standing
+from heedmap.naming import DATA, MODEL, name_of
 from heedmap.run import Run
 from heedmap.settings import DataSettings, FineTuneSettings, RunSettings, TransformerSettings
 from heedmap.storage import write_atomically
@@ -64,6 +65,7 @@ def open_model(
 
     Raises:
         InputError: what was expected, what came and what to do.
+        TypeError: a model or texts that are no path and no name, but the thing itself.
     """
     from heedmap.huggingface import opening
 
@@ -74,7 +76,7 @@ def open_model(
     if str(head) != "mean" and not str(head).lstrip("-").isdigit():
         raise InputError(f"--head: expected a head's number or mean, got {head!r}")
     wanted = TransformerSettings.of(
-        source=str(source),
+        source=name_of(source, MODEL),
         layer=layer,
         head=head,
         view=view,
@@ -83,7 +85,7 @@ def open_model(
         batch_tokens=batch_tokens,
     )
     data_settings = DataSettings.of(
-        source=str(data),
+        source=name_of(data, DATA),
         text=text,
         label=label,
         tokenizer=tokenizer,
@@ -144,14 +146,16 @@ def fine_tune_model(
 
     Raises:
         InputError: what was expected, what came and what to do.
+        TypeError: a model or texts that are no path and no name, but the thing itself.
     """
     from heedmap.huggingface import opening
     from heedmap.huggingface.classifier import TransformerClassifier
     from heedmap.training.fine_tune import fine_tune, limit_of, new_model
 
-    shown = TransformerSettings.of(source=str(base), layer=layer, head=head, view=view)
+    base = name_of(base, MODEL)
+    shown = TransformerSettings.of(source=base, layer=layer, head=head, view=view)
     train = FineTuneSettings.of(
-        base=str(base),
+        base=base,
         seed=seed,
         epochs=epochs,
         batch_size=batch_size,
@@ -203,7 +207,7 @@ def fine_tune_model(
 def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:
     """A corpus whose tokens joined are the texts."""
     if not isinstance(data, Corpus):
-        return load_corpus(DataSettings.of(source=str(data), raw=True, **options))
+        return load_corpus(DataSettings.of(source=name_of(data, DATA), raw=True, **options))
     return as_written(data)
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 from heedmap.findings import Finding
 from heedmap.layer_questions import layer_findings
 from heedmap.makers import Makers
+from heedmap.pooling import by_text
 from heedmap.settings import AuditSettings, ModelSettings, TransformerSettings
 
 
@@ -18,8 +19,10 @@ def make_findings(
 ) -> list[Finding]:
     """Every question that the tables can answer, in the order of the card.
 
-    `model`: the run's model settings, which say what layer is on trial where there are several.
+    Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which say
+    what layer is on trial where there are several.
     """
+    tables = by_text(tables)
     makers = Makers(tables, settings, classes, model)
     findings = [makers.skill()]
     if "agreement" in tables:

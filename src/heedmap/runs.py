@@ -16,6 +16,7 @@ from heedmap.errors import InputError
 from heedmap.folders import CHECKPOINT, clear, settings_of, standing
 from heedmap.model_runs import open_model_run, save_model_run
 from heedmap.models.classifier import AttentionClassifier
+from heedmap.naming import kind_of
 from heedmap.run import Run
 from heedmap.settings import (
     ModelSettings,
@@ -69,7 +70,13 @@ def train(
 
     Raises:
         InputError: a setting that does not fit, or another run in `out`.
+        TypeError: no corpus.
     """
+    if not isinstance(corpus, Corpus):
+        raise TypeError(
+            f"expected a corpus, got {kind_of(corpus)}; read it with `heedmap.load` from a file, a folder or "
+            "a name on the Hub"
+        )
     sizes = {"embedding_size": embedding_size, "hidden_size": hidden_size}
     lengths = {"epochs": epochs, "batch_size": batch_size, "min_df": min_df}
     model_settings = ModelSettings.of(

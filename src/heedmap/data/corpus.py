@@ -20,6 +20,7 @@ from heedmap.data.sources import EMBEDDED, STORIES, read_parts
 from heedmap.data.streams import reading
 from heedmap.data.texts import Pair, Text
 from heedmap.errors import InputError
+from heedmap.naming import DATA, name_of
 from heedmap.settings import DataSettings
 
 UNLIMITED = 1 << 30
@@ -30,6 +31,7 @@ class Split:
     """Labelled texts. `keys` are the rows' own ids, so that a number can be traced to its text.
 
     Of pairs of texts, attention is over `tokens`, given `queries`; `allowed` (N, C) are the possible answers.
+    Where long texts are read in windows, one a row, `text_of` numbers the text of each row.
     """
 
     keys: list[str]
@@ -38,6 +40,7 @@ class Split:
     rationale: list[NDArray[np.bool_]] | None = None
     queries: list[list[str]] | None = None
     allowed: NDArray[np.bool_] | None = None
+    text_of: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -60,7 +63,19 @@ class Split:
             None if self.rationale is None else [self.rationale[i] for i in rows],
             None if self.queries is None else [self.queries[i] for i in rows],
             None if self.allowed is None else self.allowed[at],
+            None if self.text_of is None else self.text_of[at],
         )
+
+    @property
+    def whole_texts(self) -> int:
+        """How many texts the rows are of."""
+        return len(self) if self.text_of is None else len(np.unique(self.text_of))
+
+    def drawn(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """The rows, in order, of at most `count` texts drawn at random: all windows of a text or none."""
+        numbers = np.arange(len(self)) if self.text_of is None else np.unique(self.text_of)
+        chosen = numbers[rng.permutation(len(numbers))[:count]]
+        return np.flatnonzero(np.isin(numbers if self.text_of is None else self.text_of, chosen))
 
 
 @dataclass(frozen=True)
@@ -125,10 +140,12 @@ def load(
 
     Raises:
         InputError: what was expected, what came and what to do.
+        TypeError: a source that is no path and no name, but the texts themselves.
     """
-    papers = dataset is not None or str(source) in STORIES
+    source = name_of(source, DATA)
+    papers = dataset is not None or source in STORIES
     settings = DataSettings.of(
-        source=str(source),
+        source=source,
         text=text,
         label=label,
         query=query,

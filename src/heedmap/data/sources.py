@@ -19,6 +19,7 @@ from heedmap.data.reviews import reviews
 from heedmap.data.rows import Reading, Row
 from heedmap.data.tokens import TOKENIZERS, pieces
 from heedmap.errors import InputError
+from heedmap.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
 
 STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")
@@ -39,6 +40,8 @@ def read_parts(
     if settings.source in EMBEDDED:
         return _embedded(settings)
     path = Path(settings.source)
+    if not is_there(settings.source) and not files.kind_of(path) and not path.is_absolute():
+        check_name(settings.source, DATA)
     if path.is_dir() and (found := files.split_files(path)):
         read = {name: files.read_rows(file) for name, file in found.items()}
     elif not path.is_dir() and (path.exists() or files.kind_of(path) or path.is_absolute()):

@@ -50,10 +50,11 @@ def estimate(evidence: Evidence) -> dict[str, float]:
 
     words = np.array([len(text) for text in evidence.split.tokens])
     total = float(lengths.sum())
-    searched = min(len(lengths), settings.search_instances)
-    integrated = min(len(lengths), settings.integrated_gradients_instances) / len(lengths)
-    scanned = min(len(lengths), settings.scan_instances) / len(lengths)
-    rows_searched = searched * settings.search_restarts * settings.search_steps
+    texts = evidence.split.whole_texts
+    searched = min(texts, settings.search_instances) / texts
+    integrated = min(texts, settings.integrated_gradients_instances) / texts
+    scanned = min(texts, settings.scan_instances) / texts
+    rows_searched = searched * len(lengths) * settings.search_restarts * settings.search_steps
     found = {
         "leave_one_out": float((words * lengths).sum()) * second,
         "gradient": total * second * BACKWARD,

@@ -90,9 +90,8 @@ class Evidence:
         return self.split.texts
 
     def sample(self, name: str, count: int) -> NDArray[np.int64]:
-        """A seeded sample of at most `count` texts, in order."""
-        drawn = self.generator(name).permutation(len(self.split))[:count]
-        return np.asarray(np.sort(drawn))
+        """The rows of a seeded sample of at most `count` texts, in order."""
+        return self.split.drawn(self.generator(name), count)
 
     @cached_property
     def batches(self) -> list[Batch]:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import torch
 
@@ -9,13 +10,15 @@ from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
 from heedmap.measures import entropy
 from heedmap.models.trace import Trace
+from heedmap.pooling import TEXT
 from heedmap.tables import ragged, table
 
 
 def instances(evidence: Evidence) -> pa.Table:
     """Key, tokens, label, probabilities and heat map, and how sharp the heat map is.
 
-    `entropy` is in nats; `max_attention` is the largest weight. Of pairs the `query` is there too, and, where
+    `entropy` is in nats; `max_attention` is the largest weight. Where rows are windows of long texts, `text`
+    numbers the texts (see `heedmap.pooling`). Of pairs the `query` is there too, and, where
     not every class is a possible answer, how many `candidates` are.
     """
     split, traces = evidence.split, [_small(trace) for trace in evidence.traces]
@@ -37,6 +40,8 @@ def instances(evidence: Evidence) -> pa.Table:
             rows, [trace.heat for trace in traces], [trace.mask for trace in traces]
         ),
     }
+    if split.text_of is not None:
+        columns[TEXT] = np.unique(split.text_of, return_inverse=True)[1]
     if split.queries is not None:
         columns["query"] = pa.array(split.queries, pa.list_(pa.string()))
     if split.allowed is not None:

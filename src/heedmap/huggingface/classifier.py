@@ -1,6 +1,6 @@
 """A Hugging Face sequence classifier on trial: `heedmap.models.trace.Model` for transformers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -101,6 +101,16 @@ class TransformerClassifier:
     def lengths(self, texts: Sequence[Sequence[str]]) -> NDArray[np.int64]:
         """Positions of each text, special ones included."""
         return inputs.lengths(self.tokenizer, texts)
+
+    def own_words(self, texts: Sequence[Sequence[str]]) -> Iterator[list[int]]:
+        """For each text the numbers of the words to begin with, so that no two share a sub-word."""
+        return inputs.own_words_of(self.tokenizer, texts)
+
+    def readable(self, texts: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
+        """Which texts can be read beside others: BART and T5 classify at the one end of text in each."""
+        if self.survey.end is None:
+            return np.ones(len(texts), dtype=bool)
+        return np.equal(inputs.holding(self.tokenizer, texts, self.survey.end), 1)
 
     def hidden(self, text: Sequence[str], place: int) -> Sequence[str]:
         """The text with the tokenizer's mask token (else its unknown or padding token) for one word."""

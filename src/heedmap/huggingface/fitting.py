@@ -1,6 +1,10 @@
-"""Texts longer than a model reads: cut, or read window by window; counted either way."""
+"""Texts as a model can read them: the longer ones cut, or window by window, and words that have a weight.
 
-from collections.abc import Callable, Sequence
+Whatever is changed is counted.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,13 +13,14 @@ from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 
 Lengths = Callable[[Sequence[Sequence[str]]], NDArray[np.int64]]
+OwnWords = Callable[[Sequence[Sequence[str]]], Iterable[Sequence[int]]]
 
 
 def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, dict[str, int]]:
     """The split with no text of more than `longest` positions, and how many were longer.
 
-    "cut" keeps the words from the start that fit. "windows" makes each stretch of words that fits an
-    instance of its own, with the text's label and the key `KEY#number`.
+    "cut" keeps the words from the start that fit. "windows" makes each stretch of words that fits a row of
+    its own, with the text's label and the key `KEY#number`; the rows of a text stay one instance (`text_of`).
 
     Raises:
         InputError: a single word has more positions than the model reads.
@@ -44,7 +49,33 @@ def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, 
         marks = [mark[a:b] for mark, (a, b) in zip(marks, starts, strict=True)]
     done = "cut (kept)" if how == "cut" else f"read as {len(rows) - len(split) + len(long)} windows"
     count = {f"longer than the model's {longest} positions, {done}": len(long)}
-    return Split(keys, tokens, taken.labels, marks), count
+    windows = None if how == "cut" else np.array(rows, dtype=np.int64)
+    return Split(keys, tokens, taken.labels, marks, text_of=windows), count
+
+
+def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
+    """The split with neighbours that share a sub-word made one word, and how many words that took.
+
+    A model has one weight for a sub-word: to give it to one of two words would be to invent a 0 for the other.
+    A merged word is in the rationale if any part of it is.
+    """
+    starts = list(own_words(split.tokens))
+    sizes = [len(words) - len(own) for words, own in zip(split.tokens, starts, strict=True)]
+    if not any(sizes):
+        return split, {}
+    tokens = [
+        ["".join(words[a:b]) for a, b in zip(own, [*own[1:], len(words)], strict=True)]
+        for words, own in zip(split.tokens, starts, strict=True)
+    ]
+    marks = split.rationale
+    if marks is not None:
+        marks = [
+            np.logical_or.reduceat(mask, own) if own else mask
+            for mask, own in zip(marks, starts, strict=True)
+        ]
+    texts = split.take(np.flatnonzero(sizes)).whole_texts
+    count = f"words merged with a neighbour that shares a sub-word (kept; in {texts} texts)"
+    return replace(split, tokens=tokens, rationale=marks), {count: sum(sizes)}
 
 
 def _windows(

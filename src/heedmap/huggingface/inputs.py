@@ -1,6 +1,6 @@
 """Texts as a transformer reads them: sub-word positions, and the word that each of them belongs to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,9 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from heedmap.data.batches import Batch
-from heedmap.importance.words import word_of_positions
+from heedmap.importance.words import own_words, word_of_positions
+
+AT_ONCE = 1000  # texts tokenised at a time: spans take more memory than texts
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,31 @@ def lengths(
         return np.zeros(0, dtype=np.int64)
     ids = tokenizer(["".join(words) for words in texts], verbose=False)["input_ids"]
     return np.array([len(row) for row in ids], dtype=np.int64)
+
+
+def holding(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[Sequence[str]], token: int
+) -> NDArray[np.int64]:
+    """How many of its positions are that token, for each text."""
+    ids = tokenizer(["".join(words) for words in texts], verbose=False)["input_ids"]
+    return np.array([row.count(token) for row in ids], dtype=np.int64)
+
+
+def own_words_of(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[Sequence[str]]
+) -> Iterator[list[int]]:
+    """For each text the numbers of the words to begin with, so that no two share a sub-word."""
+    for start in range(0, len(texts), AT_ONCE):
+        some = texts[start : start + AT_ONCE]
+        found = tokenizer(
+            ["".join(words) for words in some],
+            return_offsets_mapping=True,
+            return_special_tokens_mask=True,
+            verbose=False,
+        )
+        spans, special = found["offset_mapping"], found["special_tokens_mask"]
+        for words, where, marks in zip(some, spans, special, strict=True):
+            yield own_words(words, where, marks)
 
 
 def kinds_of(

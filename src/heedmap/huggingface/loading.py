@@ -23,6 +23,7 @@ from heedmap.errors import InputError
 from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.checkpoints import check_config, check_weights, dropped_layers
 from heedmap.huggingface.tokenization import Place, agree_on_padding, tokenizer_at
+from heedmap.naming import MODEL, check_name, is_there, name_of
 
 DTYPES = ("float32", "float16", "bfloat16")
 UNLIMITED = 2**31 - 1
@@ -142,8 +143,11 @@ def _open(source: str | Path, dtype: str) -> tuple[Place, PreTrainedConfig]:
 
 
 def _locate(source: str | Path) -> Place:
-    with reading(source):
-        path = Path(source).expanduser()
+    name = name_of(source, MODEL)
+    if not is_there(name) and not _is_path(name):
+        check_name(name, MODEL)
+    with reading(name):
+        path = Path(name).expanduser()
         there, is_dir = path.exists(), path.is_dir()
     if is_dir:
         if not (path / "config.json").is_file():
@@ -154,10 +158,13 @@ def _locate(source: str | Path) -> Place:
         return Place(str(path), local=True)
     if there:
         raise InputError(f"expected a model's folder or a name on the Hub; {path} is a file")
-    name = str(source)
-    if isinstance(source, Path) or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise InputError(f"expected a model's folder; {name} does not exist; check the path")
+    if _is_path(name):
+        raise InputError(f"expected a model's folder; {name!r:.200} does not exist; check the path")
     return Place(name, local=False)
+
+
+def _is_path(name: str) -> bool:
+    return name.startswith((".", "/", "~")) or name.count("/") > 1
 
 
 def _unreadable(place: Place, error: Exception) -> InputError:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -15,13 +16,15 @@ from heedmap.errors import InputError
 from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.entrance import leave
-from heedmap.huggingface.fitting import fit
+from heedmap.huggingface.fitting import fit, merge
 from heedmap.huggingface.handshake import handshake
 from heedmap.huggingface.loading import load_classifier, longest
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings, TransformerSettings
 from heedmap.storage import folder_written_whole
 from heedmap.training.loop import Trained
+
+_TWO_ENDS = "hold the model's own end-of-text token"
 
 
 def open_classifier(
@@ -81,12 +84,24 @@ def corpus_for(model: TransformerClassifier, settings: DataSettings) -> Corpus:
 
 
 def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
-    """The corpus with test texts that the model can read, the longer ones cut or in windows, and counted."""
+    """The corpus with test texts as the model reads them (see `heedmap.huggingface.fitting`), and counted."""
     limit = longest(model.model, model.tokenizer)
     how = model.settings.long_texts
-    test, counted = fit(corpus.splits["test"], model.lengths, limit, how)
+    test = corpus.splits["test"]
+    readable = model.readable(test.tokens)
+    if not readable.any():
+        raise InputError(
+            f"{corpus.settings.source}: expected texts that the model can tell the end of; all of them "
+            f"{_TWO_ENDS}; take it out of them"
+        )
+    unread = {} if readable.all() else {_TWO_ENDS: int((~readable).sum())}
+    test, counted = fit(test.take(np.flatnonzero(readable)), model.lengths, limit, how)
+    # Only now: a window's text is tokenised by itself.
+    test, merged = merge(test, model.own_words)
     return replace(
-        corpus, splits={**corpus.splits, "test": test}, left_out={**corpus.left_out, **counted}
+        corpus,
+        splits={**corpus.splits, "test": test},
+        left_out={**corpus.left_out, **unread, **counted, **merged},
     )
 
 

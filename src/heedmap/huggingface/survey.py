@@ -23,7 +23,8 @@ class Survey:
 
     `names` are the layers' of all calls; `calls` the numbers of those on trial: all of one stack, in an
     encoder-decoder its cross-attention. `heads` is that of one call. `reads` says which row of the last
-    call the logits depend on: a text's first, its last, or more than one of them; `rows` finds that one.
+    call the logits depend on: a text's first, its last, or more than one of them; `rows` finds that one. `end`
+    is the token that it stands at, where that is how it is found: texts then need one of it each.
     """
 
     names: list[str]
@@ -31,6 +32,7 @@ class Survey:
     heads: int
     reads: Reads
     rows: Rows | None
+    end: int | None = None
 
     @property
     def layers(self) -> list[str]:
@@ -61,16 +63,14 @@ def survey(entrance: Entrance, inputs: Inputs) -> Survey:
         except (RuntimeError, ValueError, IndexError):
             continue  # BART does not read a text without its end
         others.append((other, _read(total, found[last])))
-    reads: Reads = "all"
-    rows = None
-    for which, rule in _rules(config):
-        only = _only(rule(inputs), read)
+    heads = leaves[last].shape[1]
+    for reads, rows, end in _rules(config):
+        only = _only(rows(inputs), read)
         if bool((read == only).all()) and not any(
-            bool((there & ~_only(rule(other), there)).any()) for other, there in others
+            bool((there & ~_only(rows(other), there)).any()) for other, there in others
         ):
-            reads, rows = which, rule
-            break
-    return Survey(names, calls, leaves[last].shape[1], reads, rows)
+            return Survey(names, calls, heads, reads, rows, end)
+    return Survey(names, calls, heads, "all", None)
 
 
 def at_rows(
@@ -98,20 +98,23 @@ def _read(total: Tensor, weights: Tensor) -> Bool[Tensor, "B Q"]:
     return found
 
 
-def _rules(config: PreTrainedConfig) -> Iterator[tuple[Reads, Rows]]:
-    """How classifiers find their row: by its place, or (decoders in transformers) by the ids alone."""
+def _rules(config: PreTrainedConfig) -> Iterator[tuple[Reads, Rows, int | None]]:
+    """How classifiers find their row: by its place, or (decoders in transformers) by the ids alone.
+
+    The token comes with the rule that finds the row at it.
+    """
     pad, end = config.get_text_config().pad_token_id, config.eos_token_id
 
     def rightmost(marked: Bool[Tensor, "B N"]) -> Int[Tensor, " B"]:
         # As transformers has it, with 0 where no position is marked.
         return (marked * torch.arange(marked.shape[1], device=marked.device)).argmax(-1)
 
-    yield "first", lambda given: given["attention_mask"].argmax(1)
-    yield "last", lambda given: rightmost(given["attention_mask"].bool())
+    yield "first", lambda given: given["attention_mask"].argmax(1), None
+    yield "last", lambda given: rightmost(given["attention_mask"].bool()), None
     if pad is not None:  # GPT-2 and nearly all decoders
-        yield "last", lambda given: rightmost(given["input_ids"] != pad)
+        yield "last", lambda given: rightmost(given["input_ids"] != pad), None
     if isinstance(end, int):  # BART, T5
-        yield "last", lambda given: rightmost(given["input_ids"] == end)
+        yield "last", lambda given: rightmost(given["input_ids"] == end), end
 
 
 def _other_endings(inputs: Inputs, config: PreTrainedConfig) -> Iterator[dict[str, Tensor]]:

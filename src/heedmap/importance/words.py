@@ -1,11 +1,11 @@
 """From a tokenizer's positions to the words of the text, and a word's share of what they have."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -16,24 +16,60 @@ def word_of_positions(
 
     `pieces` joined are the text; `offsets` are the spans (start, end) of characters, and `special` 1
     or 0, that a tokenizer gave each position (`offsets` and `special_tokens_mask` of `tokenizers`). A
-    position belongs to the word that holds its last character: byte-level tokenizers put the space
-    before a word into the span, and pieces carry their white space in front. So a span across two
-    words counts for the second, and an empty piece has no position.
+    position belongs to the word that holds its last visible character, or its last one where none is
+    visible: byte-level tokenizers put the white space beside a word into the span, and pieces carry their
+    white space in front. So a span across two words counts for the second (`own_words` makes one of them),
+    and an empty piece has no position.
 
     Raises ValueError where `offsets` and `special` differ in length, or a span is not in the text.
     """
+    words: list[int] = _first_and_last(pieces, offsets, special)[:, 1].tolist()
+    return words
+
+
+def own_words(
+    pieces: Sequence[str], offsets: Sequence[tuple[int, int]], special: Sequence[int]
+) -> list[int]:
+    """The pieces at which words begin such that no position holds visible characters of two words.
+
+    A byte-level tokenizer has a sub-word for ")." : those two marks are one word to the model, which gives
+    them one weight. Arguments and errors are those of `word_of_positions`.
+    """
+    found = _first_and_last(pieces, offsets, special)
+    inside = {
+        word
+        for first, last in found[found[:, 0] < found[:, 1]].tolist()
+        for word in range(first + 1, last + 1)
+    }
+    return [word for word in range(len(pieces)) if word not in inside]
+
+
+def _first_and_last(
+    pieces: Sequence[str], offsets: Sequence[tuple[int, int]], special: Sequence[int]
+) -> NDArray[np.int64]:
+    """(N, 2), the words of each position's first and last visible characters; −1 where it has no characters."""
     if len(offsets) != len(special):
         raise ValueError(
             f"one mark for each position: {len(offsets)} spans but {len(special)} marks came"
         )
-    ends = list(accumulate(map(len, pieces)))
-    length = ends[-1] if ends else 0
-    words = []
-    for (start, end), is_special in zip(offsets, special, strict=True):
-        if not 0 <= start <= end <= length:
-            raise ValueError(f"span ({start}, {end}) does not lie in a text of {length} characters")
-        # The first word to end after the last character; one that ends where it begins never is.
-        words.append(-1 if is_special or start == end else bisect_right(ends, end - 1))
+    text = "".join(pieces)
+    spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
+    start, end = spans[:, 0], spans[:, 1]
+    for bad in spans[(start < 0) | (start > end) | (end > len(text))][:1].tolist():
+        raise ValueError(f"span {tuple(bad)} does not lie in a text of {len(text)} characters")
+    owner = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
+    seen = np.array([not character.isspace() for character in text], dtype=bool)
+    place = np.arange(len(text))
+    before = np.maximum.accumulate(np.where(seen, place, -1))
+    after = np.minimum.accumulate(np.where(seen, place, len(text))[::-1])[::-1]
+    words = np.full(spans.shape, -1)
+    some = (start < end) & ~np.array(special, dtype=bool)
+    first, last = after[start[some]], before[end[some] - 1]
+    blank = first >= end[some]
+    ends = np.stack(
+        [np.where(blank, end[some] - 1, first), np.where(blank, end[some] - 1, last)], 1
+    )
+    words[some] = owner[ends]
     return words
 
 

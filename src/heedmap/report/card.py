@@ -6,7 +6,7 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
 
-from heedmap.findings import Conclusions, Finding, Level
+from heedmap.findings import Conclusions, Finding, Level, pooled
 from heedmap.report.words import (
     audited_text,
     counts,
@@ -32,7 +32,7 @@ def card(audit: Conclusions) -> RenderableType:
 
     Whatever comes from the data goes in as a `cell`: brackets in it are never markup.
     """
-    blocks: list[RenderableType] = [_header(audit)]
+    blocks: list[RenderableType] = [_header(pooled(audit))]
     for finding in audit.findings:
         blocks += [Rule(style="dim"), *_block(finding)]
     return Panel(

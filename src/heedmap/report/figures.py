@@ -1,6 +1,6 @@
 """The figures of the report, in order."""
 
-from heedmap.findings import Conclusions
+from heedmap.findings import Conclusions, pooled
 from heedmap.report import (
     adversary_figures,
     agreement_figures,
@@ -13,7 +13,8 @@ from heedmap.report.charts import Figure
 
 
 def figures(audit: Conclusions) -> list[Figure]:
-    """Every figure that the tables can fill: the papers' own, and ours."""
+    """Every figure that the tables can fill: the papers' own, and ours. Windows of a text are pooled."""
+    audit = pooled(audit)
     return [
         *agreement_figures.tau_histograms(audit),
         *agreement_figures.tau_densities(audit),

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from heedmap.findings import Conclusions
+from heedmap.findings import Conclusions, pooled
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
@@ -31,6 +31,7 @@ from heedmap.settings import AuditSettings, TransformerSettings
 
 def page(audit: Conclusions) -> str:
     """The whole report. The same audit gives the same bytes; all text from the data is escaped."""
+    whole = pooled(audit)
     return (
         environment()
         .get_template("page.html")
@@ -40,15 +41,16 @@ def page(audit: Conclusions) -> str:
             policy=policy(bundle(), DRAW),
             bundle=bundle(),
             draw=Markup(DRAW),
-            facts=_facts(audit),
+            facts=_facts(whole),
             training=_training(audit),
             left_out=left_out(audit),
-            verdicts=verdicts(audit),
-            figures=[(figure, safe_json(figure.spec)) for figure in figures(audit)],
+            verdicts=verdicts(whole),
+            figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
             instances=[
                 instance(audit.tables, audit.classes, pick) for pick in telling(audit.tables)
             ],
-            n=audit.tables["instances"].num_rows,
+            n=whole.tables["instances"].num_rows,
+            windows="windows" in audit.about,
             classes=len(audit.classes),
             many=LISTED,
             query=query_name(audit),

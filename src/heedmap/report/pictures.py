@@ -18,7 +18,7 @@ from heedmap.data.corpus import Split
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
 from heedmap.huggingface.classifier import TransformerClassifier
-from heedmap.huggingface.fitting import fit
+from heedmap.huggingface.fitting import fit, merge
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.loading import longest
 from heedmap.huggingface.recording import Recorder
@@ -142,13 +142,17 @@ def _words(model: TransformerClassifier, text: str) -> tuple[list[str], list[str
         raise InputError("expected a text of one word at least, got none; give one with --text")
     split = Split(["text"], [words], np.zeros(1, dtype=np.int64), None)
     limit = longest(model.model, model.tokenizer)
-    kept = list(fit(split, model.lengths, limit, "cut")[0].tokens[0])
-    if len(kept) == len(words):
-        return words, []
-    return kept, [
-        f"the text is longer than the {limit} positions that the model reads: "
-        f"cut to its first {len(kept)} of {len(words)} words"
-    ]
+    split = fit(split, model.lengths, limit, "cut")[0]
+    notes = []
+    if (kept := len(split.tokens[0])) < len(words):
+        notes.append(
+            f"the text is longer than the {limit} positions that the model reads: "
+            f"cut to its first {kept} of {len(words)} words"
+        )
+    shown = merge(split, model.own_words)[0].tokens[0]
+    if (merged := kept - len(shown)) > 0:
+        notes.append(f"words that share a sub-word are shown as one: {merged} fewer")
+    return list(shown), notes
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.measures import LN2
+from heedmap.pooling import TEXT
 from heedmap.report.words import column, number
 
 FEWEST = 3  # shown even where none of them is telling
@@ -36,12 +37,16 @@ class _Rule:
 
 
 def telling(tables: Mapping[str, pa.Table]) -> list[Pick]:
-    """About nine instances, none of them twice; the same tables give the same ones.
+    """About nine instances, none of them twice, nor two windows of a text; the same tables give the same ones.
 
     A rule with no candidates gives none; of equal scores the first row wins. Where fewer than
     FEWEST are found (a tiny audit), the texts of which the model is surest fill the place.
     """
     total = tables["instances"].num_rows
+    instances = tables["instances"]
+    texts = np.arange(total)
+    if TEXT in instances.column_names:
+        texts = instances[TEXT].to_numpy()
     picks: list[Pick] = []
     taken = np.zeros(total, dtype=bool)
     for rule in _rules(tables):
@@ -49,13 +54,13 @@ def telling(tables: Mapping[str, pa.Table]) -> list[Pick]:
         if open_.any():
             row = int(np.where(open_, rule.score, -np.inf).argmax())
             picks.append(Pick(row, rule.title, rule.reason(row)))
-            taken[row] = True
+            taken |= texts == texts[row]
     sure = _confidence(tables)
-    while len(picks) < min(FEWEST, total):
+    while len(picks) < min(FEWEST, len(np.unique(texts))):
         row = int(np.where(taken, -np.inf, sure).argmax())
         reason = "No rule singles it out; the model is among the surest here."
         picks.append(Pick(row, "One of the audited texts", reason))
-        taken[row] = True
+        taken |= texts == texts[row]
     return picks
 
 

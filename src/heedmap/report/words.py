@@ -86,9 +86,12 @@ def audited_text(audit: Conclusions) -> str:
     """How many texts, of how many."""
     audited = audit.tables["instances"].num_rows
     total = audit.about.get("test_texts", audited)
-    if audited == total:
-        return f"all {audited} test texts"
-    return f"{audited} of {total} test texts, a seeded sample"
+    some = f"all {audited} test texts"
+    if audited != total:
+        some = f"{audited} of {total} test texts, a seeded sample"
+    if windows := audit.about.get("windows"):
+        return f"{some}, in {windows} windows: a text's numbers are the means over its windows"
+    return some
 
 
 def vectors_text(audit: Conclusions) -> str | None:

@@ -1,0 +1,113 @@
+"""Texts as a model reads them: words that have a weight of their own, and ends that can be told."""
+
+import json
+
+import numpy as np
+import pytest
+from tiny_transformers import tiny_model, tiny_tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import GPT2Config, GPT2ForSequenceClassification, PreTrainedTokenizerFast
+
+import heedmap as hm
+from heedmap.data.corpus import Split
+from heedmap.huggingface.fitting import merge
+
+FEW = {"permutations": 5}
+PIECES = [["(", "so", " bad", ")", ".", " Really", ".", ".", "."], ["Good", " film"]]
+BEGIN = [[0, 1, 2, 3, 5, 6], [0, 1]]
+
+
+def split_of(tokens, rationale=None):
+    keys = [f"t{i}" for i in range(len(tokens))]
+    return Split(keys, tokens, np.arange(len(tokens)) % 2, rationale)
+
+
+def test_words_that_share_a_sub_word_become_one_and_are_counted():
+    gold = [np.array([0, 0, 1, 0, 1, 0, 0, 0, 0], dtype=bool), np.array([1, 0], dtype=bool)]
+    merged, count = merge(split_of(PIECES, gold), lambda texts: BEGIN)
+    assert merged.tokens == [["(", "so", " bad", ").", " Really", "..."], ["Good", " film"]]
+    assert [mask.tolist() for mask in merged.rationale] == [[0, 0, 1, 1, 0, 0], [1, 0]]
+    assert merged.keys == ["t0", "t1"]
+    ((reason, number),) = count.items()
+    assert "in 1 texts" in reason
+    assert number == 3
+
+
+def test_a_split_without_such_words_is_left_alone():
+    split = split_of(PIECES)
+    same, count = merge(split, lambda texts: [list(range(len(text))) for text in texts])
+    assert same is split
+    assert count == {}
+
+
+@pytest.fixture(scope="module")
+def byte_level(tmp_path_factory):
+    """A tiny GPT-2 that has a sub-word for ").", for ".." and for "..."."""
+    folder = tmp_path_factory.mktemp("byte-level")
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [(".", "."), ("..", "."), (")", ".")]
+    known = ["<|endoftext|>", *letters, *(a + b for a, b in merges)]
+    made = Tokenizer(models.BPE({piece: i for i, piece in enumerate(known)}, merges))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.post_processor = processors.ByteLevel(trim_offsets=False)
+    end = dict.fromkeys(("eos_token", "unk_token", "pad_token"), "<|endoftext|>")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, **end, model_max_length=64)
+    config = GPT2Config(
+        vocab_size=len(known), n_embd=16, n_head=4, n_layer=2, pad_token_id=0, eos_token_id=0,
+        bos_token_id=0,
+    )  # fmt: skip
+    GPT2ForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def written(path, texts):
+    rows = [{"text": text, "label": i % 2, "id": f"t{i}"} for i, text in enumerate(texts)]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+def test_every_word_of_a_byte_level_model_has_a_weight_of_its_own(byte_level, tmp_path):
+    texts = ["(so bad).", "Hm... no.", "Good film", "Oh. Fine (I guess)..."]
+    run = hm.open_model(byte_level, written(tmp_path / "x.jsonl", texts), out=tmp_path / "run")
+    tokens = run.corpus.splits["test"].tokens
+    assert ["".join(words) for words in tokens] == texts
+    assert [words[-1] for words in tokens] == [").", ".", " film", "..."]
+    audit = hm.audit(run, **FEW)
+    instances = audit.tables["instances"]
+    assert all(min(heat) > 0 for heat in instances["attention"].to_pylist())
+    lengths = [len(words) for words in tokens]
+    assert instances["n_tokens"].to_pylist() == lengths
+    for name in ("gradient", "leave_one_out", "integrated_gradients"):
+        assert [len(row) for row in audit.tables[name]["importance"].to_pylist()] == lengths
+    (reason,) = (reason for reason in audit.about["left_out"] if "sub-word" in reason)
+    assert audit.about["left_out"][reason] == 5
+    assert "in 3 texts" in reason
+    assert reason in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_picture_shows_such_words_as_one_and_says_so(byte_level):
+    from heedmap.huggingface.opening import open_classifier
+    from heedmap.report.pictures import draw
+    from heedmap.settings import TransformerSettings
+
+    model, _ = open_classifier(TransformerSettings(source=str(byte_level)))
+    picture = draw(model, "So... bad).")
+    words = [token.text for token in picture.layers[0].rows[0][1][0].words]
+    assert words == ["So", "...", "bad", ")."]
+    assert "words that share a sub-word are shown as one: 3 fewer" in picture.notes
+
+
+def test_a_text_with_an_end_of_its_own_is_left_out_where_the_model_reads_its_end(tmp_path):
+    tiny_model("bart").save_pretrained(tmp_path / "bart")
+    tiny_tokenizer().save_pretrained(tmp_path / "bart")
+    texts = written(tmp_path / "x.jsonl", ["a film .", "bad [SEP] plot", "great", "the plot"])
+    run = hm.open_model(tmp_path / "bart", texts)
+    assert run.corpus.splits["test"].keys == ["t0", "t2", "t3"]
+    ((reason, number),) = run.corpus.left_out.items()
+    assert "end-of-text" in reason
+    assert number == 1
+    run.model.logits(run.model.batch(run.corpus.splits["test"].tokens, range(3)))
+    none = written(tmp_path / "y.jsonl", ["[SEP]", "bad [SEP] plot"])
+    with pytest.raises(hm.InputError, match="all of them hold the model's own end-of-text token"):
+        hm.open_model(tmp_path / "bart", none)

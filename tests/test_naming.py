@@ -1,0 +1,134 @@
+"""What is looked up on the Hub: a string that looks like a name, and nothing else."""
+
+import pandas as pd
+import pytest
+import torch
+from tiny_transformers import tiny_model
+
+import heedmap as hm
+from heedmap.huggingface.loading import load_classifier, load_for_training
+from heedmap.naming import DATA, MODEL, check_name, is_there, name_of
+
+TEXTS = ["a fine film", "a secret diagnosis"]
+
+
+class Broken:
+    def __fspath__(self):
+        return b"bytes"
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """Whoever asks the Hub has failed, offline or not."""
+
+    def asked(*arguments, **options):
+        pytest.fail(f"went to the Hub for {arguments!r:.80}")
+
+    monkeypatch.setattr("heedmap.data.files.read_hub", asked)
+    monkeypatch.setattr("heedmap.huggingface.loading.AutoConfig.from_pretrained", asked)
+    monkeypatch.setattr("socket.socket.connect", asked)
+
+
+THINGS = {
+    "list": TEXTS,
+    "dict": {"text": TEXTS},
+    "frame": pd.DataFrame({"text": TEXTS, "label": [0, 1]}),
+    "series": pd.Series(TEXTS),
+    "tensor": torch.zeros(2),
+    "none": None,
+    "bytes": b"reviews",
+    "bytes path": Broken(),
+    "number": 3,
+}
+
+
+@pytest.mark.parametrize("thing", THINGS.values(), ids=THINGS)
+@pytest.mark.parametrize(
+    "take",
+    [
+        hm.load,
+        lambda thing: hm.open_model("a/model", thing),
+        lambda thing: hm.open_model(thing, "texts.csv"),
+        lambda thing: hm.fine_tune(thing, "texts.csv"),
+        lambda thing: hm.fine_tune("a/model", thing),
+        load_classifier,
+        lambda thing: load_for_training(thing, ["no", "yes"]),
+        hm.train,
+        hm.audit,
+    ],
+    ids=["load", "data", "model", "base", "tuned-on", "classifier", "training", "train", "audit"],
+)
+def test_what_is_no_name_and_no_path_is_a_type_error_of_one_line(take, thing, no_network):
+    with pytest.raises(TypeError) as error:
+        take(thing)
+    said = str(error.value)
+    assert said.startswith("expected a")
+    assert type(thing).__name__ in said
+    assert "\n" not in said
+    assert "secret" not in said
+
+
+def test_a_model_object_is_named_with_its_remedy(no_network):
+    with pytest.raises(TypeError, match=r"got .*BertForSequenceClassification; .*save_pretrained"):
+        hm.open_model(tiny_model("bert"), "texts.csv")
+    with pytest.raises(TypeError, match=r"got .*DataFrame; write .* give its path"):
+        hm.load(THINGS["frame"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a fine film",
+        "a/secret diagnosis",
+        "one line\nand another",
+        "naïve",
+        "x" * 97,
+        "x" * 5000,
+        "https://somewhere.example/texts",
+        "hf://datasets/imdb",
+        "['a', 'list']",
+        "null\0byte",
+        "great!",
+    ],
+)
+def test_a_string_that_cannot_be_a_name_is_refused_without_asking(text, no_network, tmp_path):
+    for take in (
+        hm.load,
+        lambda text: hm.open_model(text, "texts.csv"),
+        lambda text: hm.fine_tune(text, "reviews", out=tmp_path / "run"),
+    ):
+        with pytest.raises(hm.InputError) as error:
+            take(text)
+        assert "\n" not in str(error.value)
+        assert len(str(error.value)) < 500
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["imdb", "stanfordnlp/sst2", "A-b_c.d/e.f-1", "x" * 96])
+def test_a_name_is_let_pass(name):
+    check_name(name, DATA)
+    assert name_of(name, MODEL) == name
+
+
+def test_a_path_is_never_taken_for_a_name(no_network, tmp_path, monkeypatch):
+    from pathlib import Path
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(hm.InputError, match="no such file"):
+        hm.load(Path("imdb"))
+    with pytest.raises(hm.InputError, match="does not exist"):
+        hm.open_model(Path("owner/model"), "texts.csv")
+    (tmp_path / "texts.csv").write_text("text,label\ngood,1\n")
+    assert name_of(Path("texts.csv"), DATA) == "texts.csv"
+    assert is_there("texts.csv")
+    assert not is_there("x" * 5000)
+    assert not is_there("~nobody-of-that-name/x")
+
+
+def test_on_the_command_line_it_is_one_line(heedmap, no_network):
+    for arguments in (["--data", "a fine film"], ["--model", "a film", "--data", "texts.csv"]):
+        done = heedmap("audit", *arguments)
+        assert done.code == 2
+        assert len(done.err.strip().splitlines()) == 1
+        assert "cannot be a name on the Hub" in done.err
