@@ -1,5 +1,7 @@
 """Does it matter which token gets which weight? (Jain & Wallace 2019, experiment 2a)"""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import torch
