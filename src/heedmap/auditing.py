@@ -1,6 +1,7 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
 import json
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from heedmap.folders import claim, settings_of
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
 from heedmap.naming import kind_of
+from heedmap.notes import noted, ties
 from heedmap.questions import make_findings
 from heedmap.run import Run
 from heedmap.runs import save_run
@@ -175,6 +177,11 @@ def audit(
         "left_out": run.corpus.left_out,
         **run.facts,
     }
+    rounding = ties(tables, settings.model)
+    for note in rounding:
+        warnings.warn(note, stacklevel=2)
+    if said := [*noted(about), *rounding]:
+        about["notes"] = said
     findings = make_findings(tables, wanted, run.model.classes, settings.model)
     named = {"name": run.name, **about}
     result = Audit(settings, run.model.classes, tables, findings, named, run)

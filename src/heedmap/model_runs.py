@@ -55,7 +55,7 @@ def open_model(
         view: the heat map: `row` (the row that the classifier reads), `received` (mean over all rows),
             `rollout`, `flow`, `gradient` (|gradient × attention|) or `effective`.
         long_texts: texts longer than the model reads are `cut`, or read in `windows`; both are counted.
-        dtype: float32, bfloat16 or float16.
+        dtype: float32, bfloat16 or float16. Half precision ties words in leave-one-out; the report says so.
         batch_tokens: positions that a batch may hold; bounds the memory. On a CPU larger ones are slower.
         text, label, tokenizer, min_tokens, max_tokens: as for `heedmap.load`.
         classes: how the data spell the model's outputs, in their order, where they spell them differently.
@@ -105,7 +105,8 @@ def open_model(
             clear(folder)
         if not (folder / "settings.toml").exists():
             write_atomically(folder / "settings.toml", settings.to_toml())
-    return Run(settings, corpus, model, None, folder, opening.facts(model))
+    about = {**opening.facts(model), **opening.notes(model)}
+    return Run(settings, corpus, model, None, folder, about)
 
 
 def fine_tune_model(
@@ -247,7 +248,8 @@ def open_model_run(folder: Path, settings: RunSettings) -> Run:
     corpus = opening.corpus_for(model, settings.data)
     if corpus.fingerprint() != settings.fingerprint:
         raise _changed(folder, settings.data.source)
-    return Run(settings, corpus, model, None, folder, opening.facts(model))
+    about = {**opening.facts(model), **opening.notes(model)}
+    return Run(settings, corpus, model, None, folder, about)
 
 
 def _open_trained(folder: Path, settings: RunSettings, corpus: Corpus | None = None) -> Run:

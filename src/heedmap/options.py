@@ -126,7 +126,10 @@ View = Annotated[
 LongTexts = Annotated[
     str, _option("--long-texts", "Longer than the model reads: cut or windows.", _DOOR)
 ]
-Dtype = Annotated[str, _option("--dtype", "float32, bfloat16 or float16.", _DOOR)]
+Dtype = Annotated[
+    str,
+    _option("--dtype", "float32; bfloat16 or float16, which tie words in leave-one-out.", _DOOR),
+]
 BatchTokens = Annotated[
     int, _option("--batch-tokens", "Positions a batch may hold: bounds the memory.", _DOOR)
 ]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from heedmap.huggingface.entrance import leave
 from heedmap.huggingface.fitting import fit, merge
 from heedmap.huggingface.handshake import handshake
 from heedmap.huggingface.loading import load_classifier, longest
+from heedmap.huggingface.pairs import sign_of_pairs
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings, TransformerSettings
 from heedmap.storage import folder_written_whole
@@ -135,6 +137,19 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
         ),
         "reads": model.reads,
     }
+
+
+def notes(model: TransformerClassifier) -> dict[str, object]:
+    """What the report has to say against a model from elsewhere, also said as warnings."""
+    sign = sign_of_pairs(model.model.config)
+    if sign is None:
+        return {}
+    note = (
+        f"{model.settings.source} looks like a model of pairs of texts ({sign}): on single texts, and it is "
+        "given nothing else here, its predictions may mean nothing"
+    )
+    warnings.warn(note, stacklevel=3)
+    return {"notes": [note]}
 
 
 def training_of(folder: Path) -> Trained | None:

@@ -7,6 +7,7 @@ from rich.rule import Rule
 from rich.table import Table
 
 from heedmap.findings import Conclusions, Finding, Level, pooled
+from heedmap.notes import noted
 from heedmap.report.words import (
     audited_text,
     counts,
@@ -60,6 +61,8 @@ def _header(audit: Conclusions) -> RenderableType:
         rows["vectors"] = vectors
     if gone := left_out(audit):
         rows["left out"] = counts(gone)
+    if said := noted(audit.about):
+        rows["note"] = "; ".join(said)
     for name, value in rows.items():
         grid.add_row(cell(name, style="dim"), cell(value))
     return grid

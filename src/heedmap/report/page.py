@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from heedmap.findings import Conclusions, pooled
+from heedmap.notes import noted
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
@@ -124,6 +125,7 @@ def _facts(audit: Conclusions) -> list[tuple[str, str]]:
     facts.append(("audited", audited_text(audit)))
     if vectors := vectors_text(audit):
         facts.append(("word vectors", vectors))
+    facts += [("note", note) for note in noted(audit.about)]
     unknown = audit.about.get("unknown_share")
     if isinstance(unknown, int | float):
         also = f", each {asked} included" if asked else ""
