@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import datasets
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from heedmap.data import files, streams
 from heedmap.data.corpus import load
 from heedmap.data.files import read_hub, read_rows
-from heedmap.data.labels import check_labels
+from heedmap.data.labels import check_labels, match
 from heedmap.data.vectors import read_vectors
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
@@ -188,6 +189,71 @@ def test_a_file_that_must_be_refused(tmp_path, name, content, expected):
     assert expected in refusal(tmp_path / name)
 
 
+NASTY = (
+    b"\r",
+    b"\n",
+    b'"',
+    b",",
+    b"\0",
+    b"\xff",
+    b"{",
+    b"[",
+    b"]",
+    b"\\",
+    b"\\ud800",
+    b"NaN",
+    b"1e999",
+    b"\x1b",
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.jsonl", "a.json", "a.parquet", "a.csv.gz", "a.parquet.gz"]
+)
+def test_a_spoilt_file_is_read_or_refused_in_one_line_and_nothing_else(tmp_path, name):
+    whole = {
+        "csv": CSV,
+        "jsonl": b"".join(json.dumps(row).encode() + b"\n" for row in LINES),
+        "json": json.dumps(LINES, indent=1).encode(),
+        "parquet": parquet(
+            text=[row["text"] for row in LINES], label=[row["label"] for row in LINES]
+        ),
+    }[name.split(".")[1]]
+    content = gzip.compress(whole) if name.endswith("gz") else whole
+    rng = np.random.default_rng(len(name))
+    for _ in range(60):
+        spoilt = bytearray(content)
+        for at in rng.integers(len(content), size=rng.integers(1, 4)):
+            kind = rng.integers(4)
+            if kind == 0:
+                del spoilt[at : at + rng.integers(1, 40)]
+            elif kind == 1:
+                del spoilt[at:]
+            else:
+                random = rng.integers(0, 256, rng.integers(1, 9), dtype=np.uint8)
+                spoilt[at:at] = NASTY[rng.integers(len(NASTY))] if kind == 2 else bytes(random)
+        (tmp_path / name).write_bytes(spoilt)
+        said = ""
+        try:
+            load(tmp_path / name)
+        except InputError as error:
+            said = str(error)
+        assert len(said.splitlines()) <= 1
+
+
+def test_a_label_of_white_space_is_none(tmp_path):
+    (tmp_path / "a.csv").write_text("text,label\n" + "a,x\nb,y\n" * 20 + "c,  \n")
+    corpus = load(tmp_path / "a.csv")
+    assert (corpus.classes, corpus.left_out) == (["x", "y"], {"label missing": 1})
+
+
+def test_classes_whose_names_differ_in_their_case_alone_are_told_apart():
+    assert match("a", ["yes", "Yes"], ["Yes", "yes"], remedy="") == {"yes": 1, "Yes": 0}
+    assert match("a", ["YES", "no"], ["No", "Yes"], remedy="") == {"YES": 1, "no": 0}
+    with pytest.raises(InputError, match="expected the model's 2 classes"):
+        match("a", ["YES"], ["Yes", "yes"], remedy="")
+
+
 def test_up_to_half_as_many_classes_as_rows_are_classes():
     check_labels("a", [str(i % 30) for i in range(60)])
     check_labels("a", [str(i) for i in range(50)])
@@ -314,15 +380,13 @@ dataset_info:
     dtype:
       class_label:
         names:
-          '0': no
+          '0': 'no'
           '1': 'yes'
 """
 
 
 def test_a_clone_is_read_as_its_readme_says(tmp_path):
-    readme = NAMED.replace("'0': no", "'0': 'no'")
-    folder = clone(tmp_path / "c", readme, parts__a_csv=b"", parts__b_csv=CSV)
-    (folder / "parts" / "a.csv").unlink()
+    folder = clone(tmp_path / "c", NAMED, parts__b_csv=CSV)
     for i in (2, 1):
         (folder / "parts" / f"a-{i}.csv").write_bytes(CSV.replace(b"this", b"%d" % i))
     corpus = load(folder)
@@ -332,6 +396,12 @@ def test_a_clone_is_read_as_its_readme_says(tmp_path):
     parts = [columns(folder / "parts" / name)["text"] for name in ("a-1.csv", "a-2.csv", "b.csv")]
     ours = {"train": parts[0] + parts[1], "test": parts[2]}
     assert {name: part["text"][:] for name, part in by_hub.items()} == ours
+
+
+def test_a_number_that_the_readme_has_no_name_for(tmp_path):
+    folder = clone(tmp_path / "c", NAMED, parts__b_csv=CSV)
+    (folder / "parts" / "a-1.csv").write_bytes(CSV + b"x,-1\nthe last,2\n")
+    assert "row 41: expected a class from 0 to 1 as a label, got 2" in refusal(folder)
 
 
 @pytest.mark.parametrize(
@@ -493,7 +563,7 @@ def test_a_hub_data_set_may_name_files_of_the_hub_alone():
 
 def test_a_hub_data_set_is_read_into_memory_by_way_of_the_librarys_cache(tmp_path, monkeypatch):
     """With a clone in the Hub's place, which is refused as such."""
-    folder = clone(tmp_path / "clone", NAMED.replace("'0': no", "'0': 'no'"), parts__b_csv=CSV)
+    folder = clone(tmp_path / "clone", NAMED, parts__b_csv=CSV)
     (folder / "parts" / "a-1.csv").write_bytes(CSV)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(tmp_path / "cache"))
     with pytest.raises(InputError, match="files on the Hub"):

@@ -48,14 +48,14 @@ def read_parts(
         read = {"all": files.read_rows(path)}
     else:
         read = {}
-        found_there = read_clone(path) if path.is_dir() else files.read_hub(settings.source)
-        if not found_there:
+        named = read_clone(path) if path.is_dir() else files.read_hub(settings.source)
+        if not named:
             there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
             raise InputError(
                 f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
                 f"there are any), found {there}"
             )
-        for name, rows in found_there.items():
+        for name, rows in named.items():
             split = files.SPLIT_NAMES.get(name)
             if split is None:
                 left_out[f"{name}: not a train, dev or test split"] += len(rows)
