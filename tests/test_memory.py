@@ -184,6 +184,12 @@ def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encode
     assert "adversary" not in estimate(held)
 
 
+def test_what_an_audit_of_pairs_costs_is_told_beforehand():
+    split = small_pairs(30).splits["test"]
+    held = Evidence(small_model(classes=4, pairs=True), split, SHORT, auditing.EXPERIMENTS)
+    assert estimate(held)["adversary"] > 0
+
+
 def test_a_forecast_of_our_own_model_is_told_from_a_minute_on(monkeypatch, small_run):
     said = []
     auditing.audit(small_run, permutations=3, forecast=said.append)

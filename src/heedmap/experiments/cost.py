@@ -37,7 +37,7 @@ def estimate(evidence: Evidence) -> dict[str, float]:
         return {}
     typical = np.argsort(lengths, kind="stable")[len(lengths) // 2 :]
     rows = typical[: max(1, PROBE // int(lengths[typical[0]]))]
-    batch = model.batch([evidence.split.tokens[i] for i in rows], rows.tolist())
+    batch = model.batch([evidence.texts[i] for i in rows], rows.tolist())
     model.logits(batch)  # the first pass also warms up
     start = time.perf_counter()
     model.logits(batch)
@@ -48,7 +48,7 @@ def estimate(evidence: Evidence) -> dict[str, float]:
     model.predict(trace, even)
     again = (time.perf_counter() - start) / len(rows)
 
-    words = np.array([len(text) for text in evidence.split.tokens])
+    words = np.array([len(text) for text in evidence.texts])
     total = float(lengths.sum())
     texts = evidence.split.whole_texts
     searched = min(texts, settings.search_instances) / texts
