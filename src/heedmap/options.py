@@ -125,11 +125,16 @@ GradientOf = Annotated[
     str | None, _option("--gradient-of", "log-odds or probability. [log-odds]", _AUDIT)
 ]
 GradientForm = Annotated[str, _option("--gradient-form", "times-input or norm.", _AUDIT)]
-Out = Annotated[Path | None, _option("--out", "The run folder. [runs/DATA-ENCODER-...]", "Run")]
+Out = Annotated[
+    Path | None,
+    _option("--out", "The run folder. [runs/DATA-ENCODER-..., beside others of this name]", "Run"),
+]
 RunFolder = Annotated[
     Path | None, _option("--run", "Audit a trained run instead of --data.", "Run")
 ]
-Overwrite = Annotated[bool, _option("--overwrite", "Replace what other settings made.", "Run")]
+Overwrite = Annotated[
+    bool, _option("--overwrite", "Replace what other settings made in --out.", "Run")
+]
 
 # Names of options that only some roads have a use for.
 OWN_MODEL = (
