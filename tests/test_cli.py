@@ -65,7 +65,7 @@ def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, 
         *(f"tables/{name}.parquet" for name in (
             "instances", "gradient", "leave_one_out", "integrated_gradients", "agreement", "permutation",
             "adversary",
-        )), "tables/about.json",
+        )), "tables/about.json", "tables/manifest.json",
     }  # fmt: skip
     findings = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]
     assert [f["key"] for f in findings][:2] == ["skill", "agreement_gradient"]

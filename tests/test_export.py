@@ -9,14 +9,14 @@ import pytest
 from PIL import Image
 from test_report import make_audit
 
-from heedmap.auditing import Audit, _write_about
+from heedmap.audit_folder import keep_tables
+from heedmap.auditing import Audit
 from heedmap.errors import InputError
 from heedmap.report.charts import PALETTE, Figure, Key
 from heedmap.report.export import COLUMN, DPI, WIDTH, draw, export, render
 from heedmap.report.figures import figures
 from heedmap.report.lettering import lines, text_width
 from heedmap.storage import write_atomically
-from heedmap.tables import write_table
 
 TWO = ("tau-gradient", "adversary")
 
@@ -31,9 +31,7 @@ def folder(audit, tmp_path):
     """A run folder with the tables of an audit."""
     run = tmp_path / "run"
     write_atomically(run / "settings.toml", audit.settings.to_toml())
-    for name, content in audit.tables.items():
-        write_table(run / "tables" / f"{name}.parquet", content)
-    _write_about(audit, run)
+    keep_tables(audit, run, weights="")
     return run
 
 

@@ -7,6 +7,7 @@ import typer
 
 from heedmap import options as opt
 from heedmap.errors import InputError
+from heedmap.places import DefaultPlace
 from heedmap.progress import progress
 from heedmap.terminal import say
 from heedmap.train_cli import train_own
@@ -114,7 +115,7 @@ def _enter(options: dict[str, Any]) -> "Run":
             label=options["label_column"],
             classes=None if options["classes"] is None else tuple(options["classes"].split(",")),
             max_tokens=UNLIMITED if options["max_tokens"] is None else options["max_tokens"],
-            out=options["out"] or default,
+            out=options["out"] or DefaultPlace(default),
             **{name: options[name] for name in same},
         )
 

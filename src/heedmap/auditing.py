@@ -1,6 +1,5 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
-import json
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,6 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heedmap.audit_folder import (
+    claim_audit,
+    keep_tables,
+    put_about,
+    read_audit,
+    write_conclusions,
+)
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.experiments.adversary import adversary
@@ -19,18 +25,19 @@ from heedmap.experiments.instances import instances
 from heedmap.experiments.layers import heads, scan
 from heedmap.experiments.permutation import permutation
 from heedmap.experiments.rationale import rationale
-from heedmap.findings import Conclusions, to_json
-from heedmap.folders import claim, settings_of
+from heedmap.findings import Conclusions
+from heedmap.folders import claim, settings_of, tidy
+from heedmap.locking import writing
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
 from heedmap.naming import kind_of
 from heedmap.notes import noted, ties
 from heedmap.questions import make_findings
 from heedmap.run import Run
-from heedmap.runs import save_run
+from heedmap.runs import save_run, weights_of
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.storage import write_atomically
-from heedmap.tables import read_table, write_table
+from heedmap.table_folder import TableFolder
 from heedmap.terminal import show
 
 if TYPE_CHECKING:
@@ -50,7 +57,6 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 
 
-ABOUT = "about.json"
 LONG = 60  # seconds that are forecast of our own models, which most often take less
 
 
@@ -91,13 +97,12 @@ class Audit(Conclusions):
             return path
         if self.run is None:
             raise InputError(f"{path}: an audit read from tables alone is saved as .html only")
-        if self.run.folder is None or path.resolve() != self.run.folder.resolve():
-            claim(path, self.settings, overwrite=False)
-            save_run(replace(self.run, settings=self.settings), path)
-        for name, content in self.tables.items():
-            write_table(path / "tables" / f"{name}.parquet", content)
-        _write_about(self, path)
-        _write_conclusions(self, path)
+        with writing(path):
+            if self.run.folder is None or path.resolve() != self.run.folder.resolve():
+                claim(path, self.settings, overwrite=False)
+                save_run(replace(self.run, settings=self.settings), path)
+            keep_tables(self, path, weights_of(self.run))
+            write_conclusions(self, path)
         return path
 
 
@@ -135,7 +140,8 @@ def audit(
         forecast: called once with what it will cost: of transformers, and of our own models from a minute on.
 
     Raises:
-        InputError: a setting that does not fit, or an audit with other settings in the run's folder.
+        InputError: a setting that does not fit, or an audit with other settings or another model in the
+            run's folder, or another process that writes there.
         TypeError: no run.
     """
     if not isinstance(run, Run):
@@ -157,13 +163,30 @@ def audit(
         descent_steps=0 if layered else 500,
     )
     settings = run.settings.model_copy(update={"audit": wanted})
-    folder = None
-    if run.folder is not None:
-        folder = run.folder / "tables"
-        _claim_audit(run.folder, settings, overwrite)
+    if run.folder is None:
+        return _audit(run, settings, wanted, None, announce, forecast)
+    with writing(run.folder):
+        weights = weights_of(run)
+        kept = claim_audit(run, settings, weights, overwrite)
+        result = _audit(run, settings, wanted, kept, announce, forecast)
+        announce("report")
+        put_about(result, kept, weights)
+        write_conclusions(result, run.folder)
+        tidy(run.folder)
+        return result
+
+
+def _audit(
+    run: Run,
+    settings: RunSettings,
+    wanted: AuditSettings,
+    kept: TableFolder | None,
+    announce: Announce,
+    forecast: Announce,
+) -> Audit:
     whole = run.corpus.splits["test"]
     split = _sample(whole, wanted)
-    evidence = Evidence(run.model, split, wanted, EXPERIMENTS, folder, announce)
+    evidence = Evidence(run.model, split, wanted, EXPERIMENTS, kept, announce)
     names = applicable(run.model, split)
     costs = estimate(evidence)
     worth_telling = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
@@ -184,12 +207,7 @@ def audit(
         about["notes"] = said
     findings = make_findings(tables, wanted, run.model.classes, settings.model)
     named = {"name": run.name, **about}
-    result = Audit(settings, run.model.classes, tables, findings, named, run)
-    if run.folder is not None:
-        announce("report")
-        _write_about(result, run.folder)
-        _write_conclusions(result, run.folder)
-    return result
+    return Audit(settings, run.model.classes, tables, findings, named, run)
 
 
 def applicable(model: Model, split: Split) -> list[str]:
@@ -206,68 +224,25 @@ def open_audit(folder: str | Path) -> Audit:
     """An audit from the tables in a run folder: no model, no corpus.
 
     Raises:
-        InputError: no run or no finished audit there, or a damaged file.
+        InputError: no run or no finished audit there, a damaged file, or tables of another model or of
+            other settings than stand there now.
     """
-    folder = Path(folder)
-    settings = settings_of(folder)
-    again = f"run `heedmap audit --run {folder}`"
-    try:
-        kept = json.loads((folder / "tables" / ABOUT).read_text(encoding="utf-8"))
-        classes, names = kept["classes"], kept["tables"]
-        about = {"name": folder.name, **kept["about"]}
-    except FileNotFoundError as error:
-        raise InputError(f"{folder}: not audited to the end; {again}") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / 'tables' / ABOUT}: damaged; {again} again") from error
-    tables = {}
-    for name in names:
-        path = folder / "tables" / f"{name}.parquet"
-        if not path.exists():
-            raise InputError(f"{path}: the table is missing; {again} again")
-        tables[name] = read_table(path)
-    if settings.audit is None:
-        raise InputError(f"{folder}: not audited to the end; {again}")
-    findings = make_findings(tables, settings.audit, classes, settings.model)
-    return Audit(settings, classes, tables, findings, about)
+    kept = read_audit(Path(folder))
+    settings, about = kept.settings, kept.about
+    assert settings.audit is not None
+    findings = make_findings(kept.tables, settings.audit, about.classes, settings.model)
+    named = {"name": Path(folder).name, **about.about}
+    return Audit(settings, about.classes, kept.tables, findings, named)
 
 
 def rewrite(folder: Path) -> Audit:
     """Findings and report anew from a run folder's tables."""
-    result = open_audit(folder)
-    _write_conclusions(result, folder)
-    return result
-
-
-def _write_about(result: Audit, folder: Path) -> None:
-    """What the report needs beside the tables; written once all tables are there."""
-    about = {name: value for name, value in result.about.items() if name != "name"}
-    content = {"classes": result.classes, "tables": list(result.tables), "about": about}
-    write_atomically(folder / "tables" / ABOUT, json.dumps(content, indent=1, ensure_ascii=False))
-
-
-def _write_conclusions(result: Audit, folder: Path) -> None:
-    from heedmap.report.page import page
-
-    content = {"about": result.about, "findings": to_json(result.findings)}
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(folder / "findings.json", text)
-    write_atomically(folder / "report.html", page(result))
-
-
-def _claim_audit(folder: Path, settings: RunSettings, overwrite: bool) -> None:
-    found = RunSettings.read(folder / "settings.toml")
-    if found.audit != settings.audit:
-        changed = "; ".join(found.difference(settings))
-        if found.audit is not None and not overwrite:
-            raise InputError(
-                f"{folder}: holds an audit with other settings ({changed}); use the same settings, "
-                "another --out, or insist with --overwrite"
-            )
-        tables = folder / "tables"
-        told = (folder / "findings.json", folder / "report.html")
-        for path in (*told, *tables.glob("*.parquet"), tables / ABOUT):
-            path.unlink(missing_ok=True)
-    write_atomically(folder / "settings.toml", settings.to_toml())
+    settings_of(folder)
+    with writing(folder):
+        result = open_audit(folder)
+        write_conclusions(result, folder)
+        tidy(folder)
+        return result
 
 
 def _sample(split: Split, settings: AuditSettings) -> Split:

@@ -16,6 +16,7 @@ from heedmap.audit_cli import audit_command
 from heedmap.check_cli import check_command, support_command
 from heedmap.errors import InputError
 from heedmap.figures_cli import figures_command
+from heedmap.locking import whole_command
 from heedmap.picture_cli import picture_command
 from heedmap.reproduce_cli import app as reproduce_app
 from heedmap.terminal import WIDE, cell, lenient, say, show
@@ -81,9 +82,9 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        if (
-            app(prog_name="heedmap", standalone_mode=False) == INTERRUPTED
-        ):  # typer turns Ctrl-C into a value
+        with whole_command():
+            ended = app(prog_name="heedmap", standalone_mode=False)
+        if ended == INTERRUPTED:  # typer turns Ctrl-C into a value
             raise KeyboardInterrupt
     except InputError as error:
         _stop(str(error), 2)

@@ -2,55 +2,72 @@
 
     runs/sst/
       settings.toml  vocabulary.json  model.safetensors  training.json
-      tables/*.parquet   tables/about.json   findings.json   report.html
+      tables/*.parquet   tables/about.json   tables/manifest.json   findings.json   report.html
 
 Every file is written whole or not at all, and everything after the tables is a function of the tables.
 While a model is in training, checkpoint.safetensors stands in its place; a transformer's is the folder model/.
+One process at a time writes in a folder (`held`). The settings come first and go last: whatever a killed one
+leaves, it is known whose it is.
 """
 
-import shutil
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
 from heedmap.errors import InputError
+from heedmap.places import Out, is_free, taken
 from heedmap.settings import (
     FineTuneSettings,
     RunSettings,
     TrainSettings,
     TransformerSettings,
 )
-from heedmap.storage import refuse_file, write_atomically
+from heedmap.storage import leftovers, refuse_file, remove, write_atomically
 
 CHECKPOINT = "checkpoint.safetensors"
-OWN_FILES = (
-    "settings.toml",
-    "vocabulary.json",
+SETTINGS = "settings.toml"
+# In the order in which they go: first what says that a run is finished, last whose it is.
+OWN = (
     "model.safetensors",
-    "training.json",
-    CHECKPOINT,
-    "test.json",
-    "findings.json",
+    "model",
     "report.html",
+    "findings.json",
+    "tables",
+    "test.json",
+    "training.json",
+    "vocabulary.json",
+    CHECKPOINT,
+    SETTINGS,
 )
-OWN_FOLDERS = ("tables", "model")
 R = TypeVar("R")
 
 
+def held(out: Out, settings: RunSettings) -> AbstractContextManager[Path]:
+    """The folder for a run, held for writing (see `places.taken`)."""
+
+    def mine(folder: Path) -> bool:
+        try:
+            return not _changes(RunSettings.read(folder / SETTINGS), settings)
+        except InputError:
+            return False
+
+    return taken(out, mine, OWN)
+
+
 def claim(folder: Path, settings: RunSettings, overwrite: bool) -> bool:
-    """Make sure that `folder` is free for this run, or holds this very run.
+    """Make sure that `folder` is free for this run, or holds this very run; nothing is written.
 
     True: it holds another run, which is to be cleared before this one is written (only where `overwrite`).
-    The same texts and vectors may be read from another place than before: the settings there then name it.
 
     Raises:
         InputError: it holds another run (the differences are named), or something else, or what the new run
             is to be made of.
     """
     refuse_file(folder)
-    there = folder / "settings.toml"
+    there = folder / SETTINGS
     if not there.exists():
-        if folder.is_dir() and any(folder.iterdir()):
+        if not is_free(folder, OWN):
             raise InputError(f"{folder}: holds files that are not a run's; choose another --out")
         return False
     if overwrite:
@@ -61,16 +78,26 @@ def claim(folder: Path, settings: RunSettings, overwrite: bool) -> bool:
         if overwrite:
             return True
         raise
-    moved = relocated(found, settings)
-    changed = moved.difference(_completed(settings, moved))
+    changed = _changes(found, settings)
     if changed and not overwrite:
         raise InputError(
             f"{folder}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "
             "or insist with --overwrite"
         )
-    if not changed and moved != found:
-        write_atomically(there, moved.to_toml())
     return bool(changed)
+
+
+def _changes(found: RunSettings, settings: RunSettings) -> list[str]:
+    """In what a run differs from one that stands."""
+    found = relocated(found, settings)
+    return found.difference(_completed(settings, found))
+
+
+def move(folder: Path, settings: RunSettings) -> None:
+    """Let the settings of a run that stands name the places of `settings`, if they are others."""
+    found = RunSettings.read(folder / SETTINGS)
+    if (moved := relocated(found, settings)) != found:
+        write_atomically(folder / SETTINGS, moved.to_toml())
 
 
 def standing(
@@ -83,7 +110,8 @@ def standing(
     """The finished run that stands in `folder`, None where there is none; and whether all is begun anew.
 
     `mark` is what is there only when a run is finished. Anew: nothing of an unfinished or damaged run is
-    gone on with, as `overwrite` asks.
+    gone on with, as `overwrite` asks. The same texts and vectors may be read from another place than
+    before: the settings there then name it.
 
     Raises:
         InputError: as `claim`; or the run is damaged.
@@ -92,10 +120,15 @@ def standing(
         return None, False
     if not claim(folder, settings, overwrite) and (folder / mark).exists():
         try:
-            return load(folder, RunSettings.read(folder / "settings.toml")), False
+            found = relocated(RunSettings.read(folder / SETTINGS), settings)
+            run = load(folder, found)
         except InputError:
             if not overwrite:
                 raise
+        else:
+            move(folder, settings)
+            tidy(folder)
+            return run, False
     return None, overwrite
 
 
@@ -131,7 +164,7 @@ def _completed(settings: RunSettings, found: RunSettings) -> RunSettings:
 
 def _refuse_own(folder: Path, settings: RunSettings) -> None:
     """Raises InputError where a run is to be made of what it would delete."""
-    own = [folder.resolve() / name for name in (*OWN_FILES, *OWN_FOLDERS)]
+    own = [folder.resolve() / name for name in OWN]
     for part in (settings.data, settings.model, settings.train):
         for name in ("source", "base", "vectors"):
             path = getattr(part, name, None)
@@ -145,11 +178,17 @@ def _refuse_own(folder: Path, settings: RunSettings) -> None:
 
 def clear(folder: Path, keep: Collection[str] = ()) -> None:
     """Remove what a run wrote, and nothing else; not the files in `keep`."""
-    for name in OWN_FILES:
+    for name in OWN:
         if name not in keep:
-            (folder / name).unlink(missing_ok=True)
-    for name in OWN_FOLDERS:
-        shutil.rmtree(folder / name, ignore_errors=True)
+            remove(folder / name)
+    for path in leftovers(folder, OWN):
+        remove(path)
+
+
+def tidy(folder: Path) -> None:
+    """Remove what killed processes left beside a finished run."""
+    for path in (*leftovers(folder, OWN), *leftovers(folder / "tables"), folder / CHECKPOINT):
+        remove(path)
 
 
 def settings_of(folder: Path) -> RunSettings:
@@ -158,22 +197,28 @@ def settings_of(folder: Path) -> RunSettings:
     Raises:
         InputError: no run there, or its settings cannot be read.
     """
-    if not (folder / "settings.toml").exists():
+    if not (folder / SETTINGS).exists():
         raise InputError(
             f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs"
         )
-    return RunSettings.read(folder / "settings.toml")
+    return RunSettings.read(folder / SETTINGS)
+
+
+def still(folder: Path, settings: RunSettings) -> None:
+    """Raises InputError where the run that was just read has been replaced meanwhile."""
+    if settings_of(folder) != settings:
+        raise InputError(f"{folder}: was written anew while it was read; try again")
 
 
 def list_runs(root: Path) -> list[Path]:
     """Run folders under `root`, itself included."""
-    return sorted(path.parent for path in root.glob("**/settings.toml"))
+    return sorted(path.parent for path in root.glob(f"**/{SETTINGS}"))
 
 
 def describe(folder: Path) -> tuple[str, str, str, str, str]:
     """A line of `heedmap list`: folder, data, model, seed and how far the run has come."""
     try:
-        settings = RunSettings.read(folder / "settings.toml")
+        settings = RunSettings.read(folder / SETTINGS)
     except InputError as error:
         return str(folder), "", "", "", f"unreadable ({error})"
     state = "audited" if (folder / "report.html").exists() else "trained"

@@ -4,21 +4,37 @@ The folder is that of any run. A classifier that came from elsewhere stays where
 it, with a hash of its weights. One that heedmap fine-tuned is kept in the run's folder `model/`.
 """
 
-import json
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedmap.data.corpus import Corpus, as_written, load_corpus
 from heedmap.errors import InputError
-from heedmap.folders import CHECKPOINT, claim, clear, standing
+from heedmap.folders import (
+    CHECKPOINT,
+    SETTINGS,
+    claim,
+    clear,
+    held,
+    move,
+    standing,
+    tidy,
+)
+from heedmap.identity import identity
 from heedmap.naming import DATA, MODEL, name_of
+from heedmap.places import Out
 from heedmap.run import Run
 from heedmap.settings import DataSettings, FineTuneSettings, RunSettings, TransformerSettings
 from heedmap.storage import write_atomically
-from heedmap.training.loop import Report, Trained
+from heedmap.training.checkpoint import load_checkpoint
+from heedmap.training.loop import Diverged, Report, Trained
+from heedmap.training.record import read_training, write_training
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
     from heedmap.huggingface.classifier import TransformerClassifier
 
 KEPT = "model"
@@ -42,7 +58,7 @@ def open_model(
     min_tokens: int = 1,
     max_tokens: int = UNLIMITED,
     seed: int = 0,
-    out: str | Path | None = None,
+    out: Out | None = None,
     overwrite: bool = False,
 ) -> Run:
     """A Hugging Face sequence classifier and the texts to put it on trial with: a run to `heedmap.audit`.
@@ -99,14 +115,20 @@ def open_model(
     model, found = opening.open_classifier(wanted)
     corpus = opening.corpus_for(model, data_settings)
     settings = RunSettings(fingerprint=corpus.fingerprint(), data=data_settings, model=found)
-    folder = None if out is None else Path(out)
-    if folder is not None:
-        if claim(folder, settings, overwrite):
-            clear(folder)
-        if not (folder / "settings.toml").exists():
-            write_atomically(folder / "settings.toml", settings.to_toml())
     about = {**opening.facts(model), **opening.notes(model)}
-    return Run(settings, corpus, model, None, folder, about)
+    run = Run(settings, corpus, model, None, None, about)
+    if out is None:
+        return run
+    with held(out, settings) as folder:
+        if claim(folder, settings, overwrite):
+            clear(folder, (SETTINGS,))
+            write_atomically(folder / SETTINGS, settings.to_toml())
+        elif (folder / SETTINGS).exists():
+            move(folder, settings)
+        else:
+            write_atomically(folder / SETTINGS, settings.to_toml())
+        tidy(folder)
+        return replace(run, folder=folder)
 
 
 def fine_tune_model(
@@ -127,7 +149,7 @@ def fine_tune_model(
     layer: int = -1,
     head: int | str = "mean",
     view: str = "row",
-    out: str | Path | None = None,
+    out: Out | None = None,
     overwrite: bool = False,
     report: Report = lambda done, total, text: None,
 ) -> Run:
@@ -151,7 +173,7 @@ def fine_tune_model(
     """
     from heedmap.huggingface import opening
     from heedmap.huggingface.classifier import TransformerClassifier
-    from heedmap.training.fine_tune import fine_tune, limit_of, new_model
+    from heedmap.training.fine_tune import limit_of, new_model
 
     base = name_of(base, MODEL)
     shown = TransformerSettings.of(source=base, layer=layer, head=head, view=view)
@@ -176,33 +198,61 @@ def fine_tune_model(
     settings = RunSettings(
         fingerprint=corpus.fingerprint(), data=corpus.settings, model=shown, train=train
     )
-    folder = None if out is None else Path(out)
-    run, anew = standing(
-        folder, settings, overwrite, KEPT, lambda where, found: _open_trained(where, found, corpus)
-    )
-    if run is not None:
-        return run
-    model, known = new_model(base, corpus.classes, seed)
-    # What cannot work is found before the training and before anything is written.
-    opening.rehearse(model, known, shown, corpus.classes)
-    limit_of(train, model, known)
+    with nullcontext() if out is None else held(out, settings) as folder:
+        run, anew = standing(
+            folder,
+            settings,
+            overwrite,
+            KEPT,
+            lambda where, found: _open_trained(where, found, corpus),
+        )
+        if run is not None:
+            return run
+        model, known = new_model(base, corpus.classes, seed)
+        # What cannot work is found before the training and before anything is written.
+        opening.rehearse(model, known, shown, corpus.classes)
+        limit_of(train, model, known)
+        trained = _fine_tuned(model, known, corpus, settings, folder, report, anew)
+        shown = shown.model_copy(update={"weights": opening.fingerprint(model)})
+        settings = settings.model_copy(update={"model": shown})
+        entered = TransformerClassifier(model.cpu(), known, shown, corpus.classes)
+        run = _trained_run(settings, corpus, entered, trained, None)
+        return run if folder is None else save_model_run(run, folder)
+
+
+def _fine_tuned(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    corpus: Corpus,
+    settings: RunSettings,
+    folder: Path | None,
+    report: Report,
+    anew: bool,
+) -> Trained:
+    """The training itself, with its checkpoints in a folder that is made ready for it."""
+    from heedmap.training.fine_tune import fine_tune, optimizer_of
+
+    assert isinstance(settings.train, FineTuneSettings)
     if folder is not None:
-        clear(folder, () if anew else ("settings.toml", CHECKPOINT))
-        write_atomically(folder / "settings.toml", settings.to_toml())
-    trained = fine_tune(
-        model,
-        known,
-        corpus.splits["train"],
-        corpus.splits["dev"],
-        train,
-        None if folder is None else folder / CHECKPOINT,
-        report,
-    )
-    shown = shown.model_copy(update={"weights": opening.fingerprint(model)})
-    settings = settings.model_copy(update={"model": shown})
-    entered = TransformerClassifier(model.cpu(), known, shown, corpus.classes)
-    run = _trained_run(settings, corpus, entered, trained, None)
-    return run if folder is None else save_model_run(run, folder)
+        if not anew:
+            optimizer = optimizer_of(model, settings.train)
+            load_checkpoint(folder / CHECKPOINT, model, optimizer, settings.train)
+        clear(folder, (SETTINGS,) if anew else (SETTINGS, CHECKPOINT))
+        write_atomically(folder / SETTINGS, settings.to_toml())
+    try:
+        return fine_tune(
+            model,
+            tokenizer,
+            corpus.splits["train"],
+            corpus.splits["dev"],
+            settings.train,
+            None if folder is None else folder / CHECKPOINT,
+            report,
+        )
+    except Diverged:
+        if folder is not None:
+            clear(folder)  # a smaller learning rate begins from nothing
+        raise
 
 
 def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:
@@ -267,10 +317,10 @@ def _open_trained(folder: Path, settings: RunSettings, corpus: Corpus | None = N
     if corpus.fingerprint() != settings.fingerprint:
         raise _changed(folder, settings.data.source)
     model, found = opening.open_classifier(settings.model, kept)
-    trained = opening.training_of(folder)
-    if trained is None or (found.weights, model.classes) != (
-        settings.model.weights,
-        corpus.classes,
+    trained, known = read_training(folder)
+    if (found.weights, model.classes) != (settings.model.weights, corpus.classes) or known not in (
+        None,
+        _identity(settings, corpus.classes),
     ):
         raise InputError(
             f"{kept}: not the model that was trained here; bring it back, or make the run again: "
@@ -286,16 +336,21 @@ def _changed(folder: Path, source: str) -> InputError:
     )
 
 
+def _identity(settings: RunSettings, classes: Sequence[str]) -> str:
+    assert isinstance(settings.model, TransformerSettings)
+    return identity(settings.model_copy(update={"audit": None}), settings.model.weights, classes)
+
+
 def save_model_run(run: Run, folder: Path) -> Run:
     """The settings; and of a run trained here its scores and, last of all, its model: it says it is done."""
-    write_atomically(folder / "settings.toml", run.settings.to_toml())
+    write_atomically(folder / SETTINGS, run.settings.to_toml())
     if run.settings.train is not None:
         from heedmap.huggingface import opening
 
         assert run.training is not None
-        write_atomically(folder / "training.json", json.dumps(asdict(run.training), indent=1))
+        write_training(folder, run.training, _identity(run.settings, run.model.classes))
         # A folder is claimed for these very weights: a model that stands in it is this one.
         if not (folder / KEPT).exists():
             opening.save_classifier(run.model, folder / KEPT)
-        (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+        (folder / CHECKPOINT).unlink(missing_ok=True)
     return replace(run, folder=folder)

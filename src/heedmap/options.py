@@ -154,12 +154,20 @@ GradientOf = Annotated[
 ]
 GradientForm = Annotated[str, _option("--gradient-form", "times-input or norm.", _AUDIT)]
 Out = Annotated[
-    Path | None, _option("--out", "The run folder. [runs/DATA-ENCODER-...]", "Run", parser=folder)
+    Path | None,
+    _option(
+        "--out",
+        "The run folder. [runs/DATA-ENCODER-..., beside others of this name]",
+        "Run",
+        parser=folder,
+    ),
 ]
 RunFolder = Annotated[
     Path | None, _option("--run", "Audit a trained run instead of --data.", "Run")
 ]
-Overwrite = Annotated[bool, _option("--overwrite", "Replace what other settings made.", "Run")]
+Overwrite = Annotated[
+    bool, _option("--overwrite", "Replace what other settings made in --out.", "Run")
+]
 
 # Names of options that only some roads have a use for.
 OWN_MODEL = (

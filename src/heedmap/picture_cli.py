@@ -41,15 +41,16 @@ def picture_command(
 
     classifier, _ = open_classifier(TransformerSettings.of(source=model, layer=layer))
     picture = draw(classifier, text, seed)
-    path = out or Path("runs") / "pictures" / f"{_name(model, text)}.html"
+    path = out or Path("runs") / "pictures" / f"{_name(model, text, layer, seed)}.html"
     write_atomically(path, page(picture))
     for note in picture.notes:
         say(f"Note: {note}.")
     say(f"Picture: {path}")
 
 
-def _name(model: str, text: str) -> str:
-    """A file's name: the model's, the text's first letters, and a hash that tells texts apart."""
+def _name(model: str, text: str, layer: int, seed: int) -> str:
+    """A file's name: the model's, the text's first letters, and a hash that tells pictures apart."""
     plain = "-".join(re.findall(r"[a-z0-9]+", text.lower()))[:40].strip("-")
-    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    drawn = "\n".join([model, str(layer), str(seed), text])
+    mark = hashlib.sha256(drawn.encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return "-".join(part for part in (Path(model).name, plain, mark) if part)

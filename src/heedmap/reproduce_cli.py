@@ -8,6 +8,7 @@ import typer
 from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.jain_wallace_cli import jain_wallace_command
+from heedmap.places import DefaultPlace
 from heedmap.progress import progress
 from heedmap.terminal import say
 
@@ -87,12 +88,10 @@ def drozdyuk_command(
         corpus = load(
             data, text=text_column, label=label_column, tokenizer=tokenizer, max_tokens=max_tokens
         )
-        folder = out or Path("runs") / "-".join(
-            ["drozdyuk", name or corpus.name, *([Path(model).name] if model else [])]
-        )
+        parts = ["drozdyuk", name or corpus.name, *([Path(model).name] if model else [])]
         done = reproduce(
             corpus,
-            out=folder,
+            out=out or DefaultPlace(Path("runs") / "-".join(parts)),
             overwrite=overwrite,
             report=lambda step, total, text: bar.update(
                 task, completed=step, total=total, description=text
@@ -100,4 +99,4 @@ def drozdyuk_command(
             **options,
         )
     done.show()
-    say(f"Result: {folder / 'result.md'}")
+    say(f"Result: {done.folder / 'result.md'}")

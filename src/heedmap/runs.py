@@ -1,22 +1,25 @@
 """Runs of attention models: trained, kept in a folder (`folders.py`); any run, opened again."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
+from torch import Tensor
 
 from heedmap.data.corpus import Corpus, load_corpus
 from heedmap.data.named import NAMED, QA
 from heedmap.data.vectors import vectors_hash
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.folders import CHECKPOINT, clear, settings_of, standing
+from heedmap.folders import CHECKPOINT, SETTINGS, clear, held, settings_of, standing, still
+from heedmap.identity import identity, weights_hash
 from heedmap.model_runs import open_model_run, save_model_run
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.naming import kind_of
+from heedmap.places import Out
 from heedmap.run import Run
 from heedmap.settings import (
     ModelSettings,
@@ -25,8 +28,13 @@ from heedmap.settings import (
     TransformerSettings,
 )
 from heedmap.storage import write_atomically
+from heedmap.training.checkpoint import load_checkpoint
 from heedmap.training.fresh import fresh, initial
-from heedmap.training.loop import Report, Trained, train_classifier
+from heedmap.training.loop import Diverged, Report, Trained, optimizer_of, train_classifier
+from heedmap.training.record import read_training, write_training
+
+WEIGHTS = "model.safetensors"
+VOCABULARY = "vocabulary.json"
 
 
 def train(
@@ -44,7 +52,7 @@ def train(
     weight_decay: float = 1e-5,
     min_df: int | None = None,
     vectors: str | Path | None = None,
-    out: str | Path | None = None,
+    out: Out | None = None,
     overwrite: bool = False,
     report: Report = lambda done, total, text: None,
 ) -> Run:
@@ -69,7 +77,7 @@ def train(
         report: called with steps done, steps in all and a text.
 
     Raises:
-        InputError: a setting that does not fit, or another run in `out`.
+        InputError: a setting that does not fit, another run in `out`, or another process that writes there.
         TypeError: no corpus.
     """
     if not isinstance(corpus, Corpus):
@@ -101,15 +109,17 @@ def train(
         model=model_settings,
         train=train_settings,
     )
-    folder = None if out is None else Path(out)
-    run, anew = standing(
-        folder,
-        settings,
-        overwrite,
-        "model.safetensors",
-        lambda where, found: _load(where, found, corpus),
-    )
-    return run or _train(corpus, settings, folder, report, anew)
+    if out is None:
+        return _train(corpus, settings, None, report, False)
+    with held(out, settings) as folder:
+        run, anew = standing(
+            folder,
+            settings,
+            overwrite,
+            WEIGHTS,
+            lambda where, found: _load(where, found, corpus),
+        )
+        return run or _train(corpus, settings, folder, report, anew)
 
 
 def _chosen(options: dict[str, int | None], corpus: Corpus) -> dict[str, int]:
@@ -126,19 +136,28 @@ def _train(
     assert isinstance(settings.train, TrainSettings)
     model, settings, found = fresh(corpus, settings)
     train, dev = corpus.splits["train"], corpus.splits["dev"]
-    if folder is not None:
-        # Only now: what does not work so far has left what was there alone.
-        clear(folder, () if anew else ("settings.toml", CHECKPOINT))
-        write_atomically(folder / "settings.toml", settings.to_toml())
     assert isinstance(settings.train, TrainSettings)
-    trained = train_classifier(
-        model,
-        model.encoded(train.texts, train.labels),
-        model.encoded(dev.texts, dev.labels),
-        settings.train,
-        None if folder is None else folder / CHECKPOINT,
-        report,
-    )
+    if folder is not None:
+        if not anew:
+            load_checkpoint(
+                folder / CHECKPOINT, model, optimizer_of(model, settings.train), settings.train
+            )
+        # Only now: what does not work so far has left what was there alone.
+        clear(folder, (SETTINGS,) if anew else (SETTINGS, CHECKPOINT))
+        write_atomically(folder / SETTINGS, settings.to_toml())
+    try:
+        trained = train_classifier(
+            model,
+            model.encoded(train.texts, train.labels),
+            model.encoded(dev.texts, dev.labels),
+            settings.train,
+            None if folder is None else folder / CHECKPOINT,
+            report,
+        )
+    except Diverged:
+        if folder is not None:
+            clear(folder)  # a smaller learning rate begins from nothing
+        raise
     model.cpu()
     trained = replace(trained, vectors=found)
     run = Run(settings, corpus, model, trained, folder, _facts(corpus, model, trained))
@@ -158,13 +177,12 @@ def save_run(run: Run, folder: Path) -> Run:
             f"{folder}: expected a model that heedmap trained, got one from elsewhere, which has no run "
             "folder; save the report alone, as .html"
         )
-    about = asdict(run.training)
     words = {"classes": run.model.classes, "words": run.model.vocabulary.words}
-    write_atomically(folder / "settings.toml", run.settings.to_toml())
-    write_atomically(folder / "vocabulary.json", json.dumps(words, ensure_ascii=False))
-    write_atomically(folder / "training.json", json.dumps(about, indent=1))
+    write_atomically(folder / SETTINGS, run.settings.to_toml())
+    write_atomically(folder / VOCABULARY, json.dumps(words, ensure_ascii=False))
+    write_training(folder, run.training, _identity(run.settings, run.model))
     tensors = {k: v.detach().contiguous() for k, v in run.model.state_dict().items()}
-    write_atomically(folder / "model.safetensors", save_tensors(tensors))
+    write_atomically(folder / WEIGHTS, save_tensors(tensors))
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return replace(run, folder=folder)
 
@@ -178,7 +196,9 @@ def open_run(folder: str | Path) -> Run:
     folder = Path(folder)
     settings = settings_of(folder)
     if isinstance(settings.model, TransformerSettings):
-        return open_model_run(folder, settings)
+        run = open_model_run(folder, settings)
+        still(folder, settings)
+        return run
     try:
         corpus = load_corpus(settings.data)
     except InputError as error:
@@ -188,25 +208,75 @@ def open_run(folder: str | Path) -> Run:
             f"{folder}: {settings.data.source} is not what it was when the run was made; "
             "bring it back, or make a new run"
         )
-    if not (folder / "model.safetensors").exists():
+    if not (folder / WEIGHTS).exists():
         raise InputError(f"{folder}: not trained to the end; run `heedmap train` again to go on")
-    return _load(folder, settings, corpus)
+    run = _load(folder, settings, corpus)
+    still(folder, settings)
+    return run
 
 
 def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
+    trained, known = read_training(folder)
     try:
-        words = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
-        about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-        model = initial(settings, Vocabulary(words["words"]), words["classes"], corpus.pairs)
-        model.load_state_dict(load_tensors((folder / "model.safetensors").read_bytes()))
-        trained = Trained(about["scores"], about["best_epoch"], about.get("vectors"))
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        raise InputError(
-            f"{folder}: the run is damaged ({type(error).__name__}: {str(error).splitlines()[0]}); make it "
-            "again with the command that made it and --overwrite"
-        ) from error
+        words, classes, tensors = _kept(folder)
+        model = initial(settings, Vocabulary(words), classes, corpus.pairs)
+        model.load_state_dict(tensors)
+        if classes != corpus.classes:
+            raise ValueError(f"expected the classes {corpus.classes}, got {classes}")
+        if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+            raise ValueError("weights that are not finite")
+        if known not in (None, _identity(settings, model)):
+            raise ValueError("not the model that was trained here with these settings")
+    except (ValueError, RuntimeError) as error:
+        raise _damaged(folder, error) from error
     model.eval().requires_grad_(False)
     return Run(settings, corpus, model, trained, folder, _facts(corpus, model, trained))
+
+
+def _kept(folder: Path) -> tuple[list[str], list[str], dict[str, Tensor]]:
+    """Words, classes and weights of a model that was trained here."""
+    try:
+        known = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
+        words, classes = known["words"], known["classes"]
+        if not all(isinstance(name, str) for name in (*words, *classes)):
+            raise TypeError("expected words and classes")
+        return words, classes, load_tensors((folder / WEIGHTS).read_bytes())
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, SafetensorError) as error:
+        raise _damaged(folder, error) from error
+
+
+def _damaged(folder: Path, error: Exception) -> InputError:
+    said = (str(error).splitlines() or [""])[0]
+    return InputError(
+        f"{folder}: the run is damaged ({type(error).__name__}: {said}); make it again with the command that "
+        "made it and --overwrite"
+    )
+
+
+def weights_of(run: Run) -> str:
+    """A hash of a run's model."""
+    if isinstance(run.model, AttentionClassifier):
+        return weights_hash(run.model.state_dict(), run.model.vocabulary.words)
+    return getattr(run.settings.model, "weights", "")
+
+
+def weights_in(folder: Path, settings: RunSettings) -> str | None:
+    """The same of the model that stands in a folder; None where none does.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    if isinstance(settings.model, TransformerSettings):
+        return settings.model.weights
+    if not (folder / WEIGHTS).exists():
+        return None
+    words, _, tensors = _kept(folder)
+    return weights_hash(tensors, words)
+
+
+def _identity(settings: RunSettings, model: AttentionClassifier) -> str:
+    weights = weights_hash(model.state_dict(), model.vocabulary.words)
+    return identity(settings.model_copy(update={"audit": None}), weights, model.classes)
 
 
 def _facts(corpus: Corpus, model: AttentionClassifier, trained: Trained) -> dict[str, object]:

@@ -207,8 +207,9 @@ class RunSettings(_Settings):
         """
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"{path}: cannot be read as settings ({error})") from error
+        except (OSError, ValueError, RecursionError) as error:
+            said = str(error).splitlines()[0]
+            raise InputError(f"{path}: cannot be read as settings ({said})") from error
         if values.get("version") != 1:
             raise InputError(
                 f"{path}: written by another version (format {values.get('version')!r}, expected 1); "

@@ -75,21 +75,27 @@ def table(columns: Mapping[str, object]) -> pa.Table:
     return pa.table(arrays)
 
 
-def write_table(path: Path, content: pa.Table) -> None:
-    """Write a Parquet file, whole or not at all; the same table gives the same bytes."""
+def parquet(content: pa.Table) -> bytes:
+    """A table as a Parquet file; the same table gives the same bytes."""
     buffer = io.BytesIO()
     pq.write_table(content, buffer, compression="zstd")
-    write_atomically(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
-def read_table(path: Path) -> pa.Table:
-    """Read a Parquet file.
+def write_table(path: Path, content: pa.Table) -> None:
+    """Write a Parquet file, whole or not at all."""
+    write_atomically(path, parquet(content))
+
+
+def read_table(path: Path, content: io.BytesIO | None = None) -> pa.Table:
+    """Read a Parquet file, or what was read of it already.
 
     Raises:
         InputError: it is damaged.
     """
     try:
-        return pq.read_table(io.BytesIO(path.read_bytes()))  # a path is taken for an address
+        # Not by its path, which would be taken for an address.
+        return pq.read_table(io.BytesIO(path.read_bytes()) if content is None else content)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
             f"{path}: damaged ({str(error).splitlines()[0]}); delete it and run the audit again"

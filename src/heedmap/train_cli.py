@@ -7,6 +7,7 @@ import typer
 
 from heedmap import options as opt
 from heedmap.errors import InputError
+from heedmap.places import DefaultPlace
 from heedmap.progress import progress
 from heedmap.terminal import say
 
@@ -96,7 +97,7 @@ def train_own(options: dict[str, Any]) -> "Run":
         )  # fmt: skip
         return train(
             corpus,
-            out=options["out"] or default,
+            out=options["out"] or DefaultPlace(default),
             report=lambda done, total, text: bar.update(
                 task, completed=done, total=total, description=f"training, {text}"
             ),
@@ -120,7 +121,7 @@ def _fine_tune(options: dict[str, Any], given: list[str]) -> "Run":
             text=options["text_column"],
             label=options["label_column"],
             max_tokens=UNLIMITED if options["max_tokens"] is None else options["max_tokens"],
-            out=options["out"] or default,
+            out=options["out"] or DefaultPlace(default),
             report=lambda done, total, text: bar.update(
                 task, completed=done, total=total, description=f"fine-tuning, {text}"
             ),

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings
-from heedmap.tables import read_table, write_table
+from heedmap.table_folder import TableFolder
 
 KEPT = 1 << 28  # bytes of traces that are kept for the next experiment; more are made again
 
@@ -28,7 +27,7 @@ class Evidence:
     """Tables by name, computed when first asked for, kept in `folder` if there is one.
 
     An experiment is a function of this to a table; it may ask for other tables and for the traces, and
-    knows nothing of the model's family. A table that stands in the folder is read, not computed again.
+    knows nothing of the model's family. A table that the folder holds is read, not computed again.
     """
 
     def __init__(
@@ -37,7 +36,7 @@ class Evidence:
         split: Split,
         settings: AuditSettings,
         experiments: dict[str, Experiment],
-        folder: Path | None = None,
+        folder: TableFolder | None = None,
         announce: Announce = lambda name: None,
     ) -> None:
         self.model = model
@@ -53,22 +52,18 @@ class Evidence:
     def table(self, name: str) -> pa.Table:
         """The table of one experiment."""
         if name not in self._tables:
-            path = None if self.folder is None else self.folder / f"{name}.parquet"
-            if path is not None and path.exists():
-                self._tables[name] = read_table(path)
-            else:
+            made = None if self.folder is None else self.folder.table(name)
+            if made is None:
                 self._announce(name)
                 made = self._experiments[name](self)
-                if path is not None:
-                    write_table(path, made)
-                self._tables[name] = made
+                if self.folder is not None:
+                    self.folder.keep(name, made)
+            self._tables[name] = made
         return self._tables[name]
 
     def done(self, name: str) -> bool:
         """Whether a table stands already."""
-        return name in self._tables or (
-            self.folder is not None and (self.folder / f"{name}.parquet").exists()
-        )
+        return name in self._tables or (self.folder is not None and self.folder.holds(name))
 
     def batches_of(self, rows: Sequence[int] | NDArray[np.int64], shares: int = 1) -> list[Batch]:
         """Batches of some texts, similar lengths together, with a `shares`-th of the usual positions."""

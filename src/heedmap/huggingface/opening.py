@@ -1,14 +1,11 @@
 """A run on somebody else's model: its classifier, the texts to audit it on, and what to say of both."""
 
-import hashlib
-import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -21,10 +18,10 @@ from heedmap.huggingface.fitting import fit, merge
 from heedmap.huggingface.handshake import handshake
 from heedmap.huggingface.loading import load_classifier, longest
 from heedmap.huggingface.pairs import sign_of_pairs
+from heedmap.identity import weights_hash
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings, TransformerSettings
 from heedmap.storage import folder_written_whole
-from heedmap.training.loop import Trained
 
 _TWO_ENDS = "hold the model's own end-of-text token"
 
@@ -152,23 +149,6 @@ def notes(model: TransformerClassifier) -> dict[str, object]:
     return {"notes": [note]}
 
 
-def training_of(folder: Path) -> Trained | None:
-    """The scores of a training that heedmap did, from its run folder."""
-    path = folder / "training.json"
-    if not path.exists():
-        return None
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        return Trained(about["scores"], about["best_epoch"], left_out=about["left_out"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: damaged; make the run again, with --overwrite") from error
-
-
-@torch.no_grad()
 def fingerprint(model: nn.Module) -> str:
     """A hash of all parameters: the same weights give the same."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:16]
+    return weights_hash(model.state_dict())

@@ -25,6 +25,7 @@ from heedmap.papers.drozdyuk_claims import Claim, claims
 from heedmap.papers.drozdyuk_files import (
     SCHEMA,
     claim,
+    held,
     part_path,
     read_rows,
     save_part,
@@ -42,6 +43,7 @@ from heedmap.papers.drozdyuk_model import (
 from heedmap.papers.drozdyuk_rows import Row, every_row
 from heedmap.papers.drozdyuk_settings import DrozdyukSettings
 from heedmap.papers.drozdyuk_tables import csv_text, markdown, told
+from heedmap.places import Out
 from heedmap.storage import write_atomically
 from heedmap.tables import write_table
 from heedmap.terminal import cell, show
@@ -69,7 +71,7 @@ class Reproduction:
 def reproduce(
     corpus: Corpus,
     *,
-    out: str | Path,
+    out: Out,
     overwrite: bool = False,
     report: Report = lambda done, total, text: None,
     **options: Any,
@@ -85,8 +87,8 @@ def reproduce(
             transformer: its attention is a softmax, seeds draw adversaries and shuffles only.
 
     Raises:
-        InputError: a setting that does not fit, another reproduction in `out`, a model that cannot be
-            loaded, has other classes or is not on the attention interface.
+        InputError: a setting that does not fit, another reproduction in `out` or another process that writes
+            there, a model that cannot be loaded, has other classes or is not on the attention interface.
     """
     if options.get("model") is not None:
         options["activations"] = ("softmax",)
@@ -98,21 +100,33 @@ def reproduce(
         raise InputError(
             f"activations: expected each at most once; got {', '.join(settings.activations)}"
         )
-    folder = Path(out)
-    claim(folder, settings, overwrite)
     splits, notes = sampled(corpus, settings)
     if settings.model is not None:
+        _given(settings.model, corpus, splits, settings)  # before anything is written
         notes.append(f"Classifier: {settings.model}, trained already, its attention a softmax.")
     rows: list[Row] = []
-    # All activations of a seed before the next seed: a run cut short still compares them.
-    for seed in range(settings.seeds):
-        for activation in settings.activations:
-            path = part_path(folder, activation, seed)
-            if not path.exists():
-                _part(path, corpus, splits, settings, activation, seed, report)
-            rows += read_rows(path)
-            _write(Reproduction(settings, rows, notes, folder))
+    with held(out, settings) as folder:
+        claim(folder, settings, overwrite)
+        # All activations of a seed before the next seed: a run cut short still compares them.
+        for seed in range(settings.seeds):
+            for activation in settings.activations:
+                path = part_path(folder, activation, seed)
+                if not path.exists():
+                    _part(path, corpus, splits, settings, activation, seed, report)
+                rows += read_rows(path, activation, seed)
+                _write(Reproduction(settings, rows, notes, folder))
     return Reproduction(settings, rows, notes, folder)
+
+
+def _given(
+    model: str, corpus: Corpus, splits: dict[str, Split], settings: DrozdyukSettings
+) -> tuple[Subject, list[Texts]]:
+    """A trained classifier, and train, dev and test in its tokens."""
+    from heedmap.huggingface.loading import load_classifier
+
+    loaded, tokenizer = load_classifier(model)
+    subject = subject_of(loaded, corpus.classes)
+    return subject, tokenised(corpus, splits, loaded, tokenizer, settings.max_length)
 
 
 def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split], list[str]]:
@@ -158,11 +172,7 @@ def _part(
         subject = new_transformer(settings, len(vocabulary), len(corpus.classes), activation, seed)
         accuracies = train_transformer(subject, train, dev, settings, seed, report)
     else:
-        from heedmap.huggingface.loading import load_classifier
-
-        model, tokenizer = load_classifier(settings.model)
-        subject = subject_of(model, corpus.classes)
-        train, dev, test = tokenised(corpus, splits, model, tokenizer, settings.max_length)
+        subject, (train, dev, test) = _given(settings.model, corpus, splits, settings)
     rows, adversaries = every_row(subject, train, dev, test, settings, seed, report)
     own = {
         "data": corpus.name,

@@ -8,8 +8,8 @@ runs/drozdyuk-sst/
 """
 
 import json
-import shutil
 import tomllib
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,10 +25,12 @@ from heedmap.huggingface.interventions import KeyAdversary
 from heedmap.papers.drozdyuk_model import Subject
 from heedmap.papers.drozdyuk_rows import Row
 from heedmap.papers.drozdyuk_settings import DrozdyukSettings
-from heedmap.storage import refuse_file, write_atomically
+from heedmap.places import Out, is_free, taken
+from heedmap.storage import leftovers, refuse_file, remove, write_atomically
 from heedmap.tables import read_table, write_table
 
-OWN_FILES = ("settings.toml", "vocabulary.json", "table.parquet", "result.csv", "result.md")
+# In the order in which they go: whose the folder is, last.
+OWN = ("result.md", "result.csv", "table.parquet", "parts", "vocabulary.json", "settings.toml")
 _NUMBERS = pa.list_(pa.float64())
 SCHEMA = pa.schema(
     [
@@ -58,6 +60,18 @@ SCHEMA = pa.schema(
 )
 
 
+def held(out: Out, settings: DrozdyukSettings) -> AbstractContextManager[Path]:
+    """The folder for a reproduction, held for writing (see `places.taken`)."""
+
+    def mine(folder: Path) -> bool:
+        try:
+            return not read_settings(folder).difference(settings)
+        except InputError:
+            return False
+
+    return taken(out, mine, OWN)
+
+
 def claim(folder: Path, settings: DrozdyukSettings, overwrite: bool) -> None:
     """Make sure that `folder` is free for this reproduction, or holds this very one.
 
@@ -80,12 +94,15 @@ def claim(folder: Path, settings: DrozdyukSettings, overwrite: bool) -> None:
                 f"{folder}: holds a reproduction with other settings ({'; '.join(changed)}); choose another "
                 "--out, or insist with --overwrite"
             )
-    elif folder.is_dir() and any(folder.iterdir()):
+    elif not is_free(folder, OWN):
         raise InputError(
             f"{folder}: holds files that are not a reproduction's; choose another --out"
         )
+    for path in (*leftovers(folder, OWN), *leftovers(folder / "parts")):
+        remove(path)
     text = tomli_w.dumps(settings.model_dump(exclude_none=True, mode="json"))
-    write_atomically(there, text)
+    if not there.exists() or there.read_text(encoding="utf-8") != text:
+        write_atomically(there, text)
 
 
 def read_settings(folder: Path) -> DrozdyukSettings:
@@ -97,7 +114,7 @@ def read_settings(folder: Path) -> DrozdyukSettings:
     path = folder / "settings.toml"
     try:
         return DrozdyukSettings.of(**tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: cannot be read as the settings of a reproduction of Drozdyuk et al. "
             f"({str(error).splitlines()[0]}); choose another --out"
@@ -105,10 +122,9 @@ def read_settings(folder: Path) -> DrozdyukSettings:
 
 
 def clear(folder: Path) -> None:
-    """Remove what a reproduction wrote, and nothing else."""
-    for name in OWN_FILES:
-        (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / "parts", ignore_errors=True)
+    """Remove what a reproduction wrote, and nothing else; its settings stay until others are written."""
+    for name in OWN[:-1]:
+        remove(folder / name)
 
 
 def part_path(folder: Path, activation: str, seed: int) -> Path:
@@ -170,7 +186,16 @@ def adversary_from(tensors: dict[str, Tensor]) -> KeyAdversary:
     return adversary.eval().requires_grad_(False)
 
 
-def read_rows(path: Path) -> list[Row]:
-    """The rows of a finished part."""
-    rows: list[Row] = read_table(path).to_pylist()
+def read_rows(path: Path, activation: str, seed: int) -> list[Row]:
+    """The rows of a finished part.
+
+    Raises:
+        InputError: it is damaged, or of another activation or seed.
+    """
+    found = read_table(path)
+    rows: list[Row] = found.to_pylist() if found.schema.equals(SCHEMA) else []
+    if not rows or {(row["activation"], row["seed"]) for row in rows} != {(activation, seed)}:
+        raise InputError(
+            f"{path}: not the rows of this part; delete it and run the reproduction again"
+        )
     return rows

@@ -11,7 +11,11 @@ from safetensors.torch import save
 from torch import Tensor
 
 from heedmap.errors import InputError
+from heedmap.identity import PLACES
+from heedmap.settings import FineTuneSettings, TrainSettings
 from heedmap.storage import write_atomically
+
+How = TrainSettings | FineTuneSettings
 
 
 @dataclass
@@ -25,7 +29,11 @@ class Progress:
 
 
 def save_checkpoint(
-    path: Path, progress: Progress, model: torch.nn.Module, optimizer: torch.optim.Optimizer
+    path: Path,
+    progress: Progress,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    settings: How,
 ) -> None:
     """Write weights, optimiser state and progress, atomically."""
     tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
@@ -36,6 +44,7 @@ def save_checkpoint(
         "epochs_done": progress.epochs_done,
         "scores": progress.scores,
         "best_epoch": progress.best_epoch,
+        "settings": _known(settings),
     }
     # safetensors refuses tensors that share memory: each gets its own.
     tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
@@ -43,12 +52,12 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer
+    path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, settings: How
 ) -> Progress:
     """Put weights and optimiser state back; a fresh start where there is no checkpoint.
 
     Raises:
-        InputError: the file is damaged or belongs to another model.
+        InputError: the file is damaged or belongs to another model, or to one that is trained otherwise.
     """
     if not path.exists():
         return Progress()
@@ -65,9 +74,51 @@ def load_checkpoint(
         for name, value in parts["optimizer"].items():
             index, key = name.split("/")
             whole["state"].setdefault(int(index), {})[key] = value
+        progress = Progress(
+            about["epochs_done"], about["scores"], about["best_epoch"], parts["best"]
+        )
+        if about["settings"] != _known(settings) or not (
+            _fits(progress, model) and _moments_fit(whole["state"], optimizer)
+        ):
+            raise ValueError("of another training")
         optimizer.load_state_dict(whole)
-    except (SafetensorError, KeyError, RuntimeError, ValueError, TypeError) as error:
+    except (SafetensorError, LookupError, RuntimeError, ValueError, TypeError, OSError) as error:
         raise InputError(
             f"{path}: damaged or of another model; delete it, or start again with --overwrite"
         ) from error
-    return Progress(about["epochs_done"], about["scores"], about["best_epoch"], parts["best"])
+    return progress
+
+
+def _known(settings: How) -> dict[str, Any]:
+    """The settings without the places, which may change."""
+    values = settings.model_dump(mode="json")
+    return {k: v for k, v in values.items() if f"train.{k}" not in PLACES}
+
+
+def _fits(progress: Progress, model: torch.nn.Module) -> bool:
+    """Whether the best weights are a model of this kind, and so are those that were put into `model`."""
+    now = model.state_dict()
+    return (
+        type(progress.epochs_done) is int
+        and 0 < progress.epochs_done == len(progress.scores)
+        and progress.best_epoch in range(progress.epochs_done)
+        and all(isinstance(scores["accuracy"], float) for scores in progress.scores)
+        and {name: value.shape for name, value in progress.best.items()}
+        == {name: value.shape for name, value in now.items()}
+        and all(bool(value.isfinite().all()) for value in (*progress.best.values(), *now.values()))
+    )
+
+
+def _moments_fit(state: dict[int, dict[str, Tensor]], optimizer: torch.optim.Optimizer) -> bool:
+    """Whether they are of the optimiser's parameters: PyTorch does not look at their shapes."""
+    shapes = [p.shape for group in optimizer.param_groups for p in group["params"]]
+    return (
+        bool(state)
+        and set(state) <= set(range(len(shapes)))
+        and len({tuple(sorted(one)) for one in state.values()}) == 1
+        and all(
+            (value.ndim == 0 or value.shape == shapes[index]) and bool(value.isfinite().all())
+            for index, one in state.items()
+            for value in one.values()
+        )
+    )

@@ -80,11 +80,9 @@ def fine_tune(
     accelerator = Accelerator()
     limit = limit_of(settings, model, tokenizer)
     learned, judged = _Texts(tokenizer, train, limit), _Texts(tokenizer, dev, limit)
-    optimizer = torch.optim.AdamW(
-        _parameter_groups(model, settings.weight_decay), lr=settings.learning_rate, fused=True
-    )
+    optimizer = optimizer_of(model, settings)
     model.to(accelerator.device)
-    progress = load_checkpoint(checkpoint, model, optimizer) if checkpoint else Progress()
+    progress = load_checkpoint(checkpoint, model, optimizer, settings) if checkpoint else Progress()
     model, optimizer = accelerator.prepare(model, optimizer)
     bare: PreTrainedModel = accelerator.unwrap_model(model)
     steps = -(-len(train) // settings.batch_size)
@@ -111,7 +109,7 @@ def fine_tune(
                 report(step + 1, total, f"epoch {epoch + 1} of {settings.epochs}")
         note(progress, scores_of(_logits(bare, judged), dev.labels), bare)
         if checkpoint and accelerator.is_main_process:
-            save_checkpoint(checkpoint, progress, bare, optimizer)
+            save_checkpoint(checkpoint, progress, bare, optimizer, settings)
     assert progress.best_epoch is not None
     bare.load_state_dict(progress.best)
     frozen(bare)
@@ -119,6 +117,12 @@ def fine_tune(
     cut[f"dev: cut to {limit} positions (kept)"] = judged.cut
     left_out = {reason: count for reason, count in cut.items() if count}
     return Trained(progress.scores, progress.best_epoch, left_out=left_out)
+
+
+def optimizer_of(model: PreTrainedModel, settings: FineTuneSettings) -> torch.optim.Optimizer:
+    """AdamW, without weight decay on biases and norms."""
+    groups = _parameter_groups(model, settings.weight_decay)
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
 
 
 def pace(step: int, total: int) -> float:

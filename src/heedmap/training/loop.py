@@ -68,14 +68,9 @@ def train_classifier(
     from accelerate import Accelerator
 
     accelerator = Accelerator()
-    optimizer = torch.optim.Adam(
-        _parameter_groups(model, settings.weight_decay),
-        lr=settings.learning_rate,
-        amsgrad=True,
-        fused=True,  # the same numbers as the plain loop over parameters, several times faster
-    )
+    optimizer = optimizer_of(model, settings)
     model.to(accelerator.device)
-    progress = load_checkpoint(checkpoint, model, optimizer) if checkpoint else Progress()
+    progress = load_checkpoint(checkpoint, model, optimizer, settings) if checkpoint else Progress()
     model, optimizer = accelerator.prepare(model, optimizer)
     bare: AttentionClassifier = accelerator.unwrap_model(model)
     objective = objective or cross_entropy(bare, train)
@@ -98,7 +93,7 @@ def train_classifier(
         # Raises if the training diverged.
         note(progress, evaluate(bare, dev), bare, settings.first_epoch or settings.epochs == 1)
         if checkpoint and accelerator.is_main_process:
-            save_checkpoint(checkpoint, progress, bare, optimizer)
+            save_checkpoint(checkpoint, progress, bare, optimizer, settings)
     assert progress.best_epoch is not None
     bare.load_state_dict(progress.best)
     bare.eval().requires_grad_(False)
@@ -121,6 +116,16 @@ def outputs_of(model: torch.nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         outputs.append(made)
         weights.append(functional.pad(attention, (0, batch.mask.shape[1] - attention.shape[2])))
     return torch.cat(outputs), torch.cat(weights)
+
+
+def optimizer_of(model: AttentionClassifier, settings: TrainSettings) -> torch.optim.Optimizer:
+    """The paper's."""
+    return torch.optim.Adam(
+        _parameter_groups(model, settings.weight_decay),
+        lr=settings.learning_rate,
+        amsgrad=True,
+        fused=True,  # the same numbers as the plain loop over parameters, several times faster
+    )
 
 
 def note(
@@ -202,9 +207,13 @@ def scores_of(logits: Float[Tensor, "N C"], labels: NDArray[np.int64]) -> dict[s
     return scores
 
 
-def diverged() -> InputError:
-    """What is said of a training whose numbers are no longer finite."""
-    return InputError(
+class Diverged(InputError):
+    """A training whose numbers are no longer finite."""
+
+
+def diverged() -> Diverged:
+    """What is said of it."""
+    return Diverged(
         "the training diverged: the model's outputs are not finite; try a smaller --learning-rate"
     )
 

@@ -10,7 +10,7 @@ from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
 from heedmap.folders import relocated
 from heedmap.models.classifier import AttentionClassifier
-from heedmap.papers.jain_wallace.baselines import baselines
+from heedmap.papers.jain_wallace.baselines import COLUMNS, baselines
 from heedmap.papers.jain_wallace.frozen import text_by_text
 from heedmap.papers.jain_wallace.measures import Cell
 from heedmap.run import Run
@@ -59,8 +59,11 @@ def variants(
             kept = json.loads(path.read_text(encoding="utf-8"))
             before = relocated(RunSettings.of(**tomllib.loads(kept["settings"])), settings)
             if not before.difference(settings):
-                return Variants([dict(row) for row in kept["rows"]], dict(kept["texts"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+                rows, texts = [dict(row) for row in kept["rows"]], dict(kept["texts"])
+                if not rows or not all({"seed", *COLUMNS} <= set(row) for row in rows):
+                    raise ValueError("rows without the columns")
+                return Variants(rows, texts)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{path}: damaged; delete it and run again") from error
     found = baselines(
         corpus,

@@ -5,6 +5,7 @@ A cell that stands is read, not made again; what is written after each cell is a
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from heedmap.data.corpus import Corpus, load
 from heedmap.data.named import NAMED
 from heedmap.data.vectors import check_there
 from heedmap.errors import InputError
+from heedmap.locking import whole_command, writing
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.cells import trained, variants
@@ -70,7 +72,7 @@ def reproduce(
 
     Raises:
         InputError: an unknown name, a data set that is not at hand, models in `out` that were made otherwise,
-            or what `train` and `audit` raise.
+            another process that works on the same data set there, or what `train` and `audit` raise.
     """
     _check(encoders, scores, seeds, instances, epochs, vectors, out)
     encoders, scores, names = (list(dict.fromkeys(given)) for given in (encoders, scores, names))
@@ -86,52 +88,59 @@ def reproduce(
         )
     results: list[Result] = []
     training: dict[str, dict[str, Any]] = {}
-    for name, corpus in corpora.items():
-        cells = [
-            Cell(name, encoder, score, seed)
-            for seed in range(seeds)  # every model once before any twice
-            for encoder in encoders
-            for score in scores
-        ]
-        sized = "embedding_size" in NAMED[name].recipe
-        options = {"vectors": None if sized else vectors, "epochs": epochs}
-        result = Result(name, rules, [], sizes(name, corpus), corpus.left_out, cells)
-        result.basis = basis(corpus, options, instances)
-        check_alike(out, result, overwrite)
-        if baselines and NAMED[name].task != "text":
-            warnings.warn(
-                f"{name}: no baselines, which are for single texts of two classes", stacklevel=2
+    with ExitStack() as stack:
+        for name in corpora:
+            stack.enter_context(writing(out / name))
+        for name, corpus in corpora.items():
+            cells = [
+                Cell(name, encoder, score, seed)
+                for seed in range(seeds)  # every model once before any twice
+                for encoder in encoders
+                for score in scores
+            ]
+            sized = "embedding_size" in NAMED[name].recipe
+            options = {"vectors": None if sized else vectors, "epochs": epochs}
+            result = Result(name, rules, [], sizes(name, corpus), corpus.left_out, cells)
+            result.basis = basis(corpus, options, instances)
+            check_alike(out, result, overwrite)
+            if baselines and NAMED[name].task != "text":
+                warnings.warn(
+                    f"{name}: no baselines, which are for single texts of two classes", stacklevel=2
+                )
+            results.append(result)
+            training[name] = options
+        at = 0
+        for result in results:
+            name, corpus, options = (
+                result.dataset,
+                corpora[result.dataset],
+                training[result.dataset],
             )
-        results.append(result)
-        training[name] = options
-    at = 0
-    for result in results:
-        name, corpus, options = result.dataset, corpora[result.dataset], training[result.dataset]
-        for cell in [*result.missing]:
-            model = f"{cell.dataset} {cell.encoder} {cell.score}, seed {cell.seed}"
-            told = partial(_tell, report, at, total, model)
-            numbers, coverage = _run(
-                cell,
-                corpus,
-                out,
-                told,
-                instances=instances,
-                overwrite=overwrite,
-                options=options,
-            )
-            result.numbers += numbers
-            result.made = how_made(corpus, options, instances, coverage)
-            result.missing.remove(cell)
-            at += 1
-            after(result)
-        if baselines and NAMED[name].task == "text":
-            for seed in range(seeds):
-                cell = Cell(name, "lstm", "additive", seed)
-                told = partial(_tell, report, at, total, f"{name} baselines, seed {seed}")
-                found = variants(corpus, cell, out, told, overwrite, options)
-                result.baselines += found.rows
-                result.log_odds.append(found.texts)
+            for cell in [*result.missing]:
+                model = f"{cell.dataset} {cell.encoder} {cell.score}, seed {cell.seed}"
+                told = partial(_tell, report, at, total, model)
+                numbers, coverage = _run(
+                    cell,
+                    corpus,
+                    out,
+                    told,
+                    instances=instances,
+                    overwrite=overwrite,
+                    options=options,
+                )
+                result.numbers += numbers
+                result.made = how_made(corpus, options, instances, coverage)
+                result.missing.remove(cell)
+                at += 1
                 after(result)
+            if baselines and NAMED[name].task == "text":
+                for seed in range(seeds):
+                    cell = Cell(name, "lstm", "additive", seed)
+                    told = partial(_tell, report, at, total, f"{name} baselines, seed {seed}")
+                    found = variants(corpus, cell, out, told, overwrite, options)
+                    result.baselines += found.rows
+                    result.log_odds.append(found.texts)
+                    after(result)
     report(total, total, "done")
     return results
 
@@ -173,6 +182,9 @@ def _run(
     overwrite: bool,
     options: dict[str, Any],
 ) -> tuple[list[Measured], str | None]:
-    run = trained(cell, corpus, out, report, overwrite, options)
-    result = audit(run, seed=cell.seed, instances=instances, overwrite=overwrite, announce=report)
+    with whole_command():  # a cell's folder is held while it is worked on, not those of all cells
+        run = trained(cell, corpus, out, report, overwrite, options)
+        result = audit(
+            run, seed=cell.seed, instances=instances, overwrite=overwrite, announce=report
+        )
     return measured(cell, result), vectors_text(result)

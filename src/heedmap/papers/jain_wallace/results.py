@@ -138,6 +138,12 @@ def _by_seed(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[
 
 def _read(path: Path) -> Result:
     try:
-        return TypeAdapter(Result).validate_python(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
+        found = TypeAdapter(Result).validate_python(json.loads(path.read_text(encoding="utf-8")))
+        cells = [*(one.cell for one in found.numbers), *found.missing]
+        if {found.dataset, *(cell.dataset for cell in cells)} != {path.parent.name} or not all(
+            cell.encoder in ENCODERS and cell.score in SCORES for cell in cells
+        ):
+            raise ValueError("other models than the folder is for")
+        return found
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: damaged; delete it and run the reproduction again") from error

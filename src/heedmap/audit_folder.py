@@ -1,0 +1,148 @@
+"""What an audit keeps in its run's folder: tables that are known to be its own, findings, report."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from heedmap.errors import InputError
+from heedmap.findings import Conclusions, to_json
+from heedmap.folders import SETTINGS, claim, settings_of, still
+from heedmap.identity import identity
+from heedmap.run import Run
+from heedmap.runs import weights_in
+from heedmap.settings import RunSettings
+from heedmap.storage import write_atomically
+from heedmap.table_folder import TableFolder, clear, listed
+
+ABOUT = "about.json"
+TABLES = "tables"
+
+
+class About(BaseModel):
+    """tables/about.json: what card and report need beside the tables, and the model's hash."""
+
+    classes: list[str]
+    tables: list[str]
+    about: dict[str, Any]
+    weights: str = ""
+
+
+class Kept(NamedTuple):
+    """A finished audit as it stands in a folder."""
+
+    settings: RunSettings
+    about: About
+    tables: dict[str, pa.Table]
+
+
+def read_audit(folder: Path) -> Kept:
+    """The audit in a run folder.
+
+    Raises:
+        InputError: no run or no finished audit there, a damaged file, or tables of another model or of
+            other settings than stand there now.
+    """
+    settings, tables = settings_of(folder), folder / TABLES
+    again = f"run `heedmap audit --run {folder}`"
+    try:
+        about = About.model_validate_json((tables / ABOUT).read_bytes())
+    except FileNotFoundError as error:
+        raise InputError(f"{folder}: not audited to the end; {again}") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{tables / ABOUT}: damaged; {again} again") from error
+    if settings.audit is None:
+        raise InputError(f"{folder}: not audited to the end; {again}")
+    if (manifest := listed(tables)) is None:
+        raise InputError(
+            f"{tables}: nothing says which model and settings they are of (no manifest.json that can be read, "
+            f"as in runs of older versions); {again} again"
+        )
+    made_of = identity(settings, about.weights, about.classes)
+    if manifest[0] != made_of or weights_in(folder, settings) not in (None, about.weights):
+        raise InputError(
+            f"{tables}: of another model or other settings than {folder} holds now; {again} again"
+        )
+    kept = TableFolder(tables, made_of)
+    if kept.get(ABOUT) is None:
+        raise InputError(f"{tables / ABOUT}: not what the audit wrote; {again} again")
+    found = {name: kept.table(name) for name in about.tables}
+    for name in (name for name, content in found.items() if content is None):
+        path = tables / f"{name}.parquet"
+        what = "not what the audit wrote" if path.exists() else "the table is missing"
+        raise InputError(f"{path}: {what}; {again} again")
+    still(folder, settings)
+    return Kept(settings, about, found)
+
+
+def keep_tables(result: Conclusions, folder: Path, weights: str) -> None:
+    """Keep all tables of an audit in a run's folder, in place of others; `weights`: the model's hash."""
+    tables = folder / TABLES
+    kept = TableFolder(tables, identity(result.settings, weights, result.classes))
+    if (found := listed(tables)) is None or found[0] != kept.identity:
+        clear(tables)
+    for name, content in result.tables.items():
+        kept.keep(name, content)
+    put_about(result, kept, weights)
+
+
+def put_about(result: Conclusions, kept: TableFolder, weights: str) -> None:
+    """What the report needs beside the tables; written once all tables are there."""
+    about = {name: value for name, value in result.about.items() if name != "name"}
+    content = {
+        "classes": result.classes,
+        "tables": list(result.tables),
+        "about": about,
+        "weights": weights,
+    }
+    kept.put(ABOUT, json.dumps(content, indent=1, ensure_ascii=False).encode())
+
+
+def write_conclusions(result: Conclusions, folder: Path) -> None:
+    """Findings and report."""
+    from heedmap.report.page import page
+
+    content = {"about": result.about, "findings": to_json(result.findings)}
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    told = page(result)  # both are made before the first is written
+    write_atomically(folder / "findings.json", text)
+    write_atomically(folder / "report.html", told)
+
+
+def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) -> TableFolder:
+    """The folder for the tables: it holds those of this very audit, as far as they go, and no others.
+
+    Raises:
+        InputError: the run's folder holds another run, another model or, without `overwrite`, an audit with
+            other settings; nothing is written then.
+    """
+    folder = run.folder
+    assert folder is not None
+    found = settings_of(folder)
+    claim(folder, settings, overwrite=False)
+    if (there := weights_in(folder, settings)) != weights:
+        what = "no model" if there is None else "another model than the one to be audited"
+        raise InputError(f"{folder}: holds {what}; open the run again, or make it again")
+    if found.audit not in (None, settings.audit) and not overwrite:
+        changed = "; ".join(found.difference(settings))
+        raise InputError(
+            f"{folder}: holds an audit with other settings ({changed}); use the same settings, "
+            "another --out, or insist with --overwrite"
+        )
+    tables, made_of = folder / TABLES, identity(settings, weights, run.model.classes)
+    manifest = listed(tables)
+    if found.audit != settings.audit or manifest is None or manifest[0] != made_of:
+        if found.audit == settings.audit and any(tables.glob("*.parquet")):
+            warnings.warn(
+                f"{tables}: not known to be of this model and these settings; computed again",
+                stacklevel=3,
+            )
+        for path in (folder / "report.html", folder / "findings.json"):
+            path.unlink(missing_ok=True)
+        clear(tables)
+    if found != settings:
+        write_atomically(folder / SETTINGS, settings.to_toml())
+    return TableFolder(tables, made_of)

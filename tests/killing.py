@@ -1,0 +1,208 @@
+"""Kill a command at one of its file operations, and run it again: a program of its own, run by `test_kills.py`.
+
+    python killing.py ROOT < jobs.json > result.json
+
+A job: {"name", "before": [command, ...], "command": [...], "every"}. For each, in a fresh folder every time:
+the commands before, then the command uninterrupted, which gives the tree that all must end with; then, for
+every so-manieth operation k, the command killed at its k-th operation and run again. Every command is a fork
+of this process, which has imported all that any of them imports and computed nothing.
+
+An operation is what the interpreter reports of files under ROOT (opened for writing, renamed, removed, made),
+every write (half of it is done), and every fsync.
+"""
+
+import builtins
+import hashlib
+import importlib
+import io
+import json
+import os
+import shutil
+import signal
+import sys
+import warnings
+from pathlib import Path
+
+ROOT = Path(sys.argv[1])
+CHANGES = {
+    "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.link", "os.symlink",
+}  # fmt: skip
+
+
+class Counter:
+    """Counts operations, and kills the process at the one that was chosen."""
+
+    def __init__(self, fatal):
+        self.count, self.fatal = 0, fatal
+
+    def step(self):
+        self.count += 1
+        if self.count == self.fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def audit(self, event, args):
+        if event == "open":
+            path, _, flags = args
+            writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            if writes and self.here(path):
+                self.step()
+        elif event in CHANGES and (self.here(args[0]) or (len(args) > 1 and args[-1] != -1)):
+            self.step()
+
+    @staticmethod
+    def here(path):
+        if not isinstance(path, str | bytes | os.PathLike):
+            return False
+        return os.path.abspath(os.fsdecode(path)).startswith(str(ROOT))
+
+    def install(self):
+        sys.addaudithook(self.audit)
+        fsync = os.fsync
+        os.fsync = lambda handle: (self.step(), fsync(handle))[1]
+        plain = io.open
+
+        def opened(file, mode="r", *args, **kwargs):
+            made = plain(file, mode, *args, **kwargs)
+            if set(mode) & set("wax+") and self.here(file):
+                write = made.write
+
+                def halfway(data):
+                    half = len(data) // 2
+                    write(data[:half])
+                    made.flush()
+                    self.step()
+                    write(data[half:])
+                    return len(data)
+
+                try:
+                    made.write = halfway
+                except AttributeError:  # a buffered file takes no attribute
+                    return Halfway(made, self)
+            return made
+
+        io.open = builtins.open = opened
+
+
+class Halfway:
+    """A binary file, each write of which stops halfway to be counted."""
+
+    def __init__(self, file, counter):
+        self.__dict__ |= {"file": file, "counter": counter}
+
+    def write(self, data):
+        half = len(data) // 2
+        self.file.write(data[:half])
+        self.file.flush()
+        self.counter.step()
+        self.file.write(data[half:])
+        return len(data)
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self.file.close()
+
+
+def run(command, fatal=None, report=None):
+    """The exit code of a command in a process of its own, negative where it was killed; and what it said."""
+    said = ROOT.with_name(f"{ROOT.name}.said")
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        return os.waitstatus_to_exitcode(status), said.read_text(errors="replace")
+    code = 70
+    try:
+        os.chdir(ROOT)
+        handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        counter = Counter(fatal)
+        counter.install()
+        code = call(command)
+        if report is not None:
+            count = counter.count
+            report.write_text(json.dumps([count, sorted(sys.modules)]))
+    finally:
+        os._exit(code)
+
+
+def call(command):
+    from heedmap import cli
+
+    sys.argv = ["heedmap", *command]
+    try:
+        cli.main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
+
+
+def draw():
+    """Let altair fill its caches, which is most of what a page takes."""
+    import altair
+
+    places = {"x": "a:Q", "y": "b:Q", "color": "c:N", "tooltip": ["a:Q"], "column": "d:N"}
+    altair.Chart(altair.Data(values=[])).mark_bar().encode(**places).to_dict()
+
+
+def tree():
+    """What stands under ROOT: folders, and files by their hash."""
+    return {
+        str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest()
+        if path.is_file()
+        else "folder"
+        for path in ROOT.rglob("*")
+    }
+
+
+def fresh(start):
+    """ROOT as it was before the command."""
+    shutil.rmtree(ROOT, ignore_errors=True)
+    shutil.copytree(start, ROOT)
+
+
+def main():
+    jobs = json.load(sys.stdin)
+    inputs, start, report = (ROOT.with_name(f"{ROOT.name}.{x}") for x in ("in", "start", "count"))
+    shutil.copytree(ROOT, inputs)
+    result = {}
+    for job in jobs:
+        fresh(inputs)
+        for command in job["before"]:
+            code, said = run(command)
+            assert code == 0, said
+        shutil.rmtree(start, ignore_errors=True)
+        shutil.copytree(ROOT, start)
+        code, said = run(job["command"], report=report)
+        assert code == 0, said
+        count, modules = json.loads(report.read_text())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name in modules:  # no later fork waits for an import
+                try:
+                    importlib.import_module(name)
+                except Exception:
+                    continue
+            draw()
+        whole, wrong, kills = tree(), [], 0
+        for fatal in range(1, count + 1, job["every"]):
+            fresh(start)
+            code, said = run(job["command"], fatal)
+            kills += code == -signal.SIGKILL
+            code, said = run(job["command"])
+            found = tree()
+            changed = sorted(k for k in whole.keys() | found.keys() if whole.get(k) != found.get(k))
+            if code or changed:
+                wrong.append([fatal, code, said.strip()[-300:], changed])
+        result[job["name"]] = {"operations": count, "kills": kills, "wrong": wrong}
+    json.dump(result, sys.stdout)
+
+
+main()

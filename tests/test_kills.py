@@ -1,0 +1,116 @@
+"""Commands killed at each of their file operations, and run again: all end as if nothing had happened."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import WORDS
+from tiny_transformers import tiny_model, tiny_tokenizer
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="each command is a fork"),
+]
+
+OWN = ("--encoder", "average", "--epochs", "2", "--embedding-size", "8", "--hidden-size", "8")
+FEW = ("--instances", "6", "--permutations", "2")
+TUNED = ("--epochs", "1", "--max-positions", "16", "--batch-size", "16")
+TRAIN = ("train", "--data", "texts.csv", "--out", "run", *OWN)
+AUDIT = ("audit", "--data", "texts.csv", "--out", "run", *OWN, *FEW)
+TUNE = ("train", "--model", "tiny", "--data", "texts.csv", "--out", "run", *TUNED)
+MODEL = ("audit", "--model", "tiny", "--data", "few.csv", "--out", "run", *FEW)
+WALLACE = (
+    "reproduce", "jain-wallace", "sst", "--data", "sst", "--encoders", "average,lstm", "--scores", "dot",
+    "--seeds", "1", "--epochs", "1", "--instances", "6", "--out", "run",
+)  # fmt: skip
+DROZDYUK = (
+    "reproduce", "drozdyuk", "--data", "texts.csv", "--activations", "softmax,entmax15", "--seeds", "1",
+    "--epochs", "1", "--adversary-epochs", "1", "--train-texts", "16", "--test-texts", "8", "--out", "run",
+)  # fmt: skip
+OTHER = ("--seed", "1")
+# The commands before, the one that is killed, and at every so-manieth operation; HEEDMAP_KILLS=1 kills at each.
+JOBS = {
+    "own": {
+        "train": ([], TRAIN, 2),
+        "train, without a folder": ([], (*TRAIN[:3], *OWN), 5),
+        "train --overwrite": ([(*AUDIT, *OTHER)], (*TRAIN, "--overwrite"), 3),
+        "train --overwrite of itself": ([TRAIN], (*TRAIN, "--overwrite"), 1),
+        "audit": ([], AUDIT, 11),
+        "audit --overwrite": ([(*AUDIT, *OTHER)], (*AUDIT, "--overwrite"), 15),
+        "audit --overwrite of itself": (
+            [AUDIT],
+            ("audit", "--run", "run", "--instances", "5", "--permutations", "2", "--overwrite"),
+            13,
+        ),
+        "audit --run": ([TRAIN], ("audit", "--run", "run", *FEW), 17),
+        "report": ([AUDIT], ("report", "run"), 2),
+        "figures": ([AUDIT], ("figures", "run", "--only", "curve", "--format", "svg"), 3),
+    },
+    "transformers": {
+        "train --model": ([], TUNE, 4),
+        "train --model --overwrite": ([TUNE], (*TUNE, "--overwrite", *OTHER), 7),
+        "audit --model": ([], MODEL, 25),
+        "audit --model --overwrite": ([MODEL], (*MODEL, "--view", "received", "--overwrite"), 35),
+        "audit --model over a run": ([TRAIN], (*MODEL, "--overwrite"), 45),
+    },
+    "papers": {
+        "jain-wallace": ([], WALLACE, 50),
+        "jain-wallace --overwrite": ([WALLACE], (*WALLACE, "--instances", "5", "--overwrite"), 60),
+        "drozdyuk": ([], DROZDYUK, 20),
+        "drozdyuk --overwrite": ([DROZDYUK], (*DROZDYUK, "--alpha", ".9", "--overwrite"), 20),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A folder with texts, a classifier and a paper's data set, all small."""
+    place = tmp_path_factory.mktemp("kills") / "root"
+    place.mkdir()
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(60):
+        words = " ".join(WORDS[j] for j in rng.integers(0, 40, 4))
+        rows.append(f"{'good' if i % 2 else 'bad'} {words},{i % 2}")
+    (place / "texts.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    (place / "few.csv").write_text("\n".join(["text,label", *rows[:6]]) + "\n")
+    (place / "sst").mkdir()
+    for name, count in (("train", 30), ("dev", 10), ("test", 10)):
+        lines = [
+            json.dumps({"text": f"{'good' if i % 2 else 'bad'} a b c d {WORDS[i]}", "label": i % 2})
+            for i in range(count)
+        ]
+        (place / "sst" / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    tiny_model("bert").save_pretrained(place / "tiny")
+    tiny_tokenizer().save_pretrained(place / "tiny")
+    return place
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_a_command_that_is_killed_at_any_file_operation_ends_the_same_when_run_again(root, kind):
+    always = os.environ.get("HEEDMAP_KILLS")
+    jobs = [
+        {"name": name, "before": before, "command": command, "every": int(always or every)}
+        for name, (before, command, every) in JOBS[kind].items()
+    ]
+    place = root.with_name(kind)
+    shutil.copytree(root, place)
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("killing.py"), place],
+        input=json.dumps(jobs),
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    for job in jobs:
+        one = found[job["name"]]
+        assert one["kills"] == len(range(1, one["operations"] + 1, job["every"]))
+    assert {name: one["wrong"] for name, one in found.items() if one["wrong"]} == {}

@@ -1,0 +1,78 @@
+"""Where a run goes when nobody names a folder: beside others of its name, and to its own when it stands."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import QUICK, WORDS
+from test_locking import hold  # noqa: F401 - a fixture
+
+from heedmap.folders import OWN, list_runs
+from heedmap.locking import BusyError
+from heedmap.places import DefaultPlace, is_free, taken
+
+NAME = "texts-average-additive-softmax-0"
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch):
+    """Two files of one name with other texts, and no runs yet."""
+    monkeypatch.chdir(tmp_path)
+    for folder in "ab":
+        Path(folder).mkdir()
+        rows = [f"{'good' if i % 2 else 'bad'} {folder} {WORDS[i]},{i % 2}" for i in range(40)]
+        Path(folder, "texts.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    return "a/texts.csv", "b/texts.csv"
+
+
+def names():
+    return [path.name for path in list_runs(Path("runs"))]
+
+
+def test_two_commands_with_one_default_name_do_not_meet_and_each_finds_its_own_again(heedmap, two):
+    for data, name in zip(two, (NAME, f"{NAME}-2"), strict=True):
+        done = heedmap("train", "--data", data, *QUICK)
+        assert done.code == 0, done.err
+        assert f"Run folder: runs/{name}\n" in done.out
+    made = {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*")}
+    for data in two:
+        assert heedmap("train", "--data", data, *QUICK).code == 0
+    assert {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*")} == made
+    heedmap("train", "--data", two[0], *QUICK, "--min-df", 1)
+    assert names() == [NAME, f"{NAME}-2", f"{NAME}-3"]
+    shutil.rmtree(f"runs/{NAME}-2")
+    heedmap("train", "--data", two[0], *QUICK, "--min-df", 1)
+    assert names() == [NAME, f"{NAME}-3"], "found again behind the gap"
+    heedmap("train", "--data", two[1], *QUICK)
+    assert names() == [NAME, f"{NAME}-2", f"{NAME}-3"], "the gap is filled"
+
+
+def test_overwriting_without_a_name_replaces_no_other_run(heedmap, two):
+    heedmap("train", "--data", two[0], *QUICK)
+    kept = Path("runs", NAME, "model.safetensors").read_bytes()
+    assert heedmap("train", "--data", two[1], *QUICK, "--overwrite").code == 0
+    assert Path("runs", NAME, "model.safetensors").read_bytes() == kept
+    assert names() == [NAME, f"{NAME}-2"]
+
+
+def test_a_run_that_is_just_beginning_is_not_met(hold, tmp_path):  # noqa: F811
+    place = DefaultPlace(tmp_path / "run")
+    hold(tmp_path / "run")
+    with taken(place, lambda folder: False, OWN) as folder:
+        assert folder == tmp_path / "run-2"
+        (folder / "settings.toml").write_text("")
+    with (
+        pytest.raises(BusyError, match="is being written"),
+        taken(place, lambda folder: folder == tmp_path / "run", OWN),
+    ):
+        pass
+
+
+def test_what_a_killed_run_left_is_nothing_and_a_users_file_is_something(tmp_path):
+    assert is_free(tmp_path / "none", OWN)
+    assert is_free(tmp_path, OWN)
+    for name in (".settings.toml.partial", ".settings.toml.ab12_xyz", ".model.partial"):
+        (tmp_path / name).write_text("")
+        assert is_free(tmp_path, OWN)
+    (tmp_path / ".thesis.tex.partial").write_text("")
+    assert not is_free(tmp_path, OWN)
