@@ -90,6 +90,8 @@ def test_a_model_object_is_named_with_its_remedy(no_network):
         "['a', 'list']",
         "null\0byte",
         "great!",
+        "one line\nand a/b/c",
+        "/one line\nand another.csv",
     ],
 )
 def test_a_string_that_cannot_be_a_name_is_refused_without_asking(text, no_network, tmp_path):

@@ -40,7 +40,8 @@ def read_parts(
     if settings.source in EMBEDDED:
         return _embedded(settings)
     path = Path(settings.source)
-    if not is_there(settings.source) and not files.kind_of(path) and not path.is_absolute():
+    named = files.kind_of(path) is not None or path.is_absolute()
+    if not is_there(settings.source) and not (named and settings.source.isprintable()):
         check_name(settings.source, DATA)
     if path.is_dir() and (found := files.split_files(path)):
         read = {name: files.read_rows(file) for name, file in found.items()}

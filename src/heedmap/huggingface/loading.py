@@ -159,12 +159,12 @@ def _locate(source: str | Path) -> Place:
     if there:
         raise InputError(f"expected a model's folder or a name on the Hub; {path} is a file")
     if _is_path(name):
-        raise InputError(f"expected a model's folder; {name!r:.200} does not exist; check the path")
+        raise InputError(f"expected a model's folder; {name:.200} does not exist; check the path")
     return Place(name, local=False)
 
 
 def _is_path(name: str) -> bool:
-    return name.startswith((".", "/", "~")) or name.count("/") > 1
+    return name.isprintable() and (name.startswith((".", "/", "~")) or name.count("/") > 1)
 
 
 def _unreadable(place: Place, error: Exception) -> InputError:
