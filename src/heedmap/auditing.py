@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
@@ -164,6 +165,7 @@ def audit(
         "audited": len(split),
         "left_out": run.corpus.left_out,
         **run.facts,
+        **_company(tables),
     }
     findings = make_findings(tables, wanted, run.model.classes, settings.model)
     named = {"name": run.name, **about}
@@ -219,6 +221,15 @@ def rewrite(folder: Path) -> Audit:
     result = open_audit(folder)
     _write_conclusions(result, folder)
     return result
+
+
+def _company(tables: dict[str, pa.Table]) -> dict[str, list[int]]:
+    """All numbers of threads, and all bounds of a batch, that the tables were made with."""
+    found = {}
+    for name in ("threads", "batch_tokens"):
+        kept = {(table.schema.metadata or {}).get(name.encode()) for table in tables.values()}
+        found[name] = sorted(int(value) for value in kept if value is not None)
+    return found
 
 
 def _write_about(result: Audit, folder: Path) -> None:

@@ -58,11 +58,16 @@ class Evidence:
                 self._tables[name] = read_table(path)
             else:
                 self._announce(name)
-                made = self._experiments[name](self)
+                made = self._experiments[name](self).replace_schema_metadata(self._company())
                 if path is not None:
                     write_table(path, made)
                 self._tables[name] = made
         return self._tables[name]
+
+    def _company(self) -> dict[str, str]:
+        """What the last digits of a table depend on: kept in it, for a stopped audit may go on with others."""
+        bounds = {"threads": torch.get_num_threads(), "batch_tokens": self.model.tokens_at_once}
+        return {name: str(value) for name, value in bounds.items()}
 
     def done(self, name: str) -> bool:
         """Whether a table stands already."""
