@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heedmap.errors import InputError
 
-# A bound of the memory: who ran out of it goes on with a smaller one. What is drawn for a text does not depend
-# on its batch, so that only the rounding differs: the last digits of a float32, a rank where two are that close,
-# and now and then the path of a search (of 20 texts of MiniLM none, of 42 of tiny models one, by .008 nats). Each
-# table says which bound it was made with, and `about` in findings.json all of them.
+# A bound of the memory: who ran out of it goes on with a smaller one. What is drawn for a text does not
+# depend on its batch, so that only the rounding differs: the last digits of a float32, a rank where two are
+# that close, and now and then the path of a search (of 20 texts of MiniLM none, of 42 of tiny models one, by
+# .008 nats). Each table says which bound it was made with, and `about` in findings.json all of them.
 FREE = ("model.batch_tokens",)
 Positive = Annotated[int, Field(ge=1)]
 
