@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from tiny_transformers import tiny_model, tiny_tokenizer
 
 import heedmap as hm
@@ -97,7 +98,11 @@ def test_another_bound_of_the_memory_goes_on_with_a_stopped_audit(
     done = heedmap(*again, "--batch-tokens", 64)
     assert done.code == 0, done.err
     assert {p: p.stat().st_mtime_ns for p in kept} == kept, "no table was computed twice"
-    assert hm.open_audit(run).settings.model.batch_tokens == 64
+    audit = hm.open_audit(run)
+    assert audit.settings.model.batch_tokens == 64
+    # Both bounds that tables were made with are kept, and the number of threads.
+    assert audit.about["batch_tokens"] == [64, 2048]
+    assert audit.about["threads"] == [torch.get_num_threads()]
     other = heedmap(*again, "--layer", 0)
     assert (other.code, other.err.count("\n")) == (2, 1)
     assert "model.layer: -1 -> 0" in other.err, "a setting that changes what is asked does block"

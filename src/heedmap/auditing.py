@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from heedmap.audit_folder import (
     claim_audit,
@@ -199,6 +200,7 @@ def _audit(
         **({} if split.text_of is None else {"windows": len(split)}),
         "left_out": run.corpus.left_out,
         **run.facts,
+        **_company(tables),
     }
     rounding = ties(tables, settings.model)
     for note in rounding:
@@ -243,6 +245,15 @@ def rewrite(folder: Path) -> Audit:
         write_conclusions(result, folder)
         tidy(folder)
         return result
+
+
+def _company(tables: dict[str, pa.Table]) -> dict[str, list[int]]:
+    """All numbers of threads, and all bounds of a batch, that the tables were made with."""
+    found = {}
+    for name in ("threads", "batch_tokens"):
+        kept = {(table.schema.metadata or {}).get(name.encode()) for table in tables.values()}
+        found[name] = sorted(int(value) for value in kept if value is not None)
+    return found
 
 
 def _sample(split: Split, settings: AuditSettings) -> Split:

@@ -67,9 +67,9 @@ def _blocks(
         keys = np.full((count, *allowed.shape), 2.0)  # behind every key in [0, 1)
         for i, rng in enumerate(rngs):
             if i not in few:
-                places = allowed[i].any(0)
-                drawn = rng.random((count, len(allowed[i]), int(places.sum())))
-                keys[:, i, :, places] = drawn.transpose(2, 0, 1)
+                lines, places = np.flatnonzero(allowed[i].any(1)), np.flatnonzero(allowed[i].any(0))
+                drawn = rng.random((count, len(lines), len(places)))
+                keys[:, i, lines[:, None], places] = drawn
         keys[:, ~allowed] = 2.0
         found = keys.argsort(-1)
         for i, every in few.items():

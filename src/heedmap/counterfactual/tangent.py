@@ -62,9 +62,10 @@ class Problem:
         """Standard normal scores, from each instance's own generator: no others' and no padding's."""
         drawn = torch.zeros(lanes, *self.attention.shape)
         for i, generator in enumerate(generators):
-            places = self.support[i].any(0).cpu()
-            size = (lanes, self.support.shape[1], int(places.sum()))
-            drawn[:, i, :, places] = torch.randn(size, generator=generator)
+            support = self.support[i].cpu()
+            lines, places = (support.any(d).nonzero()[:, 0] for d in (1, 0))
+            noise = torch.randn(lanes, len(lines), len(places), generator=generator)
+            drawn[:, i, lines.unsqueeze(1), places] = noise
         return drawn.to(self.attention)
 
     def weights(self, scores: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B K P"]:

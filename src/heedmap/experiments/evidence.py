@@ -55,11 +55,16 @@ class Evidence:
             made = None if self.folder is None else self.folder.table(name)
             if made is None:
                 self._announce(name)
-                made = self._experiments[name](self)
+                made = self._experiments[name](self).replace_schema_metadata(self._company())
                 if self.folder is not None:
                     self.folder.keep(name, made)
             self._tables[name] = made
         return self._tables[name]
+
+    def _company(self) -> dict[str, str]:
+        """What the last digits of a table depend on: kept in it, for a stopped audit may go on with others."""
+        bounds = {"threads": torch.get_num_threads(), "batch_tokens": self.model.tokens_at_once}
+        return {name: str(value) for name, value in bounds.items()}
 
     def done(self, name: str) -> bool:
         """Whether a table stands already."""
