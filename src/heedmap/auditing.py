@@ -1,7 +1,8 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
 import json
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import numpy as np
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.experiments.adversary import adversary
+from heedmap.experiments.adversary_weights import FILE, rows_kept
 from heedmap.experiments.agreement import agreement
 from heedmap.experiments.cost import estimate, told
 from heedmap.experiments.evidence import Announce, Evidence, Experiment
@@ -23,6 +25,7 @@ from heedmap.folders import claim, settings_of
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
 from heedmap.questions import make_findings
+from heedmap.report.words import drift_text
 from heedmap.run import Run
 from heedmap.runs import save_run
 from heedmap.settings import AuditSettings, RunSettings
@@ -51,9 +54,13 @@ ABOUT = "about.json"
 
 @dataclass(frozen=True)
 class Audit(Conclusions):
-    """The conclusions on one run, `run` itself where it is at hand."""
+    """The conclusions on one run, `run` itself where it is at hand.
+
+    `kept` are files beside the tables by name, of a run without a folder.
+    """
 
     run: Run | None = None
+    kept: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def to_dataframe(self, table: str) -> "pd.DataFrame":
         """One table as a pandas frame, one row an instance.
@@ -91,11 +98,20 @@ class Audit(Conclusions):
         if self.run.folder is None or path.resolve() != self.run.folder.resolve():
             claim(path, self.settings, overwrite=False)
             save_run(replace(self.run, settings=self.settings), path)
-        for name, content in self.tables.items():
-            write_table(path / "tables" / f"{name}.parquet", content)
+        for file, content in self._beside().items():
+            write_atomically(path / "tables" / file, content)
+        for name, table in self.tables.items():
+            write_table(path / "tables" / f"{name}.parquet", table)
         _write_about(self, path)
         _write_conclusions(self, path)
         return path
+
+    def _beside(self) -> dict[str, bytes]:
+        """The files beside the tables, from the run's folder where it has one."""
+        if self.run is None or self.run.folder is None:
+            return self.kept
+        there = (self.run.folder / "tables").glob("*.safetensors")
+        return {path.name: path.read_bytes() for path in there}
 
 
 def audit(
@@ -148,13 +164,20 @@ def audit(
         descent_steps=0 if layered else 500,
     )
     settings = run.settings.model_copy(update={"audit": wanted})
+    # Not refused: every number is true of the model with its own file's attention, which half precision
+    # alone moves. But it may not be the model that is deployed, and only its owner knows.
+    if (drift := drift_text(run.facts, above=True)) is not None:
+        warnings.warn(
+            f"{run.name}: {drift}; deploy it with attn_implementation='eager', or expect other numbers",
+            stacklevel=2,
+        )
     folder = None
     if run.folder is not None:
         folder = run.folder / "tables"
         _claim_audit(run.folder, settings, overwrite)
-    whole = run.corpus.splits["test"]
-    split = _sample(whole, wanted)
-    evidence = Evidence(run.model, split, wanted, EXPERIMENTS, folder, announce)
+    whole, split = run.corpus.splits["test"], audited_split(run, wanted)
+    files = {"adversary": [FILE]} if layered else {}
+    evidence = Evidence(run.model, split, wanted, EXPERIMENTS, folder, announce, files)
     names = applicable(run.model, split)
     if isinstance(run.model, Layered) and (text := told(estimate(evidence))) is not None:
         forecast(text)
@@ -165,14 +188,24 @@ def audit(
         "left_out": run.corpus.left_out,
         **run.facts,
     }
+    if layered:
+        about["adversary_weights"] = _weights_kept(evidence)
     findings = make_findings(tables, wanted, run.model.classes, settings.model)
     named = {"name": run.name, **about}
-    result = Audit(settings, run.model.classes, tables, findings, named, run)
+    result = Audit(settings, run.model.classes, tables, findings, named, run, evidence.kept)
     if run.folder is not None:
         announce("report")
         _write_about(result, run.folder)
         _write_conclusions(result, run.folder)
     return result
+
+
+def _weights_kept(evidence: Evidence) -> dict[str, int]:
+    """Of how many texts that were searched the adversary's weights are kept."""
+    there = evidence.folder
+    file = evidence.kept[FILE] if there is None else there / FILE
+    searched = evidence.table("adversary")["jsd"]
+    return {"kept": len(rows_kept(file)), "searched": len(searched) - searched.null_count}
 
 
 def applicable(model: Model, split: Split) -> list[str]:
@@ -248,12 +281,15 @@ def _claim_audit(folder: Path, settings: RunSettings, overwrite: bool) -> None:
             )
         tables = folder / "tables"
         told = (folder / "findings.json", folder / "report.html")
-        for path in (*told, *tables.glob("*.parquet"), tables / ABOUT):
+        made = (*tables.glob("*.parquet"), *tables.glob("*.safetensors"))
+        for path in (*told, *made, tables / ABOUT):
             path.unlink(missing_ok=True)
     write_atomically(folder / "settings.toml", settings.to_toml())
 
 
-def _sample(split: Split, settings: AuditSettings) -> Split:
+def audited_split(run: Run, settings: AuditSettings) -> Split:
+    """The texts that are audited: the test split, or a seeded sample of it."""
+    split = run.corpus.splits["test"]
     if len(split) <= settings.instances:
         return split
     rng = np.random.default_rng([settings.seed, *b"instances"])

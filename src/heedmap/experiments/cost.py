@@ -7,6 +7,8 @@ import numpy as np
 from heedmap.counterfactual.rows import uniform
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.importance import GRADIENT_SHARE
+from heedmap.models.layered import Layered
+from heedmap.settings import PLAIN, SLOW
 
 BACKWARD = 3.0  # a pass with its gradient, in passes
 SCAN = 6.0  # all maps of a text, in passes
@@ -41,6 +43,11 @@ def estimate(evidence: Evidence) -> dict[str, float]:
     integrated = min(len(lengths), settings.integrated_gradients_instances) / len(lengths)
     scanned = min(len(lengths), settings.scan_instances) / len(lengths)
     rows_searched = searched * settings.search_restarts * settings.search_steps
+    view = model.shown_map().view if isinstance(model, Layered) else PLAIN[0]
+    if view in SLOW:
+        rows_searched = 0
+    elif view not in PLAIN:
+        rows_searched *= 2  # a search for the weights, then one for the map that is made of them
     found = {
         "leave_one_out": float((words * lengths).sum()) * second,
         "gradient": total * second * BACKWARD,

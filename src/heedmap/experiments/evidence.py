@@ -1,6 +1,6 @@
 """What one audit has to go on: the model, the texts, their traces, and the tables so far."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings
+from heedmap.storage import write_atomically
 from heedmap.tables import read_table, write_table
 
 KEPT = 1 << 28  # bytes of traces that are kept for the next experiment; more are made again
@@ -26,7 +27,8 @@ class Evidence:
     """Tables by name, computed when first asked for, kept in `folder` if there is one.
 
     An experiment is a function of this to a table; it may ask for other tables and for the traces, and
-    knows nothing of the model's family. A table that stands in the folder is read, not computed again.
+    knows nothing of the model's family. A table that stands in the folder is read, not computed again;
+    `files` names the files that an experiment keeps beside its table, without which it does not stand.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Evidence:
         experiments: dict[str, Experiment],
         folder: Path | None = None,
         announce: Announce = lambda name: None,
+        files: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.model = model
         self.split = split
@@ -47,26 +50,37 @@ class Evidence:
         self._tables: dict[str, pa.Table] = {}
         self._traces: dict[int, Trace] = {}
         self._bytes = 0
+        self._files = files or {}
+        self.kept: dict[str, bytes] = {}
+        """Files beside the tables, where there is no folder to keep them in."""
 
     def table(self, name: str) -> pa.Table:
         """The table of one experiment."""
         if name not in self._tables:
-            path = None if self.folder is None else self.folder / f"{name}.parquet"
-            if path is not None and path.exists():
-                self._tables[name] = read_table(path)
+            if self.folder is not None and self._stands(self.folder, name):
+                self._tables[name] = read_table(self.folder / f"{name}.parquet")
             else:
                 self._announce(name)
                 made = self._experiments[name](self)
-                if path is not None:
-                    write_table(path, made)
+                if self.folder is not None:
+                    write_table(self.folder / f"{name}.parquet", made)
                 self._tables[name] = made
         return self._tables[name]
 
     def done(self, name: str) -> bool:
         """Whether a table stands already."""
-        return name in self._tables or (
-            self.folder is not None and (self.folder / f"{name}.parquet").exists()
-        )
+        return name in self._tables or (self.folder is not None and self._stands(self.folder, name))
+
+    def keep(self, file: str, content: bytes) -> None:
+        """Write a file beside the tables; before its table, which says that the experiment is done."""
+        if self.folder is None:
+            self.kept[file] = content
+        else:
+            write_atomically(self.folder / file, content)
+
+    def _stands(self, folder: Path, name: str) -> bool:
+        files = [f"{name}.parquet", *self._files.get(name, ())]
+        return all((folder / file).exists() for file in files)
 
     def batches_of(self, rows: Sequence[int] | NDArray[np.int64], shares: int = 1) -> list[Batch]:
         """Batches of some texts, similar lengths together, with a `shares`-th of the usual positions."""

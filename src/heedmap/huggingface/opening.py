@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.entrance import leave
 from heedmap.huggingface.fitting import fit
-from heedmap.huggingface.handshake import handshake
+from heedmap.huggingface.handshake import drift, handshake
 from heedmap.huggingface.loading import load_classifier, longest
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings, TransformerSettings
@@ -119,7 +120,20 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
             f"({'every head' if model.head is None else head})"
         ),
         "reads": model.reads,
+        "drift": _drift(model),
+        "maps_left_out": {view: f"{n} maps: {why}" for view, (n, why) in model.missing.items()},
     }
+
+
+def _drift(model: TransformerClassifier) -> dict[str, object]:
+    """Two digits, for the rest is the order of a sum; null where there is nothing to compare."""
+    found = drift(model.model, model.tokenizer)
+    numbers = {"logits": found.logits, "tvd": found.tvd}
+    rounded = {
+        name: float(f"{x:.1e}") if x is not None and math.isfinite(x) else None
+        for name, x in numbers.items()
+    }
+    return {"default": found.default, **rounded}
 
 
 def training_of(folder: Path) -> Trained | None:

@@ -11,12 +11,15 @@ from heedmap.findings import Conclusions, Finding, Level
 from heedmap.report.words import (
     audited_text,
     counts,
+    drift_text,
     interval_text,
     left_out,
+    maps_left_out,
     model_text,
     number,
     pairs_text,
     vectors_text,
+    weights_kept,
 )
 
 STYLES: dict[Level, str] = {
@@ -58,6 +61,12 @@ def _header(audit: Conclusions) -> RenderableType:
     }
     if vectors := vectors_text(audit):
         rows["vectors"] = vectors
+    if drift := drift_text(audit.about, above=True):
+        rows["note"] = drift
+    if maps := maps_left_out(audit):
+        rows["no maps of"] = maps
+    if kept := weights_kept(audit, short=True):
+        rows["adversary"] = f"weights {kept}"
     if gone := left_out(audit):
         rows["left out"] = counts(gone)
     for name, value in rows.items():

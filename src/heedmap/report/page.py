@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from heedmap.experiments.adversary_weights import FILE
 from heedmap.findings import Conclusions
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
@@ -18,13 +19,17 @@ from heedmap.report.words import (
     LISTED,
     audited_text,
     classes_text,
+    derived,
+    drift_text,
     epsilon,
     left_out,
+    maps_left_out,
     model_text,
     pairs_text,
     plural,
     query_name,
     vectors_text,
+    weights_kept,
 )
 from heedmap.settings import AuditSettings, TransformerSettings
 
@@ -46,13 +51,15 @@ def page(audit: Conclusions) -> str:
             verdicts=verdicts(audit),
             figures=[(figure, safe_json(figure.spec)) for figure in figures(audit)],
             instances=[
-                instance(audit.tables, audit.classes, pick) for pick in telling(audit.tables)
+                instance(audit.tables, audit.classes, pick)
+                for pick in telling(audit.tables, derived(audit))
             ],
             n=audit.tables["instances"].num_rows,
             classes=len(audit.classes),
             many=LISTED,
             query=query_name(audit),
             searched=_is_searched(audit),
+            derived=derived(audit),
             path=(audit.settings.audit or AuditSettings()).gradient_path,
             epsilon=f"{epsilon(audit):g}",
             settings=audit.settings.to_toml(),
@@ -108,6 +115,12 @@ def _facts(audit: Conclusions) -> list[tuple[str, str]]:
             for name in ("acted_on", "layers", "heads", "parameters")
             if name in audit.about
         ]
+        if drift := drift_text(audit.about):
+            facts.append(("default attention", drift))
+        if maps := maps_left_out(audit):
+            facts.append(("no maps of", maps))
+        if kept := weights_kept(audit):
+            facts.append(("adversary's weights", f"{kept}, tables/{FILE}"))
         facts.append(("weights", f"{settings.model.source}, sha256 {settings.model.weights}"))
     else:
         sizes = f"embedding {settings.model.embedding_size}, hidden {settings.model.hidden_size}"

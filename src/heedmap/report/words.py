@@ -13,6 +13,9 @@ from heedmap.findings import Conclusions, Finding
 from heedmap.settings import AuditSettings, TransformerSettings
 
 LISTED = 12  # classes; of more, the first ones and how many there are
+# On a few sentences. TVD: a tenth of the ε within which a prediction counts as the same. Logits: what a
+# saturated prediction hides, a gradient does not. Rounding in float32 stays far below both.
+DRIFT_TVD, DRIFT_LOGITS = 1e-3, 1e-2
 QUERIES = {"question": "question", "inference": "hypothesis"}
 
 
@@ -59,6 +62,12 @@ def model_text(audit: Conclusions) -> str:
     return f"{model.encoder} encoder, {model.score} score{given}, {model.normaliser} attention"
 
 
+def derived(audit: Conclusions) -> bool:
+    """Whether the heat map is made of the layer's weights and more, and is not these weights."""
+    model = audit.settings.model
+    return isinstance(model, TransformerSettings) and model.derived
+
+
 def query_name(audit: Conclusions) -> str | None:
     """What the second text of a pair is called; None where the texts stand alone."""
     if "query" not in audit.tables["instances"].column_names:
@@ -97,6 +106,40 @@ def vectors_text(audit: Conclusions) -> str | None:
     return (
         None if known is None else f"pretrained for {known} of {words} words, zero for the others"
     )
+
+
+def drift_text(facts: Mapping[str, object], above: bool = False) -> str | None:
+    """How far eager attention, which is audited, is from the model's default; `above`: where it is far."""
+    drift = facts.get("drift")
+    if not isinstance(drift, Mapping):
+        return None
+    numbers = drift["logits"], drift["tvd"]
+    known = all(x is not None for x in numbers)
+    if above and known and numbers[0] <= DRIFT_LOGITS and numbers[1] <= DRIFT_TVD:
+        return None
+    apart = (
+        f"{numbers[0]:.2g} in logits and {numbers[1]:.2g} in probabilities (TVD)"
+        if known
+        else "more than can be measured: only one of them gives numbers"
+    )
+    return f"eager attention, which is audited, differs from the default ({drift['default']}) by {apart}"
+
+
+def maps_left_out(audit: Conclusions) -> str | None:
+    """The views that the model does not give, how many maps, and why; None where it gives all."""
+    found = audit.about.get("maps_left_out")
+    if not isinstance(found, Mapping) or not found:
+        return None
+    return "; ".join(f"{view}, {why}" for view, why in found.items())
+
+
+def weights_kept(audit: Conclusions, short: bool = False) -> str | None:
+    """Of how many texts the adversary's weights are kept; `short`: None where it is all of them."""
+    found = audit.about.get("adversary_weights")
+    if not isinstance(found, Mapping) or (short and found["kept"] == found["searched"]):
+        return None
+    which = "" if found["kept"] == found["searched"] else ", the shortest"
+    return f"kept of {found['kept']} of {found['searched']} searched texts{which}"
 
 
 def epsilon(audit: Conclusions) -> float:
