@@ -172,6 +172,22 @@ def test_it_finds_more_than_random_weights_pulled_back_to_the_prediction():
     holds(model, pulled)
 
 
+def test_it_finds_no_less_than_what_it_begins_from():
+    model = Curved(random_support())
+    far = model.search(steps=10)
+    begun = holds(model, model.search(steps=0, seed=1, begin=far.attention))
+    assert (begun.jsd >= far.jsd - 1e-12).all()
+    assert (begun.jsd > model.search(steps=0, seed=1).jsd + 1e-3).any()
+
+
+def test_what_is_known_of_the_maps_reach_bounds_the_result():
+    model = Curved(random_support())
+    known = torch.full((12,), 0.05, dtype=torch.float64)
+    free, bound = model.search(steps=2), model.search(steps=2, reach=known)
+    assert torch.equal(bound.upper, torch.minimum(free.upper, known))
+    assert torch.equal(model.search(steps=2, reach=torch.full_like(known, LN2)).jsd, free.jsd)
+
+
 def test_more_steps_never_find_less():
     model = Curved(random_support())
     few, many = model.search(steps=4), model.search(steps=10)

@@ -54,6 +54,14 @@ CONFIGS = {
         },
     ),
     "bloom": (hf.BloomConfig, {"vocab_size": SIZE, "hidden_size": 16, "n_head": 4, "n_layer": 3}),
+    "modernbert": (
+        hf.ModernBertConfig,
+        {
+            **SMALL, "intermediate_size": 24, "max_position_embeddings": 64, "cls_token_id": 2,
+            "sep_token_id": 3, "local_attention": 8, "global_attn_every_n_layers": 2,
+            "classifier_pooling": "mean",
+        },
+    ),
     "mpnet": (hf.MPNetConfig, {**SMALL, "intermediate_size": 24}),
     "xlnet": (
         hf.XLNetConfig, {"vocab_size": SIZE, "d_model": 16, "n_head": 4, "n_layer": 3, "d_inner": 24},

@@ -10,6 +10,7 @@ audit.show()
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from heedmap.adversary_check import check_adversary
     from heedmap.auditing import Audit, audit, open_audit
     from heedmap.data.corpus import Corpus, Split, load
     from heedmap.errors import InputError
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Audit": "auditing",
     "audit": "auditing",
+    "check_adversary": "adversary_check",
     "open_audit": "auditing",
     "Corpus": "data.corpus",
     "Split": "data.corpus",
@@ -46,6 +48,7 @@ __all__ = [
     "Run",
     "Split",
     "audit",
+    "check_adversary",
     "fine_tune",
     "load",
     "open_audit",

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,12 +79,19 @@ def read_audit(folder: Path) -> Kept:
     return Kept(settings, about, found)
 
 
-def keep_tables(result: Conclusions, folder: Path, weights: str) -> None:
-    """Keep all tables of an audit in a run's folder, in place of others; `weights`: the model's hash."""
+def keep_tables(
+    result: Conclusions, folder: Path, weights: str, beside: Mapping[str, bytes]
+) -> None:
+    """Keep all tables of an audit in a run's folder, and the files `beside` them, in place of others.
+
+    `weights` is the model's hash.
+    """
     tables = folder / TABLES
     kept = TableFolder(tables, identity(result.settings, weights, result.classes))
     if (found := listed(tables)) is None or found[0] != kept.identity:
         clear(tables)
+    for file, data in beside.items():
+        kept.put(file, data)
     for name, content in result.tables.items():
         kept.keep(name, content)
     put_about(result, kept, weights)

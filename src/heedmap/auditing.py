@@ -1,7 +1,7 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from heedmap.audit_folder import (
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.experiments.adversary import adversary
+from heedmap.experiments.adversary_weights import FILE, rows_kept
 from heedmap.experiments.agreement import agreement
 from heedmap.experiments.cost import estimate, told
 from heedmap.experiments.evidence import Announce, Evidence, Experiment
@@ -32,7 +33,7 @@ from heedmap.locking import writing
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
 from heedmap.naming import kind_of
-from heedmap.notes import noted, ties
+from heedmap.notes import far_from_default, noted, ties
 from heedmap.questions import make_findings
 from heedmap.run import Run
 from heedmap.runs import save_run, weights_of
@@ -63,9 +64,13 @@ LONG = 60  # seconds that are forecast of our own models, which most often take 
 
 @dataclass(frozen=True)
 class Audit(Conclusions):
-    """The conclusions on one run, `run` itself where it is at hand."""
+    """The conclusions on one run, `run` itself where it is at hand.
+
+    `kept` are files beside the tables by name, of a run without a folder.
+    """
 
     run: Run | None = None
+    kept: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def to_dataframe(self, table: str) -> "pd.DataFrame":
         """One table as a pandas frame, one row an instance.
@@ -102,9 +107,16 @@ class Audit(Conclusions):
             if self.run.folder is None or path.resolve() != self.run.folder.resolve():
                 claim(path, self.settings, overwrite=False)
                 save_run(replace(self.run, settings=self.settings), path)
-            keep_tables(self, path, weights_of(self.run))
+            keep_tables(self, path, weights_of(self.run), self._beside())
             write_conclusions(self, path)
         return path
+
+    def _beside(self) -> dict[str, bytes]:
+        """The files beside the tables, from the run's folder where it has one."""
+        if self.run is None or self.run.folder is None:
+            return self.kept
+        there = (self.run.folder / "tables").glob("*.safetensors")
+        return {path.name: path.read_bytes() for path in there}
 
 
 def audit(
@@ -185,9 +197,13 @@ def _audit(
     announce: Announce,
     forecast: Announce,
 ) -> Audit:
+    far = far_from_default(run.facts)
+    for note in far:
+        warnings.warn(f"{run.name}: {note}", stacklevel=2)
     whole = run.corpus.splits["test"]
-    split = _sample(whole, wanted)
-    evidence = Evidence(run.model, split, wanted, EXPERIMENTS, kept, announce)
+    split = audited_split(run, wanted)
+    files = {"adversary": [FILE]} if isinstance(run.model, Layered) else {}
+    evidence = Evidence(run.model, split, wanted, EXPERIMENTS, kept, announce, files)
     names = applicable(run.model, split)
     costs = estimate(evidence)
     worth_telling = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
@@ -202,14 +218,24 @@ def _audit(
         **run.facts,
         **_company(tables),
     }
+    if isinstance(run.model, Layered):
+        about["adversary_weights"] = _weights_kept(evidence)
     rounding = ties(tables, settings.model)
     for note in rounding:
         warnings.warn(note, stacklevel=2)
-    if said := [*noted(about), *rounding]:
+    if said := [*noted(about), *far, *rounding]:
         about["notes"] = said
     findings = make_findings(tables, wanted, run.model.classes, settings.model)
     named = {"name": run.name, **about}
-    return Audit(settings, run.model.classes, tables, findings, named, run)
+    return Audit(settings, run.model.classes, tables, findings, named, run, evidence.kept)
+
+
+def _weights_kept(evidence: Evidence) -> dict[str, int]:
+    """Of how many texts that were searched the adversary's weights are kept."""
+    there = evidence.folder
+    file = evidence.kept[FILE] if there is None else there.folder / FILE
+    searched = evidence.table("adversary")["jsd"]
+    return {"kept": len(rows_kept(file)), "searched": len(searched) - searched.null_count}
 
 
 def applicable(model: Model, split: Split) -> list[str]:
@@ -256,7 +282,9 @@ def _company(tables: dict[str, pa.Table]) -> dict[str, list[int]]:
     return found
 
 
-def _sample(split: Split, settings: AuditSettings) -> Split:
+def audited_split(run: Run, settings: AuditSettings) -> Split:
+    """The texts that are audited: the test split, or a seeded sample of it."""
+    split = run.corpus.splits["test"]
     if split.whole_texts <= settings.instances:
         return split
     rng = np.random.default_rng([settings.seed, *b"instances"])

@@ -2,16 +2,20 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedmap.findings import Finding, interval, read
+from heedmap.findings import BANDS, Finding, interval, read
 from heedmap.measures import LN2
-from heedmap.settings import AuditSettings, ModelSettings, TransformerSettings
+from heedmap.settings import PLAIN, SLOW, AuditSettings, ModelSettings, TransformerSettings
+
+NOT_ASKED = "not asked: the flow would have to be recomputed for every weighting that is tried"
+HELD = "the map hardly follows the layer's weights, whatever is predicted"
+VERY_DIFFERENT = next(edge for edge, level, _ in reversed(BANDS["freedom"]) if level == "against")
 
 
 def _does(name: str) -> str:
@@ -45,6 +49,8 @@ class Makers:
         self.tables, self.settings, self.classes, self.model = tables, settings, classes, model
         self.predicted = self.column("instances", "predicted").astype(int)
         self.short = self.column("instances", "n_tokens") < 2
+        self.view = model.view if isinstance(model, TransformerSettings) else PLAIN[0]
+        self.derived = self.view not in PLAIN
 
     def column(self, table: str, name: str) -> NDArray[np.float64]:
         """A column of numbers, null as NaN."""
@@ -169,8 +175,11 @@ class Makers:
             np.where(self.short, np.nan, self.column("permutation", "median_tvd")),
             {"one token: nothing to permute": self.short},
             np.median,
-            question="Does it matter which word gets which weight?",
-            measure=f"median change of the prediction (TVD) under {times} shuffles of the weights",
+            question="Does it matter which word gets which weight?"
+            if not self.derived
+            else "Does it matter which position gets which weight in the layer?",
+            measure=f"median change of the prediction (TVD) under {times} shuffles of the weights"
+            + (" of the layer, of which the map is made" if self.derived else ""),
             meaning="0 = no change, 1 = the opposite answer",
             told=f"most shuffles flip {_percent(share)} of the texts",
         )
@@ -184,8 +193,12 @@ class Makers:
             np.where(self.short, np.nan, self.column("permutation", "uniform_tvd")),
             {"one token: it has all the weight": self.short},
             np.median,
-            question="Does it matter that the weights are not all the same?",
-            measure="median change of the prediction (TVD) under uniform weights, at test only",
+            question="Does it matter that the weights are not all the same?"
+            if not self.derived
+            else "Does it matter that the layer's weights are not all the same?",
+            measure="median change of the prediction (TVD) under uniform weights"
+            + (" in the layer" if self.derived else "")
+            + ", at test only",
             meaning="0 = no change, 1 = the opposite answer",
             told=f"another class is predicted for {_percent(_mean(flipped))} of the texts",
         )
@@ -195,7 +208,10 @@ class Makers:
         jsd = np.where(self.short, np.nan, self.column("adversary", "jsd"))
         used = np.isfinite(jsd)
         upper = self.column("adversary", "jsd_upper")[used]
-        bound = f"at least this, at most {_number(_mean(upper) / LN2)} on average"
+        most = _mean(upper) / LN2
+        bound = f"at least this, at most {_number(most)} on average"
+        if self.view == "rollout":
+            bound += " (under any weights of the layer, whatever is predicted)"
         columns = self.tables["adversary"].column_names
         papers = ""
         if "search_jsd" in columns:
@@ -215,14 +231,15 @@ class Makers:
             times = f"{self.settings.search_restarts} starts of {self.settings.search_steps} steps"
             on_text = [_mean(self.column("adversary", c)) for c in ("on_text_before", "on_text")]
             how = (
-                f"found by search ({times}), so {bound}; of the mass "
+                f"found by search ({times}), so {bound}; of the {'layer’s ' if self.derived else ''}mass "
                 f"{_percent(on_text[0])} are on words before, {_percent(on_text[1])} after"
             )
-        return self.finding(
+        finding = self.finding(
             "adversary",
             "freedom",
             jsd / LN2,
             {
+                NOT_ASKED: np.full(len(jsd), self.view in SLOW),
                 "one token: no other weights": self.short,
                 "not sampled for the search": np.isnan(jsd) & ~self.short,
             },
@@ -234,6 +251,12 @@ class Makers:
             meaning="0 = no other heat map, 1 = one with nothing in common",
             told=how,
         )
+        if self.view in SLOW:
+            return replace(finding, reading="not asked of this view")
+        if self.view == "rollout" and most < VERY_DIFFERENT:
+            # Not pinned down by the prediction: the layers below and the residual connection hold it.
+            return replace(finding, reading=HELD, level="undecided")
+        return finding
 
     def rationale(self, measure: str, name: str) -> Finding:
         """One measure against the gold rationale."""

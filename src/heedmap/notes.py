@@ -11,6 +11,9 @@ from heedmap.settings import ModelSettings, TransformerSettings
 MOST_TIED = (
     0.25  # of the texts; in float32 about a seventh of SST's have a tie, in bfloat16 three quarters
 )
+# On a few sentences. TVD: a tenth of the ε within which a prediction counts as the same. Logits: what a
+# saturated prediction hides, a gradient does not. Rounding in float32 stays far below both.
+DRIFT_TVD, DRIFT_LOGITS = 1e-3, 1e-2
 
 
 def noted(about: Mapping[str, object]) -> list[str]:
@@ -38,3 +41,33 @@ def ties(tables: Mapping[str, pa.Table], model: ModelSettings | TransformerSetti
         f"{model.dtype} rounds: in {share:.0%} of the {rows} two words or more have the same leave-one-out, so "
         "what is said of it rests on fewer ranks; audit with dtype float32"
     ]
+
+
+def drift_text(facts: Mapping[str, object]) -> str | None:
+    """How far eager attention, which is audited, is from the model's default."""
+    drift = facts.get("drift")
+    if not isinstance(drift, Mapping):
+        return None
+    numbers = drift["logits"], drift["tvd"]
+    known = all(x is not None for x in numbers)
+    apart = (
+        f"{numbers[0]:.2g} in logits and {numbers[1]:.2g} in probabilities (TVD)"
+        if known
+        else "more than can be measured: only one of them gives numbers"
+    )
+    return f"eager attention, which is audited, differs from the default ({drift['default']}) by {apart}"
+
+
+def far_from_default(facts: Mapping[str, object]) -> list[str]:
+    """A note where eager attention gives other answers than the model's default.
+
+    Not refused: every number is true of the model with its own file's attention, which half precision alone
+    moves. But it may not be the model that is deployed, and only its owner knows.
+    """
+    drift, said = facts.get("drift"), drift_text(facts)
+    if not isinstance(drift, Mapping) or said is None:
+        return []
+    logits, tvd = drift["logits"], drift["tvd"]
+    if None not in (logits, tvd) and logits <= DRIFT_LOGITS and tvd <= DRIFT_TVD:
+        return []
+    return [f"{said}; deploy it with attn_implementation='eager', or expect other numbers"]

@@ -89,6 +89,10 @@ class ModelSettings(_Settings):
     hidden_size: Annotated[Size, Field(ge=4)] = 128
 
 
+PLAIN = ("row", "received")  # views that are a layer's own weights; the others are made of them
+SLOW = ("flow",)  # a maximum flow for every text, word and weighting: no search can ask for so many
+
+
 class TransformerSettings(_Settings):
     """A Hugging Face sequence classifier, and which of its heat maps is on trial.
 
@@ -103,6 +107,11 @@ class TransformerSettings(_Settings):
     long_texts: Literal["cut", "windows"] = "cut"
     dtype: Literal["float32", "float16", "bfloat16"] = "float32"
     batch_tokens: Annotated[int, Field(ge=1, le=2**18)] = 2048
+
+    @property
+    def derived(self) -> bool:
+        """Whether the heat map is made of the layer's weights and more, and is not these weights."""
+        return self.view not in PLAIN
 
     def on_trial(self, layers: int, heads: int) -> tuple[int, int | None]:
         """The numbers of the layer and the head (None for the mean) in a model of so many.

@@ -55,9 +55,9 @@ class TableFolder:
         """Keep a table; the same one gives the same bytes."""
         self.put(f"{name}.parquet", parquet(content))
 
-    def holds(self, name: str) -> bool:
-        """Whether a table is listed and there."""
-        return f"{name}.parquet" in self._files and (self.folder / f"{name}.parquet").exists()
+    def holds(self, file: str) -> bool:
+        """Whether a file is listed and there."""
+        return file in self._files and (self.folder / file).exists()
 
 
 def listed(folder: Path) -> tuple[str, dict[str, str]] | None:

@@ -24,6 +24,7 @@ FIRST, LARGEST, STALLED = 4.0, 200.0, 1e-3  # η; a lane below the last begins a
 GROW, SHRINK = 2.0, 0.25
 RESERVE = 0.2  # the part of ε that a lane at first leaves to the tangent's error
 HALVINGS = 12
+SMALLEST = 1e-6  # a reach below it is as good as none
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,17 @@ def search(
     restarts: int = 4,
     steps: int = 30,
     generators: Sequence[torch.Generator],
+    reach: Float[Tensor, " B"] | None = None,
+    begin: Float[Tensor, "B K P"] | None = None,
 ) -> Found:
     """Maximise JSD(shown(a), shown(α̂)) subject to TVD(softmax predict(a), softmax ẑ) ≤ ε.
 
     a moves within its support, and every row keeps its total mass, also where that is not 1 (what
-    went to an attention sink stays there). `shown` is linear up to normalising its rows, which sum
-    to 1 or are all 0; a heat map of zeros shows nothing, and its divergence counts as 0.
+    went to an attention sink stays there). `shown` is differentiable, and its rows sum to 1 or are all
+    0; a heat map of zeros shows nothing, and its divergence counts as 0. `reach`, where it is known,
+    bounds the divergence of whatever `shown` can show: steps are sized by it, and `upper` is the smaller
+    bound. `begin` are weights for the first lane to begin from: nothing less is found than they give,
+    where their prediction is within ε.
 
     `restarts` lanes run side by side: the first from weights ∝ noise/α̂, the second from ∝ α̂² (from
     α̂ itself, where the divergence has no slope, ascent ends at the nearest poor summit), others at
@@ -83,15 +89,20 @@ def search(
     known = attention.clamp(min=LEAST).log()
     start[0] = noise[0] - known  # the other way round
     start[1:2] = 2 * known + NEARBY * noise[1:2]  # sharper
-    now = problem.look(problem.weights(start))
+    weights = problem.weights(start)
+    if begin is not None:
+        weights[0] = begin
+    now = problem.look(weights)
     best = _Best(problem, restarts)
     best.offer(now)
     size = torch.full_like(now.jsd, FIRST)
     reserve = torch.full_like(now.jsd, RESERVE)
+    # A map that can move by little only has slopes as small.
+    scale = 1.0 if reach is None else LN2 / reach.clamp(min=SMALLEST)
     for _ in range(steps):
         fresh = problem.weights(START_SPREAD * problem.noise(restarts, generators))
         stalled = size < STALLED
-        moved = torch.where(spread(stalled), fresh, problem.step(now, size, reserve))
+        moved = torch.where(spread(stalled), fresh, problem.step(now, size * scale, reserve))
         new = problem.look(moved)
         best.offer(new)
         # Feasible before infeasible, then the more different; of infeasible ones, the nearer.
@@ -107,6 +118,8 @@ def search(
     # JSD is convex: at most that of a vertex of the simplex, and largest at the least heated word.
     upper = LN2 + 0.5 * (torch.xlogy(least, least) - torch.xlogy(1 + least, 1 + least))
     upper = torch.where((problem.heat > 0).any(-1), upper, 0.0)
+    if reach is not None:
+        upper = torch.minimum(upper, reach.to(upper))
     feasible = problem.keeps(best.tvd)
     return Found(torch.minimum(best.jsd, upper), best.attention, best.tvd, feasible, upper)
 
@@ -134,9 +147,11 @@ class _Best:
         self.far_jsd = torch.where(further, point.jsd, self.far_jsd)
 
     def pull_back(self) -> None:
-        """Bisect the segments from α̂ to `far`: JSD grows along each, and its start is feasible.
+        """Bisect the segments from α̂ to `far` for where the prediction leaves the tolerance.
 
-        For JSD is convex and least at α̂, and `shown` maps a segment to a segment, in order.
+        Where `shown` is linear up to normalising its rows, JSD grows along each segment: it is convex and
+        least at α̂, and `shown` maps a segment to a segment, in order. Where it is not, the point found
+        is judged like any other, but a better one may lie before it.
         """
         low, high = torch.zeros_like(self.far_jsd), torch.ones_like(self.far_jsd)
         origin = self.problem.attention

@@ -40,12 +40,12 @@ def read_parts(
     if settings.source in EMBEDDED:
         return _embedded(settings)
     path = Path(settings.source)
-    named = files.kind_of(path) is not None or path.is_absolute()
-    if not is_there(settings.source) and not (named and settings.source.isprintable()):
+    as_file = files.kind_of(path) is not None or path.is_absolute()
+    if not is_there(settings.source) and not (as_file and settings.source.isprintable()):
         check_name(settings.source, DATA)
     if path.is_dir() and (found := files.split_files(path)):
         read = {name: files.read_rows(file) for name, file in found.items()}
-    elif not path.is_dir() and (path.exists() or files.kind_of(path) or path.is_absolute()):
+    elif not path.is_dir() and (path.exists() or as_file):
         read = {"all": files.read_rows(path)}
     else:
         read = {}

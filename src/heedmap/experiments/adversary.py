@@ -14,11 +14,13 @@ from heedmap.counterfactual.constrained import Found, search
 from heedmap.counterfactual.descent import best_of, descend
 from heedmap.counterfactual.search import best_feasible, search_adversaries
 from heedmap.data.batches import scatter_rows
+from heedmap.experiments import adversary_weights
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
 from heedmap.importance.effective import same_prediction_dimension
+from heedmap.models.layered import Layered
 from heedmap.models.trace import Model, Trace
-from heedmap.settings import AuditSettings
+from heedmap.settings import PLAIN, SLOW, AuditSettings
 from heedmap.tables import ragged, table
 
 SEARCH_SHARE = 4  # restarts and the graph through the layers above
@@ -97,23 +99,35 @@ def _searched(evidence: Evidence) -> dict[str, object]:
     upper, tvd, before, after, descent = (list(jsd) for _ in range(5))
     hits: list[bool | None] = [None] * total
     heat: list[object] = [None] * total
-    chosen = evidence.sample("adversary", settings.search_instances)
+    model, slow = evidence.model, False
+    if isinstance(model, Layered):
+        slow = model.shown_map().view in SLOW
+    chosen = evidence.sample("adversary", 0 if slow else settings.search_instances)
+    kept: dict[int, Tensor] = {}
+    room = adversary_weights.MOST
     for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
-        trace = evidence.model.trace(batch)
+        trace = model.trace(batch)
         own_draws = evidence.torch_generators("adversary", batch.rows)
-        best = most_different_met(evidence.model, trace, settings, own_draws)
-        shown = evidence.model.shown(trace, best.attention.unsqueeze(0)).squeeze(0)
+        best = most_different_met(model, trace, settings, own_draws)
+        shown = model.shown(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
+        alone = model.unpadded(trace, best.attention) if isinstance(model, Layered) else []
         own, found = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
         for i, row in enumerate(batch.rows.tolist()):
             jsd[row], upper[row] = float(best.jsd[i]), float(best.upper[i])
             tvd[row] = float(best.tvd[i])
             before[row], after[row] = own[i], found[i]
             heat[row] = shown[i][trace.mask[i]].double().numpy(force=True)
+            # Batches come with the shortest texts first: of more than there is room for, these are kept.
+            room -= 4 * alone[i].numel() if alone else 0
+            if alone and room >= 0:
+                kept[row] = alone[i].cpu()
         if settings.descent_steps and trace.attention.shape[1] == 1:
             for row, of_search, hit in zip(
                 batch.rows.tolist(), *_descent(evidence, trace, generator), strict=True
             ):
                 descent[row], hits[row] = float(of_search), bool(hit)
+    if isinstance(model, Layered):
+        evidence.keep(adversary_weights.FILE, adversary_weights.pack(kept))
     papers = {
         "search_jsd": pa.array(descent, pa.float64()),
         "search_found": pa.array(hits, pa.bool_()),
@@ -146,20 +160,26 @@ def most_different_met(
 ) -> Found:
     """What the constrained search finds on the model itself, with the audit's ε, restarts and steps.
 
-    One generator a text.
+    One generator a text. A heat map that is made of the weights (gradient × attention, say) is uneven ground:
+    its search begins from what one for the weights themselves finds, and so finds no less.
     """
-    return search(
+    find = partial(
+        search,
         partial(model.predict, trace),
-        partial(model.shown, trace),
-        trace.attention,
-        trace.support,
-        trace.mask,
-        trace.logits,
+        attention=trace.attention,
+        support=trace.support,
+        mask=trace.mask,
+        logits=trace.logits,
         epsilon=settings.epsilon,
         restarts=settings.search_restarts,
         steps=settings.search_steps,
         generators=generators,
     )
+    shown = partial(model.shown, trace)
+    if not isinstance(model, Layered) or model.shown_map().view in PLAIN:
+        return find(shown)
+    begin = find(partial(model.plain, trace)).attention
+    return find(shown, reach=model.reach(trace), begin=begin)
 
 
 def _on_text(trace: Trace, attention: Float[Tensor, "B K P"]) -> list[float]:

@@ -16,6 +16,7 @@ from heedmap.experiments.readout import linear
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Trace
+from heedmap.settings import PLAIN, SLOW
 
 BACKWARD = 3.0  # a pass with its gradient, in passes
 SCAN = 6.0  # all maps of a text, in passes
@@ -55,6 +56,11 @@ def estimate(evidence: Evidence) -> dict[str, float]:
     integrated = min(texts, settings.integrated_gradients_instances) / texts
     scanned = min(texts, settings.scan_instances) / texts
     rows_searched = searched * len(lengths) * settings.search_restarts * settings.search_steps
+    view = model.shown_map().view if isinstance(model, Layered) else PLAIN[0]
+    if view in SLOW:
+        rows_searched = 0
+    elif view not in PLAIN:
+        rows_searched *= 2  # a search for the weights, then one for the map that is made of them
     found = {
         "leave_one_out": float((words * lengths).sum()) * second,
         "gradient": total * second * BACKWARD,

@@ -1,6 +1,6 @@
 """What one audit has to go on: the model, the texts, their traces, and the tables so far."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +27,8 @@ class Evidence:
     """Tables by name, computed when first asked for, kept in `folder` if there is one.
 
     An experiment is a function of this to a table; it may ask for other tables and for the traces, and
-    knows nothing of the model's family. A table that the folder holds is read, not computed again.
+    knows nothing of the model's family. A table that the folder holds is read, not computed again; `files`
+    names the files that an experiment keeps beside its table, without which it does not stand.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Evidence:
         experiments: dict[str, Experiment],
         folder: TableFolder | None = None,
         announce: Announce = lambda name: None,
+        files: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.model = model
         self.split = split
@@ -48,11 +50,14 @@ class Evidence:
         self._tables: dict[str, pa.Table] = {}
         self._traces: dict[int, Trace] = {}
         self._bytes = 0
+        self._files = files or {}
+        self.kept: dict[str, bytes] = {}
+        """Files beside the tables, where there is no folder to keep them in."""
 
     def table(self, name: str) -> pa.Table:
         """The table of one experiment."""
         if name not in self._tables:
-            made = None if self.folder is None else self.folder.table(name)
+            made = self._kept_before(name)
             if made is None:
                 self._announce(name)
                 made = self._experiments[name](self).replace_schema_metadata(self._company())
@@ -68,7 +73,23 @@ class Evidence:
 
     def done(self, name: str) -> bool:
         """Whether a table stands already."""
-        return name in self._tables or (self.folder is not None and self.folder.holds(name))
+        if self.folder is None:
+            return name in self._tables
+        files = [f"{name}.parquet", *self._files.get(name, ())]
+        return name in self._tables or all(map(self.folder.holds, files))
+
+    def keep(self, file: str, content: bytes) -> None:
+        """Write a file beside the tables; before its table, which says that the experiment is done."""
+        if self.folder is None:
+            self.kept[file] = content
+        else:
+            self.folder.put(file, content)
+
+    def _kept_before(self, name: str) -> pa.Table | None:
+        beside = self._files.get(name, ())
+        if self.folder is None or any(self.folder.get(file) is None for file in beside):
+            return None
+        return self.folder.table(name)
 
     def batches_of(self, rows: Sequence[int] | NDArray[np.int64], shares: int = 1) -> list[Batch]:
         """Batches of some texts, similar lengths together, with a `shares`-th of the usual positions."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -22,7 +23,8 @@ from heedmap.huggingface.maps import Maps, layer_facts
 from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
 from heedmap.huggingface.survey import survey
-from heedmap.importance.words import shares, sum_by_word
+from heedmap.huggingface.views import View, on_words
+from heedmap.importance.words import sum_by_word
 from heedmap.models.layered import Map
 from heedmap.models.trace import Trace
 from heedmap.settings import TransformerSettings
@@ -35,10 +37,11 @@ PROBE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass
 class _State:
     batch: SubwordBatch
     kept: Pass
+    view: View | None = None  # made when it is first asked for
 
 
 class TransformerClassifier:
@@ -85,10 +88,11 @@ class TransformerClassifier:
         self.rerun = Rerun(self.entrance, self.survey.names, self.calls[self.layer], read, probe)
         self.quick = self._quick(probe)
         self._maps = Maps(self.entrance, tokenizer, self.survey, self._projections())
-        if self.shown_map() not in self._maps.available():
+        self.missing = self._maps.missing()
+        if settings.view in self.missing:
             raise InputError(
-                f"{settings.source}: the view {settings.view!r} needs self-attention through all layers, or "
-                "the model's values; this model does not give them; choose row, received or gradient"
+                f"{settings.source}: expected a view that this model gives, got {settings.view}: "
+                f"{self.missing[settings.view][1]}; choose row, received or gradient"
             )
         names = dict.fromkeys(str(token) for token in tokenizer.all_special_tokens)
         self.kinds = ["words", "punctuation", *names]
@@ -144,7 +148,7 @@ class TransformerClassifier:
         weights = weights.masked_fill(~support, 0.0)
         attention, support = (t.reshape(len(t), -1, t.shape[-1]) for t in (weights, support))
         if self.settings.view in ("row", "received"):
-            heat = _on_words(attention, batch)
+            heat = on_words(attention.mean(1), batch)
         else:
             heat = self.heat_maps(batch, [self.shown_map()]).squeeze(1)
         return Trace(
@@ -182,9 +186,29 @@ class TransformerClassifier:
         return torch.cat(parts)
 
     def shown(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
-        """Mean of the rows, added up over each word's positions, as shares of what falls on words at all."""
+        """The view on trial made anew (see `heedmap.huggingface.views`), as shares of what falls on words."""
+        return self._view(trace)(attention, partial(self.predict, trace))
+
+    def plain(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
+        """The rows read (all of them in `received`), mean over heads, as shares of what falls on words."""
+        return self._view(trace).plain(attention)
+
+    def unpadded(
+        self, trace: Trace, attention: Float[Tensor, "B K P"]
+    ) -> list[Float[Tensor, "_ _"]]:
+        """Each text's weights without padded positions, and where all rows are on trial without their rows."""
         assert isinstance(trace.state, _State)
-        return _on_words(attention, trace.state.batch)
+        size, found = attention.shape[-1], []
+        for weights, real in zip(attention, trace.state.batch.real, strict=True):
+            columns = weights[:, real]
+            if not self.one_row:
+                columns = columns.reshape(-1, size, columns.shape[1])[:, real].flatten(0, 1)
+            found.append(columns)
+        return found
+
+    def reach(self, trace: Trace) -> Float[Tensor, " B"]:
+        """What no weights of the layer can move the view by (see `View.reach`)."""
+        return self._view(trace).reach(trace.attention, trace.support, trace.heat)
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
         """What the model looks up for each position, before positions and norms."""
@@ -208,15 +232,7 @@ class TransformerClassifier:
             if attention is None:
                 logits: Tensor = self.model(**self.inputs(batch)).logits
             else:
-                kept = self.rerun.base(self.inputs(batch), "full").weights
-                size = attention.shape[-1]
-                shape = (size,) if self.one_row else (size, size)
-                weights = attention.reshape(len(attention), -1, *shape)
-                if self.head is not None:
-                    weights = _with_head(weights.unsqueeze(0), kept, self.head).squeeze(0)
-                rows = self.read_rows(self.inputs(batch)) if self.one_row else None
-                visitor = Imposed(self.calls[self.layer], weights.to(self.model.dtype), rows)
-                with self.entrance.visiting(visitor):
+                with self.entrance.visiting(self._imposing(batch, attention)):
                     logits = self.model(**self.inputs(batch)).logits
         return logits.float()
 
@@ -228,15 +244,36 @@ class TransformerClassifier:
         """The one on trial."""
         return Map(self.settings.view, self.layer, self.head)
 
-    def heat_maps(self, batch: Batch, wanted: Sequence[Map]) -> Float[Tensor, "B M T"]:
-        """Those heat maps, each as shares of its sum."""
+    def heat_maps(
+        self, batch: Batch, wanted: Sequence[Map], attention: Tensor | None = None
+    ) -> Float[Tensor, "B M T"]:
+        """Those heat maps, each as shares of its sum; with weights (B, K, P) imposed where they are given."""
         assert isinstance(batch, SubwordBatch)
-        return self._maps.read(batch, wanted)
+        edit = None if attention is None else self._imposing(batch, attention)
+        return self._maps.read(batch, wanted, edit)
 
     def layer_facts(self, batch: Batch) -> dict[str, Float[Tensor, "B L H"]]:
         """Numbers about every head (see `heedmap.huggingface.maps.layer_facts`)."""
         assert isinstance(batch, SubwordBatch)
         return layer_facts(self._maps, batch, self.kinds)
+
+    def _view(self, trace: Trace) -> View:
+        state = trace.state
+        assert isinstance(state, _State)
+        if state.view is None:
+            state.view = View(self._maps, state.batch, self.shown_map(), self.one_row)
+        return state.view
+
+    def _imposing(self, batch: Batch, attention: Float[Tensor, "B K P"]) -> Imposed:
+        """A visitor of a whole pass that puts the weights in their place."""
+        inputs, size = self.inputs(batch), attention.shape[-1]
+        shape = (size,) if self.one_row else (size, size)
+        weights = attention.reshape(len(attention), -1, *shape)
+        if self.head is not None:
+            kept = self.rerun.base(inputs, "full").weights
+            weights = _with_head(weights.unsqueeze(0), kept, self.head).squeeze(0)
+        rows = self.read_rows(inputs) if self.one_row else None
+        return Imposed(self.calls[self.layer], weights.to(self.model.dtype), rows)
 
     def _quick(self, probe: Inputs) -> Rerun | None:
         """A way to predictions that leaves out rows that nobody reads, if it gives the same numbers."""
@@ -257,12 +294,6 @@ class TransformerClassifier:
             return {}
         probe = self.inputs(self.batch(PROBE[1:2], [0]))
         return projections_of(self.model, self.survey.layers, probe)
-
-
-def _on_words(
-    attention: Float[Tensor, "*lead B K P"], batch: SubwordBatch
-) -> Float[Tensor, "*lead B T"]:
-    return shares(sum_by_word(attention.mean(-2), batch.words, batch.mask.shape[1]))
 
 
 def _with_head(weights: Tensor, whole: Tensor, head: int) -> Tensor:

@@ -66,6 +66,25 @@ class Visitor:
         return weighted_sum(edited, call.value), edited
 
 
+class Then(Visitor):
+    """Two visitors: the second sees what the first left."""
+
+    def __init__(self, first: Visitor, second: Visitor) -> None:
+        self.first, self.second = first, second
+
+    def weights(
+        self, call: Call, weights: Float[Tensor, "B H Q N"]
+    ) -> Float[Tensor, "B H Q N"] | None:
+        """What the second leaves; None where neither changed anything."""
+        left = self.first.weights(call, weights)
+        found = self.second.weights(call, weights if left is None else left)
+        return left if found is None else found
+
+    def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
+        """The second's output, for which the first's is the model's own."""
+        return self.second.attend(call, lambda: self.first.attend(call, eager))
+
+
 def weighted_sum(
     weights: Float[Tensor, "B H Q N"], value: Float[Tensor, "B Hv N D"]
 ) -> Float[Tensor, "B Q H D"]:

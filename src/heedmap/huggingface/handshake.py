@@ -21,7 +21,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.errors import InputError
 from heedmap.huggingface.chatter import quiet
-from heedmap.huggingface.entrance import enter, entered, evaluating, leave
+from heedmap.huggingface.entrance import eagerly, enter, entered, evaluating, leave
+from heedmap.huggingface.measuring import Drift, answer, drift_between
 from heedmap.huggingface.trial import Trial
 
 TEXTS = (
@@ -120,13 +121,32 @@ def handshake(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Han
     Raises:
         InputError: The model cannot read the tokenizer's output at all.
     """
+    return handshake_on(model, _sentences(model, tokenizer))
+
+
+@torch.no_grad()
+def drift(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Drift:
+    """The handshake's last two numbers alone, from two passes; the model is left as it was found."""
+    inputs, again = _sentences(model, tokenizer), entered(model)
+    leave(model)
+    with quiet(), evaluating(model):
+        try:
+            default = str(model.config._attn_implementation)
+            before = answer(model(**inputs))
+            with eagerly(model):
+                return drift_between(default, before, answer(model(**inputs)))
+        finally:
+            if again:
+                enter(model, inputs)
+
+
+def _sentences(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Tensor]:
     found = tokenizer(
         list(TEXTS), padding=True, return_attention_mask=True, return_tensors="pt", verbose=False
     )
     names = inspect.signature(model.forward).parameters
     wanted = {"input_ids", "attention_mask", *names}
-    inputs = {name: tensor.to(model.device) for name, tensor in found.items() if name in wanted}
-    return handshake_on(model, inputs)
+    return {name: tensor.to(model.device) for name, tensor in found.items() if name in wanted}
 
 
 def handshake_on(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Handshake:
@@ -268,8 +288,13 @@ def _reports(trial: Trial, other: float | None) -> list[Check]:
             + (": some attention goes to no token (a sink)" if off > 0.01 else ""),
         ),
         Check(
-            "eager as default", "report", True, drift,
-            f"eager attention differs from the model's default ({trial.default}) by {drift:.1e}",
+            "eager as default", "report", True, drift.logits,
+            f"eager attention differs from the model's default ({drift.default}) by {drift.logits:.1e}",
+        ),
+        Check(
+            "predictions as default", "report", True, drift.tvd,
+            "the answer is no prediction" if drift.tvd is None
+            else f"in probabilities (TVD) they differ by {drift.tvd:.1e}",
         ),
     ]  # fmt: skip
 

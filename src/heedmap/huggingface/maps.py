@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from heedmap.huggingface.door import Call, Output, Visitor
+from heedmap.huggingface.door import Call, Output, Then, Visitor
 from heedmap.huggingface.entrance import Entrance
 from heedmap.huggingface.inputs import SubwordBatch, kinds_of
 from heedmap.huggingface.measuring import Leaves
@@ -47,25 +47,39 @@ class Maps:
 
     def available(self) -> list[Map]:
         """All maps, in order. Rollout and flow need self-attention from the input up, with all its layers."""
-        crossing = self.entrance.model.config.is_encoder_decoder
-        found = []
-        for view in VIEWS:
-            if (view in ("rollout", "flow") and crossing) or (
-                view == "effective" and not self.projections
-            ):
-                continue
-            heads: list[int | None] = [None]
-            if view in PER_HEAD:
-                heads += list(range(self.survey.heads))
-            layers = range(len(self.survey.calls))
-            found += [Map(view, layer, head) for layer in layers for head in heads]
+        missing = self.missing()
+        return [m for view in VIEWS if view not in missing for m in self._of(view)]
+
+    def missing(self) -> dict[str, tuple[int, str]]:
+        """The views that this model does not give: how many maps each would be, and why."""
+        found = {}
+        if self.entrance.model.config.is_encoder_decoder:
+            why = "its cross-attention is on trial, and no path leads through that to the input"
+            found = {view: (len(self._of(view)), why) for view in ("rollout", "flow")}
+        if not self.projections:
+            why = (
+                "no linear module reads what its heads put out"
+                if self.entrance.kind == "interface"
+                else "its values are out of reach: it is entered by its softmax"
+            )
+            found["effective"] = (len(self._of("effective")), why)
         return found
 
-    def read(self, batch: SubwordBatch, wanted: Sequence[Map]) -> Float[Tensor, "B M T"]:
-        """The wanted maps over words, each as shares of its sum; NaN for a flow that would take too long."""
+    def _of(self, view: str) -> list[Map]:
+        heads = [None, *(range(self.survey.heads) if view in PER_HEAD else ())]
+        return [Map(view, layer, head) for layer in range(len(self.survey.calls)) for head in heads]
+
+    def read(
+        self, batch: SubwordBatch, wanted: Sequence[Map], edit: Visitor | None = None
+    ) -> Float[Tensor, "B M T"]:
+        """The wanted maps over words, each as shares of its sum; NaN for a flow that would take too long.
+
+        With `edit`, those of the model as that visitor leaves it.
+        """
         reader = _Reader(self, batch, wanted)
+        visitor = reader if edit is None else Then(edit, reader)
         inputs = batch.inputs(self.tokenizer.model_input_names)
-        with torch.set_grad_enabled(reader.needs_gradient), self.entrance.visiting(reader):
+        with torch.set_grad_enabled(reader.needs_gradient), self.entrance.visiting(visitor):
             found = reader.finish(self.entrance.model(**inputs).logits.float())
         values = torch.stack([found[m] for m in wanted], dim=1)
         words = batch.words.unsqueeze(1).expand(-1, len(wanted), -1).flatten(0, 1)

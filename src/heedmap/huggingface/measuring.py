@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from heedmap.counterfactual.rows import uniform
 from heedmap.huggingface.door import Call, Visitor
+from heedmap.measures import change_in_prediction
 
 Inputs = Mapping[str, Tensor]
 
@@ -57,6 +59,29 @@ class Leaves(Visitor):
         leaf = weights.detach().clone() if self.held else torch.zeros_like(weights)
         self.leaves[call.index] = leaf.requires_grad_(True)
         return leaf if self.held else weights + leaf
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far a model's answers with its eager attention are from those with its default one, at most.
+
+    `logits` is the largest difference, `tvd` that of the probabilities (total variation distance): None where
+    the answer is no logits of texts. Infinite where only one of the two gives numbers.
+    """
+
+    default: str
+    logits: float
+    tvd: float | None
+
+
+def drift_between(default: str, before: Tensor, eager: Tensor) -> Drift:
+    """From the two answers to the same inputs."""
+    logits = difference(before, eager)
+    if before.ndim != 2:
+        return Drift(default, logits, None)
+    if not math.isfinite(logits):
+        return Drift(default, logits, math.inf)
+    return Drift(default, logits, float(change_in_prediction(before, eager).max()))
 
 
 def answer(output: Any) -> Tensor:

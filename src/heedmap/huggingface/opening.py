@@ -1,5 +1,6 @@
 """A run on somebody else's model: its classifier, the texts to audit it on, and what to say of both."""
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.entrance import leave
 from heedmap.huggingface.fitting import fit, merge
-from heedmap.huggingface.handshake import handshake
+from heedmap.huggingface.handshake import drift, handshake
 from heedmap.huggingface.loading import load_classifier, longest
 from heedmap.huggingface.pairs import sign_of_pairs
 from heedmap.identity import weights_hash
@@ -133,6 +134,8 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
             f"({'every head' if model.head is None else head})"
         ),
         "reads": model.reads,
+        "drift": _drift(model),
+        "maps_left_out": {view: f"{n} maps: {why}" for view, (n, why) in model.missing.items()},
     }
 
 
@@ -147,6 +150,17 @@ def notes(model: TransformerClassifier) -> dict[str, object]:
     )
     warnings.warn(note, stacklevel=3)
     return {"notes": [note]}
+
+
+def _drift(model: TransformerClassifier) -> dict[str, object]:
+    """Two digits, for the rest is the order of a sum; null where there is nothing to compare."""
+    found = drift(model.model, model.tokenizer)
+    numbers = {"logits": found.logits, "tvd": found.tvd}
+    rounded = {
+        name: float(f"{x:.1e}") if x is not None and math.isfinite(x) else None
+        for name, x in numbers.items()
+    }
+    return {"default": found.default, **rounded}
 
 
 def fingerprint(model: nn.Module) -> str:

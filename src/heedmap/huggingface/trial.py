@@ -11,6 +11,7 @@ from heedmap.huggingface.embedding import embedded_as, look_up
 from heedmap.huggingface.entrance import eagerly, enter, reported
 from heedmap.huggingface.measuring import (
     Copying,
+    Drift,
     Leaves,
     Recording,
     Spreading,
@@ -18,6 +19,7 @@ from heedmap.huggingface.measuring import (
     alone,
     answer,
     difference,
+    drift_between,
     kept,
     nearest,
     off_one,
@@ -74,9 +76,9 @@ class Trial:
         """Entered, against the model's own eager attention."""
         return difference(self.said, self.eager)
 
-    def drift(self) -> float:
+    def drift(self) -> Drift:
         """Eager, against the model's default implementation: a matter of the model, not of the door."""
-        return difference(self.eager, self._default)
+        return drift_between(self.default, self._default, self.eager)
 
     def to_reported(self) -> float | None:
         """The weights, against those the model reports of itself; None where it reports none."""

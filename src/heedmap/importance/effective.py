@@ -62,12 +62,20 @@ def effective_attention(
     The cut-off is relative to σ_max and the rank never shared between texts or heads, unlike in the
     released code of Sun & Marasović 2021.
     """
-    left, singular, _ = torch.linalg.svd(_real(transformed, mask), full_matrices=False)
-    kept = singular > _cut_off(singular, transformed, mask).unsqueeze(-1)
-    left = left * kept.unsqueeze(-2)
+    left = kept_directions(transformed, mask)
     keys = mask.unsqueeze(-2)
     rows = torch.where(keys, attention, 0).double()
     return torch.where(keys, rows @ left @ left.mT, 0)
+
+
+def kept_directions(
+    transformed: Float[Tensor, "*batch N D"], mask: Bool[Tensor, "*batch N"]
+) -> Float[Tensor, "*batch N R"]:
+    """U_r of `effective_attention`, in float64: A U_r U_rᵀ is what is kept of A; columns past r are 0."""
+    left, singular, _ = torch.linalg.svd(_real(transformed, mask), full_matrices=False)
+    kept: Tensor = singular > _cut_off(singular, transformed, mask).unsqueeze(-1)
+    directions: Tensor = left * kept.unsqueeze(-2)
+    return directions
 
 
 def effective_share(

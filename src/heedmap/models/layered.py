@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.data.batches import Batch
+from heedmap.models.trace import Trace
 
 
 class Map(NamedTuple):
@@ -32,8 +33,24 @@ class Layered(Protocol):
         """The one that is on trial."""
         ...
 
-    def heat_maps(self, batch: Batch, wanted: Sequence[Map]) -> Float[Tensor, "B M T"]:
-        """Those heat maps, each as shares of its sum."""
+    def heat_maps(
+        self, batch: Batch, wanted: Sequence[Map], attention: Tensor | None = None
+    ) -> Float[Tensor, "B M T"]:
+        """Those heat maps, each as shares of its sum; with weights (B, K, P) imposed where they are given."""
+        ...
+
+    def plain(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
+        """The weights themselves, of the rows that the map on trial is made of, as `Model.shown` shows maps."""
+        ...
+
+    def unpadded(
+        self, trace: Trace, attention: Float[Tensor, "B K P"]
+    ) -> list[Float[Tensor, "_ _"]]:
+        """Each text's weights as the model has them where it reads the text alone: no rows of padding."""
+        ...
+
+    def reach(self, trace: Trace) -> Float[Tensor, " B"]:
+        """What the JSD of the map on trial cannot exceed, whatever the layer's weights and the prediction."""
         ...
 
     def layer_facts(self, batch: Batch) -> dict[str, Float[Tensor, "B L H"]]:

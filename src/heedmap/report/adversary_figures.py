@@ -13,7 +13,7 @@ from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specificati
 from heedmap.report.densities import quartiles
 from heedmap.report.histograms import Axis, by_class
 from heedmap.report.series import Division, division, of_words
-from heedmap.report.words import column, epsilon
+from heedmap.report.words import column, derived, epsilon
 
 JSD = Axis("largest JSD", 0, 0.7, 40, (0, 0.2, 0.4, 0.6), (LN2, "ln 2: nothing in common"), "JSD")
 SEARCHED = f"as found by the gradient search of {PAPER}, which gives a lower bound"
@@ -37,6 +37,11 @@ def jsd_histograms(audit: Conclusions) -> list[Figure]:
         how, source = "at least", "with more than two classes a lower bound"
     else:
         how, source = "at least, by search", "the best that a search on the model itself meets"
+    compared = (
+        "the heat map of the model's weights and that of others"
+        if derived(audit)
+        else "the model's weights and others"
+    )
     divided = division(audit)
     figures = []
     for key, name, how_found, from_where in (
@@ -53,7 +58,7 @@ def jsd_histograms(audit: Conclusions) -> list[Figure]:
                 title=f"How different may the heat map be? ({how_found})",
                 n=told,
                 caption=(
-                    "The largest JSD between the model's weights and others that move the "
+                    f"The largest JSD between {compared} that move the "
                     f"prediction by at most {epsilon(audit):g} (TVD): {from_where}. {read}; the "
                     f"dashed line is ln 2, nothing in common (as {PAPER}, experiment 2b)."
                 ),

@@ -13,10 +13,12 @@ from heedmap.report.words import (
     counts,
     interval_text,
     left_out,
+    maps_left_out,
     model_text,
     number,
     pairs_text,
     vectors_text,
+    weights_kept,
 )
 from heedmap.terminal import cell
 
@@ -59,6 +61,10 @@ def _header(audit: Conclusions) -> RenderableType:
     }
     if vectors := vectors_text(audit):
         rows["vectors"] = vectors
+    if maps := maps_left_out(audit):
+        rows["no maps of"] = maps
+    if kept := weights_kept(audit, short=True):
+        rows["adversary"] = f"weights {kept}"
     if gone := left_out(audit):
         rows["left out"] = counts(gone)
     if said := noted(audit.about):

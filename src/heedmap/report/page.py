@@ -8,8 +8,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from heedmap.experiments.adversary_weights import FILE
 from heedmap.findings import Conclusions, pooled
-from heedmap.notes import noted
+from heedmap.notes import drift_text, noted
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
@@ -19,13 +20,16 @@ from heedmap.report.words import (
     LISTED,
     audited_text,
     classes_text,
+    derived,
     epsilon,
     left_out,
+    maps_left_out,
     model_text,
     pairs_text,
     plural,
     query_name,
     vectors_text,
+    weights_kept,
 )
 from heedmap.settings import AuditSettings, TransformerSettings
 
@@ -48,7 +52,8 @@ def page(audit: Conclusions) -> str:
             verdicts=verdicts(whole),
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
             instances=[
-                instance(audit.tables, audit.classes, pick) for pick in telling(audit.tables)
+                instance(audit.tables, audit.classes, pick)
+                for pick in telling(audit.tables, derived(audit))
             ],
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,
@@ -56,6 +61,7 @@ def page(audit: Conclusions) -> str:
             many=LISTED,
             query=query_name(audit),
             searched=_is_searched(audit),
+            derived=derived(audit),
             path=(audit.settings.audit or AuditSettings()).gradient_path,
             epsilon=f"{epsilon(audit):g}",
             settings=audit.settings.to_toml(),
@@ -111,6 +117,12 @@ def _facts(audit: Conclusions) -> list[tuple[str, str]]:
             for name in ("acted_on", "layers", "heads", "parameters")
             if name in audit.about
         ]
+        if drift := drift_text(audit.about):
+            facts.append(("default attention", drift))
+        if maps := maps_left_out(audit):
+            facts.append(("no maps of", maps))
+        if kept := weights_kept(audit):
+            facts.append(("adversary's weights", f"{kept}, tables/{FILE}"))
         facts.append(("weights", f"{settings.model.source}, sha256 {settings.model.weights}"))
     else:
         sizes = f"embedding {settings.model.embedding_size}, hidden {settings.model.hidden_size}"

@@ -36,11 +36,12 @@ class _Rule:
     reason: Callable[[int], str]
 
 
-def telling(tables: Mapping[str, pa.Table]) -> list[Pick]:
+def telling(tables: Mapping[str, pa.Table], derived: bool = False) -> list[Pick]:
     """About nine instances, none of them twice, nor two windows of a text; the same tables give the same ones.
 
-    A rule with no candidates gives none; of equal scores the first row wins. Where fewer than
-    FEWEST are found (a tiny audit), the texts of which the model is surest fill the place.
+    Where the heat map is `derived` from the weights, rules that take it for them are left out. A rule with
+    no candidates gives none; of equal scores the first row wins. Where fewer than FEWEST are found (a tiny
+    audit), the texts of which the model is surest fill the place.
     """
     total = tables["instances"].num_rows
     instances = tables["instances"]
@@ -49,7 +50,7 @@ def telling(tables: Mapping[str, pa.Table]) -> list[Pick]:
         texts = instances[TEXT].to_numpy()
     picks: list[Pick] = []
     taken = np.zeros(total, dtype=bool)
-    for rule in _rules(tables):
+    for rule in _rules(tables, derived):
         open_ = rule.candidates & np.isfinite(rule.score) & ~taken
         if open_.any():
             row = int(np.where(open_, rule.score, -np.inf).argmax())
@@ -68,7 +69,7 @@ def _confidence(tables: Mapping[str, pa.Table]) -> Floats:
     return np.array([max(p) for p in tables["instances"]["probabilities"].to_pylist()])
 
 
-def _rules(tables: Mapping[str, pa.Table]) -> Iterator[_Rule]:
+def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
     length = column(tables, "instances", "n_tokens")
     sharp = column(tables, "instances", "max_attention")
     right = column(tables, "instances", "label") == column(tables, "instances", "predicted")
@@ -88,37 +89,40 @@ def _rules(tables: Mapping[str, pa.Table]) -> Iterator[_Rule]:
             readable & (sharp >= 0.4) & (jsd >= 0.5) & (predicted == c),
             sharp * jsd * sure,
             lambda i: (
-                f"Attention puts {sharp[i]:.0%} on one word, and yet weights that are "
+                f"Attention puts {sharp[i]:.0%} on one word, and yet weights "
+                f"{'with a heat map' if derived else 'that are'} "
                 f"{jsd[i]:.0%} of the largest possible JSD away give the same prediction."
             ),
         )
-    yield _Rule(
-        "Pinned down",
-        readable & (most < 0.5),
-        -most,
-        lambda i: (
-            "No other weights at the same prediction are further away than "
-            f"{most[i]:.0%} of the largest possible JSD: the least room of all texts of 6 to 40 "
-            "words."
-        ),
-    )
+    if not derived:
+        yield _Rule(
+            "Pinned down",
+            readable & (most < 0.5),
+            -most,
+            lambda i: (
+                "No other weights at the same prediction are further away than "
+                f"{most[i]:.0%} of the largest possible JSD: the least room of all texts of 6 to 40 "
+                "words."
+            ),
+        )
     yield from _agreement(tables, (length >= 8) & (length <= 40))
-    yield _Rule(
-        "Sharp, but it may point anywhere",
-        readable & (sharp >= 0.5) & (tvd < 0.05),
-        sharp - 10 * tvd,
-        lambda i: (
-            f"The largest weight is {number(sharp[i])}, but the median of the shuffles moves the "
-            f"prediction by {number(tvd[i])} only."
-        ),
-    )
+    if not derived:
+        yield _Rule(
+            "Sharp, but it may point anywhere",
+            readable & (sharp >= 0.5) & (tvd < 0.05),
+            sharp - 10 * tvd,
+            lambda i: (
+                f"The largest weight is {number(sharp[i])}, but the median of the shuffles moves the "
+                f"prediction by {number(tvd[i])} only."
+            ),
+        )
     yield _Rule(
         "Shuffling turns the answer over",
         readable & (flipped >= 0.5),
         tvd,
         lambda i: (
             f"{flipped[i]:.0%} of the shuffles give another class: here it matters "
-            "which word gets which weight."
+            f"which {'position' if derived else 'word'} gets which weight."
         ),
     )
     yield from _deciding_words(tables, readable & right)

@@ -21,7 +21,7 @@ from heedmap.report.charts import (
 )
 from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
 from heedmap.report.series import Division, division, of_words
-from heedmap.report.words import column, epsilon
+from heedmap.report.words import column, derived, epsilon
 from heedmap.settings import TransformerSettings
 
 NARROW = 0.008  # a violin thinner than this would not be seen: it is drawn as a line
@@ -35,6 +35,13 @@ def permutation(audit: Conclusions) -> list[Figure]:
         if isinstance(audit.settings.model, TransformerSettings)
         else "Each text's weights are shuffled over its words"
     )
+    against = (
+        "Wide shapes near 0 where the largest weight is high "
+        f"speak against attention: it looked decisive and was not (as {PAPER}, experiment 2a)."
+    )
+    if derived(audit):
+        shuffled += ", not the heat map that is made of them"
+        against = f"Wide shapes near 0 mean that the layer's weights hardly matter (as {PAPER}, experiment 2a)."
     return _of_table(
         audit,
         "permutation",
@@ -49,8 +56,7 @@ def permutation(audit: Conclusions) -> list[Figure]:
         ),
         caption=(
             f"{shuffled}; TVD 0 means that the prediction did "
-            "not move, 1 that it turned over. Wide shapes near 0 where the largest weight is high "
-            f"speak against attention: it looked decisive and was not (as {PAPER}, experiment 2a)."
+            f"not move, 1 that it turned over. {against}"
         ),
         limit=None,
     )
@@ -67,6 +73,11 @@ def most_different(audit: Conclusions) -> list[Figure]:
         how = "with more than two classes a lower bound: at least this much is possible"
     else:
         how = "found by a search on the model itself: at least this much is possible"
+    whose = (
+        "whose heat map is furthest from the model's"
+        if derived(audit)
+        else "furthest from the model's own"
+    )
     return _of_table(
         audit,
         "adversary",
@@ -81,7 +92,7 @@ def most_different(audit: Conclusions) -> list[Figure]:
             axis=alt.Axis(values=[0, 0.2, 0.4, 0.6]),
         ),
         caption=(
-            "The weights furthest from the model's own that move the prediction by at most "
+            f"The weights {whose} that move the prediction by at most "
             f"{epsilon(audit):g} (TVD); {how}. Near ln 2 (dashed) the two heat maps have nothing "
             "in common; high values where the largest weight is high are the strongest case "
             f"(as {PAPER}, experiment 2b)."

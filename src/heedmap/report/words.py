@@ -59,6 +59,12 @@ def model_text(audit: Conclusions) -> str:
     return f"{model.encoder} encoder, {model.score} score{given}, {model.normaliser} attention"
 
 
+def derived(audit: Conclusions) -> bool:
+    """Whether the heat map is made of the layer's weights and more, and is not these weights."""
+    model = audit.settings.model
+    return isinstance(model, TransformerSettings) and model.derived
+
+
 def query_name(audit: Conclusions) -> str | None:
     """What the second text of a pair is called; None where the texts stand alone."""
     if "query" not in audit.tables["instances"].column_names:
@@ -100,6 +106,23 @@ def vectors_text(audit: Conclusions) -> str | None:
     return (
         None if known is None else f"pretrained for {known} of {words} words, zero for the others"
     )
+
+
+def maps_left_out(audit: Conclusions) -> str | None:
+    """The views that the model does not give, how many maps, and why; None where it gives all."""
+    found = audit.about.get("maps_left_out")
+    if not isinstance(found, Mapping) or not found:
+        return None
+    return "; ".join(f"{view}, {why}" for view, why in found.items())
+
+
+def weights_kept(audit: Conclusions, short: bool = False) -> str | None:
+    """Of how many texts the adversary's weights are kept; `short`: None where it is all of them."""
+    found = audit.about.get("adversary_weights")
+    if not isinstance(found, Mapping) or (short and found["kept"] == found["searched"]):
+        return None
+    which = "" if found["kept"] == found["searched"] else ", the shortest"
+    return f"kept of {found['kept']} of {found['searched']} searched texts{which}"
 
 
 def epsilon(audit: Conclusions) -> float:

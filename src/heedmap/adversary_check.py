@@ -1,0 +1,96 @@
+"""The adversary of a text, imposed again: anyone can see the other heat map stand beside the prediction."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedmap.auditing import audited_split
+from heedmap.errors import InputError
+from heedmap.experiments.adversary_weights import FILE, MOST, weights_of
+from heedmap.folders import settings_of
+from heedmap.measures import change_in_prediction, jensen_shannon
+from heedmap.models.layered import Layered
+from heedmap.run import Run
+from heedmap.tables import read_table
+
+
+class Imposed(NamedTuple):
+    """What the adversary's weights do: to the prediction (TVD), and to the heat map on trial (JSD)."""
+
+    tvd: float
+    jsd: float
+
+
+@torch.no_grad()
+def check_adversary(run: Run, row: int) -> Imposed:
+    """Impose the weights of one row of a run's adversary table in a whole pass of the model.
+
+    None of the audit's shortcuts is taken: the text is read alone and from the start, and its heat map as
+    the scan reads it. Both numbers are those of the table (`tvd`, `jsd`) to rounding: 1e-5 in float32.
+
+    Args:
+        run: from `heedmap.open_run`, or any that is kept in a folder and was audited.
+        row: of the table; the text of that place among those audited.
+
+    Raises:
+        InputError: no folder or no audit there, no such row, no adversary of it, or a damaged file.
+    """
+    attention = _weights(run, row)
+    assert run.folder is not None
+    settings = settings_of(run.folder).audit
+    assert settings is not None
+    text = audited_split(run, settings).texts[row]
+    model, batch = run.model, run.model.batch([text], [row])
+    trace = model.trace(batch)
+    if attention.shape != trace.attention.shape:
+        raise InputError(
+            f"{run.folder / 'tables'}: expected weights of shape {tuple(trace.attention.shape[1:])} for row "
+            f"{row}, got {tuple(attention.shape[1:])}: the tables are of another audit; run it again"
+        )
+    attention = attention.to(trace.attention)
+    logits = model.logits_from(model.embed(batch), batch, attention)
+    if isinstance(model, Layered):
+        shown = model.heat_maps(batch, [model.shown_map()], attention)[:, 0]
+    else:
+        shown = model.shown(trace, attention.unsqueeze(0))[0]
+    heat, own = shown.double(), trace.heat.double()
+    visible = bool((heat > 0).any() and (own > 0).any())  # a map of zeros shows nothing
+    return Imposed(
+        tvd=float(change_in_prediction(trace.logits, logits)[0]),
+        jsd=float(jensen_shannon(heat, own)[0]) if visible else 0.0,
+    )
+
+
+def _weights(run: Run, row: int) -> Float[Tensor, "1 K P"]:
+    """From the table where the weights are the heat map, else from the file beside it."""
+    if run.folder is None:
+        raise InputError(
+            "expected a run that is kept in a folder, got one in memory; give it an `out`"
+        )
+    tables = run.folder / "tables"
+    if not (path := tables / "adversary.parquet").exists():
+        raise InputError(
+            f"{run.folder}: the adversary was not computed; run `heedmap audit --run {run.folder}`"
+        )
+    table = read_table(path)
+    if not 0 <= row < table.num_rows:
+        raise InputError(f"{path}: expected a row from 0 to {table.num_rows - 1}, got {row}")
+    heat = table["attention"][row].as_py()
+    if heat is None:
+        raise InputError(f"{path}: no adversary was searched for row {row}; choose one with a jsd")
+    if not isinstance(run.model, Layered):
+        return torch.tensor(heat, dtype=torch.float64).reshape(1, 1, -1)
+    return _kept(tables / FILE, row)
+
+
+def _kept(path: Path, row: int) -> Float[Tensor, "1 K P"]:
+    found = weights_of(path, row)
+    if found is None:
+        raise InputError(
+            f"{path}: holds no weights of row {row}: of the searched texts the shortest are kept, up to "
+            f"{MOST >> 20} MiB; choose a shorter text"
+        )
+    return found.unsqueeze(0)
