@@ -12,14 +12,18 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedmap.counterfactual.climb import best_pair, climb
+from heedmap.counterfactual.constrained import search
 from heedmap.counterfactual.exact import adversary, most_different
 from heedmap.counterfactual.pivot import pivot
 from heedmap.counterfactual.polytope import vertex_bound
-from heedmap.counterfactual.tolerance import Instances
+from heedmap.counterfactual.tolerance import Instances, canonical_order
 from heedmap.measures import LN2, jensen_shannon
 
 LONGEST_FOR_VERTICES = 48  # positions of a row whose triples are enumerated
 MOST_FOR_VERTICES = 4  # classes: every triple of them costs as much again, and C = 5 has ten
+RESTARTS, STEPS = 4, 15
+SOLVED = 1e-3  # nats between the bounds that are not worth a search
+BLOCK = 1 << 15  # logits searched together
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,20 @@ def bound_adversary(
     bias: Float[Tensor, " C"],
     mask: Bool[Tensor, "B T"],
     epsilon: float,
+    *,
+    begin: Float[Tensor, "B T"] | None = None,
+    met: Float[Tensor, "B T"] | None = None,
 ) -> Bounds:
     """Enclose max JSD(α, α̂) subject to TVD(softmax z(α), softmax z(α̂)) ≤ ε.
 
     Jain & Wallace's problem (2019, equation 2) with one adversary. Upper: TVD ≤ ε implies
     ln((p_c − ε)/(p_c' + ε)) ≤ z_c − z_c' for every two classes; the least of the exact optima over
     one pair of classes at a time, over one triple at a time (C = 3 or 4, at most 48 positions), and
-    ln 2. Lower: the best weighting found, α̂ itself (0) at worst. C = 2 is exact.
+    ln 2. Lower: the best feasible weighting met by any means, α̂ itself (0) at worst: at vertices of
+    the polytope of equal predictions (walking from `begin`, else from α̂), among pairs of positions, by
+    another search (`met`), and, where these leave a gap, by a constrained search; the best of them
+    improved by moves of mass. What is given and not feasible counts as α̂. Neither the order of the
+    positions nor other rows change anything. C = 2 is exact.
     """
     classes = readout.shape[-1]
     if classes < 2:
@@ -54,25 +65,99 @@ def bound_adversary(
         optimum = adversary(attention, readout, bias, mask, epsilon)
         return Bounds(optimum.jsd, optimum.jsd, optimum.dense(mask.shape[1]))
 
-    instances = Instances.of(attention, readout, bias, mask, epsilon)
+    order = canonical_order(attention, readout, mask)
+    instances = Instances.of(
+        attention.gather(1, order),
+        readout.gather(1, order.unsqueeze(-1).expand(readout.shape)),
+        bias,
+        mask.gather(1, order),
+        epsilon,
+    )
+    upper = _upper(instances)
+    best = _Best(instances)
+    best.offer(instances.attention if begin is None else begin.double().gather(1, order))
+    best.offer(best_pair(instances), walked=True)
+    if met is not None:
+        best.offer(met.double().gather(1, order), walked=True)
+    gap = (upper - best.jsd > SOLVED).nonzero()[:, 0]
+    if len(gap) and epsilon > 0:  # no step of a search keeps the prediction to the last digit
+        best.offer(best.weights.index_copy(0, gap, _searched(instances.rows(gap))), walked=True)
+    best.climb()
+    found = torch.zeros_like(best.weights).scatter(1, order, best.weights)
+    # What is attained is no less than the bound but for rounding.
+    return Bounds(best.jsd, torch.maximum(upper, best.jsd), found)
+
+
+class _Best:
+    """The most different feasible weighting of each row so far, at first α̂ itself."""
+
+    def __init__(self, instances: Instances) -> None:
+        self.instances, self.weights = instances, instances.attention
+        self.jsd = torch.zeros_like(instances.attention[:, 0])
+
+    def offer(self, start: Float[Tensor, "B T"], walked: bool = False) -> None:
+        """A weighting a row, and the vertex that a walk from it ends at; `walked`: not from α̂ again."""
+        whole = self.instances
+        start = torch.where(
+            whole.keeps(whole.logits_of(start)).unsqueeze(1), start, whole.attention
+        )
+        rows = (start != whole.attention).any(1) | (not walked)
+        at = rows.nonzero()[:, 0]
+        self._keep(start.index_copy(0, at, pivot(whole.rows(at), start[at])))
+
+    def climb(self) -> None:
+        """Moves of mass from the best one. They spend the tolerance, after which there may be better
+        weights for the same logits.
+        """
+        for improve in (climb, pivot, climb):
+            self._keep(improve(self.instances, self.weights))
+
+    def _keep(self, found: Float[Tensor, "B T"]) -> None:
+        jsd = jensen_shannon(found, self.instances.attention)
+        better = jsd > self.jsd
+        self.weights = torch.where(better.unsqueeze(1), found, self.weights)
+        self.jsd = torch.where(better, jsd, self.jsd)
+
+
+def _searched(instances: Instances) -> Float[Tensor, "b T"]:
+    """What the constrained search of models without a linear read-out finds: it follows no vertices."""
+    size = max(1, BLOCK // instances.logits[0].numel())
+    blocks = range(0, len(instances.mask), size)
+    return torch.cat([_search(instances.rows(slice(at, at + size))) for at in blocks])
+
+
+def _search(instances: Instances) -> Float[Tensor, "b T"]:
+    def predict(weights: Float[Tensor, "S b 1 T"]) -> Float[Tensor, "S b C"]:
+        return torch.einsum("sbkt,btc->sbc", weights, instances.logits)
+
+    def shown(weights: Float[Tensor, "S b 1 T"]) -> Float[Tensor, "S b T"]:
+        return weights.squeeze(2)
+
+    found = search(
+        predict,
+        shown,
+        instances.attention.unsqueeze(1),
+        instances.mask.unsqueeze(1),
+        instances.mask,
+        instances.logits_of(instances.attention),
+        epsilon=instances.epsilon,
+        restarts=RESTARTS,
+        steps=STEPS,
+        # One seed for all: a row has the same random numbers in any company.
+        generators=[torch.Generator().manual_seed(0) for _ in instances.mask],
+    )
+    return found.attention.squeeze(1)
+
+
+def _upper(instances: Instances) -> Float[Tensor, " B"]:
     upper = _slab_bound(instances)
+    classes = instances.logits.shape[-1]
     if classes <= MOST_FOR_VERTICES:
-        short = (mask.sum(-1) <= LONGEST_FOR_VERTICES).nonzero()[:, 0]
+        short = (instances.mask.sum(-1) <= LONGEST_FOR_VERTICES).nonzero()[:, 0]
         for triple in combinations(range(classes), 3):
             tighter = vertex_bound(instances.rows(short).of_classes(list(triple)))
             upper = upper.index_copy(0, short, torch.minimum(upper[short], tighter))
-
-    best, lower = instances.attention, torch.zeros_like(upper)
-    for start in (pivot(instances, instances.attention), best_pair(instances)):
-        found = climb(instances, start)
-        # The climb spends the tolerance, after which there may be better weights for the same
-        # logits.
-        found = climb(instances, pivot(instances, found))
-        jsd = jensen_shannon(found, instances.attention)
-        best = torch.where((jsd > lower).unsqueeze(1), found, best)
-        lower = torch.maximum(jsd, lower)
-    # What is attained is no less than the bound but for rounding.
-    return Bounds(lower, torch.maximum(upper, lower), best)
+    return upper
 
 
 def _slab_bound(instances: Instances) -> Float[Tensor, " B"]:

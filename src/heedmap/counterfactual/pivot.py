@@ -7,15 +7,17 @@ convex objective.
 """
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedmap.counterfactual.tolerance import Instances
 from heedmap.measures import LN2
 
-ROUNDS = 60
+FEWEST_ROUNDS = 60  # a round empties one position as a rule: a longer row has as many as positions
 PROGRESS = 1e-9  # a smaller gain ends the walk
-SINGULAR = 1e9  # directions longer than this come from positions that say the same
+DEPENDENT = 1e-6  # a position that is nearer to what the chosen ones say says the same
+EXACT = 1e-9  # of the largest logit: a direction that is off by more is none
+LONGEST = 1e9  # directions longer than this are rounding
 
 
 def pivot(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
@@ -33,13 +35,13 @@ def pivot(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B
     # prediction.
     columns = torch.cat([torch.ones_like(differences[..., :1]), differences], dim=-1).mT
     active = torch.arange(len(start), device=start.device)
-    for _ in range(ROUNDS):
+    for _ in range(max(FEWEST_ROUNDS, positions)):
         now, q = weights[active], instances.attention[active]
         real = instances.mask[active]
         best, gain = now, torch.zeros_like(now[:, 0])
         for order in (now, now * q):
-            base = order.masked_fill(~real, -1.0).topk(classes, dim=1).indices
-            moved, more = _best_exchange(now, q, real, columns[active], base)
+            base, chosen = _base(order, real, columns[active])
+            moved, more = _best_exchange(now, q, real, columns[active], base, chosen)
             better = more > gain
             best = torch.where(better.unsqueeze(1), moved, best)
             gain = torch.where(better, more, gain)
@@ -50,21 +52,44 @@ def pivot(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B
     return torch.where(instances.keeps(instances.logits_of(weights)).unsqueeze(1), weights, start)
 
 
+def _base(
+    order: Float[Tensor, "b T"], real: Bool[Tensor, "b T"], columns: Float[Tensor, "b C T"]
+) -> tuple[Int[Tensor, "b C"], Bool[Tensor, "b C"]]:
+    """Up to C positions that say different things, those of largest `order` first; which there are.
+
+    Gram-Schmidt: words that stand in a text twice, or say the same, would make the base singular.
+    """
+    rest = columns.clone()
+    scale = columns.square().sum(1).sqrt().clamp(min=1e-30)
+    found, chosen = [], []
+    for _ in range(columns.shape[1]):
+        free = real & (rest.square().sum(1).sqrt() > DEPENDENT * scale)
+        value, at = order.masked_fill(~free, -1.0).max(1)
+        found.append(at)
+        chosen.append(value >= 0)
+        axis = rest.gather(2, at[:, None, None].expand(-1, rest.shape[1], 1)).squeeze(2)
+        axis = torch.nn.functional.normalize(axis, dim=1) * chosen[-1].unsqueeze(1)
+        rest = rest - axis.unsqueeze(2) * torch.einsum("bc,bct->bt", axis, rest).unsqueeze(1)
+    return torch.stack(found, dim=1), torch.stack(chosen, dim=1)
+
+
 def _best_exchange(
     weights: Float[Tensor, "b T"],
     q: Float[Tensor, "b T"],
     real: Tensor,
     columns: Float[Tensor, "b C T"],
     base: Int[Tensor, "b C"],
+    chosen: Bool[Tensor, "b C"],
 ) -> tuple[Float[Tensor, "b T"], Float[Tensor, " b"]]:
     """The best end of all directions e_t − Σ_s x_s e_s, s in the base and t any other position."""
     classes, width = columns.shape[1:]
-    matrix = columns.gather(2, base.unsqueeze(1).expand(-1, classes, -1))
-    x, info = torch.linalg.solve_ex(
-        matrix, columns
-    )  # (b, C, T): what each t is in the base's terms
-    usable = real & (info == 0).unsqueeze(1) & (x.abs().amax(1) < SINGULAR)
-    usable = usable.scatter(1, base, False) & real.gather(1, base).all(-1, keepdim=True)
+    matrix = columns.gather(2, base.unsqueeze(1).expand(-1, classes, -1)) * chosen.unsqueeze(1)
+    # (b, C, T): what each t is in the base's terms; of a smaller base, in those of least squares.
+    x = torch.linalg.pinv(matrix, rtol=1e-13) @ columns * chosen.unsqueeze(2)
+    off = (matrix @ x - columns).abs().amax(1)
+    exact = off <= EXACT * columns.abs().amax(1).clamp(min=1.0)
+    usable = real & exact & (x.abs().amax(1) < LONGEST)
+    usable = usable & ~torch.zeros_like(usable).scatter_add(1, base, chosen)
     x = torch.where(usable.unsqueeze(1), x, 0)
     mass = weights.gather(1, base).unsqueeze(-1)
     q_base = q.gather(1, base).unsqueeze(-1)
@@ -72,15 +97,15 @@ def _best_exchange(
     forward = torch.where(x > 0, limit, torch.inf).amin(1)
     backward = torch.maximum(torch.where(x < 0, limit, -torch.inf).amax(1), -weights)
     before = _shared(mass, q_base).sum(1) + _shared(weights, q)
-    gains = []
+    gains, ends = [], []
     for end in (forward, backward):
         amount = torch.where(usable & end.isfinite(), end, 0)
+        ends.append(amount)
         after = _shared((mass - amount.unsqueeze(1) * x).clamp(min=0), q_base).sum(1)
         gains.append(after + _shared((weights + amount).clamp(min=0), q) - before)
     gain, best = torch.cat(gains, dim=1).max(-1)
     target = (best % width).unsqueeze(1)
-    amount = torch.cat([forward, backward], dim=1).gather(1, best.unsqueeze(1))
-    amount = torch.where(gain.unsqueeze(1) > 0, amount, 0)
+    amount = torch.cat(ends, dim=1).gather(1, best.unsqueeze(1))
     taken = amount * x.gather(2, target.unsqueeze(1).expand(-1, classes, -1))[..., 0]
     moved = weights.scatter_add(1, base, -taken).scatter_add(1, target, amount)
     moved = moved.clamp(min=0)

@@ -3,11 +3,26 @@
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 # Rounding of a total variation distance computed in float64; far below any ε of interest.
 ROUNDING = 1e-12
+
+
+def canonical_order(
+    attention: Float[Tensor, "B T"], logits: Float[Tensor, "B T C"], mask: Bool[Tensor, "B T"]
+) -> Int[Tensor, "B T"]:
+    """Each row's positions by what they are and not by where they stand: padding last.
+
+    By attention, then by the logits of each class in turn; positions that share all of them are the same
+    to whoever reads on. What is found in this order does not change with the order of the tokens, ties
+    and random numbers included.
+    """
+    order = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+    for key in (*reversed(logits.unbind(-1)), attention, (~mask).long()):
+        order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
+    return order
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """How different can the attention be while the prediction stays? (Jain & Wallace 2019, experiment 2b)"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from heedmap.counterfactual.bounds import Bounds, bound_adversary
 from heedmap.counterfactual.constrained import Found, search
 from heedmap.counterfactual.descent import best_of, descend
 from heedmap.counterfactual.search import best_feasible, search_adversaries
+from heedmap.counterfactual.tolerance import canonical_order
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments import adversary_weights
 from heedmap.experiments.evidence import Evidence
@@ -34,8 +36,10 @@ def adversary(evidence: Evidence) -> pa.Table:
     and `attention` attains it. More classes: `jsd` is attained by `attention`, and no weighting exceeds
     `jsd_upper`. `curve_lower` and `curve_upper` are the same for every ε of the settings' curve.
     `search_jsd` is what the paper's gradient search finds (5 adversaries, 500 steps, last iterate), 0 where
-    it finds nothing (`search_found` is false). `dimension` is that of the polytope of weightings with exactly
-    the same prediction, for weights inside the simplex: n − 2 for two classes.
+    it finds nothing (`search_found` is false); of more than two classes `jsd` begins from that, among
+    others, and is no less. `jsd` does not change with the order of the tokens. `dimension` is that of the
+    polytope of weightings with exactly the same prediction, for weights inside the simplex: n − 2 for two
+    classes.
 
     Where the read-out is not linear, or there are more than 64 classes, a search on the model itself takes the
     place of all that: the divergence is that of the heat map, `jsd` the largest met at a prediction within ε
@@ -67,21 +71,36 @@ def _exact(evidence: Evidence) -> dict[str, object]:
     drawn = [epsilons.index(epsilon) for epsilon in settings.curve]
     generator = evidence.torch_generator("adversary")
     traces = list(evidence.traces)
-    bounds = [_along(trace, epsilons) for trace in traces]
+    orders = [_order(trace) for trace in traces]
+    sorted_traces = list(map(_reordered, traces, orders))
+    candidates = [_candidates(trace, generator) for trace in sorted_traces]
+    bounds = [
+        _along(trace, epsilons, some) for trace, some in zip(sorted_traces, candidates, strict=True)
+    ]
     found = [curve[at] for curve in bounds]
     curves = [[curve[i] for i in drawn] for curve in bounds]
-    searched = [_papers_search(trace, settings.epsilon, generator) for trace in traces]
+    searched = [
+        best_feasible(some, *_problem(trace), settings.epsilon)
+        for trace, some in zip(sorted_traces, candidates, strict=True)
+    ]
     rows = [trace.rows for trace in traces]
     lower = scatter_rows(rows, [torch.stack([b.lower for b in c], dim=1) for c in curves])
     upper = scatter_rows(rows, [torch.stack([b.upper for b in c], dim=1) for c in curves])
     return {
         "jsd": scatter_rows(rows, [bounds.lower for bounds in found]),
         "jsd_upper": scatter_rows(rows, [bounds.upper for bounds in found]),
-        "search_jsd": scatter_rows(rows, [jsd for jsd, _ in searched]),
-        "search_found": scatter_rows(rows, [hit for _, hit in searched]),
+        "search_jsd": scatter_rows(rows, [jsd for jsd, _, _ in searched]),
+        "search_found": scatter_rows(rows, [hit for _, hit, _ in searched]),
         "curve_lower": pa.array(list(lower.numpy(force=True))),
         "curve_upper": pa.array(list(upper.numpy(force=True))),
-        "attention": ragged(rows, [b.attention for b in found], [trace.mask for trace in traces]),
+        "attention": ragged(
+            rows,
+            [
+                torch.zeros_like(b.attention).scatter(1, order, b.attention)
+                for b, order in zip(found, orders, strict=True)
+            ],
+            [trace.mask for trace in traces],
+        ),
         "dimension": scatter_rows(rows, [_dimension(trace) for trace in traces]),
     }
 
@@ -190,11 +209,38 @@ def _on_text(trace: Trace, attention: Float[Tensor, "B K P"]) -> list[float]:
     return shares
 
 
-def _along(trace: Trace, epsilons: list[float]) -> list[Bounds]:
+def _order(trace: Trace) -> Int[Tensor, "B T"]:
+    """The order in which positions are looked at: their own, unless what is found may depend on it."""
+    assert trace.readout is not None
+    relevance = trace.readout.relevance[:, 0]
+    if relevance.shape[-1] == 2:  # an exact optimum, and the paper's search as it always was
+        return torch.arange(trace.mask.shape[1], device=trace.mask.device).expand(trace.mask.shape)
+    return canonical_order(trace.attention[:, 0], relevance, trace.mask)
+
+
+def _reordered(trace: Trace, order: Int[Tensor, "B T"]) -> Trace:
+    """The trace with its positions in another order, as far as the closed forms look at it."""
+    assert trace.readout is not None
+    relevance = trace.readout.relevance
+    rows = order.unsqueeze(1)
+    each = rows.unsqueeze(-1).expand(relevance.shape)
+    return replace(
+        trace,
+        mask=trace.mask.gather(1, order),
+        attention=trace.attention.gather(2, rows),
+        readout=replace(trace.readout, relevance=relevance.gather(2, each)),
+    )
+
+
+def _along(trace: Trace, epsilons: list[float], candidates: Float[Tensor, "K B T"]) -> list[Bounds]:
     """Bounds for growing ε. What is feasible for a smaller ε is so for a larger one: the lower bound never
     falls along the curve, and no upper bound exceeds a later one.
     """
-    curve = [most_different(trace, epsilon) for epsilon in epsilons]
+    curve: list[Bounds] = []
+    for epsilon in epsilons:
+        curve.append(
+            most_different(trace, epsilon, curve[-1].attention if curve else None, candidates)
+        )
     for i in range(1, len(curve)):
         before, here = curve[i - 1], curve[i]
         kept = before.lower > here.lower
@@ -206,21 +252,35 @@ def _along(trace: Trace, epsilons: list[float]) -> list[Bounds]:
     return curve
 
 
-def most_different(trace: Trace, epsilon: float) -> Bounds:
-    """The exact optimum for two classes, bounds for more."""
-    weights, relevance, bias = linear(trace)
+def most_different(
+    trace: Trace,
+    epsilon: float,
+    begin: Float[Tensor, "B T"] | None = None,
+    candidates: Float[Tensor, "K B T"] | None = None,
+) -> Bounds:
+    """The exact optimum for two classes, bounds for more.
+
+    `begin` is what was found for a smaller ε, `candidates` what the paper's search ends with.
+    """
+    problem = weights, relevance, _, _ = _problem(trace)
     if relevance.shape[-1] > 2:
-        return bound_adversary(weights, relevance, bias, trace.mask, epsilon)
-    optimum = exact.adversary(weights, relevance, bias, trace.mask, epsilon)
+        met = None if candidates is None else best_feasible(candidates, *problem, epsilon)[2]
+        return bound_adversary(*problem, epsilon, begin=begin, met=met)
+    optimum = exact.adversary(*problem, epsilon)
     return Bounds(optimum.jsd, optimum.jsd, optimum.dense(weights.shape[1]))
 
 
-def _papers_search(
-    trace: Trace, epsilon: float, generator: torch.Generator
-) -> tuple[Float[Tensor, " B"], Tensor]:
+def _problem(trace: Trace) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What the closed forms ask for: weights, relevance, bias and mask."""
+    return (*linear(trace), trace.mask)
+
+
+def _candidates(trace: Trace, generator: torch.Generator) -> Float[Tensor, "K B T"]:
+    """What the paper's search ends with, in single precision as there."""
     weights, relevance, bias = linear(trace)
-    candidates = search_adversaries(
+    found = search_adversaries(
         weights.float(), relevance.float(), bias.float(), trace.mask, generator=generator
-    )
-    jsd, hit, _ = best_feasible(candidates.double(), weights, relevance, bias, trace.mask, epsilon)
-    return jsd, hit
+    ).double()
+    if relevance.shape[-1] == 2:
+        return found
+    return found / found.sum(-1, keepdim=True)  # `jsd` is no less: it must be judged alike
