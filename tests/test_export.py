@@ -31,7 +31,7 @@ def folder(audit, tmp_path):
     """A run folder with the tables of an audit."""
     run = tmp_path / "run"
     write_atomically(run / "settings.toml", audit.settings.to_toml())
-    keep_tables(audit, run, weights="")
+    keep_tables(audit, run, weights="", beside={})
     return run
 
 
