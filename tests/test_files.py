@@ -129,7 +129,7 @@ def test_json_says_neither_dates_nor_missing_numbers_in_another_way(tmp_path):
 
 
 def packed(data):
-    """Gzipped, with a byte changed inside the stream; without the time, which would be part of a test's name."""
+    """Gzipped, with a byte changed inside the stream; without the time, which would be in a test's name."""
     content = bytearray(gzip.compress(data, mtime=0))
     content[10] = 0xFF
     return bytes(content)
