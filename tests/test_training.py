@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -73,6 +75,22 @@ def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
     assert len(run.training.scores) == 4
     assert all(torch.equal(whole[k], v) for k, v in run.model.state_dict().items())
     assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
+
+
+def test_a_training_says_with_how_many_threads_each_part_of_it_ran(tmp_path, monkeypatch):
+    slow = {**SMALL, "learning_rate": 1e-4}
+
+    def stop(done, total, text):
+        if text == "epoch 2 of 3":
+            raise KeyboardInterrupt
+
+    assert train(small_corpus(), epochs=1, **slow).training.threads == [torch.get_num_threads()]
+    with pytest.raises(KeyboardInterrupt):
+        train(small_corpus(), epochs=3, out=tmp_path / "run", report=stop, **slow)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)  # asked of torch, not acted on
+    train(small_corpus(), epochs=3, out=tmp_path / "run", **slow)
+    kept = json.loads((tmp_path / "run" / "training.json").read_text())
+    assert kept["threads"] == [1, 7]
 
 
 def test_a_training_ends_where_nothing_can_be_better():

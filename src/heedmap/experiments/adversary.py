@@ -34,18 +34,18 @@ def adversary(evidence: Evidence) -> pa.Table:
 
     Same: a total variation distance of at most ε. Two classes: the global optimum, `jsd` = `jsd_upper`,
     and `attention` attains it. More classes: `jsd` is attained by `attention`, and no weighting exceeds
-    `jsd_upper`. `curve_lower` and `curve_upper` are the same for every ε of the settings' curve.
-    `search_jsd` is what the paper's gradient search finds (5 adversaries, 500 steps, last iterate), 0 where
-    it finds nothing (`search_found` is false); of more than two classes `jsd` begins from that, among
-    others, and is no less. `jsd` does not change with the order of the tokens. `dimension` is that of the
-    polytope of weightings with exactly the same prediction, for weights inside the simplex: n − 2 for two
-    classes.
+    `jsd_upper`. `curve_lower` and `curve_upper` enclose the same for every ε of the settings' curve, of
+    more than two classes more loosely than at ε itself. `search_jsd` is what the paper's gradient search
+    finds (5 adversaries, 500 steps, last iterate), 0 where it finds nothing (`search_found` is false); of
+    more than two classes `jsd` begins from that, among others, and is no less. `jsd` does not change with
+    the order of the tokens. `dimension` is that of the polytope of weightings with exactly the same
+    prediction, for weights inside the simplex: n − 2 for two classes.
 
-    Where the read-out is not linear, or there are more than 64 classes, a search on the model itself takes the
-    place of all that: the divergence is that of the heat map, `jsd` the largest met at a prediction within ε
-    (`tvd`), of a sample of the texts, and `jsd_upper` what no heat map of the text exceeds. `on_text`: the
-    share of the adversary's mass that is on words at all (`on_text_before`: of the model's own). The paper's
-    search is run too where there is one row of weights and the settings give it steps.
+    Where the read-out is not linear, or there are more than 64 classes, a search on the model itself takes
+    the place of all that: the divergence is that of the heat map, `jsd` the largest met at a prediction
+    within ε (`tvd`), of a sample of the texts, and `jsd_upper` what no heat map of the text exceeds.
+    `on_text`: the share of the adversary's mass that is on words at all (`on_text_before`: of the model's
+    own). The paper's search is run too where there is one row of weights and the settings give it steps.
     """
     first = next(evidence.traces, None)
     found = _exact(evidence) if first is None or is_enclosed(first) else _searched(evidence)
@@ -75,7 +75,8 @@ def _exact(evidence: Evidence) -> dict[str, object]:
     sorted_traces = list(map(_reordered, traces, orders))
     candidates = [_candidates(trace, generator) for trace in sorted_traces]
     bounds = [
-        _along(trace, epsilons, some) for trace, some in zip(sorted_traces, candidates, strict=True)
+        _along(trace, epsilons, some, settings.epsilon)
+        for trace, some in zip(sorted_traces, candidates, strict=True)
     ]
     found = [curve[at] for curve in bounds]
     curves = [[curve[i] for i in drawn] for curve in bounds]
@@ -232,14 +233,19 @@ def _reordered(trace: Trace, order: Int[Tensor, "B T"]) -> Trace:
     )
 
 
-def _along(trace: Trace, epsilons: list[float], candidates: Float[Tensor, "K B T"]) -> list[Bounds]:
-    """Bounds for growing ε. What is feasible for a smaller ε is so for a larger one: the lower bound never
-    falls along the curve, and no upper bound exceeds a later one.
+def _along(
+    trace: Trace, epsilons: list[float], candidates: Float[Tensor, "K B T"], searched: float
+) -> list[Bounds]:
+    """Bounds for growing ε, with a constrained search at `searched` alone, for it takes most of the time.
+
+    What is feasible for a smaller ε is so for a larger one: the lower bound never falls along the curve, and
+    no upper bound exceeds a later one.
     """
     curve: list[Bounds] = []
     for epsilon in epsilons:
+        begin = curve[-1].attention if curve else None
         curve.append(
-            most_different(trace, epsilon, curve[-1].attention if curve else None, candidates)
+            most_different(trace, epsilon, begin, candidates, searching=epsilon == searched)
         )
     for i in range(1, len(curve)):
         before, here = curve[i - 1], curve[i]
@@ -257,15 +263,18 @@ def most_different(
     epsilon: float,
     begin: Float[Tensor, "B T"] | None = None,
     candidates: Float[Tensor, "K B T"] | None = None,
+    *,
+    searching: bool = True,
 ) -> Bounds:
     """The exact optimum for two classes, bounds for more.
 
-    `begin` is what was found for a smaller ε, `candidates` what the paper's search ends with.
+    `begin` is what was found for a smaller ε, `candidates` what the paper's search ends with; `searching`:
+    by a constrained search too.
     """
     problem = weights, relevance, _, _ = _problem(trace)
     if relevance.shape[-1] > 2:
         met = None if candidates is None else best_feasible(candidates, *problem, epsilon)[2]
-        return bound_adversary(*problem, epsilon, begin=begin, met=met)
+        return bound_adversary(*problem, epsilon, begin=begin, met=met, searching=searching)
     optimum = exact.adversary(*problem, epsilon)
     return Bounds(optimum.jsd, optimum.jsd, optimum.dense(weights.shape[1]))
 

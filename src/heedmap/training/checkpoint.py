@@ -20,12 +20,13 @@ How = TrainSettings | FineTuneSettings
 
 @dataclass
 class Progress:
-    """Epochs done, the dev scores so far, and the best epoch's weights."""
+    """Epochs done, the dev scores so far, the best epoch's weights, and the threads of each epoch."""
 
     epochs_done: int = 0
     scores: list[dict[str, float]] = field(default_factory=list)
     best_epoch: int | None = None
     best: dict[str, Tensor] = field(default_factory=dict)
+    threads: list[int] = field(default_factory=list)
 
 
 def save_checkpoint(
@@ -44,6 +45,7 @@ def save_checkpoint(
         "epochs_done": progress.epochs_done,
         "scores": progress.scores,
         "best_epoch": progress.best_epoch,
+        "threads": progress.threads,
         "settings": _known(settings),
     }
     # safetensors refuses tensors that share memory: each gets its own.
@@ -75,7 +77,11 @@ def load_checkpoint(
             index, key = name.split("/")
             whole["state"].setdefault(int(index), {})[key] = value
         progress = Progress(
-            about["epochs_done"], about["scores"], about["best_epoch"], parts["best"]
+            about["epochs_done"],
+            about["scores"],
+            about["best_epoch"],
+            parts["best"],
+            about["threads"],
         )
         if about["settings"] != _known(settings) or not (
             _fits(progress, model) and _moments_fit(whole["state"], optimizer)
@@ -100,7 +106,8 @@ def _fits(progress: Progress, model: torch.nn.Module) -> bool:
     now = model.state_dict()
     return (
         type(progress.epochs_done) is int
-        and 0 < progress.epochs_done == len(progress.scores)
+        and 0 < progress.epochs_done == len(progress.scores) == len(progress.threads)
+        and all(type(count) is int for count in progress.threads)
         and progress.best_epoch in range(progress.epochs_done)
         and all(isinstance(scores["accuracy"], float) for scores in progress.scores)
         and {name: value.shape for name, value in progress.best.items()}

@@ -116,7 +116,8 @@ def fine_tune(
     cut = {f"train: cut to {limit} positions (kept)": learned.cut}
     cut[f"dev: cut to {limit} positions (kept)"] = judged.cut
     left_out = {reason: count for reason, count in cut.items() if count}
-    return Trained(progress.scores, progress.best_epoch, left_out=left_out)
+    threads = sorted(set(progress.threads))
+    return Trained(progress.scores, progress.best_epoch, left_out=left_out, threads=threads)
 
 
 def optimizer_of(model: PreTrainedModel, settings: FineTuneSettings) -> torch.optim.Optimizer:

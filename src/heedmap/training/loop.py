@@ -33,13 +33,15 @@ class Trained:
     """What the training says of itself: dev scores by epoch, and the epoch whose weights were kept.
 
     `vectors` says how many of the vocabulary's words had a pretrained vector, None without a file of them;
-    `left_out` what the training did not see of the texts, in the words of `Corpus.left_out`.
+    `left_out` what the training did not see of the texts, in the words of `Corpus.left_out`; `threads` with
+    how many it ran, several where it went on with others: another number is another order of its sums.
     """
 
     scores: list[dict[str, float]]
     best_epoch: int
     vectors: int | None = None
     left_out: dict[str, int] = field(default_factory=dict)
+    threads: list[int] = field(default_factory=list)
 
 
 def train_classifier(
@@ -97,7 +99,7 @@ def train_classifier(
     assert progress.best_epoch is not None
     bare.load_state_dict(progress.best)
     bare.eval().requires_grad_(False)
-    return Trained(progress.scores, progress.best_epoch)
+    return Trained(progress.scores, progress.best_epoch, threads=sorted(set(progress.threads)))
 
 
 def outputs_of(model: torch.nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -136,6 +138,7 @@ def note(
     Without `first` any later epoch is better than the first one.
     """
     progress.scores.append(scores)
+    progress.threads.append(torch.get_num_threads())
     best = progress.best_epoch
     passed_over = best == 0 and not first
     if best is None or passed_over or _rank(scores) > _rank(progress.scores[best]):
