@@ -47,7 +47,7 @@ def test_the_papers_search_exceeds_no_row_that_was_told_of_it(classes):
     rows = planted(40, 12, classes)
     met = best_feasible(papers_search(rows), *rows, 0.01)
     assert met[1].float().mean() > 0.9
-    told = bound_adversary(*rows, 0.01, met=met[2])
+    told = bound_adversary(*rows, 0.01, starts=[met[2]])
     assert (told.lower >= met[0]).all()
     assert (told.lower <= told.upper).all()
     assert (distance(told.attention, rows) <= 0.01 + 1e-9).all()

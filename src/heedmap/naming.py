@@ -48,7 +48,7 @@ def check_name(name: str, what: str) -> None:
         InputError: it could not; nothing is looked up.
     """
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public by its docs
 
     try:
         validate_repo_id(name)

@@ -4,6 +4,7 @@ Two classes have an exact answer. For more, TVD ≤ ε is no longer a slab, and 
 from below by a feasible weighting, from above by the optimum over a polytope that holds them all.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -24,6 +25,7 @@ MOST_FOR_VERTICES = 4  # classes: every triple of them costs as much again, and 
 RESTARTS, STEPS = 4, 15
 SOLVED = 1e-3  # nats between the bounds that are not worth a search
 BLOCK = 1 << 15  # logits searched together
+HALVINGS = 30  # of the way to a weighting that is not feasible
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,7 @@ def bound_adversary(
     mask: Bool[Tensor, "B T"],
     epsilon: float,
     *,
-    begin: Float[Tensor, "B T"] | None = None,
-    met: Float[Tensor, "B T"] | None = None,
+    starts: Sequence[Float[Tensor, "B T"]] = (),
     searching: bool = True,
 ) -> Bounds:
     """Enclose max JSD(α, α̂) subject to TVD(softmax z(α), softmax z(α̂)) ≤ ε.
@@ -52,10 +53,10 @@ def bound_adversary(
     ln((p_c − ε)/(p_c' + ε)) ≤ z_c − z_c' for every two classes; the least of the exact optima over
     one pair of classes at a time, over one triple at a time (C = 3 or 4, at most 48 positions), and
     ln 2. Lower: the best feasible weighting met by any means, α̂ itself (0) at worst: at vertices of
-    the polytope of equal predictions (walking from `begin`, else from α̂), among pairs of positions, by
-    another search (`met`), and, where these leave a gap and `searching`, by a constrained search, which
-    takes three to five times as long as all the rest; the best of them improved by moves of mass. What is
-    given and not feasible counts as α̂. Neither the order of the positions nor other rows change
+    the polytope of equal predictions (walking from α̂), among pairs of positions, from `starts`, which may
+    be any weightings (what is not feasible is drawn towards α̂ until it is), and, where these leave a gap
+    and `searching`, by a constrained search, which takes three to five times as long as all the rest; the
+    best of them improved by moves of mass. Neither the order of the positions nor other rows change
     anything. C = 2 is exact.
     """
     classes = readout.shape[-1]
@@ -77,15 +78,14 @@ def bound_adversary(
     )
     upper = _upper(instances)
     best = _Best(instances)
-    best.offer(instances.attention if begin is None else begin.double().gather(1, order))
-    best.offer(best_pair(instances), walked=True)
-    if met is not None:
-        best.offer(met.double().gather(1, order), walked=True)
+    best.offer(instances.attention)
+    for start in (best_pair(instances), *(start.double().gather(1, order) for start in starts)):
+        best.offer(start)
     gap = (upper - best.jsd > SOLVED).nonzero()[:, 0]
     if (
         searching and len(gap) and epsilon > 0
     ):  # no step of a search keeps the prediction to the last digit
-        best.offer(best.weights.index_copy(0, gap, _searched(instances.rows(gap))), walked=True)
+        best.offer(best.weights.index_copy(0, gap, _searched(instances.rows(gap))))
     best.climb()
     found = torch.zeros_like(best.weights).scatter(1, order, best.weights)
     # What is attained is no less than the bound but for rounding.
@@ -99,15 +99,11 @@ class _Best:
         self.instances, self.weights = instances, instances.attention
         self.jsd = torch.zeros_like(instances.attention[:, 0])
 
-    def offer(self, start: Float[Tensor, "B T"], walked: bool = False) -> None:
-        """A weighting a row, and the vertex that a walk from it ends at; `walked`: not from α̂ again."""
-        whole = self.instances
-        start = torch.where(
-            whole.keeps(whole.logits_of(start)).unsqueeze(1), start, whole.attention
-        )
-        rows = (start != whole.attention).any(1) | (not walked)
-        at = rows.nonzero()[:, 0]
-        self._keep(start.index_copy(0, at, pivot(whole.rows(at), start[at])))
+    def offer(self, start: Float[Tensor, "B T"]) -> None:
+        """A weighting per row, and the vertex that a walk from it ends at."""
+        start = _feasible(self.instances, start)
+        self._keep(start)
+        self._keep(pivot(self.instances, start))
 
     def climb(self) -> None:
         """Moves of mass from the best one. They spend the tolerance, after which there may be better
@@ -121,6 +117,25 @@ class _Best:
         better = jsd > self.jsd
         self.weights = torch.where(better.unsqueeze(1), found, self.weights)
         self.jsd = torch.where(better, jsd, self.jsd)
+
+
+def _feasible(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    """The weightings themselves, or the last feasible one that halving finds between them and α̂."""
+    step = start - instances.attention
+    base, change = instances.logits_of(instances.attention), instances.logits_of(step)
+    low = torch.zeros_like(start[:, 0])
+    high = torch.ones_like(low)
+    whole = instances.keeps(instances.logits_of(start))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        inside = instances.keeps(base + middle.unsqueeze(1) * change)
+        low, high = torch.where(inside, middle, low), torch.where(inside, high, middle)
+    between = instances.attention + low.unsqueeze(1) * step
+    # Rounding: the sum is not that of the logits above.
+    between = torch.where(
+        instances.keeps(instances.logits_of(between)).unsqueeze(1), between, instances.attention
+    )
+    return torch.where(whole.unsqueeze(1), start, between)
 
 
 def _searched(instances: Instances) -> Float[Tensor, "b T"]:

@@ -241,12 +241,14 @@ def _along(
     What is feasible for a smaller ε is so for a larger one: the lower bound never falls along the curve, and
     no upper bound exceeds a later one.
     """
+    found = most_different(trace, searched, candidates, searching=True)
     curve: list[Bounds] = []
     for epsilon in epsilons:
-        begin = curve[-1].attention if curve else None
-        curve.append(
-            most_different(trace, epsilon, begin, candidates, searching=epsilon == searched)
-        )
+        if epsilon == searched:
+            curve.append(found)
+            continue
+        starts = [found.attention, *([curve[-1].attention] if curve else [])]
+        curve.append(most_different(trace, epsilon, candidates, starts))
     for i in range(1, len(curve)):
         before, here = curve[i - 1], curve[i]
         kept = before.lower > here.lower
@@ -261,20 +263,20 @@ def _along(
 def most_different(
     trace: Trace,
     epsilon: float,
-    begin: Float[Tensor, "B T"] | None = None,
-    candidates: Float[Tensor, "K B T"] | None = None,
+    candidates: Float[Tensor, "K B T"],
+    starts: Sequence[Float[Tensor, "B T"]] = (),
     *,
-    searching: bool = True,
+    searching: bool = False,
 ) -> Bounds:
     """The exact optimum for two classes, bounds for more.
 
-    `begin` is what was found for a smaller ε, `candidates` what the paper's search ends with; `searching`:
-    by a constrained search too.
+    `candidates` are what the paper's search ends with, `starts` what was found for other ε; `searching`: by a
+    constrained search too.
     """
     problem = weights, relevance, _, _ = _problem(trace)
     if relevance.shape[-1] > 2:
-        met = None if candidates is None else best_feasible(candidates, *problem, epsilon)[2]
-        return bound_adversary(*problem, epsilon, begin=begin, met=met, searching=searching)
+        of_search = best_feasible(candidates, *problem, epsilon)[2]
+        return bound_adversary(*problem, epsilon, starts=[of_search, *starts], searching=searching)
     optimum = exact.adversary(*problem, epsilon)
     return Bounds(optimum.jsd, optimum.jsd, optimum.dense(weights.shape[1]))
 
