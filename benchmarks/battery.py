@@ -27,7 +27,7 @@ from benchmarks import plain
 from heedmap.counterfactual.permute import permuted_logits
 from heedmap.counterfactual.search import best_feasible, search_adversaries
 from heedmap.data.batches import Batch, Encoded, scatter_rows, sorted_batches
-from heedmap.experiments.adversary import most_different
+from heedmap.experiments.adversary_bounds import most_different
 from heedmap.experiments.readout import linear
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.kendall import kendall_tau

@@ -25,7 +25,6 @@ import numpy as np
 import torch
 from captum.attr import FeatureAblation
 
-from heedmap.auditing import EXPERIMENTS
 from heedmap.experiments.evidence import Evidence
 from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.interventions import Imposed
@@ -56,7 +55,7 @@ def evidence_of(model: TransformerClassifier, texts: list[list[str]]) -> Evidenc
     from heedmap.data.corpus import Split
 
     split = Split([str(i) for i in range(len(texts))], texts, np.zeros(len(texts), dtype=np.int64))
-    return Evidence(model, split, AuditSettings(), EXPERIMENTS)
+    return Evidence(model, split, AuditSettings())
 
 
 def interventions(options: argparse.Namespace) -> list[dict[str, Any]]:

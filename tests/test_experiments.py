@@ -7,14 +7,15 @@ from conftest import small_corpus, small_model
 from scipy.stats import kendalltau
 from sklearn.metrics import roc_auc_score
 
-from heedmap.auditing import EXPERIMENTS, applicable, audit
+from heedmap.auditing import audit
 from heedmap.counterfactual.permute import permuted_logits
 from heedmap.data.corpus import Split
 from heedmap.experiments.agreement import PAIRS
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import linear
+from heedmap.experiments.registry import applicable
+from heedmap.experiments.results import make_findings
 from heedmap.importance.leave_one_out import logits_without_each
-from heedmap.makers import Makers
 from heedmap.measures import LN2, change_in_prediction, jensen_shannon
 from heedmap.runs import train
 from heedmap.settings import AuditSettings
@@ -25,12 +26,12 @@ SETTINGS = AuditSettings(permutations=20, integrated_gradients_instances=6)
 def evidence_of(model, texts, **settings):
     labels = np.zeros(len(texts), dtype=np.int64)
     split = Split([f"k{i}" for i in range(len(texts))], texts, labels)
-    return Evidence(model, split, SETTINGS.model_copy(update=settings), EXPERIMENTS)
+    return Evidence(model, split, SETTINGS.model_copy(update=settings))
 
 
 @pytest.fixture(scope="module")
 def evidence(small_run):
-    return Evidence(small_run.model, small_run.corpus.splits["test"], SETTINGS, EXPERIMENTS)
+    return Evidence(small_run.model, small_run.corpus.splits["test"], SETTINGS)
 
 
 def test_every_table_has_one_row_an_instance_in_the_order_of_the_split(evidence):
@@ -220,8 +221,8 @@ def test_texts_of_one_and_two_tokens_are_defined_or_counted(evidence):
 def test_the_order_of_the_texts_changes_no_importance(small_run):
     test = small_run.corpus.splits["test"]
     back = test.take(np.arange(len(test))[::-1])
-    one = Evidence(small_run.model, test, SETTINGS, EXPERIMENTS).table("leave_one_out")
-    two = Evidence(small_run.model, back, SETTINGS, EXPERIMENTS).table("leave_one_out")
+    one = Evidence(small_run.model, test, SETTINGS).table("leave_one_out")
+    two = Evidence(small_run.model, back, SETTINGS).table("leave_one_out")
     for a, b in zip(
         one["importance"].to_pylist(), two["importance"].to_pylist()[::-1], strict=True
     ):
@@ -255,7 +256,8 @@ def test_tokens_whose_absence_only_rounding_notices_tie(classes, how):
     assert all(np.ptp(values) > 1e-3 for values in weights[1:])
     names = ("instances", "agreement", "integrated_gradients")
     tables = {name: evidence.table(name) for name in names}
-    found = Makers(tables, SETTINGS, ["a", "b"]).agreement("leave_one_out", "leave-one-out")
+    findings = {f.key: f for f in make_findings(tables, SETTINGS, ["a", "b"])}
+    found = findings["agreement_leave_one_out"]
     assert found.n == 0
     assert found.left_out == {
         "undefined: one token": 1,

@@ -5,9 +5,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from heedmap.experiments.results import make_findings
 from heedmap.findings import BANDS, interval, read, to_json
-from heedmap.makers import Makers
-from heedmap.questions import make_findings
 from heedmap.settings import AuditSettings
 
 
@@ -92,8 +91,7 @@ def test_undefined_instances_are_left_out_and_counted_by_reason():
 def test_a_model_is_worth_explaining_where_it_beats_the_commonest_class(right, of, level, words):
     """Two classes of like size; the first texts of each are told right."""
     predicted = [i % 2 if i < right else 1 - i % 2 for i in range(of)]
-    makers = Makers(tables([0.5] * of, predicted=predicted), AuditSettings(), ["a", "b"])
-    found = makers.skill()
+    found = make_findings(tables([0.5] * of, predicted=predicted), AuditSettings(), ["a", "b"])[0]
     assert found.key == "skill"
     assert found.value == right / of
     assert (found.level, found.reading) == (level, words)

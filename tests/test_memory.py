@@ -11,12 +11,12 @@ from conftest import random_texts, small_corpus, small_model, small_pairs
 from heedmap import auditing, kendall
 from heedmap.data.corpus import Corpus, Split
 from heedmap.experiments import adversary, evidence, permutation
-from heedmap.experiments.cost import estimate, told
+from heedmap.experiments.cost import estimate, forecast
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.results import make_findings
 from heedmap.importance import integrated_gradients as integrated
 from heedmap.importance import leave_one_out
 from heedmap.importance.deletions import reread_without_each
-from heedmap.makers import Makers
 from heedmap.models.classifier import LOGITS, TOKENS
 from heedmap.runs import train
 from heedmap.settings import AuditSettings, DataSettings
@@ -29,7 +29,7 @@ SHORT = AuditSettings(permutations=7, descent_steps=3, search_steps=3, search_in
 def audited(model, texts, labels=None, settings=SHORT):
     labels = np.zeros(len(texts), int) if labels is None else labels
     split = Split([str(i) for i in range(len(texts))], list(texts), labels)
-    return Evidence(model, split, settings, auditing.EXPERIMENTS)
+    return Evidence(model, split, settings)
 
 
 @pytest.mark.parametrize(("encoder", "pairs"), [("lstm", True), ("cnn", False), ("average", False)])
@@ -153,8 +153,8 @@ def test_of_very_many_classes_the_adversary_is_searched_for_and_told_so():
     assert (found.jsd <= found.jsd_upper + 1e-9).all()
     assert (found.tvd <= SHORT.epsilon + 1e-9).all()
     tables = {name: many.table(name) for name in ("instances", "adversary")}
-    told = Makers(tables, SHORT, many.model.classes, None).adversary().meaning
-    assert "found by search (65 classes are too many for a bound of each two)" in told
+    (found,) = (f for f in make_findings(tables, SHORT, many.model.classes) if f.key == "adversary")
+    assert "found by search (65 classes are too many for a bound of each two)" in found.meaning
     assert adversary.is_enclosed(next(few.traces))
     assert not adversary.is_enclosed(next(many.traces))
 
@@ -179,14 +179,14 @@ def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encode
         "leave_one_out", "gradient", "integrated_gradients", "permutation", "adversary",
     }  # fmt: skip
     assert all(np.isfinite(cost) and cost >= 0 for cost in costs.values())
-    assert told(costs).startswith("about ")
+    assert forecast(costs).startswith("about ")
     held.table("adversary")
     assert "adversary" not in estimate(held)
 
 
 def test_what_an_audit_of_pairs_costs_is_told_beforehand():
     split = small_pairs(30).splits["test"]
-    held = Evidence(small_model(classes=4, pairs=True), split, SHORT, auditing.EXPERIMENTS)
+    held = Evidence(small_model(classes=4, pairs=True), split, SHORT)
     assert estimate(held)["adversary"] > 0
 
 
@@ -194,7 +194,7 @@ def test_a_forecast_of_our_own_model_is_told_from_a_minute_on(monkeypatch, small
     said = []
     auditing.audit(small_run, permutations=3, forecast=said.append)
     assert said == []
-    monkeypatch.setattr(auditing, "estimate", lambda held: {"adversary": 61.0})
+    monkeypatch.setattr(auditing.cost, "estimate", lambda held: {"adversary": 61.0})
     auditing.audit(small_run, permutations=3, forecast=said.append)
     assert said == ["about 61 seconds (adversary 100%)"]
 

@@ -8,12 +8,12 @@ import torch
 from conftest import small_pairs
 from sklearn.metrics import roc_auc_score
 
-from heedmap.auditing import EXPERIMENTS
 from heedmap.counterfactual.rows import permuted
 from heedmap.data.texts import exchanged
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.registry import applicable
+from heedmap.experiments.results import make_findings
 from heedmap.measures import LN2, jensen_shannon, log_odds
-from heedmap.questions import make_findings
 from heedmap.runs import train
 from heedmap.settings import AuditSettings
 
@@ -27,7 +27,7 @@ MEASURES = ("attention", "gradient", "leave_one_out", "integrated_gradients")
 def evidence(request):
     sizes = {"embedding_size": 12, "hidden_size": 16}
     run = train(small_pairs(), encoder=request.param, epochs=6, batch_size=5, min_df=1, **sizes)
-    return Evidence(run.model, run.corpus.splits["test"], SETTINGS, EXPERIMENTS)
+    return Evidence(run.model, run.corpus.splits["test"], SETTINGS)
 
 
 def rows_of(evidence, name):
@@ -155,9 +155,7 @@ def test_the_rationale_is_judged_text_by_text(evidence):
 def test_a_text_of_one_token_is_defined_or_counted(evidence):
     short = [i for i, text in enumerate(evidence.texts) if len(text) == 1]
     assert short
-    run_of = {
-        name: rows_of(evidence, name) for name in EXPERIMENTS if name not in ("scan", "heads")
-    }
+    run_of = {name: rows_of(evidence, name) for name in applicable(evidence.model, evidence.split)}
     for i in short:
         assert run_of["permutation"][i]["median_tvd"] == pytest.approx(0, abs=1e-7)
         assert run_of["permutation"][i]["uniform_tvd"] == pytest.approx(0, abs=1e-7)
@@ -170,12 +168,12 @@ def test_a_text_of_one_token_is_defined_or_counted(evidence):
 
 
 def test_batches_of_one_give_the_same_tables_and_findings(evidence, monkeypatch):
-    names = [name for name in EXPERIMENTS if name not in ("scan", "heads")]
+    names = applicable(evidence.model, evidence.split)
     ways = []
     for tokens in (1 << 14, 1):
         monkeypatch.setattr(evidence.model, "tokens_at_once", tokens)
         some = evidence.split.take(range(8))
-        again = Evidence(evidence.model, some, SETTINGS, EXPERIMENTS)
+        again = Evidence(evidence.model, some, SETTINGS)
         assert len(again.batches) == (8 if tokens == 1 else 1)
         ways.append({name: again.table(name) for name in names})
     together, single = ways

@@ -5,7 +5,6 @@ import pytest
 import torch
 from tiny_transformers import CONFIGS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
-from heedmap.auditing import EXPERIMENTS
 from heedmap.data.corpus import Split
 from heedmap.experiments.evidence import Evidence
 from heedmap.huggingface import maps
@@ -324,7 +323,7 @@ FEW = AuditSettings(permutations=20, search_restarts=2, search_steps=6, descent_
 
 def evidence_of(model, texts=TEXTS):
     split = Split([f"k{i}" for i in range(len(texts))], texts, np.zeros(len(texts), dtype=np.int64))
-    return Evidence(model, split, FEW, EXPERIMENTS)
+    return Evidence(model, split, FEW)
 
 
 def texts_of_all_lengths():

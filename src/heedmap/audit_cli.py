@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperCommand
 
 from heedmap import options as opt
 from heedmap.errors import InputError
+from heedmap.experiments import summaries
 from heedmap.places import DefaultPlace
 from heedmap.progress import progress
 from heedmap.terminal import say
@@ -14,6 +16,15 @@ from heedmap.train_cli import train_own
 
 if TYPE_CHECKING:
     from heedmap.run import Run
+
+
+class AuditCommand(TyperCommand):
+    """Its help ends with what is asked, as the registry of experiments has it."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write a line per experiment."""
+        with formatter.section("What is asked"):
+            formatter.write_dl(list(summaries().items()))
 
 
 def audit_command(
@@ -121,11 +132,12 @@ def _enter(options: dict[str, Any]) -> "Run":
 
 
 def _audit(run: "Run", **asked: Any) -> None:
-    from heedmap.auditing import EXPERIMENTS, audit
+    from heedmap.auditing import audit
+    from heedmap.experiments.registry import registered
 
     with progress() as bar:
-        task = bar.add_task("audit", total=len(EXPERIMENTS) + 1)
-        done = iter(range(len(EXPERIMENTS) + 1))
+        task = bar.add_task("audit", total=len(registered()) + 1)
+        done = iter(range(len(registered()) + 1))
         result = audit(
             run,
             **asked,

@@ -17,24 +17,16 @@ from heedmap.audit_folder import (
 )
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
-from heedmap.experiments.adversary import adversary
-from heedmap.experiments.adversary_weights import FILE, rows_kept
-from heedmap.experiments.agreement import agreement
-from heedmap.experiments.cost import estimate, told
-from heedmap.experiments.evidence import Announce, Evidence, Experiment
-from heedmap.experiments.importance import gradient, integrated, leave_one_out
-from heedmap.experiments.instances import instances
-from heedmap.experiments.layers import heads, scan
-from heedmap.experiments.permutation import permutation
-from heedmap.experiments.rationale import rationale
+from heedmap.experiments import cost
+from heedmap.experiments.evidence import Announce, Evidence
+from heedmap.experiments.registry import applicable, registered
+from heedmap.experiments.results import make_findings
 from heedmap.findings import Conclusions
 from heedmap.folders import claim, settings_of, tidy
 from heedmap.locking import writing
 from heedmap.models.layered import Layered
-from heedmap.models.trace import Model
 from heedmap.naming import kind_of
-from heedmap.notes import far_from_default, noted, ties
-from heedmap.questions import make_findings
+from heedmap.notes import far_from_default, noted
 from heedmap.run import Run
 from heedmap.runs import save_run, weights_of
 from heedmap.settings import AuditSettings, RunSettings
@@ -44,20 +36,6 @@ from heedmap.terminal import show
 
 if TYPE_CHECKING:
     import pandas as pd
-
-EXPERIMENTS: dict[str, Experiment] = {
-    "instances": instances,
-    "gradient": gradient,
-    "leave_one_out": leave_one_out,
-    "integrated_gradients": integrated,
-    "agreement": agreement,
-    "permutation": permutation,
-    "adversary": adversary,
-    "rationale": rationale,
-    "scan": scan,
-    "heads": heads,
-}
-
 
 LONG = 60  # seconds that are forecast of our own models, which most often take less
 
@@ -202,12 +180,11 @@ def _audit(
         warnings.warn(f"{run.name}: {note}", stacklevel=2)
     whole = run.corpus.splits["test"]
     split = audited_split(run, wanted)
-    files = {"adversary": [FILE]} if isinstance(run.model, Layered) else {}
-    evidence = Evidence(run.model, split, wanted, EXPERIMENTS, kept, announce, files)
+    evidence = Evidence(run.model, split, wanted, kept, announce)
     names = applicable(run.model, split)
-    costs = estimate(evidence)
-    worth_telling = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
-    if worth_telling and (text := told(costs)) is not None:
+    costs = cost.estimate(evidence)
+    worth_saying = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
+    if worth_saying and (text := cost.forecast(costs)) is not None:
         forecast(text)
     tables = {name: evidence.table(name) for name in names}
     about: dict[str, object] = {
@@ -218,34 +195,17 @@ def _audit(
         **run.facts,
         **_company(tables),
     }
-    if isinstance(run.model, Layered):
-        about["adversary_weights"] = _weights_kept(evidence)
-    rounding = ties(tables, settings.model)
-    for note in rounding:
+    against: list[str] = []
+    for name in names:
+        about |= registered()[name].about(evidence)
+        against += registered()[name].notes(tables, settings.model)
+    for note in against:
         warnings.warn(note, stacklevel=2)
-    if said := [*noted(about), *far, *rounding]:
+    if said := [*noted(about), *far, *against]:
         about["notes"] = said
     findings = make_findings(tables, wanted, run.model.classes, settings.model)
     named = {"name": run.name, **about}
     return Audit(settings, run.model.classes, tables, findings, named, run, evidence.kept)
-
-
-def _weights_kept(evidence: Evidence) -> dict[str, int]:
-    """Of how many texts that were searched the adversary's weights are kept."""
-    there = evidence.folder
-    file = evidence.kept[FILE] if there is None else there.folder / FILE
-    searched = evidence.table("adversary")["jsd"]
-    return {"kept": len(rows_kept(file)), "searched": len(searched) - searched.null_count}
-
-
-def applicable(model: Model, split: Split) -> list[str]:
-    """The experiments that can be made of this model and these texts, in order."""
-    missing = set()
-    if split.rationale is None:
-        missing.add("rationale")
-    if not isinstance(model, Layered):
-        missing |= {"scan", "heads"}
-    return [name for name in EXPERIMENTS if name not in missing]
 
 
 def open_audit(folder: str | Path) -> Audit:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from heedmap import __version__
-from heedmap.audit_cli import audit_command
+from heedmap.audit_cli import AuditCommand, audit_command
 from heedmap.check_cli import check_command, support_command
 from heedmap.errors import InputError
 from heedmap.figures_cli import figures_command
@@ -33,7 +33,7 @@ app.add_typer(reproduce_app, name="reproduce")
 
 INTERRUPTED = 130
 
-app.command("audit")(audit_command)
+app.command("audit", cls=AuditCommand)(audit_command)
 app.command("train")(train_command)
 
 

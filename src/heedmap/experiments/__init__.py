@@ -1,1 +1,26 @@
-"""One question a file; each gives a table with one row an instance."""
+"""One question per file: its table, its findings, its cost, and what the report shows of it."""
+
+import ast
+import pkgutil
+from importlib.metadata import entry_points
+from pathlib import Path
+
+GROUP = "heedmap.experiments"  # of entry points, by which other packages register theirs
+
+
+def summaries() -> dict[str, str]:
+    """What each experiment's module asks: the first line of its docstring, read without loading it."""
+    found = {}
+    for module in pkgutil.iter_modules(__path__):
+        tree = ast.parse(Path(__path__[0], f"{module.name}.py").read_text("utf-8"))
+        if any(_assigns(node, "EXPERIMENTS") for node in tree.body):
+            found[module.name] = (ast.get_docstring(tree) or "").splitlines()[0]
+    for entry in entry_points(group=GROUP):
+        found[entry.name] = f"of the package {entry.value.split(':')[0]}"
+    return found
+
+
+def _assigns(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, ast.Assign) and any(
+        isinstance(target, ast.Name) and target.id == name for target in node.targets
+    )

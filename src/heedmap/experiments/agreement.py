@@ -1,16 +1,25 @@
 """Do attention and the other measures rank the tokens alike? (Jain & Wallace 2019, experiment 1)"""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.registry import Experiment, Row
+from heedmap.experiments.results import Results, does, mean, percent
+from heedmap.findings import Finding
 from heedmap.kendall import kendall_tau
 from heedmap.tables import padded, table
 
 MEASURES = ("attention", "gradient", "leave_one_out", "integrated_gradients")
 PAIRS = tuple(combinations(MEASURES, 2))
+OTHERS = {
+    "gradient": "the gradient",
+    "leave_one_out": "leave-one-out",
+    "integrated_gradients": "integrated gradients",
+}
 ELEMENTS = 1 << 22  # of a block of pairwise comparisons: 32 MB
 
 
@@ -34,3 +43,66 @@ def agreement(evidence: Evidence) -> pa.Table:
         columns[f"tau_{a}_{b}"] = taus[:, i]
         columns[f"p_{a}_{b}"] = ps[:, i]
     return table(columns)
+
+
+def _findings(results: Results) -> list[Finding]:
+    with_others = [_with(results, measure, name) for measure, name in OTHERS.items()]
+    return [*with_others, _between_others(results)]
+
+
+def _with(results: Results, measure: str, name: str) -> Finding:
+    """Attention against one other measure."""
+    values = results.column("agreement", f"tau_attention_{measure}")
+    p = results.column("agreement", f"p_attention_{measure}")
+    used = np.isfinite(values)
+    significant = p[used] <= 0.05
+    summary = f"{percent(mean(significant.astype(float)))} of the texts significant at .05"
+    if (reverse := significant & (values[used] < 0)).any():
+        summary += f", {percent(mean(reverse.astype(float)))} in the reverse order"
+    return results.finding(
+        f"agreement_{measure}",
+        "tau",
+        values,
+        results.undefined(measure),
+        question=f"Does attention rank the words as {name} {does(name)}?",
+        measure=f"mean Kendall tau-b, attention against {name}",
+        meaning="1 = same order, 0 = unrelated, −1 = the reverse",
+        summary=summary,
+    )
+
+
+def _between_others(results: Results) -> Finding:
+    """Gradient against leave-one-out, for scale."""
+    finding = results.finding(
+        "agreement_yardstick",
+        "tau",
+        results.column("agreement", "tau_gradient_leave_one_out"),
+        results.undefined("leave_one_out"),
+        question="For scale: do gradient and leave-one-out rank the words alike?",
+        measure="mean Kendall tau-b, gradient against leave-one-out",
+        meaning="what two measures of importance reach with each other, without attention",
+    )
+    return replace(finding, level="undecided")
+
+
+def _facts(row: Row) -> list[tuple[str, float | int | None]]:
+    return [
+        (f"τ with {name.removeprefix('the ')}", row["agreement"].get(f"tau_attention_{measure}"))
+        for measure, name in OTHERS.items()
+    ]
+
+
+EXPERIMENTS = (
+    Experiment(
+        "agreement",
+        agreement,
+        place=50,
+        findings=_findings,
+        figures=(
+            "heedmap.report.agreement_figures:tau_histograms",
+            "heedmap.report.agreement_figures:tau_densities",
+            "heedmap.report.agreement_figures:tau_differences",
+        ),
+        facts=_facts,
+    ),
+)

@@ -1,6 +1,6 @@
 """What one audit has to go on: the model, the texts, their traces, and the tables so far."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -13,13 +13,13 @@ from torch import Tensor
 from heedmap.data.batches import Batch, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
+from heedmap.experiments.registry import registered
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings
 from heedmap.table_folder import TableFolder
 
 KEPT = 1 << 28  # bytes of traces that are kept for the next experiment; more are made again
 
-Experiment = Callable[["Evidence"], pa.Table]
 Announce = Callable[[str], None]
 
 
@@ -27,8 +27,8 @@ class Evidence:
     """Tables by name, computed when first asked for, kept in `folder` if there is one.
 
     An experiment is a function of this to a table; it may ask for other tables and for the traces, and
-    knows nothing of the model's family. A table that the folder holds is read, not computed again; `files`
-    names the files that an experiment keeps beside its table, without which it does not stand.
+    knows nothing of the model's family. A table that the folder holds is read, not computed again, if the
+    files that its experiment keeps beside it are there too.
     """
 
     def __init__(
@@ -36,21 +36,17 @@ class Evidence:
         model: Model,
         split: Split,
         settings: AuditSettings,
-        experiments: dict[str, Experiment],
         folder: TableFolder | None = None,
         announce: Announce = lambda name: None,
-        files: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.model = model
         self.split = split
         self.settings = settings
         self.folder = folder
-        self._experiments = experiments
         self._announce = announce
         self._tables: dict[str, pa.Table] = {}
         self._traces: dict[int, Trace] = {}
         self._bytes = 0
-        self._files = files or {}
         self.kept: dict[str, bytes] = {}
         """Files beside the tables, where there is no folder to keep them in."""
 
@@ -60,7 +56,7 @@ class Evidence:
             made = self._kept_before(name)
             if made is None:
                 self._announce(name)
-                made = self._experiments[name](self).replace_schema_metadata(self._company())
+                made = registered()[name].run(self).replace_schema_metadata(self._company())
                 if self.folder is not None:
                     self.folder.keep(name, made)
             self._tables[name] = made
@@ -75,7 +71,7 @@ class Evidence:
         """Whether a table stands already."""
         if self.folder is None:
             return name in self._tables
-        files = [f"{name}.parquet", *self._files.get(name, ())]
+        files = [f"{name}.parquet", *self._beside(name)]
         return name in self._tables or all(map(self.folder.holds, files))
 
     def keep(self, file: str, content: bytes) -> None:
@@ -86,10 +82,12 @@ class Evidence:
             self.folder.put(file, content)
 
     def _kept_before(self, name: str) -> pa.Table | None:
-        beside = self._files.get(name, ())
-        if self.folder is None or any(self.folder.get(file) is None for file in beside):
+        if self.folder is None or any(self.folder.get(file) is None for file in self._beside(name)):
             return None
         return self.folder.table(name)
+
+    def _beside(self, name: str) -> Sequence[str]:
+        return registered()[name].files(self.model)
 
     def batches_of(self, rows: Sequence[int] | NDArray[np.int64], shares: int = 1) -> list[Batch]:
         """Batches of some texts, similar lengths together, with a `shares`-th of the usual positions."""

@@ -1,17 +1,28 @@
-"""Importance of every token by other means, one table a measure: the list `importance` of each text."""
+"""How important is each token by other means? One table per measure, a list `importance` per text."""
 
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
 import pyarrow as pa
 from torch import Tensor
 
 from heedmap.data.batches import Batch
+from heedmap.data.texts import Pair, Text
+from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction, resolution
+from heedmap.models.layered import Layered
+from heedmap.notes import ties
 from heedmap.tables import table
 
 GRADIENT_SHARE = 4  # a pass that keeps its graph holds about this many times a plain one
+PROBED = 256  # tokens of a text whose leave-one-out is timed
 
 
 def gradient(evidence: Evidence) -> pa.Table:
@@ -70,7 +81,7 @@ def integrated(evidence: Evidence) -> pa.Table:
 
 
 class _Importances:
-    """Values a token, batch by batch, to one list an instance; null where none came."""
+    """Values per token, batch by batch, to one list per text; null where none came."""
 
     def __init__(self, total: int) -> None:
         self.lists: list[object] = [None] * total
@@ -82,3 +93,68 @@ class _Importances:
     def table(self, **more: object) -> pa.Table:
         importance = pa.array(self.lists, pa.list_(pa.float64()))
         return table({"row": range(len(self.lists)), "importance": importance, **more})
+
+
+def _gradient_cost(speed: Speed) -> float:
+    return speed.positions * speed.second * BACKWARD
+
+
+def _integrated_cost(speed: Speed) -> float:
+    settings = speed.evidence.settings
+    sampled = speed.sampled(settings.integrated_gradients_instances)
+    return speed.positions * sampled * speed.second * BACKWARD * settings.integrated_gradients_steps
+
+
+def _leave_one_out_cost(speed: Speed) -> float:
+    """A text is read once per word; our own models have shortcuts, which are timed on a part of the texts."""
+    evidence, lengths = speed.evidence, speed.evidence.lengths
+    model = evidence.model
+    if isinstance(model, Layered):
+        words = np.array([len(text) for text in evidence.texts])
+        return float((words * lengths).sum()) * speed.second
+    typical = np.argsort(lengths, kind="stable")[len(lengths) // 2 :]
+    some = typical[: max(1, PROBED // int(lengths[typical[0]])) ** 2]
+    texts = [_cut(evidence.texts[i]) for i in some]
+    batch = model.batch(texts, some.tolist())
+    start = time.perf_counter()
+    logits_without_each(model, batch, texts, evidence.settings.leave_one_out)
+    squares = float((lengths.astype(float) ** 2).sum()) / sum(len(text) ** 2 for text in texts)
+    return (time.perf_counter() - start) * squares
+
+
+def _cut(text: Text) -> Text:
+    return replace(text, tokens=text[:PROBED]) if isinstance(text, Pair) else text[:PROBED]
+
+
+def _importances(name: str, words: str) -> Callable[[Row], list[HeatMap]]:
+    def heat_maps(row: Row) -> list[HeatMap]:
+        weights = row[name]["importance"]
+        return [] if weights is None else [HeatMap(words, "importance", weights)]
+
+    return heat_maps
+
+
+EXPERIMENTS = (
+    Experiment(
+        "gradient",
+        gradient,
+        place=20,
+        cost=_gradient_cost,
+        heat_maps=_importances("gradient", "gradient"),
+    ),
+    Experiment(
+        "leave_one_out",
+        leave_one_out,
+        place=30,
+        cost=_leave_one_out_cost,
+        heat_maps=_importances("leave_one_out", "leave-one-out"),
+        notes=ties,
+    ),
+    Experiment(
+        "integrated_gradients",
+        integrated,
+        place=40,
+        cost=_integrated_cost,
+        heat_maps=_importances("integrated_gradients", "integrated gradients"),
+    ),
+)

@@ -1,5 +1,6 @@
-"""Who is on trial: every audited text with its prediction and its heat map."""
+"""Who is on trial? Every audited text with its prediction and its heat map."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,9 @@ import torch
 
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.registry import Experiment, HeatMap, Row
+from heedmap.experiments.results import Results
+from heedmap.findings import Finding, interval, read
 from heedmap.measures import entropy
 from heedmap.models.trace import Trace
 from heedmap.pooling import TEXT
@@ -57,3 +61,42 @@ def _small(trace: Trace) -> Trace:
     return replace(
         trace, attention=trace.attention[:, :0], support=trace.support[:, :0], state=None
     )
+
+
+def _skill(results: Results) -> list[Finding]:
+    """Accuracy against the commonest class."""
+    label = results.column("instances", "label").astype(int)
+    correct = (label == results.predicted).astype(np.float64)
+    majority = float(np.bincount(label).max() / len(label))
+    low, high = interval(correct, np.mean, results.settings.seed)
+    value = float(correct.mean())
+    lift = [
+        (x - majority) / (1 - majority) if majority < 1 else math.nan for x in (value, low, high)
+    ]
+    reading, level = read("skill", lift[0], lift[1], lift[2])
+    if majority == 1:
+        reading = "one class only among the audited texts: nothing to compare with"
+    return [
+        Finding(
+            key="skill",
+            kind="skill",
+            question="Does the model predict well enough to be worth explaining?",
+            measure="accuracy on the audited test texts",
+            value=value,
+            low=low,
+            high=high,
+            n=len(correct),
+            left_out={},
+            reading=reading,
+            level=level,
+            meaning=f"always answering with the commonest class would score {majority:.3f}",
+            by_class=results.by_class(correct, np.ones(len(correct), dtype=bool), np.mean),
+        )
+    ]
+
+
+def _heat_maps(row: Row) -> list[HeatMap]:
+    return [HeatMap("learned attention", "attention", row["instances"]["attention"])]
+
+
+EXPERIMENTS = (Experiment("instances", instances, place=10, findings=_skill, heat_maps=_heat_maps),)

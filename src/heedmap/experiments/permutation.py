@@ -11,8 +11,12 @@ from torch import Tensor
 from heedmap.counterfactual.permute import orders, permuted_logits
 from heedmap.counterfactual.rows import permuted, uniform
 from heedmap.data.batches import scatter_rows
+from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
+from heedmap.experiments.registry import Experiment, Row
+from heedmap.experiments.results import Results, mean, percent
+from heedmap.findings import Finding
 from heedmap.measures import change_in_prediction
 from heedmap.models.trace import Trace
 from heedmap.tables import table
@@ -25,10 +29,10 @@ def permutation(evidence: Evidence) -> pa.Table:
 
     Of several rows each is permuted by itself, within its support. Of a text that has no more than P
     orders in all, every one counts once (`permute.orders`): for 100, texts of up to four tokens where
-    one row is on trial. `median_tvd` is the paper's: the median
-    over permutations of the total variation distance from the prediction. `flipped` is the share of
-    permutations under which another class is predicted. `uniform_tvd` and `uniform_flipped`: the same for
-    weights spread evenly over each row's support, at test only.
+    one row is on trial. `median_tvd` is the paper's: the median over permutations of the total variation
+    distance from the prediction. `flipped` is the share of permutations under which another class is
+    predicted. `uniform_tvd` and `uniform_flipped`: the same for weights spread evenly over each row's
+    support, at test only.
     """
     rng = evidence.generator("permutation")
     rows, columns = [], []
@@ -111,3 +115,78 @@ def _change(before: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]) -> Flo
 
 def _flips(before: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]) -> Float[Tensor, "B S"]:
     return (logits.argmax(-1) != before.argmax(-1, keepdim=True)).double()
+
+
+def _findings(results: Results) -> list[Finding]:
+    found = [_shuffled(results)]
+    if "uniform_tvd" in results.tables["permutation"].column_names:  # tables of 0.1 have none
+        found.append(_even(results))
+    return found
+
+
+def _shuffled(results: Results) -> Finding:
+    short, derived = results.short, results.derived
+    flipped = results.column("permutation", "flipped")[~short]
+    share = mean((flipped >= 0.5).astype(float))
+    return results.finding(
+        "permutation",
+        "tvd",
+        np.where(short, np.nan, results.column("permutation", "median_tvd")),
+        {"one token: nothing to permute": short},
+        np.median,
+        question="Does it matter which word gets which weight?"
+        if not derived
+        else "Does it matter which position gets which weight in the layer?",
+        measure=f"median change of the prediction (TVD) under {results.settings.permutations} shuffles of the "
+        "weights" + (" of the layer, of which the map is made" if derived else ""),
+        meaning="0 = no change, 1 = the opposite answer",
+        summary=f"most shuffles flip {percent(share)} of the texts",
+    )
+
+
+def _even(results: Results) -> Finding:
+    """Uniform weights, at test only."""
+    short, derived = results.short, results.derived
+    flipped = results.column("permutation", "uniform_flipped")[~short]
+    return results.finding(
+        "uniform",
+        "tvd",
+        np.where(short, np.nan, results.column("permutation", "uniform_tvd")),
+        {"one token: it has all the weight": short},
+        np.median,
+        question="Does it matter that the weights are not all the same?"
+        if not derived
+        else "Does it matter that the layer's weights are not all the same?",
+        measure="median change of the prediction (TVD) under uniform weights"
+        + (" in the layer" if derived else "")
+        + ", at test only",
+        meaning="0 = no change, 1 = the opposite answer",
+        summary=f"another class is predicted for {percent(mean(flipped))} of the texts",
+    )
+
+
+def _facts(row: Row) -> list[tuple[str, float | int | None]]:
+    return [
+        ("median TVD, shuffled", row["permutation"]["median_tvd"]),
+        ("TVD, even weights", row["permutation"].get("uniform_tvd")),
+    ]
+
+
+def _cost(speed: Speed) -> float:
+    return len(speed.evidence.lengths) * speed.evidence.settings.permutations * speed.again
+
+
+EXPERIMENTS = (
+    Experiment(
+        "permutation",
+        permutation,
+        place=60,
+        findings=_findings,
+        figures=(
+            "heedmap.report.entropy_figures:entropy",  # how far the weights are from even ones
+            "heedmap.report.violin_figures:permutation",
+        ),
+        facts=_facts,
+        cost=_cost,
+    ),
+)

@@ -1,12 +1,17 @@
 """Do the measures find the tokens that are known to decide the label?"""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from heedmap.experiments.agreement import MEASURES
+from heedmap.experiments.agreement import MEASURES, OTHERS
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.registry import Experiment, Row
+from heedmap.experiments.results import Results, does, mean, percent
+from heedmap.findings import Finding
 from heedmap.tables import table
 
 
@@ -49,3 +54,46 @@ def _hit(gold: NDArray[np.bool_], scores: NDArray[np.float64] | None) -> float:
     if scores is None or np.isnan(scores).any() or not gold.any() or gold.all():
         return float("nan")
     return float(gold[scores == scores.max()].mean())
+
+
+def _findings(results: Results) -> list[Finding]:
+    attention = _finds(results, "attention", "attention")
+    # The others are there for comparison.
+    others = [_finds(results, measure, name) for measure, name in OTHERS.items()]
+    return [attention, *(replace(finding, level="undecided") for finding in others)]
+
+
+def _finds(results: Results, measure: str, name: str) -> Finding:
+    values = results.column("rationale", f"auc_{measure}")
+    hits = results.column("rationale", f"hit_{measure}")
+    share = results.column("rationale", "rationale_share")
+    return results.finding(
+        f"rationale_{measure}",
+        "auc",
+        values,
+        {
+            "the rationale holds all words or none": (share == 0) | (share == 1),
+            **results.undefined(measure),
+        },
+        question=f"{does(name).title()} {name} find the words that decide the label?",
+        measure=f"mean ROC AUC of {name} for the gold rationale",
+        meaning="0.5 = chance, 1 = always",
+        summary=f"its first word is a deciding one in {percent(mean(hits))}",
+    )
+
+
+def _facts(row: Row) -> list[tuple[str, float | int | None]]:
+    return [("ROC AUC of attention", row["rationale"]["auc_attention"])]
+
+
+EXPERIMENTS = (
+    Experiment(
+        "rationale",
+        rationale,
+        place=80,
+        applies=lambda model, split: split.rationale is not None,
+        findings=_findings,
+        figures=("heedmap.report.agreement_figures:rationale",),
+        facts=_facts,
+    ),
+)

@@ -1,31 +1,19 @@
 """The figures of the report, in order."""
 
+from pkgutil import resolve_name
+
+from heedmap.experiments.registry import registered
 from heedmap.findings import Conclusions, pooled
-from heedmap.report import (
-    adversary_figures,
-    agreement_figures,
-    entropy_figures,
-    head_figures,
-    layer_figures,
-    violin_figures,
-)
 from heedmap.report.charts import Figure
 
 
 def figures(audit: Conclusions) -> list[Figure]:
-    """Every figure that the tables can fill: the papers' own, and ours. Windows of a text are pooled."""
+    """Every figure that the experiments offer and the tables can fill. Windows of a text are pooled."""
     audit = pooled(audit)
     return [
-        *agreement_figures.tau_histograms(audit),
-        *agreement_figures.tau_densities(audit),
-        *agreement_figures.tau_differences(audit),
-        *entropy_figures.entropy(audit),
-        *violin_figures.permutation(audit),
-        *violin_figures.most_different(audit),
-        *adversary_figures.jsd_histograms(audit),
-        *adversary_figures.exact_and_search(audit),
-        *adversary_figures.curve(audit),
-        *agreement_figures.rationale(audit),
-        *layer_figures.scans(audit),
-        *head_figures.heads(audit),
+        figure
+        for name, experiment in registered().items()
+        if name in audit.tables
+        for path in experiment.figures
+        for figure in resolve_name(path)(audit)
     ]

@@ -3,22 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
-from heedmap.report.adversary_figures import is_exact
+from heedmap.experiments.registry import HeatMap, registered
 from heedmap.report.telling import Pick
 from heedmap.report.words import number
-
-PAIRS = {
-    "gradient": "gradient",
-    "leave_one_out": "leave-one-out",
-    "integrated_gradients": "integrated gradients",
-}
-
-# The tables with one row a text.
-BY_TEXT = ("instances", *PAIRS, "agreement", "permutation", "adversary", "rationale")
 
 
 @dataclass(frozen=True)
@@ -64,23 +54,13 @@ class Instance:
 
 def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick) -> Instance:
     """One picked instance from the tables."""
-    row = pick.row
-    one = {n: tables[n].slice(row, 1).to_pylist()[0] for n in BY_TEXT if n in tables}
-    own = one["instances"]
+    offered = [one for name, one in registered().items() if name in tables and one.per_text]
+    row = {one.name: tables[one.name].slice(pick.row, 1).to_pylist()[0] for one in offered}
+    own = row["instances"]
     gold = own.get("rationale")
-    tokens = own["tokens"]
-    maps = [_row("learned attention", "attention", tokens, own["attention"], gold)]
-    if "adversary" in one:
-        other = one["adversary"]
-        name = "adversarial attention" + ("" if is_exact(tables, classes) else " (best found)")
-        weights = other["attention"] if len(tokens) > 1 else None
-        if other["attention"] is not None:  # else the text was not sampled for the search
-            maps.append(_row(name, "attention", tokens, weights, gold))
-    maps += [
-        _row(words, "importance", tokens, one[name]["importance"], gold)
-        for name, words in PAIRS.items()
-        if name in one and one[name]["importance"] is not None
-    ]
+    maps = [heat_map for one in offered for heat_map in one.heat_maps(row)]
+    maps.sort(key=lambda heat_map: heat_map.kind != "attention")
+    facts = [fact for one in offered for fact in one.facts(row)]
     return Instance(
         pick=pick,
         key=str(own["key"]),
@@ -89,21 +69,20 @@ def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick)
         probability=own["probabilities"][own["predicted"]],
         expected=own["probabilities"][own["label"]],
         right=own["label"] == own["predicted"],
-        facts=_facts(one),
-        rows=maps,
+        facts=[
+            (name, number(x) if isinstance(x, float) else str(x))
+            for name, x in facts
+            if x is not None and math.isfinite(x)
+        ],
+        rows=[_row(heat_map, own["tokens"], gold) for heat_map in maps],
         gold=bool(gold) and any(gold),
         query=own.get("query"),
         candidates=own.get("candidates"),
     )
 
 
-def _row(
-    name: str,
-    kind: str,
-    tokens: list[str],
-    weights: list[float] | None,
-    gold: list[bool] | None,
-) -> Row:
+def _row(heat_map: HeatMap, tokens: list[str], gold: list[bool] | None) -> Row:
+    name, kind, weights = heat_map.name, heat_map.kind, heat_map.weights
     if weights is None or any(w is None or not math.isfinite(w) for w in weights):
         why = "not defined" + (" for a text of one word" if len(tokens) == 1 else "")
         return Row(name, kind, [], why)
@@ -114,26 +93,3 @@ def _row(
         for token, weight, mark in zip(tokens, weights, marks, strict=True)
     ]
     return Row(name, kind, shaded, f"largest {number(top)}" if top > 0 else "zero for every word")
-
-
-def _facts(one: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and numbers of the instance; those that are not defined are left out."""
-    found: list[tuple[str, Any]] = []
-    if "adversary" in one:
-        jsd, upper = one["adversary"]["jsd"], one["adversary"]["jsd_upper"]
-        found.append(("largest JSD" if jsd == upper else "largest JSD, at least", jsd))
-        if jsd != upper:
-            found.append(("at most", upper))
-    if "permutation" in one:
-        found.append(("median TVD, shuffled", one["permutation"]["median_tvd"]))
-        found.append(("TVD, even weights", one["permutation"].get("uniform_tvd")))
-    if "agreement" in one:
-        found += [
-            (f"τ with {words}", one["agreement"].get(f"tau_attention_{name}"))
-            for name, words in PAIRS.items()
-        ]
-    if "rationale" in one:
-        found.append(("ROC AUC of attention", one["rationale"]["auc_attention"]))
-    told = [(name, number(x)) for name, x in found if x is not None and math.isfinite(x)]
-    free = one.get("adversary", {}).get("dimension")
-    return told if free is None else [*told, ("dimensions of freedom, same output", str(free))]

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from heedmap.experiments.adversary import most_different_met
+from heedmap.experiments.adversary_search import most_different_met
 from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.door import Call
 from heedmap.huggingface.inputs import SubwordBatch

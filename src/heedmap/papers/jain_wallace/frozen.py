@@ -38,7 +38,7 @@ def log_odds_attention(scores: Lexical, batch: Batch) -> Float[Tensor, "B T"]:
 def freeze(model: AttentionClassifier, split: Split, scores: Lexical) -> Frozen:
     """Read every text once, and decode it a second time under the frozen weights."""
     rows, columns = [], []
-    for batch, trace in Evidence(model, split, AuditSettings(), {}).passes():
+    for batch, trace in Evidence(model, split, AuditSettings()).passes():
         weights = log_odds_attention(scores, batch)
         logits = model.predict(trace, weights[None, :, None])[0]
         apart = jensen_shannon(trace.attention[:, 0].double(), weights.double())

@@ -1,35 +1,74 @@
-"""Findings on models with layers and heads: which heat map, if any, and what heads do."""
-
-from dataclasses import asdict
+"""Which heat map of a model with layers and heads agrees with the other measures, if any?"""
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import torch
 from numpy.typing import NDArray
 from scipy import stats
 
+from heedmap.experiments.cost import Speed
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.registry import Experiment
+from heedmap.experiments.results import Results
 from heedmap.findings import Finding
 from heedmap.importance.flow import LONGEST
-from heedmap.makers import Makers
-from heedmap.settings import TransformerSettings
+from heedmap.kendall import tau_against
+from heedmap.models.layered import Layered
+from heedmap.tables import table
 
+REFERENCES = ("leave_one_out", "gradient")
+SCAN_SHARE = 8  # all layers' weights with their graph
+ELEMENTS = 1 << 24  # pairwise comparisons at a time: 128 MB
+PASSES = 6.0  # that all maps of a text take
 REACH = 0.4  # moderate agreement, as in BANDS["tau"]
 HALF = 0.5  # of the texts whose words a map must rank to be compared with the others
 ENOUGH = 0.9  # of the texts that a map must be computed for to be compared with the others
 FAMILY = 0.05  # chance that any interval of the scan misses
 
 
-def layer_findings(makers: Makers) -> list[Finding]:
-    """The scan over all heat maps, the mass on words, and the part that reaches the output."""
-    found = [_best_map(makers)]
-    if "heads" in makers.tables:
-        found.append(_on_words(makers))
-        if "effective_share" in makers.tables["heads"].column_names:
-            found.append(_identified(makers))
-    return found
+def scan(evidence: Evidence) -> pa.Table:
+    """Kendall's tau-b of every heat map the model could show with leave-one-out and the gradient.
+
+    One row per text and map: `view`, `layer`, `head` (null for the mean over heads). A seeded sample of the
+    texts. NaN where tau is undefined (one word, a constant map), and where the map was not `computed`: a
+    flow that would take too long.
+    """
+    model = evidence.model
+    assert isinstance(model, Layered)
+    wanted = model.maps()
+    lists = {name: evidence.table(name)["importance"] for name in REFERENCES}
+    rows, taus, computed = [], [], []
+    chosen = evidence.sample("scan", evidence.settings.scan_instances)
+    for batch in evidence.batches_of(chosen, shares=SCAN_SHARE):
+        maps = model.heat_maps(batch, wanted).double()
+        others = torch.zeros(len(maps), len(REFERENCES), maps.shape[2], dtype=torch.float64)
+        for i, row in enumerate(batch.rows.tolist()):
+            for r, name in enumerate(REFERENCES):
+                values = lists[name][row].as_py()
+                others[i, r, : len(values)] = torch.tensor(values, dtype=torch.float64)
+        some = max(1, ELEMENTS // (maps.shape[1] * maps.shape[2] ** 2))
+        for start in range(0, len(maps), some):
+            part = slice(start, start + some)
+            mask = batch.mask[part].cpu()
+            taus.append(tau_against(maps[part].cpu(), others[part], mask))
+        rows.append(batch.rows)
+        computed.append(~maps.isnan().any(-1).cpu())
+    found = torch.cat(taus).numpy()
+    count = len(found)
+    return table(
+        {
+            "row": np.repeat(torch.cat(rows).cpu().numpy(), len(wanted)),
+            "view": [m.view for m in wanted] * count,
+            "layer": [m.layer for m in wanted] * count,
+            "head": pa.array([m.head for m in wanted] * count, pa.int64()),
+            "computed": torch.cat(computed).flatten(),
+            **{f"tau_{name}": found[:, :, r].ravel() for r, name in enumerate(REFERENCES)},
+        }
+    )
 
 
-def _best_map(makers: Makers) -> Finding:
+def _best_map(results: Results) -> Finding:
     """Chosen on one half of the sampled texts, its number from the other half: no winner's luck.
 
     All maps are compared on the same texts: a map that is the same for all words of a text ranks none of
@@ -37,10 +76,9 @@ def _best_map(makers: Makers) -> Finding:
     was not computed is another matter: what is missing for more than a tenth of the texts is not compared,
     and the texts that lack another are left out.
     """
-    taus, computed = _by_map(makers.tables["scan"])
-    ranked = np.isfinite(taus.to_numpy()).any(
-        1
-    )  # else the text has one word, or leave-one-out is constant
+    taus, computed = _by_map(results.tables["scan"])
+    # Else the text has one word, or leave-one-out is constant.
+    ranked = np.isfinite(taus.to_numpy()).any(1)
     compared = computed[ranked].mean() >= ENOUGH
     constant = np.isfinite(taus)[ranked].mean() < HALF
     compared &= ~constant
@@ -48,9 +86,9 @@ def _best_map(makers: Makers) -> Finding:
     common = ranked & ~missing.any(axis=1).to_numpy()
     values = taus.loc[:, compared].to_numpy(dtype=np.float64)
     filled = np.nan_to_num(values, nan=0.0)
-    rows, total = taus.index.to_numpy(), len(makers.predicted)
+    rows, total = taus.index.to_numpy(), len(results.predicted)
     half = np.zeros(len(rows), dtype=bool)
-    rng = np.random.default_rng([makers.settings.seed, *b"halves"])
+    rng = np.random.default_rng([results.settings.seed, *b"halves"])
     half[rng.permutation(len(rows))[: len(rows) // 2]] = True
     first, second = half & common, ~half & common
     in_sample, chose = np.zeros(total, dtype=bool), np.zeros(total, dtype=bool)
@@ -64,14 +102,14 @@ def _best_map(makers: Makers) -> Finding:
         view, layer, head = taus.columns[compared][at]
         which = f"{view}, layer {layer}, " + ("mean over heads" if head < 0 else f"head {head}")
     reach = _certain(filled[common], REACH)
-    return makers.finding(
+    return results.finding(
         "best_map_leave_one_out",
         "tau",
         sampled,
         {
             "not sampled for the scan": ~in_sample,
             "used to choose the map": chose,
-            "undefined: one token": makers.short,
+            "undefined: one token": results.short,
             **_not_computed(missing[ranked], total),
         },
         question="Is there any heat map of this model that ranks the words as leave-one-out does?",
@@ -85,7 +123,7 @@ def _best_map(makers: Makers) -> Finding:
 
 
 def _by_map(table: pa.Table) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Tau, and whether the map was computed: a row a text, a column a map (head −1: the mean over heads)."""
+    """Tau, and whether the map was computed; a row per text, a column per map (head −1: mean over heads)."""
     scan = table.to_pandas()
     scan["head"] = scan["head"].fillna(-1).astype(int)
     if "computed" not in scan:  # tables of 0.2 have none
@@ -134,65 +172,20 @@ def _certain(values: NDArray[np.float64], edge: float) -> int:
     return int((np.nanmean(part, axis=0) - width * spread > edge).sum())
 
 
-def _by_text(makers: Makers, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over the heads on trial, text by text; NaN for texts that were not sampled."""
-    table = makers.tables["heads"]
-    layers, heads = (table[name].to_numpy() for name in ("layer", "head"))
-    layer, head = int(layers.max()), None
-    if isinstance(makers.model, TransformerSettings):
-        layer, head = makers.model.on_trial(layer + 1, int(heads.max()) + 1)
-    on_trial = layers == layer
-    if head is not None:
-        on_trial &= heads == head
-    rows = table["row"].to_numpy()[on_trial]
-    total = len(makers.predicted)
-    sums = np.bincount(rows, values[on_trial], minlength=total)
-    counts = np.bincount(rows, minlength=total)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+def _cost(speed: Speed) -> float:
+    settings = speed.evidence.settings
+    return speed.positions * speed.sampled(settings.scan_instances) * speed.second * PASSES
 
 
-def _on_words(makers: Makers) -> Finding:
-    table = makers.tables["heads"]
-    names = [name for name in table.column_names if name.startswith("share_")]
-    share = _by_text(makers, makers.column("heads", "row_on_words"))
-    special = {
-        name.removeprefix("share_"): float(
-            np.nanmean(_by_text(makers, makers.column("heads", name)))
-        )
-        for name in names
-        if name not in ("share_words", "share_punctuation")
-    }
-    told = ", ".join(f"{name} {x:.0%}" for name, x in special.items() if x >= 0.005)
-    return makers.finding(
-        "on_words",
-        "words",
-        share,
-        {"not sampled": np.isnan(share)},
-        question="Does the attention fall on the words that the heat map shows?",
-        measure="mean share of the row's mass that is on words, layer on trial",
-        meaning=(
-            "the rest is on special tokens, which no heat map of words shows; of all rows of the layer they "
-            f"get: {told or 'none'}"
-        ),
-    )
-
-
-def _identified(makers: Makers) -> Finding:
-    share = _by_text(makers, makers.column("heads", "effective_share"))
-    free = makers.column("heads", "free_on_simplex")
-    rank = makers.column("heads", "rank")
-    some = float(np.mean(free > 0)) if len(free) else 0.0
-    finding = makers.finding(
-        "identified",
-        "identified",
-        share,
-        {"not sampled": np.isnan(share)},
-        question="Do the weights of a head follow from what the head puts out?",
-        measure="mean share of the weights' norm that is effective attention, layer on trial",
-        meaning=(
-            f"1 = no other weights give the head's output; {some:.0%} of all text-head pairs have room "
-            f"(longest rank {int(np.nanmax(rank)) if len(rank) else 0}); same output of a head, not only "
-            "same prediction"
-        ),
-    )
-    return Finding(**{**asdict(finding), "level": "undecided"})
+EXPERIMENTS = (
+    Experiment(
+        "scan",
+        scan,
+        place=90,
+        per_text=False,
+        applies=lambda model, split: isinstance(model, Layered),
+        findings=lambda results: [_best_map(results)],
+        figures=("heedmap.report.layer_figures:scans",),
+        cost=_cost,
+    ),
+)

@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from heedmap.layer_questions import _certain, layer_findings
-from heedmap.makers import Makers
+from heedmap.experiments.registry import registered
+from heedmap.experiments.results import Results
+from heedmap.experiments.scan import _certain
 from heedmap.settings import AuditSettings, TransformerSettings
 
 MAPS = [("row", layer, head) for layer in range(2) for head in (None, 0, 1)] + [
@@ -14,7 +15,7 @@ MAPS = [("row", layer, head) for layer in range(2) for head in (None, 0, 1)] + [
 BEST = MAPS.index(("row", 1, 1))
 
 
-def makers(taus, maps=MAPS, total=None, tokens=9, heads=None, computed=None, **shown):
+def results(taus, maps=MAPS, total=None, tokens=9, heads=None, computed=None, **shown):
     """From tau of each sampled text (the first ones of `total`) and map, and a table of heads.
 
     `computed`: which maps were, of each text; all by default.
@@ -36,7 +37,12 @@ def makers(taus, maps=MAPS, total=None, tokens=9, heads=None, computed=None, **s
     if heads is not None:
         tables["heads"] = heads
     model = TransformerSettings(source="a/model", **shown)
-    return Makers(tables, AuditSettings(), ["a"], model)
+    return Results(tables, AuditSettings(), ["a"], model)
+
+
+def layer_findings(results):
+    offered = [registered()[name] for name in ("scan", "heads") if name in results.tables]
+    return [finding for experiment in offered for finding in experiment.findings(results)]
 
 
 def normal(*shape, seed=0):
@@ -50,7 +56,7 @@ def accounted(finding, total):
 def test_the_best_map_is_found_and_measured_on_the_texts_that_did_not_choose_it():
     taus = 0.1 * normal(40, len(MAPS))
     taus[:, BEST] += 0.7
-    (found,) = layer_findings(makers(taus, total=60))
+    (found,) = layer_findings(results(taus, total=60))
     assert "best of 7 maps: row, layer 1, head 1" in found.measure
     assert "1 lie above 0.4 for certain" in found.meaning
     assert found.left_out == {"not sampled for the scan": 20, "used to choose the map": 20}
@@ -66,7 +72,7 @@ def test_the_mean_over_heads_and_views_without_heads_are_called_so():
     ):
         taus = 0.1 * normal(20, len(MAPS))
         taus[:, MAPS.index(best)] += 0.7
-        (found,) = layer_findings(makers(taus))
+        (found,) = layer_findings(results(taus))
         assert found.measure.endswith(f": {name}, mean over heads")
 
 
@@ -75,7 +81,7 @@ def test_the_best_of_many_maps_of_noise_has_no_winners_luck():
     honest, lucky = [], []
     for seed in range(20):
         taus = 0.3 * normal(40, len(maps), seed=seed)
-        (found,) = layer_findings(makers(taus, maps))
+        (found,) = layer_findings(results(taus, maps))
         assert "0 lie above" in found.meaning
         honest.append(found.value)
         lucky.append(taus.mean(0).max())
@@ -88,14 +94,14 @@ def test_a_map_that_is_the_same_for_all_words_ranks_none_of_them():
     taus[:, BEST] += 0.7
     taus[::2, BEST] = np.nan  # it counts as tau 0 in half of the texts
     taus[:, 0] = np.nan  # never defined: not one of the maps
-    (found,) = layer_findings(makers(taus))
+    (found,) = layer_findings(results(taus))
     assert "best of 6 maps: row, layer 1, head 1" in found.measure
     assert found.value == pytest.approx(0.7, abs=0.1)
     assert "0 lie above 0.4 for certain" in found.meaning
     assert found.left_out["undefined: a measure is the same for all tokens"] > 5
     assert accounted(found, 40)
     taus[:, 1] += 0.45  # always there, and better than 0.7 in half of the texts
-    (found,) = layer_findings(makers(taus))
+    (found,) = layer_findings(results(taus))
     assert "best of 6 maps: row, layer 0, head 0" in found.measure
 
 
@@ -108,7 +114,7 @@ def test_a_map_that_is_there_for_a_few_texts_does_not_win_by_luck(reason):
         taus[6:, -1] = np.nan
         taus[:6, -1] = 0.9
         computed = np.isfinite(taus) if reason == "not computed" else None
-        (found,) = layer_findings(makers(taus, maps, computed=computed))
+        (found,) = layer_findings(results(taus, maps, computed=computed))
         assert ": row, layer" in found.measure
         assert found.n == 75
         assert found.left_out == {"used to choose the map": 75}
@@ -125,7 +131,7 @@ def test_maps_are_compared_on_the_texts_that_all_of_them_were_computed_for():
     taus = 0.05 * normal(100, 3) + [0.5, 0.3, 0.6]
     taus[:5, 0] = -1.0  # of texts without a flow
     taus[:5, 1:] = np.nan
-    (found,) = layer_findings(makers(taus, maps, total=110, computed=np.isfinite(taus)))
+    (found,) = layer_findings(results(taus, maps, total=110, computed=np.isfinite(taus)))
     assert "best of 3 maps: flow, layer 1" in found.measure
     assert "not compared" not in found.meaning
     assert "2 lie above 0.4 for certain" in found.meaning
@@ -135,7 +141,7 @@ def test_maps_are_compared_on_the_texts_that_all_of_them_were_computed_for():
     assert left_out.pop("not sampled for the scan") == 10
     assert left_out.keys() == {"used to choose the map"}
     taus[5:, 0] += 0.3
-    (found,) = layer_findings(makers(taus, maps, computed=np.isfinite(taus)))
+    (found,) = layer_findings(results(taus, maps, computed=np.isfinite(taus)))
     assert found.measure.endswith(": row, layer 0, mean over heads")
     assert found.value == pytest.approx(0.8, abs=0.05)  # not of the texts without a flow
 
@@ -144,14 +150,14 @@ def test_a_text_that_no_map_ranks_is_not_one_to_choose_by():
     taus = 0.1 * normal(40, len(MAPS))
     taus[:, BEST] += 0.7
     taus[:10] = np.nan  # leave-one-out is the same for all words
-    (found,) = layer_findings(makers(taus))
+    (found,) = layer_findings(results(taus))
     assert found.left_out["undefined: a measure is the same for all tokens"] == 10
     assert found.n + found.left_out["used to choose the map"] == 30
     assert accounted(found, 40)
 
 
 def test_a_corpus_of_single_words_has_no_best_map():
-    (found,) = layer_findings(makers(np.full((6, len(MAPS)), np.nan), tokens=1))
+    (found,) = layer_findings(results(np.full((6, len(MAPS)), np.nan), tokens=1))
     assert np.isnan(found.value)
     assert found.n == 0
     assert "none: too few texts with two words" in found.measure
@@ -160,7 +166,7 @@ def test_a_corpus_of_single_words_has_no_best_map():
 
 
 def test_a_single_text_cannot_choose_a_map_and_measure_it():
-    (found,) = layer_findings(makers(0.7 + np.zeros((1, len(MAPS)))))
+    (found,) = layer_findings(results(0.7 + np.zeros((1, len(MAPS)))))
     assert np.isnan(found.value)
     assert found.n == 0
     assert "none: too few texts with two words" in found.measure
@@ -225,7 +231,7 @@ def heads_of(texts=4, layers=3, heads=2):
 )
 def test_the_layer_and_head_on_trial_are_the_ones_that_count(shown, mean, mass):
     taus = normal(4, len(MAPS))
-    _, words, identified = layer_findings(makers(taus, total=5, heads=heads_of(), **shown))
+    _, words, identified = layer_findings(results(taus, total=5, heads=heads_of(), **shown))
     for found in (words, identified):
         assert found.value == pytest.approx(mean + 0.0015)
         assert found.left_out == {"not sampled": 1}

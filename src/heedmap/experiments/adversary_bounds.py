@@ -1,0 +1,155 @@
+"""The adversary's columns where the read-out is linear: the optimum for two classes, bounds for more."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedmap.counterfactual import exact
+from heedmap.counterfactual.bounds import Bounds, bound_adversary
+from heedmap.counterfactual.search import best_feasible, search_adversaries
+from heedmap.counterfactual.tolerance import canonical_order
+from heedmap.data.batches import scatter_rows
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.readout import linear
+from heedmap.importance.effective import same_prediction_dimension
+from heedmap.models.trace import Trace
+from heedmap.tables import ragged
+
+
+def enclose(evidence: Evidence) -> dict[str, object]:
+    """The columns of the adversary's table, see `adversary`."""
+    settings = evidence.settings
+    epsilons = sorted({*settings.curve, settings.epsilon})
+    at = epsilons.index(settings.epsilon)
+    drawn = [epsilons.index(epsilon) for epsilon in settings.curve]
+    generator = evidence.torch_generator("adversary")
+    traces = list(evidence.traces)
+    orders = [_order(trace) for trace in traces]
+    sorted_traces = list(map(_reordered, traces, orders))
+    candidates = [_candidates(trace, generator) for trace in sorted_traces]
+    bounds = [
+        _along(trace, epsilons, some, settings.epsilon)
+        for trace, some in zip(sorted_traces, candidates, strict=True)
+    ]
+    found = [curve[at] for curve in bounds]
+    curves = [[curve[i] for i in drawn] for curve in bounds]
+    searched = [
+        best_feasible(some, *_problem(trace), settings.epsilon)
+        for trace, some in zip(sorted_traces, candidates, strict=True)
+    ]
+    rows = [trace.rows for trace in traces]
+    lower = scatter_rows(rows, [torch.stack([b.lower for b in c], dim=1) for c in curves])
+    upper = scatter_rows(rows, [torch.stack([b.upper for b in c], dim=1) for c in curves])
+    return {
+        "jsd": scatter_rows(rows, [bounds.lower for bounds in found]),
+        "jsd_upper": scatter_rows(rows, [bounds.upper for bounds in found]),
+        "search_jsd": scatter_rows(rows, [jsd for jsd, _, _ in searched]),
+        "search_found": scatter_rows(rows, [hit for _, hit, _ in searched]),
+        "curve_lower": pa.array(list(lower.numpy(force=True))),
+        "curve_upper": pa.array(list(upper.numpy(force=True))),
+        "attention": ragged(
+            rows,
+            [
+                torch.zeros_like(b.attention).scatter(1, order, b.attention)
+                for b, order in zip(found, orders, strict=True)
+            ],
+            [trace.mask for trace in traces],
+        ),
+        "dimension": scatter_rows(rows, [_dimension(trace) for trace in traces]),
+    }
+
+
+def _dimension(trace: Trace) -> Int[Tensor, " B"]:
+    _, relevance, _ = linear(trace)
+    return same_prediction_dimension(relevance, trace.mask)
+
+
+def _order(trace: Trace) -> Int[Tensor, "B T"]:
+    """The order in which positions are looked at: their own, unless what is found may depend on it."""
+    assert trace.readout is not None
+    relevance = trace.readout.relevance[:, 0]
+    if relevance.shape[-1] == 2:  # an exact optimum, and the paper's search as it always was
+        return torch.arange(trace.mask.shape[1], device=trace.mask.device).expand(trace.mask.shape)
+    return canonical_order(trace.attention[:, 0], relevance, trace.mask)
+
+
+def _reordered(trace: Trace, order: Int[Tensor, "B T"]) -> Trace:
+    """The trace with its positions in another order, as far as the closed forms look at it."""
+    assert trace.readout is not None
+    relevance = trace.readout.relevance
+    rows = order.unsqueeze(1)
+    each = rows.unsqueeze(-1).expand(relevance.shape)
+    return replace(
+        trace,
+        mask=trace.mask.gather(1, order),
+        attention=trace.attention.gather(2, rows),
+        readout=replace(trace.readout, relevance=relevance.gather(2, each)),
+    )
+
+
+def _along(
+    trace: Trace, epsilons: list[float], candidates: Float[Tensor, "K B T"], searched: float
+) -> list[Bounds]:
+    """Bounds for growing ε, with a constrained search at `searched` alone, for it takes most of the time.
+
+    What is feasible for a smaller ε is so for a larger one: the lower bound never falls along the curve, and
+    no upper bound exceeds a later one.
+    """
+    found = most_different(trace, searched, candidates, searching=True)
+    curve: list[Bounds] = []
+    for epsilon in epsilons:
+        if epsilon == searched:
+            curve.append(found)
+            continue
+        starts = [found.attention, *([curve[-1].attention] if curve else [])]
+        curve.append(most_different(trace, epsilon, candidates, starts))
+    for i in range(1, len(curve)):
+        before, here = curve[i - 1], curve[i]
+        kept = before.lower > here.lower
+        attention = torch.where(kept.unsqueeze(1), before.attention, here.attention)
+        curve[i] = Bounds(torch.maximum(before.lower, here.lower), here.upper, attention)
+    for i in reversed(range(len(curve) - 1)):
+        upper = torch.minimum(curve[i].upper, curve[i + 1].upper)
+        curve[i] = Bounds(curve[i].lower, upper, curve[i].attention)
+    return curve
+
+
+def most_different(
+    trace: Trace,
+    epsilon: float,
+    candidates: Float[Tensor, "K B T"],
+    starts: Sequence[Float[Tensor, "B T"]] = (),
+    *,
+    searching: bool = False,
+) -> Bounds:
+    """The exact optimum for two classes, bounds for more.
+
+    `candidates` are what the paper's search ends with, `starts` what was found for other ε; `searching`: by a
+    constrained search too.
+    """
+    problem = weights, relevance, _, _ = _problem(trace)
+    if relevance.shape[-1] > 2:
+        of_search = best_feasible(candidates, *problem, epsilon)[2]
+        return bound_adversary(*problem, epsilon, starts=[of_search, *starts], searching=searching)
+    optimum = exact.adversary(*problem, epsilon)
+    return Bounds(optimum.jsd, optimum.jsd, optimum.dense(weights.shape[1]))
+
+
+def _problem(trace: Trace) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What the closed forms ask for: weights, relevance, bias and mask."""
+    return (*linear(trace), trace.mask)
+
+
+def _candidates(trace: Trace, generator: torch.Generator) -> Float[Tensor, "K B T"]:
+    """What the paper's search ends with, in single precision as there."""
+    weights, relevance, bias = linear(trace)
+    found = search_adversaries(
+        weights.float(), relevance.float(), bias.float(), trace.mask, generator=generator
+    ).double()
+    if relevance.shape[-1] == 2:
+        return found
+    return found / found.sum(-1, keepdim=True)  # `jsd` is no less: it must be judged alike

@@ -1,0 +1,118 @@
+"""The adversary's columns where the read-out is not linear: a constrained search on the model itself."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedmap.counterfactual.constrained import Found, search
+from heedmap.counterfactual.descent import best_of, descend
+from heedmap.experiments import adversary_weights
+from heedmap.experiments.evidence import Evidence
+from heedmap.models.layered import Layered
+from heedmap.models.trace import Model, Trace
+from heedmap.settings import PLAIN, SLOW, AuditSettings
+
+SEARCH_SHARE = 4  # restarts and the graph through the layers above
+
+
+def search_all(evidence: Evidence) -> dict[str, object]:
+    """The best feasible heat map that the search meets, of a seeded sample; null for the other texts."""
+    settings, total = evidence.settings, len(evidence.split)
+    generator = evidence.torch_generator("adversary")
+    jsd: list[float | None] = [None] * total
+    upper, tvd, before, after, descent = (list(jsd) for _ in range(5))
+    hits: list[bool | None] = [None] * total
+    heat: list[object] = [None] * total
+    model, slow = evidence.model, False
+    if isinstance(model, Layered):
+        slow = model.shown_map().view in SLOW
+    chosen = evidence.sample("adversary", 0 if slow else settings.search_instances)
+    kept: dict[int, Tensor] = {}
+    room = adversary_weights.MOST
+    for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
+        trace = model.trace(batch)
+        own_draws = evidence.torch_generators("adversary", batch.rows)
+        best = most_different_met(model, trace, settings, own_draws)
+        shown = model.shown(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
+        alone = model.unpadded(trace, best.attention) if isinstance(model, Layered) else []
+        own, found = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
+        for i, row in enumerate(batch.rows.tolist()):
+            jsd[row], upper[row] = float(best.jsd[i]), float(best.upper[i])
+            tvd[row] = float(best.tvd[i])
+            before[row], after[row] = own[i], found[i]
+            heat[row] = shown[i][trace.mask[i]].double().numpy(force=True)
+            # Batches come with the shortest texts first: of more than there is room for, these are kept.
+            room -= 4 * alone[i].numel() if alone else 0
+            if alone and room >= 0:
+                kept[row] = alone[i].cpu()
+        if settings.descent_steps and trace.attention.shape[1] == 1:
+            for row, of_search, hit in zip(
+                batch.rows.tolist(), *_descent(evidence, trace, generator), strict=True
+            ):
+                descent[row], hits[row] = float(of_search), bool(hit)
+    if isinstance(model, Layered):
+        evidence.keep(adversary_weights.FILE, adversary_weights.pack(kept))
+    papers = {
+        "search_jsd": pa.array(descent, pa.float64()),
+        "search_found": pa.array(hits, pa.bool_()),
+    }
+    return {
+        "jsd": pa.array(jsd, pa.float64()),
+        "jsd_upper": pa.array(upper, pa.float64()),
+        "tvd": pa.array(tvd, pa.float64()),
+        "on_text_before": pa.array(before, pa.float64()),
+        "on_text": pa.array(after, pa.float64()),
+        "attention": pa.array(heat, pa.list_(pa.float64())),
+        **(papers if any(hit is not None for hit in hits) else {}),
+    }
+
+
+def _descent(
+    evidence: Evidence, trace: Trace, generator: torch.Generator
+) -> tuple[Float[Tensor, " B"], Tensor]:
+    """What the paper's own search finds: its last iterates, judged at ε."""
+    predict, settings = partial(evidence.model.predict, trace), evidence.settings
+    weights = trace.attention[:, 0]
+    candidates = descend(
+        predict, weights, trace.mask, steps=settings.descent_steps, generator=generator
+    )
+    return best_of(predict, candidates, weights, trace.mask, settings.epsilon)
+
+
+def most_different_met(
+    model: Model, trace: Trace, settings: AuditSettings, generators: Sequence[torch.Generator]
+) -> Found:
+    """What the constrained search finds on the model itself, with the audit's ε, restarts and steps.
+
+    One generator a text. A heat map that is made of the weights (gradient × attention, say) is uneven ground:
+    its search begins from what one for the weights themselves finds, and so finds no less.
+    """
+    find = partial(
+        search,
+        partial(model.predict, trace),
+        attention=trace.attention,
+        support=trace.support,
+        mask=trace.mask,
+        logits=trace.logits,
+        epsilon=settings.epsilon,
+        restarts=settings.search_restarts,
+        steps=settings.search_steps,
+        generators=generators,
+    )
+    shown = partial(model.shown, trace)
+    if not isinstance(model, Layered) or model.shown_map().view in PLAIN:
+        return find(shown)
+    begin = find(partial(model.plain, trace)).attention
+    return find(shown, reach=model.reach(trace), begin=begin)
+
+
+def _on_text(trace: Trace, attention: Float[Tensor, "B K P"]) -> list[float]:
+    """Share of the rows' mass that lies on the text's tokens, which is all that a heat map shows."""
+    mass = attention.mean(1)
+    text = torch.ones_like(mass, dtype=torch.bool) if trace.of_text is None else trace.of_text
+    shares: list[float] = ((mass * text).sum(-1) / mass.sum(-1).clamp(min=1e-9)).tolist()
+    return shares

@@ -1,0 +1,117 @@
+"""The registry of experiments: everything that the audit, the card, the page and the help know of one.
+
+An experiment is a module of this package with a tuple `EXPERIMENTS`, or an entry point of the group
+`heedmap.experiments` in any installed package: nothing else has to be changed for one more.
+"""
+
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from heedmap import experiments as package
+from heedmap.data.corpus import Split
+from heedmap.errors import InputError
+from heedmap.findings import Finding
+from heedmap.models.trace import Model
+from heedmap.settings import ModelSettings, TransformerSettings
+
+if TYPE_CHECKING:
+    from heedmap.experiments.cost import Speed
+    from heedmap.experiments.evidence import Evidence
+    from heedmap.experiments.results import Results
+
+Row = Mapping[str, Mapping[str, Any]]  # one text: its row of each table that has one row per text
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """One number per token of a text; None where they are not defined."""
+
+    name: str
+    kind: Literal["attention", "importance"]
+    weights: Sequence[float] | None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One question, asked of a model's attention.
+
+    Attributes:
+        name: of its table.
+        run: makes the table, whose column `row` numbers the audited texts. It may ask for other tables.
+        place: where it stands on the card and the page, in ascending order; ours are at 10, 20, ...
+        per_text: whether the table has exactly one row per text, in order.
+        applies: whether it can be asked of this model and these texts.
+        findings: what the card says, from the tables (whose windows are pooled by text).
+        figures: import paths `module:function` of functions from conclusions (an audit's tables and
+            settings) to a list of `heedmap.report.charts.Figure`. Paths, so that no experiment loads the
+            plotting library.
+        heat_maps: what the page shows of one text, as shaded words.
+        facts: what the page says of one text in numbers; None or NaN is left out.
+        cost: seconds that it will take; None where that is nothing to speak of.
+        files: names of the files that it keeps beside its table for such a model.
+        about: facts about the whole run, for card and page.
+        notes: what speaks against its numbers: a warning, shown on card and page.
+    """
+
+    name: str
+    run: "Callable[[Evidence], pa.Table]"
+    place: int = 1000
+    per_text: bool = True
+    applies: Callable[[Model, Split], bool] = lambda model, split: True
+    findings: "Callable[[Results], list[Finding]]" = lambda results: []
+    figures: tuple[str, ...] = ()
+    heat_maps: Callable[[Row], list[HeatMap]] = lambda row: []
+    facts: Callable[[Row], list[tuple[str, float | int | None]]] = lambda row: []
+    cost: "Callable[[Speed], float] | None" = None
+    files: Callable[[Model], Sequence[str]] = lambda model: ()
+    about: "Callable[[Evidence], dict[str, object]]" = lambda evidence: {}
+    notes: Callable[[Mapping[str, pa.Table], ModelSettings | TransformerSettings], list[str]] = (
+        lambda tables, model: []
+    )
+
+
+@cache
+def registered() -> dict[str, Experiment]:
+    """All experiments by name, in the order of the card.
+
+    Raises:
+        InputError: an entry point that cannot be loaded, is no experiment, or has a name that is taken.
+    """
+    found = [
+        experiment
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+        for experiment in getattr(pkgutil.resolve_name(module.name), "EXPERIMENTS", ())
+    ]
+    names = {experiment.name for experiment in found}
+    for entry in entry_points(group=package.GROUP):
+        origin = f"the experiment {entry.name!r} of {entry.value.split(':')[0]}"
+        try:
+            experiment = entry.load()
+        except Exception as error:
+            said = (str(error).splitlines() or [""])[0]
+            raise InputError(
+                f"{origin}: cannot be loaded ({type(error).__name__}: {said}); mend or uninstall it"
+            ) from error
+        if not isinstance(experiment, Experiment):
+            raise InputError(
+                f"{origin}: expected an Experiment, got {type(experiment).__name__}; mend or uninstall it"
+            )
+        if experiment.name in names:
+            raise InputError(
+                f"{origin}: the name {experiment.name!r} is taken; rename or uninstall it"
+            )
+        names.add(experiment.name)
+        found.append(experiment)
+    ordered = sorted(found, key=lambda experiment: (experiment.place, experiment.name))
+    return {experiment.name: experiment for experiment in ordered}
+
+
+def applicable(model: Model, split: Split) -> list[str]:
+    """The names of the experiments that can be made of this model and these texts, in order."""
+    return [name for name, one in registered().items() if one.applies(model, split)]

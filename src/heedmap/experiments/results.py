@@ -1,0 +1,128 @@
+"""An audit's tables, and how a finding is made from one column of them."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedmap.experiments.registry import registered
+from heedmap.findings import Finding, interval, read
+from heedmap.pooling import by_text
+from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSettings
+
+
+def make_findings(
+    tables: Mapping[str, pa.Table],
+    settings: AuditSettings,
+    classes: list[str],
+    model: ModelSettings | TransformerSettings | None = None,
+) -> list[Finding]:
+    """Every question that the tables can answer, in the order of the card.
+
+    Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which say
+    what layer is on trial where there are several.
+    """
+    results = Results(by_text(tables), settings, classes, model)
+    return [
+        finding
+        for name, experiment in registered().items()
+        if name in tables
+        for finding in experiment.findings(results)
+    ]
+
+
+class Results:
+    """Tables with one row per text, and the settings they were made with.
+
+    `short` are the texts of one token; `derived`: the heat map is made of the layer's weights and more.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, pa.Table],
+        settings: AuditSettings,
+        classes: list[str],
+        model: ModelSettings | TransformerSettings | None = None,
+    ) -> None:
+        self.tables, self.settings, self.classes, self.model = tables, settings, classes, model
+        self.predicted = self.column("instances", "predicted").astype(int)
+        self.short = self.column("instances", "n_tokens") < 2
+        self.view = model.view if isinstance(model, TransformerSettings) else PLAIN[0]
+        self.derived = self.view not in PLAIN
+
+    def column(self, table: str, name: str) -> NDArray[np.float64]:
+        """A column of numbers, null as NaN."""
+        values = self.tables[table][name].to_numpy().astype(np.float64)
+        return np.asarray(values)
+
+    def by_class(
+        self, values: NDArray[np.float64], used: NDArray[np.bool_], statistic: Callable[..., Any]
+    ) -> dict[str, float]:
+        """The statistic over the used texts of each predicted class that has any."""
+        return {
+            name: float(statistic(values[used & (self.predicted == i)]))
+            for i, name in enumerate(self.classes)
+            if (used & (self.predicted == i)).any()
+        }
+
+    def finding(
+        self,
+        key: str,
+        kind: str,
+        values: NDArray[np.float64],
+        reasons: dict[str, NDArray[np.bool_]],
+        statistic: Callable[..., Any] = np.mean,
+        *,
+        meaning: str,
+        summary: str = "",
+        **words: str,
+    ) -> Finding:
+        """A finding from one value per text; NaN is left out, counted under the first reason that fits.
+
+        `meaning` says how to read the value; `summary`, what else was found, is added where anything was.
+        """
+        used = np.isfinite(values)
+        left_out = {}
+        unexplained = ~used
+        for reason, rows in reasons.items():
+            if count := int((unexplained & rows).sum()):
+                left_out[reason] = count
+            unexplained &= ~rows
+        if count := int(unexplained.sum()):
+            left_out["undefined: a measure is the same for all tokens"] = count
+        kept = values[used]
+        value = float(statistic(kept)) if len(kept) else math.nan
+        low, high = interval(kept, statistic, self.settings.seed)
+        reading, level = read(kind, value, low, high)
+        return Finding(
+            key=key, kind=kind, value=value, low=low, high=high, n=len(kept), left_out=left_out,
+            reading=reading, level=level, by_class=self.by_class(values, used, statistic), **words,
+            meaning=f"{meaning}; {summary}" if summary and len(kept) else meaning,
+        )  # fmt: skip
+
+    def undefined(self, measure: str) -> dict[str, NDArray[np.bool_]]:
+        """Why a measure of importance may say nothing about a text."""
+        reasons = {"undefined: one token": self.short}
+        if measure == "integrated_gradients":
+            missing = self.tables["integrated_gradients"]["importance"].is_null().to_numpy()
+            reasons = {"not sampled for integrated gradients": missing, **reasons}
+        return reasons
+
+
+def does(name: str) -> str:
+    """The verb that a measure's name takes."""
+    return "do" if name.endswith("gradients") else "does"
+
+
+def mean(values: NDArray[np.float64]) -> float:
+    """The mean of what is defined; NaN, without a warning, of nothing."""
+    defined = values[np.isfinite(values)]
+    return float(defined.mean()) if len(defined) else math.nan
+
+
+def percent(share: float) -> str:
+    """A share in words; `none` of nothing."""
+    return f"{share:.0%}" if math.isfinite(share) else "none"
