@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
 from typer.core import TyperCommand
 
 from heedmap import options as opt
@@ -11,6 +10,15 @@ from heedmap.errors import InputError
 from heedmap.experiments import summaries
 from heedmap.places import DefaultPlace
 from heedmap.progress import progress
+from heedmap.settings import (
+    RAW_TEXTS,
+    TOKENS,
+    AuditSettings,
+    DataSettings,
+    ModelSettings,
+    TrainSettings,
+    TransformerSettings,
+)
 from heedmap.terminal import say
 from heedmap.train_cli import train_own
 
@@ -27,44 +35,12 @@ class AuditCommand(TyperCommand):
             formatter.write_dl(list(summaries().items()))
 
 
+@opt.with_options(DataSettings, ModelSettings, TrainSettings, TransformerSettings, AuditSettings)
 def audit_command(
-    context: typer.Context,
+    given: opt.Given,
     data: opt.Data = None,
     run: opt.RunFolder = None,
     model: opt.Transformer = None,
-    layer: opt.Layer = -1,
-    head: opt.Head = "mean",
-    view: opt.View = "row",
-    long_texts: opt.LongTexts = "cut",
-    dtype: opt.Dtype = "float32",
-    batch_tokens: opt.BatchTokens = 2048,
-    classes: opt.Classes = None,
-    text_column: opt.TextColumn = None,
-    label_column: opt.LabelColumn = None,
-    query_column: opt.QueryColumn = None,
-    dataset: opt.DataSet = None,
-    rules: opt.Rules = "paper",
-    tokenizer: opt.Tokenizer = "words",
-    min_tokens: opt.MinTokens = 1,
-    max_tokens: opt.MaxTokens = None,
-    encoder: opt.Encoder = "lstm",
-    score: opt.Score = "additive",
-    normaliser: opt.Normaliser = "softmax",
-    embedding_size: opt.EmbeddingSize = None,
-    hidden_size: opt.HiddenSize = None,
-    vectors: opt.Vectors = None,
-    min_df: opt.MinDf = None,
-    epochs: opt.Epochs = None,
-    batch_size: opt.BatchSize = None,
-    learning_rate: opt.LearningRate = 1e-3,
-    seed: opt.Seed = 0,
-    instances: opt.Instances = 2000,
-    permutations: opt.Permutations = 100,
-    epsilon: opt.Epsilon = None,
-    leave_one_out: opt.LeaveOneOut = "remove",
-    gradient_path: opt.GradientPath = None,
-    gradient_of: opt.GradientOf = None,
-    gradient_form: opt.GradientForm = "times-input",
     out: opt.Out = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
@@ -73,7 +49,6 @@ def audit_command(
 
     A run that was stopped goes on where it stopped when the same command is given again.
     """
-    options = dict(locals())
     if model is not None and data is None and run is None:
         raise InputError("--model: expected --data too: the texts to audit it on")
     if (data is None) == (run is None):
@@ -81,54 +56,46 @@ def audit_command(
             "expected either --data (with --model: a classifier to audit on it; without: to train on) or "
             "--run (a trained run's folder)"
         )
-    from heedmap.settings import AuditSettings
-
-    asked = {
-        "seed": seed, "instances": instances, "permutations": permutations, "epsilon": epsilon,
-        "leave_one_out": leave_one_out, "gradient_path": gradient_path, "gradient_of": gradient_of,
-        "gradient_form": gradient_form,
-    }  # fmt: skip
-    known = {name: value for name, value in asked.items() if value is not None}
-    AuditSettings.of(**known)  # a wrong value is found before the training, not after it
-    given = opt.given(context)
+    asked = given.of(AuditSettings)
+    AuditSettings.of(**asked)  # a wrong value is found before the training, not after it
     if run is not None:
-        settled = (*opt.OWN_MODEL, *opt.TRANSFORMER, *opt.TRAINED, *opt.READ)
-        opt.refuse(given, settled, "--run, whose settings stand")
+        given.allow(AuditSettings, of="--run, whose settings stand")
+        if model is not None:
+            raise InputError("--model: not an option of --run, whose settings stand; leave out")
         from heedmap.runs import open_run
 
         _audit(open_run(run), overwrite=overwrite, **asked)
     elif model is not None:
-        opt.refuse(given, (*opt.OWN_MODEL, *opt.TRAINED), "--model, which comes trained")
-        opt.refuse(given, opt.PAPERS, "--model, which reads single texts")
-        _audit(_enter(options), overwrite=overwrite, **asked)
+        given.allow(
+            RAW_TEXTS,
+            TransformerSettings,
+            AuditSettings,
+            of="--model, which comes trained and reads single texts",
+        )
+        _audit(_enter(model, Path(str(data)), given, out, overwrite), overwrite=overwrite, **asked)
     else:
-        foreign = tuple(name for name in opt.TRANSFORMER if name != "model")
-        opt.refuse(given, foreign, "a model that is trained here; name one with --model")
-        _audit(train_own(options), overwrite=overwrite, **asked)
+        given.allow(
+            TOKENS,
+            ModelSettings,
+            TrainSettings,
+            AuditSettings,
+            of="a model that is trained here; name one with --model",
+        )
+        _audit(train_own(str(data), given, out, overwrite), overwrite=overwrite, **asked)
 
 
-def _enter(options: dict[str, Any]) -> "Run":
-    from heedmap.model_runs import UNLIMITED, open_model
+def _enter(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
+    from heedmap.model_runs import open_model
 
-    model, data = Path(options["model"]), Path(options["data"])
-    shown = "-".join(str(options[name]) for name in ("view", "layer", "head"))
-    default = Path("runs") / f"{data.name.split('.')[0]}-{model.name}-{shown}"
-    same = (
-        "layer", "head", "view", "long_texts", "dtype", "batch_tokens", "tokenizer", "min_tokens", "seed",
-        "overwrite",
-    )  # fmt: skip
+    options = given.of(RAW_TEXTS, TransformerSettings)
+    if "classes" in options:
+        options["classes"] = tuple(options["classes"].split(","))
+    shown = TransformerSettings.of(source=model, **given.of(TransformerSettings))
+    name = f"{data.name.split('.')[0]}-{Path(model).name}-{shown.view}-{shown.layer}-{shown.head}"
     with progress() as bar:
         bar.add_task("reading the model and the texts", total=None)
-        return open_model(
-            options["model"],
-            options["data"],
-            text=options["text_column"],
-            label=options["label_column"],
-            classes=None if options["classes"] is None else tuple(options["classes"].split(",")),
-            max_tokens=UNLIMITED if options["max_tokens"] is None else options["max_tokens"],
-            out=options["out"] or DefaultPlace(default),
-            **{name: options[name] for name in same},
-        )
+        place = out or DefaultPlace(Path("runs") / name)
+        return open_model(model, str(data), out=place, overwrite=overwrite, **options)
 
 
 def _audit(run: "Run", **asked: Any) -> None:

@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from heedmap.experiments.registry import applicable, registered
 from heedmap.experiments.results import make_findings
 from heedmap.findings import Conclusions
 from heedmap.folders import claim, settings_of, tidy
+from heedmap.keywords import split, takes
 from heedmap.locking import writing
 from heedmap.models.layered import Layered
 from heedmap.naming import kind_of
@@ -97,74 +98,63 @@ class Audit(Conclusions):
         return {path.name: path.read_bytes() for path in there}
 
 
+@takes(AuditSettings)
 def audit(
     run: Run,
     *,
-    seed: int = 0,
-    instances: int = 2000,
-    permutations: int = 100,
-    epsilon: float | None = None,
-    leave_one_out: str = "remove",
-    gradient_path: str | None = None,
-    gradient_of: str | None = None,
-    gradient_form: str = "times-input",
     overwrite: bool = False,
     announce: Announce = lambda name: None,
     forecast: Announce = lambda text: None,
+    **settings: Any,
 ) -> Audit:
     """Put a run's attention on trial, on its test split.
 
     Args:
         run: from `heedmap.train` or `heedmap.open_run`. Where it has a folder, tables are kept there as
             they are made, and a later call goes on where this one stopped.
-        seed: of the experiments that draw at random.
-        instances: at most this many test texts, a seeded sample; the report says so.
-        permutations: shuffles of each text's weights.
-        epsilon: the total variation distance within which a prediction counts as the same; by default the
-            paper's, .01, and .05 for pairs of texts (and where the corpus was read by the code's rules).
-        leave_one_out: "remove" a word, or "mask" it.
-        gradient_path, gradient_of, gradient_form: which gradient (see `heedmap.importance.gradients`);
-            "closed" for our own models, "open" for transformers, of the "log-odds" (of the "probability"
-            by the code's rules), "times-input".
+        {options}
         overwrite: throw away an audit with other settings instead of refusing.
         announce: called with the name of each experiment as it starts.
         forecast: called once with what it will cost: of transformers, and of our own models from a minute on.
 
+    A corpus that was read by a released code's rules has its ε, .05, and its gradient, of the probability.
+
     Raises:
         InputError: a setting that does not fit, or an audit with other settings or another model in the
             run's folder, or another process that writes there.
-        TypeError: no run.
+        TypeError: no run, or an option that there is not.
     """
+    (asked,) = split("audit", settings, AuditSettings)
     if not isinstance(run, Run):
         raise TypeError(
             f"expected a run, got {kind_of(run)}; make one with `heedmap.train` or `heedmap.open_model`, or "
             "open its folder with `heedmap.open_run`"
         )
-    layered, code = isinstance(run.model, Layered), run.settings.data.rules == "code"
-    wanted = AuditSettings.of(
-        seed=seed,
-        instances=instances,
-        permutations=permutations,
-        epsilon=(0.05 if code or run.corpus.pairs else 0.01) if epsilon is None else epsilon,
-        leave_one_out=leave_one_out,
-        # Transformers: a gradient with the attention of one layer of many held fixed has no reader.
-        gradient_path=gradient_path or ("open" if layered else "closed"),
-        gradient_of=gradient_of or ("probability" if code else "log-odds"),
-        gradient_form=gradient_form,
-        descent_steps=0 if layered else 500,
-    )
-    settings = run.settings.model_copy(update={"audit": wanted})
+    wanted = AuditSettings.of(**{**_defaults(run), **asked})
+    known = run.settings.model_copy(update={"audit": wanted})
     if run.folder is None:
-        return _audit(run, settings, wanted, None, announce, forecast)
+        return _audit(run, known, wanted, None, announce, forecast)
     with writing(run.folder):
         weights = weights_of(run)
-        kept = claim_audit(run, settings, weights, overwrite)
-        result = _audit(run, settings, wanted, kept, announce, forecast)
+        kept = claim_audit(run, known, weights, overwrite)
+        result = _audit(run, known, wanted, kept, announce, forecast)
         announce("report")
         put_about(result, kept, weights)
         write_conclusions(result, run.folder)
         tidy(run.folder)
         return result
+
+
+def _defaults(run: Run) -> dict[str, object]:
+    """What an audit of such a run is made with where nothing is asked for."""
+    layered, code = isinstance(run.model, Layered), run.settings.data.rules == "code"
+    return {
+        "epsilon": 0.05 if code or run.corpus.pairs else 0.01,
+        # Transformers: a gradient with the attention of one layer of many held fixed has no reader.
+        "gradient_path": "open" if layered else "closed",
+        "gradient_of": "probability" if code else "log-odds",
+        "descent_steps": 0 if layered else 500,
+    }
 
 
 def _audit(

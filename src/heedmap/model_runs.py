@@ -23,10 +23,19 @@ from heedmap.folders import (
     tidy,
 )
 from heedmap.identity import identity
+from heedmap.keywords import split, takes
 from heedmap.naming import DATA, MODEL, name_of
 from heedmap.places import Out
 from heedmap.run import Run
-from heedmap.settings import DataSettings, FineTuneSettings, RunSettings, TransformerSettings
+from heedmap.settings import (
+    ON_TRIAL,
+    RAW_TEXTS,
+    RAW_TEXTS_TO_LEARN,
+    DataSettings,
+    FineTuneSettings,
+    RunSettings,
+    TransformerSettings,
+)
 from heedmap.storage import write_atomically
 from heedmap.training.checkpoint import load_checkpoint
 from heedmap.training.loop import Diverged, Report, Trained
@@ -41,47 +50,28 @@ KEPT = "model"
 UNLIMITED = 1_000_000  # words: the model's own limit rules
 
 
+@takes(RAW_TEXTS, TransformerSettings)
 def open_model(
     source: str | Path,
     data: str | Path,
     *,
-    layer: int = -1,
-    head: int | str = "mean",
-    view: str = "row",
-    long_texts: str = "cut",
-    dtype: str = "float32",
-    batch_tokens: int = 2048,
-    text: str | None = None,
-    label: str | None = None,
-    classes: tuple[str, ...] | None = None,
-    tokenizer: str = "words",
-    min_tokens: int = 1,
-    max_tokens: int = UNLIMITED,
-    seed: int = 0,
     out: Out | None = None,
     overwrite: bool = False,
+    **settings: Any,
 ) -> Run:
     """A Hugging Face sequence classifier and the texts to put it on trial with: a run to `heedmap.audit`.
 
     Args:
         source: the model's folder, or its name on the Hub.
         data: as for `heedmap.load`. Its test split is used; a file without splits is used whole.
-        layer: whose weights are on trial; -1 is the last.
-        head: a head's number, or "mean" over all.
-        view: the heat map: `row` (the row that the classifier reads), `received` (mean over all rows),
-            `rollout`, `flow`, `gradient` (|gradient × attention|) or `effective`.
-        long_texts: texts longer than the model reads are `cut`, or read in `windows`; both are counted.
-        dtype: float32, bfloat16 or float16. Half precision ties words in leave-one-out; the report says so.
-        batch_tokens: positions that a batch may hold; bounds the memory. On a CPU larger ones are slower.
-        text, label, tokenizer, min_tokens, max_tokens: as for `heedmap.load`.
-        classes: how the data spell the model's outputs, in their order, where they spell them differently.
-        seed: of the split of the embedded corpus.
+        {options}
         out: a run folder to keep the run in.
         overwrite: replace a different run in `out` instead of refusing.
 
     Raises:
         InputError: what was expected, what came and what to do.
-        TypeError: a model or texts that are no path and no name, but the thing itself.
+        TypeError: a model or texts that are no path and no name, but the thing itself; or an option that there
+            is not.
     """
     from heedmap.huggingface import opening
 
@@ -89,134 +79,95 @@ def open_model(
         raise InputError(
             "expected a file, a folder or a Hub name as data, got a Corpus: a transformer reads the raw text"
         )
-    if str(head) != "mean" and not str(head).lstrip("-").isdigit():
+    of_texts, of_model = split("open_model", settings, RAW_TEXTS, TransformerSettings)
+    head = str(of_model.get("head", "mean"))
+    if head != "mean" and not head.lstrip("-").isdigit():
         raise InputError(f"--head: expected a head's number or mean, got {head!r}")
-    wanted = TransformerSettings.of(
-        source=name_of(source, MODEL),
-        layer=layer,
-        head=head,
-        view=view,
-        long_texts=long_texts,
-        dtype=dtype,
-        batch_tokens=batch_tokens,
-    )
+    wanted = TransformerSettings.of(source=name_of(source, MODEL), **of_model)
     data_settings = DataSettings.of(
         source=name_of(data, DATA),
-        text=text,
-        label=label,
-        tokenizer=tokenizer,
-        min_tokens=min_tokens,
-        max_tokens=max_tokens,
-        seed=seed,
         raw=True,
         training=False,
-        classes=classes,
+        **{"max_tokens": UNLIMITED, **of_texts},
     )
     model, found = opening.open_classifier(wanted)
     corpus = opening.corpus_for(model, data_settings)
-    settings = RunSettings(fingerprint=corpus.fingerprint(), data=data_settings, model=found)
+    known = RunSettings(fingerprint=corpus.fingerprint(), data=data_settings, model=found)
     about = {**opening.facts(model), **opening.notes(model)}
-    run = Run(settings, corpus, model, None, None, about)
+    run = Run(known, corpus, model, None, None, about)
     if out is None:
         return run
-    with held(out, settings) as folder:
-        if claim(folder, settings, overwrite):
+    with held(out, known) as folder:
+        if claim(folder, known, overwrite):
             clear(folder, (SETTINGS,))
-            write_atomically(folder / SETTINGS, settings.to_toml())
+            write_atomically(folder / SETTINGS, known.to_toml())
         elif (folder / SETTINGS).exists():
-            move(folder, settings)
+            move(folder, known)
         else:
-            write_atomically(folder / SETTINGS, settings.to_toml())
+            write_atomically(folder / SETTINGS, known.to_toml())
         tidy(folder)
         return replace(run, folder=folder)
 
 
+@takes(RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
 def fine_tune_model(
     base: str | Path,
     data: str | Path | Corpus,
     *,
-    text: str | None = None,
-    label: str | None = None,
-    tokenizer: str = "words",
-    min_tokens: int = 1,
-    max_tokens: int = UNLIMITED,
-    seed: int = 0,
-    epochs: int = 3,
-    batch_size: int = 32,
-    learning_rate: float = 3e-5,
-    weight_decay: float = 0.01,
-    max_positions: int = 128,
-    layer: int = -1,
-    head: int | str = "mean",
-    view: str = "row",
     out: Out | None = None,
     overwrite: bool = False,
     report: Report = lambda done, total, text: None,
+    **settings: Any,
 ) -> Run:
     """Fine-tune a pretrained transformer to classify texts (see `heedmap.training.fine_tune`).
+
+    Longer texts than `max_positions` are cut for the training, and counted; the audit reads them whole.
 
     Args:
         base: the pretrained model's folder, or its name on the Hub. A head of another size is replaced.
         data: as for `heedmap.load`, or a corpus from there, which is read again with its case and spaces.
-        text, label, tokenizer, min_tokens, max_tokens: as for `heedmap.load`; a corpus has its own.
-        seed: of the split, a new head, the order of the batches and dropout.
-        epochs, batch_size, learning_rate, weight_decay: of AdamW.
-        max_positions: longer texts are cut for the training, and counted; the audit reads them whole.
-        layer, head, view: what is on trial, as for `heedmap.open_model`.
+        {options}
         out: a run folder to keep the run in; where it holds this very run, it is continued.
         overwrite: replace a different run in `out` instead of refusing.
         report: called with steps done, steps in all and a text.
 
     Raises:
         InputError: what was expected, what came and what to do.
-        TypeError: a model or texts that are no path and no name, but the thing itself.
+        TypeError: a model or texts that are no path and no name, but the thing itself; or an option that there
+            is not.
     """
     from heedmap.huggingface import opening
     from heedmap.huggingface.classifier import TransformerClassifier
     from heedmap.training.fine_tune import limit_of, new_model
 
     base = name_of(base, MODEL)
-    shown = TransformerSettings.of(source=base, layer=layer, head=head, view=view)
-    train = FineTuneSettings.of(
-        base=base,
-        seed=seed,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        max_positions=max_positions,
-    )
-    corpus = _raw(
-        data,
-        text=text,
-        label=label,
-        tokenizer=tokenizer,
-        min_tokens=min_tokens,
-        max_tokens=max_tokens,
-        seed=seed,
-    )
-    settings = RunSettings(
+    parts = split("fine_tune_model", settings, RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
+    of_texts, of_training, of_trial = parts
+    shown = TransformerSettings.of(source=base, **of_trial)
+    train = FineTuneSettings.of(base=base, **of_training)
+    corpus = _raw(data, **{"max_tokens": UNLIMITED, **of_texts})
+    known = RunSettings(
         fingerprint=corpus.fingerprint(), data=corpus.settings, model=shown, train=train
     )
-    with nullcontext() if out is None else held(out, settings) as folder:
+    with nullcontext() if out is None else held(out, known) as folder:
         run, anew = standing(
             folder,
-            settings,
+            known,
             overwrite,
             KEPT,
             lambda where, found: _open_trained(where, found, corpus),
         )
         if run is not None:
             return run
-        model, known = new_model(base, corpus.classes, seed)
+        model, tokenizer = new_model(base, corpus.classes, train.seed)
         # What cannot work is found before the training and before anything is written.
-        opening.rehearse(model, known, shown, corpus.classes)
-        limit_of(train, model, known)
-        trained = _fine_tuned(model, known, corpus, settings, folder, report, anew)
+        opening.rehearse(model, tokenizer, shown, corpus.classes)
+        limit_of(train, model, tokenizer)
+        trained = _fine_tuned(model, tokenizer, corpus, known, folder, report, anew)
         shown = shown.model_copy(update={"weights": opening.fingerprint(model)})
-        settings = settings.model_copy(update={"model": shown})
-        entered = TransformerClassifier(model.cpu(), known, shown, corpus.classes)
-        run = _trained_run(settings, corpus, entered, trained, None)
+        known = known.model_copy(update={"model": shown})
+        entered = TransformerClassifier(model.cpu(), tokenizer, shown, corpus.classes)
+        run = _trained_run(known, corpus, entered, trained, None)
         return run if folder is None else save_model_run(run, folder)
 
 

@@ -1,19 +1,122 @@
-"""The options of `heedmap audit` and `heedmap train`, and which of them go together."""
+"""Options of commands, made from the fields of the settings classes: each lives there, and nowhere else."""
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
+from pydantic.fields import FieldInfo
 
 from heedmap.errors import InputError
+from heedmap.keywords import Group
+from heedmap.settings import (
+    AuditSettings,
+    DataSettings,
+    FineTuneSettings,
+    ModelSettings,
+    Part,
+    Settings,
+    TrainSettings,
+    TransformerSettings,
+)
 
-_DATA, _MODEL, _TRAINING, _AUDIT = "Data", "Model", "Training", "Audit"
-_DOOR = "Transformer"
+_PANELS: dict[type[Settings], str] = {
+    DataSettings: "Data",
+    ModelSettings: "Model",
+    TrainSettings: "Training",
+    FineTuneSettings: "Training",
+    TransformerSettings: "Transformer",
+    AuditSettings: "Audit",
+}
 
 
-def _option(names: str, text: str, panel: str, **more: Any) -> Any:
-    return typer.Option(*names.split(), help=text, rich_help_panel=panel, **more)
+_Item = tuple[str, tuple[Group, FieldInfo]]
+
+
+class Given:
+    """The options that a user gave, by name."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+
+    def of(self, *groups: Group) -> dict[str, Any]:
+        """Those of some settings."""
+        known = {name for group in groups for name in group.options()}
+        return {name: value for name, value in self.values.items() if name in known}
+
+    def allow(self, *groups: Group, of: str) -> None:
+        """Raises InputError where an option was given that belongs to none of these settings."""
+        known = self.of(*groups)
+        if found := [f"--{name.replace('_', '-')}" for name in self.values if name not in known]:
+            one = "not an option" if len(found) == 1 else "not options"
+            raise InputError(f"{', '.join(found)}: {one} of {of}; leave out")
+
+
+def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option per field of some settings; it is called with them as `given`.
+
+    A field of several settings (`seed`) is one option.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        fields = {
+            name: (group, field)
+            for group in reversed(groups)
+            for name, field in group.options().items()
+        }
+        own = inspect.signature(command).parameters
+
+        def run(**values: Any) -> None:
+            rest = {name: values.pop(name) for name in own if name != "given"}
+            given = {name: value for name, value in values.items() if value is not None}
+            command(given=Given(given), **rest)
+
+        made = [
+            _parameter(name, *field) for name, field in sorted(fields.items(), key=_order(groups))
+        ]
+        kept = [parameter for name, parameter in own.items() if name != "given"]
+        run.__doc__, run.__name__ = command.__doc__, command.__name__
+        parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*kept[:3], *made, *kept[3:])]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        return run
+
+    return decorate
+
+
+def _order(
+    groups: tuple[Group, ...],
+) -> Callable[[tuple[str, tuple[Group, FieldInfo]]], tuple[int, int]]:
+    def place(item: _Item) -> tuple[int, int]:
+        name, (group, _) = item
+        return groups.index(group), list(group.options()).index(name)
+
+    return place
+
+
+def _parameter(name: str, group: Group, field: FieldInfo) -> inspect.Parameter:
+    extra = field.json_schema_extra
+    assert isinstance(extra, dict)
+    also = [f"--{extra['also']}"] if extra["also"] else []
+    default = extra["shown"] or ("" if field.default is None else f"{field.default}")
+    option = typer.Option(
+        f"--{name.replace('_', '-')}",
+        *also,
+        help=f"{field.description} [{default}]" if default else field.description,
+        rich_help_panel=_PANELS[group.of_settings if isinstance(group, Part) else group],
+    )
+    kind: Any = _type(field)
+    annotation: Any = Annotated[kind | None, option]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
+
+
+def _type(field: FieldInfo) -> type:
+    """What a word of the command line becomes before the settings check it."""
+    kinds = {field.annotation, *get_args(field.annotation)}
+    return next((kind for kind in (int, float) if kinds <= {kind, type(None)}), str)
 
 
 def folder(given: object) -> Path:
@@ -40,153 +143,40 @@ def _place(name: str, check: Callable[[Path], None]) -> Path:
     return Path(name)
 
 
+# What is no setting: where texts and models come from, and where the run goes.
 Data = Annotated[
     str | None,
-    _option(
+    typer.Option(
         "--data",
-        "A CSV, JSONL or Parquet file (.gz too), a folder with train/dev/test files, a Hub name, or the "
+        help="A CSV, JSONL or Parquet file (.gz too), a folder with train/dev/test files, a Hub name, or the "
         "embedded corpus: reviews, reviews-stars, babi_qa1, babi_qa2, babi_qa3.",
-        _DATA,
+        rich_help_panel="Data",
     ),
-]
-TextColumn = Annotated[str | None, _option("--text-column", "The text's column. [guessed]", _DATA)]
-LabelColumn = Annotated[
-    str | None, _option("--label-column", "The label's column. [guessed]", _DATA)
-]
-QueryColumn = Annotated[
-    str | None,
-    _option("--query-column", "Of a question or hypothesis that the text is read given.", _DATA),
-]
-DataSet = Annotated[
-    str | None,
-    _option(
-        "--dataset",
-        "Read --data as a paper's data set: sst, imdb, adr, news20_baseball_hockey, ag_news, diabetes, "
-        "anemia, cnn, snli, babi_qa1, babi_qa2, babi_qa3.",
-        _DATA,
-    ),
-]
-Rules = Annotated[
-    str, _option("--rules", "Of a --dataset: the paper's, or its released code's.", _DATA)
-]
-Tokenizer = Annotated[str, _option("--tokenizer", "words (raw text) or spaces (tokenised).", _DATA)]
-MinTokens = Annotated[int, _option("--min-tokens", "Leave out shorter texts.", _DATA)]
-MaxTokens = Annotated[
-    int | None,
-    _option(
-        "--max-tokens",
-        "Cut longer texts. [512; none of a --dataset's or a story; a transformer's own limit]",
-        _DATA,
-    ),
-]
-Classes = Annotated[
-    str | None,
-    _option("--classes", "How the data spell a --model's outputs, in their order: no,yes.", _DATA),
-]
-Encoder = Annotated[str, _option("--encoder", "lstm, cnn or average.", _MODEL)]
-Score = Annotated[
-    str, _option("--score", "additive, dot, or log_odds (fixed: nothing is learned).", _MODEL)
-]
-Normaliser = Annotated[str, _option("--normaliser", "softmax, sparsemax or entmax15.", _MODEL)]
-EmbeddingSize = Annotated[
-    int | None, _option("--embedding-size", "Of words without --vectors. [300]", _MODEL)
-]
-HiddenSize = Annotated[int | None, _option("--hidden-size", "Of the encoder. [128]", _MODEL)]
-Vectors = Annotated[
-    Path | None, _option("--vectors", "Word vectors: `word v1 v2 ...` a line, .gz too.", _MODEL)
-]
-MinDf = Annotated[
-    int | None,
-    _option("--min-df", "Texts that must hold a word for it to be known. [2]", _TRAINING),
-]
-Epochs = Annotated[
-    int | None, _option("--epochs", "Times over the training texts. [8; pairs 25]", _TRAINING)
-]
-BatchSize = Annotated[
-    int | None, _option("--batch-size", "Texts a step. [32; pairs 100]", _TRAINING)
-]
-LearningRate = Annotated[float, _option("--learning-rate", "Of Adam.", _TRAINING)]
-Seed = Annotated[
-    int, _option("--seed", "Of the split, the weights and the experiments.", _TRAINING)
 ]
 Transformer = Annotated[
     str | None,
-    _option("--model", "A Hugging Face classifier: its folder or its name on the Hub.", _DOOR),
-]
-Layer = Annotated[int, _option("--layer", "Whose weights are on trial; -1 is the last.", _DOOR)]
-Head = Annotated[str, _option("--head", "A head's number, or mean.", _DOOR)]
-View = Annotated[
-    str,
-    _option(
-        "--view",
-        "The heat map: row (that the classifier reads), received, rollout, flow, gradient, effective.",
-        _DOOR,
-    ),
-]
-LongTexts = Annotated[
-    str, _option("--long-texts", "Longer than the model reads: cut or windows.", _DOOR)
-]
-Dtype = Annotated[
-    str,
-    _option("--dtype", "float32; bfloat16 or float16, which tie words in leave-one-out.", _DOOR),
-]
-BatchTokens = Annotated[
-    int, _option("--batch-tokens", "Positions a batch may hold: bounds the memory.", _DOOR)
-]
-LeaveOneOut = Annotated[str, _option("--leave-one-out", "remove a word, or mask it.", _AUDIT)]
-MaxPositions = Annotated[
-    int, _option("--max-positions", "Sub-words of a text that --model is trained on.", _DOOR)
-]
-Instances = Annotated[int, _option("--instances", "Audit at most this many test texts.", _AUDIT)]
-Permutations = Annotated[int, _option("--permutations", "Shuffles of each text's weights.", _AUDIT)]
-Epsilon = Annotated[
-    float | None,
-    _option("--epsilon", "Predictions this close (TVD) are the same. [.01; pairs .05]", _AUDIT),
-]
-GradientPath = Annotated[
-    str | None,
-    _option(
-        "--gradient-path", "closed (attention held) or open. [closed; transformers open]", _AUDIT
-    ),
-]
-GradientOf = Annotated[
-    str | None, _option("--gradient-of", "log-odds or probability. [log-odds]", _AUDIT)
-]
-GradientForm = Annotated[str, _option("--gradient-form", "times-input or norm.", _AUDIT)]
-Out = Annotated[
-    Path | None,
-    _option(
-        "--out",
-        "The run folder. [runs/DATA-ENCODER-..., beside others of this name]",
-        "Run",
-        parser=folder,
+    typer.Option(
+        "--model",
+        help="A Hugging Face classifier: its folder or its name on the Hub.",
+        rich_help_panel="Transformer",
     ),
 ]
 RunFolder = Annotated[
-    Path | None, _option("--run", "Audit a trained run instead of --data.", "Run")
+    Path | None,
+    typer.Option("--run", help="Audit a trained run instead of --data.", rich_help_panel="Run"),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        help="The run folder. [runs/DATA-ENCODER-..., beside others of this name]",
+        rich_help_panel="Run",
+        parser=folder,
+    ),
 ]
 Overwrite = Annotated[
-    bool, _option("--overwrite", "Replace what other settings made in --out.", "Run")
+    bool,
+    typer.Option(
+        "--overwrite", help="Replace what other settings made in --out.", rich_help_panel="Run"
+    ),
 ]
-
-# Names of options that only some roads have a use for.
-OWN_MODEL = (
-    "encoder", "score", "normaliser", "embedding_size", "hidden_size", "vectors", "min_df",
-)  # fmt: skip
-TRAINED = ("epochs", "batch_size", "learning_rate")
-TRANSFORMER = ("model", "layer", "head", "view", "long_texts", "dtype", "batch_tokens", "classes")
-PAPERS = ("query_column", "dataset", "rules")
-READ = (*PAPERS, "text_column", "label_column", "tokenizer", "min_tokens", "max_tokens")
-
-
-def given(context: typer.Context) -> list[str]:
-    """The options that the user gave, by their Python names."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return [name for name, source in sources.items() if source and source.name != "DEFAULT"]
-
-
-def refuse(names: list[str], wrong: tuple[str, ...], of: str) -> None:
-    """Raises InputError where options were given that the chosen road has no use for."""
-    if found := [f"--{name.replace('_', '-')}" for name in wrong if name in names]:
-        one = "not an option" if len(found) == 1 else "not options"
-        raise InputError(f"{', '.join(found)}: {one} of {of}; leave out")

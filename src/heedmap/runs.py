@@ -1,8 +1,10 @@
 """Runs of attention models: trained, kept in a folder (`folders.py`); any run, opened again."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
@@ -16,6 +18,7 @@ from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.folders import CHECKPOINT, SETTINGS, clear, held, settings_of, standing, still
 from heedmap.identity import identity, weights_hash
+from heedmap.keywords import split, takes
 from heedmap.model_runs import open_model_run, save_model_run
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.naming import kind_of
@@ -24,6 +27,7 @@ from heedmap.run import Run
 from heedmap.settings import (
     ModelSettings,
     RunSettings,
+    Settings,
     TrainSettings,
     TransformerSettings,
 )
@@ -37,97 +41,76 @@ WEIGHTS = "model.safetensors"
 VOCABULARY = "vocabulary.json"
 
 
+@takes(ModelSettings, TrainSettings)
 def train(
     corpus: Corpus,
     *,
-    encoder: str = "lstm",
-    score: str = "additive",
-    normaliser: str = "softmax",
-    embedding_size: int | None = None,
-    hidden_size: int | None = None,
-    seed: int = 0,
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    learning_rate: float = 1e-3,
-    weight_decay: float = 1e-5,
-    min_df: int | None = None,
-    vectors: str | Path | None = None,
     out: Out | None = None,
     overwrite: bool = False,
     report: Report = lambda done, total, text: None,
+    **settings: Any,
 ) -> Run:
     """Train an attention classifier on a corpus (see `heedmap.training.loop` for the protocol).
 
-    What is None is as the corpus's own recipe says (`heedmap.data.named`), else the default in brackets.
+    Sizes, epochs, batch size and document frequency that are not given are as the corpus's own recipe says
+    (`heedmap.data.named`), if it has one.
 
     Args:
         corpus: from `heedmap.load`.
-        encoder: `lstm`, `cnn` or `average`.
-        score: `additive`, `dot` or `log_odds` (fixed by the words' log-odds: attention is not learned).
-        normaliser: `softmax`, `sparsemax` or `entmax15`.
-        embedding_size: of words without `vectors` (300); else the file's.
-        hidden_size: of each direction of the LSTM, of the other encoders altogether (128).
-        seed: of the initial weights and the order of the batches.
-        epochs, batch_size: as in the paper (8 and 32; for pairs of texts 25 and 100).
-        learning_rate, weight_decay: as in the paper.
-        min_df: words that fewer training texts hold become the unknown word (2).
-        vectors: pretrained word vectors, a text file.
+        {options}
         out: a run folder to keep the run in; where it holds this very run, it is continued.
         overwrite: replace a different run in `out` instead of refusing.
         report: called with steps done, steps in all and a text.
 
     Raises:
         InputError: a setting that does not fit, another run in `out`, or another process that writes there.
-        TypeError: no corpus.
+        TypeError: no corpus, or an option that there is not.
     """
     if not isinstance(corpus, Corpus):
         raise TypeError(
             f"expected a corpus, got {kind_of(corpus)}; read it with `heedmap.load` from a file, a folder or "
             "a name on the Hub"
         )
-    sizes = {"embedding_size": embedding_size, "hidden_size": hidden_size}
-    lengths = {"epochs": epochs, "batch_size": batch_size, "min_df": min_df}
-    model_settings = ModelSettings.of(
-        encoder=encoder, score=score, normaliser=normaliser, **_chosen(sizes, corpus)
-    )
+    of_model, of_training = split("train", settings, ModelSettings, TrainSettings)
+    recipe = _recipe(corpus)
+    model_settings = ModelSettings.of(**{**_of(ModelSettings, recipe), **of_model})
     if model_settings.score == "log_odds":
         from heedmap.papers.jain_wallace.log_odds import check_suitable
 
         check_suitable(corpus)
+    if (vectors := of_training.get("vectors")) is not None:
+        of_training |= {"vectors": str(vectors), "vectors_hash": vectors_hash(Path(vectors))}
     train_settings = TrainSettings.of(
-        seed=seed,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        vectors=None if vectors is None else str(vectors),
-        vectors_hash=None if vectors is None else vectors_hash(Path(vectors)),
         first_epoch=corpus.settings.rules == "paper",
-        **_chosen(lengths, corpus),
+        **{**_of(TrainSettings, recipe), **of_training},
     )
-    settings = RunSettings(
+    wanted = RunSettings(
         fingerprint=corpus.fingerprint(),
         data=corpus.settings,
         model=model_settings,
         train=train_settings,
     )
     if out is None:
-        return _train(corpus, settings, None, report, False)
-    with held(out, settings) as folder:
+        return _train(corpus, wanted, None, report, False)
+    with held(out, wanted) as folder:
         run, anew = standing(
             folder,
-            settings,
+            wanted,
             overwrite,
             WEIGHTS,
             lambda where, found: _load(where, found, corpus),
         )
-        return run or _train(corpus, settings, folder, report, anew)
+        return run or _train(corpus, wanted, folder, report, anew)
 
 
-def _chosen(options: dict[str, int | None], corpus: Corpus) -> dict[str, int]:
-    """What was given, else what the corpus's recipe says; the rest is left to the settings' defaults."""
+def _recipe(corpus: Corpus) -> Mapping[str, Any]:
+    """What the corpus is trained with where nothing is given."""
     data = NAMED.get(corpus.settings.dataset or corpus.settings.source)
-    known = data.recipe if data else QA if corpus.pairs else {}
-    found = {name: known.get(name) if value is None else value for name, value in options.items()}
-    return {name: value for name, value in found.items() if value is not None}
+    return data.recipe if data else QA if corpus.pairs else {}
+
+
+def _of(group: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name in group.model_fields}
 
 
 def _train(

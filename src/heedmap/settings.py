@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from heedmap.errors import InputError
 
@@ -20,8 +21,29 @@ Size = Annotated[int, Field(ge=1, le=65_536)]  # of vectors
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
-class _Settings(BaseModel):
+def option(
+    help: str, default: Any = ..., *, shown: str | None = None, also: str | None = None
+) -> Any:
+    """A field that commands offer as an option and functions as a keyword, by its own name.
+
+    Args:
+        help: what it says in a command's help, without the default.
+        default: where nothing is given.
+        shown: the default in words, where it depends on the data or the model.
+        also: another name of the command's option.
+    """
+    return Field(default, description=help, json_schema_extra={"shown": shown, "also": also})
+
+
+class Settings(BaseModel):
+    """Checked, frozen values; unknown names are errors."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @classmethod
+    def options(cls) -> dict[str, FieldInfo]:
+        """The fields that are offered to a user."""
+        return {name: field for name, field in cls.model_fields.items() if field.description}
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -48,7 +70,7 @@ class _Settings(BaseModel):
         ]
 
 
-class DataSettings(_Settings):
+class DataSettings(Settings):
     """Where the texts come from and how they become tokens.
 
     `raw`: tokens keep their case and the white space before them, so that joined they are the text, as a
@@ -60,40 +82,80 @@ class DataSettings(_Settings):
     """
 
     source: Annotated[str, Field(min_length=1)]
-    text: str | None = None
-    label: str | None = None
-    query: str | None = None
-    dataset: str | None = None
-    rules: Literal["paper", "code"] = "paper"
-    tokenizer: Literal["words", "spaces"] = "words"
-    min_tokens: Positive = 1
-    max_tokens: Positive = 512
-    train_texts: Positive | None = None
-    test_texts: Positive | None = None
-    seed: Seed = 0
+    text: str | None = option("Column of the text.", None, shown="guessed", also="text-column")
+    label: str | None = option("Column of the label.", None, shown="guessed", also="label-column")
+    query: str | None = option(
+        "Column of a question or hypothesis that the text is read given.", None, also="query-column"
+    )
+    dataset: str | None = option(
+        "Read the data as a paper's data set: sst, imdb, adr, news20_baseball_hockey, ag_news, diabetes, "
+        "anemia, cnn, snli, babi_qa1, babi_qa2, babi_qa3.",
+        None,
+    )
+    rules: Literal["paper", "code"] = option(
+        "Of a --dataset: the paper's, or its released code's.", "paper"
+    )
+    tokenizer: Literal["words", "spaces"] = option(
+        "words (raw text) or spaces (text that is tokenised already).", "words"
+    )
+    min_tokens: Positive = option("Leave out shorter texts.", 1)
+    max_tokens: Positive = option(
+        "Cut longer texts.",
+        512,
+        shown="512; none of a --dataset's or a story; a transformer's own limit",
+    )
+    train_texts: Positive | None = option("A sample of the training texts.", None)
+    test_texts: Positive | None = option("A sample of the test texts, and of dev's.", None)
+    seed: Seed = option("Of the split, the weights and the experiments.", 0)
     raw: bool = False
     training: bool = True
-    classes: tuple[str, ...] | None = None
+    classes: tuple[str, ...] | None = option(
+        "How the data spell a --model's outputs, in their order: no,yes.", None
+    )
 
 
-class ModelSettings(_Settings):
+class Part:
+    """The options of some settings without a few, which make no sense in a place."""
+
+    def __init__(self, of: type[Settings], *without: str) -> None:
+        self.of_settings, self._without = of, without
+
+    def options(self) -> dict[str, FieldInfo]:
+        """The fields that are left."""
+        return {
+            n: field for n, field in self.of_settings.options().items() if n not in self._without
+        }
+
+
+# What the texts of our own models are read with, and those of transformers: these read single texts whole.
+TOKENS = Part(DataSettings, "classes")
+_TOKENS_ONLY = ("query", "dataset", "rules", "train_texts", "test_texts")
+RAW_TEXTS = Part(DataSettings, *_TOKENS_ONLY)
+RAW_TEXTS_TO_LEARN = Part(DataSettings, "classes", *_TOKENS_ONLY)
+
+
+class ModelSettings(Settings):
     """An attention model: sizes are those of Jain & Wallace.
 
     `log_odds`: the attention is not learned but fixed, by the words' coefficients in a logistic regression.
     """
 
-    encoder: Literal["lstm", "cnn", "average"] = "lstm"
-    score: Literal["additive", "dot", "log_odds"] = "additive"
-    normaliser: Literal["softmax", "sparsemax", "entmax15"] = "softmax"
-    embedding_size: Size = 300
-    hidden_size: Annotated[Size, Field(ge=4)] = 128
+    encoder: Literal["lstm", "cnn", "average"] = option("lstm, cnn or average.", "lstm")
+    score: Literal["additive", "dot", "log_odds"] = option(
+        "additive, dot, or log_odds (fixed: nothing is learned).", "additive"
+    )
+    normaliser: Literal["softmax", "sparsemax", "entmax15"] = option(
+        "softmax, sparsemax or entmax15.", "softmax"
+    )
+    embedding_size: Size = option("Of words without --vectors.", 300)
+    hidden_size: Annotated[Size, Field(ge=4)] = option("Of the encoder.", 128)
 
 
 PLAIN = ("row", "received")  # views that are a layer's own weights; the others are made of them
 SLOW = ("flow",)  # a maximum flow for every text, word and weighting: no search can ask for so many
 
 
-class TransformerSettings(_Settings):
+class TransformerSettings(Settings):
     """A Hugging Face sequence classifier, and which of its heat maps is on trial.
 
     `weights` is a hash of the model's parameters: the same path may hold another model tomorrow.
@@ -101,12 +163,21 @@ class TransformerSettings(_Settings):
 
     source: Annotated[str, Field(min_length=1)]
     weights: str = ""
-    layer: int = -1
-    head: Literal["mean"] | int = "mean"
-    view: Literal["row", "received", "rollout", "flow", "gradient", "effective"] = "row"
-    long_texts: Literal["cut", "windows"] = "cut"
-    dtype: Literal["float32", "float16", "bfloat16"] = "float32"
-    batch_tokens: Annotated[int, Field(ge=1, le=2**18)] = 2048
+    layer: int = option("Whose weights are on trial; -1 is the last.", -1)
+    head: Literal["mean"] | int = option("A head's number, or mean.", "mean")
+    view: Literal["row", "received", "rollout", "flow", "gradient", "effective"] = option(
+        "The heat map: row (that the classifier reads), received, rollout, flow, gradient, effective.",
+        "row",
+    )
+    long_texts: Literal["cut", "windows"] = option(
+        "Longer than the model reads: cut or windows.", "cut"
+    )
+    dtype: Literal["float32", "float16", "bfloat16"] = option(
+        "float32; bfloat16 or float16, which tie words in leave-one-out.", "float32"
+    )
+    batch_tokens: Annotated[int, Field(ge=1, le=2**18)] = option(
+        "Positions a batch may hold: bounds the memory.", 2048
+    )
 
     @property
     def derived(self) -> bool:
@@ -130,36 +201,45 @@ class TransformerSettings(_Settings):
         return wanted % count
 
 
-class TrainSettings(_Settings):
+ON_TRIAL = Part(TransformerSettings, "long_texts", "dtype", "batch_tokens")
+
+
+class TrainSettings(Settings):
     """How a model is trained. `first_epoch`: whether it may be the best one (the released code forbids it).
 
     `vectors_hash` is that of the file's bytes: None in runs made before it was kept.
     """
 
-    seed: Seed = 0
-    epochs: Positive = 8
-    batch_size: Positive = 32
-    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
-    weight_decay: Annotated[float, Field(ge=0)] = 1e-5
-    min_df: Positive = 2
-    vectors: str | None = None
+    seed: Seed = option("Of the weights and the order of the texts.", 0)
+    epochs: Positive = option(
+        "Times over the training texts.", 8, shown="8; pairs 25; fine-tuning 3"
+    )
+    batch_size: Positive = option("Texts per step.", 32, shown="32; pairs 100")
+    learning_rate: Annotated[float, Field(gt=0)] = option(
+        "Of Adam.", 1e-3, shown="0.001; fine-tuning 0.00003"
+    )
+    weight_decay: Annotated[float, Field(ge=0)] = option(
+        "L2, but for the attention.", 1e-5, shown="0.00001; fine-tuning 0.01"
+    )
+    min_df: Positive = option("Minimum document frequency of a word.", 2)
+    vectors: str | None = option("Word vectors: a line `word v1 v2 ...` per word, .gz too.", None)
     vectors_hash: str | None = None
     first_epoch: bool = True
 
 
-class FineTuneSettings(_Settings):
+class FineTuneSettings(Settings):
     """How a pretrained transformer is fine-tuned: AdamW, linear decay after a warm-up."""
 
     base: Annotated[str, Field(min_length=1)]
-    seed: Seed = 0
-    epochs: Positive = 3
-    batch_size: Positive = 32
-    learning_rate: Annotated[float, Field(gt=0)] = 3e-5
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    max_positions: Positive = 128
+    seed: Seed = option("Of the weights and the order of the texts.", 0)
+    epochs: Positive = option("Times over the training texts.", 3)
+    batch_size: Positive = option("Texts per step.", 32)
+    learning_rate: Annotated[float, Field(gt=0)] = option("Of AdamW.", 3e-5)
+    weight_decay: Annotated[float, Field(ge=0)] = option("Of AdamW.", 0.01)
+    max_positions: Positive = option("Sub-words of a text that --model is trained on.", 128)
 
 
-class AuditSettings(_Settings):
+class AuditSettings(Settings):
     """What is asked of the attention.
 
     `instances` bounds the number of test texts: a larger test split is sampled, and the report says so; the
@@ -170,10 +250,14 @@ class AuditSettings(_Settings):
     is no exact way; `descent_steps`: of the paper's own, 0 for models that are too slow for it.
     """
 
-    seed: Seed = 0
-    instances: Positive = 2000
-    permutations: Annotated[int, Field(ge=1, le=10_000)] = 100
-    epsilon: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    seed: Seed = option("Of the split, the weights and the experiments.", 0)
+    instances: Positive = option("Audit at most this many test texts.", 2000)
+    permutations: Annotated[int, Field(ge=1, le=10_000)] = option(
+        "Shuffles of each text's weights.", 100
+    )
+    epsilon: Annotated[float, Field(gt=0, lt=1)] = option(
+        "Predictions this close (TVD) are the same.", 0.01, shown=".01; pairs .05"
+    )
     curve: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (
         0.0,
         0.001,
@@ -185,10 +269,12 @@ class AuditSettings(_Settings):
     )
     integrated_gradients_steps: Positive = 16
     integrated_gradients_instances: Positive = 300
-    gradient_path: Literal["closed", "open"] = "closed"
-    gradient_of: Literal["log-odds", "probability"] = "log-odds"
-    gradient_form: Literal["times-input", "norm"] = "times-input"
-    leave_one_out: Literal["remove", "mask"] = "remove"
+    gradient_path: Literal["closed", "open"] = option(
+        "closed (attention held) or open.", "closed", shown="closed; transformers open"
+    )
+    gradient_of: Literal["log-odds", "probability"] = option("log-odds or probability.", "log-odds")
+    gradient_form: Literal["times-input", "norm"] = option("times-input or norm.", "times-input")
+    leave_one_out: Literal["remove", "mask"] = option("remove a word, or mask it.", "remove")
     search_instances: Positive = 300
     search_restarts: Positive = 4
     search_steps: Positive = 30
@@ -196,7 +282,7 @@ class AuditSettings(_Settings):
     scan_instances: Positive = 300
 
 
-class RunSettings(_Settings):
+class RunSettings(Settings):
     """One run: data, model, training, and the audit once there is one."""
 
     version: Literal[1] = 1

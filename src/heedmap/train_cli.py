@@ -1,63 +1,44 @@
 """`heedmap train`: an attention model from scratch, or a transformer fine-tuned."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import typer
+from typing import TYPE_CHECKING
 
 from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.places import DefaultPlace
 from heedmap.progress import progress
+from heedmap.settings import (
+    RAW_TEXTS_TO_LEARN,
+    TOKENS,
+    FineTuneSettings,
+    ModelSettings,
+    TrainSettings,
+)
 from heedmap.terminal import say
 
 if TYPE_CHECKING:
     from heedmap.run import Run
 
 
+@opt.with_options(TOKENS, ModelSettings, TrainSettings, FineTuneSettings)
 def train_command(
-    context: typer.Context,
+    given: opt.Given,
     data: opt.Data = None,
     model: opt.Transformer = None,
-    max_positions: opt.MaxPositions = 128,
-    text_column: opt.TextColumn = None,
-    label_column: opt.LabelColumn = None,
-    query_column: opt.QueryColumn = None,
-    dataset: opt.DataSet = None,
-    rules: opt.Rules = "paper",
-    tokenizer: opt.Tokenizer = "words",
-    min_tokens: opt.MinTokens = 1,
-    max_tokens: opt.MaxTokens = None,
-    encoder: opt.Encoder = "lstm",
-    score: opt.Score = "additive",
-    normaliser: opt.Normaliser = "softmax",
-    embedding_size: opt.EmbeddingSize = None,
-    hidden_size: opt.HiddenSize = None,
-    vectors: opt.Vectors = None,
-    min_df: opt.MinDf = None,
-    epochs: opt.Epochs = None,
-    batch_size: opt.BatchSize = None,
-    learning_rate: opt.LearningRate = 1e-3,
-    seed: opt.Seed = 0,
     out: opt.Out = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
-    """Train an attention model, or fine-tune a --model; `heedmap audit --run` puts it on trial.
-
-    A --model is fine-tuned for 3 epochs in batches of 32 at a learning rate of 3e-5 where nothing else is said.
-    """
-    options = dict(locals())
+    """Train an attention model, or fine-tune a --model; `heedmap audit --run` puts it on trial."""
     if data is None:
         raise InputError("expected --data: a file, a folder, a Hub name, or reviews")
-    given = opt.given(context)
     if model is None:
-        foreign = ("max_positions",)
-        opt.refuse(given, foreign, "an attention model, which has --max-tokens; name a --model")
-        trained = train_own(options)
+        own = "an attention model, which has --max-tokens; name a --model"
+        given.allow(TOKENS, ModelSettings, TrainSettings, of=own)
+        trained = train_own(data, given, out, overwrite)
     else:
-        opt.refuse(given, opt.OWN_MODEL, "--model, which comes with its own")
-        opt.refuse(given, opt.PAPERS, "--model, which reads single texts")
-        trained = _fine_tune(options, given)
+        own = "--model, which comes with its own and reads single texts"
+        given.allow(RAW_TEXTS_TO_LEARN, FineTuneSettings, of=own)
+        trained = _fine_tune(model, data, given, out, overwrite)
     done = trained.training
     assert done is not None
     scores = ", ".join(
@@ -70,60 +51,41 @@ def train_command(
     say(f"Run folder: {trained.folder}")
 
 
-def train_own(options: dict[str, Any]) -> "Run":
+def train_own(data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
     """An attention model of ours on texts, as the options of `train` and `audit` say."""
     from heedmap.data.corpus import load
     from heedmap.runs import train
 
+    options = given.of(ModelSettings, TrainSettings) | {"seed": given.values.get("seed", 0)}
     with progress() as bar:
         task = bar.add_task("reading the texts", total=None)
-        corpus = load(
-            options["data"],
-            text=options["text_column"],
-            label=options["label_column"],
-            query=options["query_column"],
-            dataset=options["dataset"],
-            rules=options["rules"],
-            tokenizer=options["tokenizer"],
-            min_tokens=options["min_tokens"],
-            max_tokens=options["max_tokens"],
-            seed=options["seed"],
-        )
-        names = ("encoder", "score", "normaliser", "seed")
-        default = Path("runs") / "-".join([corpus.name, *(str(options[n]) for n in names)])
-        same = (
-            "embedding_size", "hidden_size", "vectors", "min_df", "epochs", "batch_size",
-            "learning_rate", "overwrite",
-        )  # fmt: skip
+        corpus = load(data, **given.of(TOKENS))
+        model = ModelSettings.of(**given.of(ModelSettings))
+        parts = (corpus.name, model.encoder, model.score, model.normaliser, options["seed"])
         return train(
             corpus,
-            out=options["out"] or DefaultPlace(default),
+            out=out or DefaultPlace(Path("runs") / "-".join(map(str, parts))),
+            overwrite=overwrite,
             report=lambda done, total, text: bar.update(
                 task, completed=done, total=total, description=f"training, {text}"
             ),
-            **{name: options[name] for name in (*names, *same)},
+            **options,
         )
 
 
-def _fine_tune(options: dict[str, Any], given: list[str]) -> "Run":
-    from heedmap.model_runs import UNLIMITED, fine_tune_model
+def _fine_tune(model: str, data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
+    from heedmap.model_runs import fine_tune_model
 
-    names = ["seed", "overwrite", "tokenizer", "min_tokens", "max_positions"]
-    # Without a word of the user's fine-tuning has defaults of its own.
-    names += [name for name in ("epochs", "batch_size", "learning_rate") if name in given]
-    base, data = Path(options["model"]), Path(options["data"])
-    default = Path("runs") / f"{data.name.split('.')[0]}-{base.name}-{options['seed']}"
+    name = f"{Path(data).name.split('.')[0]}-{Path(model).name}-{given.values.get('seed', 0)}"
     with progress() as bar:
         task = bar.add_task("reading the model and the texts", total=None)
         return fine_tune_model(
-            options["model"],
-            options["data"],
-            text=options["text_column"],
-            label=options["label_column"],
-            max_tokens=UNLIMITED if options["max_tokens"] is None else options["max_tokens"],
-            out=options["out"] or DefaultPlace(default),
+            model,
+            data,
+            out=out or DefaultPlace(Path("runs") / name),
+            overwrite=overwrite,
             report=lambda done, total, text: bar.update(
                 task, completed=done, total=total, description=f"fine-tuning, {text}"
             ),
-            **{name: options[name] for name in names},
+            **given.of(RAW_TEXTS_TO_LEARN, FineTuneSettings),
         )

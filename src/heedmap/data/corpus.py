@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,9 @@ from heedmap.data.sources import EMBEDDED, STORIES, read_parts
 from heedmap.data.streams import reading
 from heedmap.data.texts import Pair, Text
 from heedmap.errors import InputError
+from heedmap.keywords import split, takes
 from heedmap.naming import DATA, name_of
-from heedmap.settings import DataSettings
+from heedmap.settings import TOKENS, DataSettings
 
 UNLIMITED = 1 << 30
 
@@ -107,58 +109,28 @@ class Corpus:
         return digest.hexdigest()[:16]
 
 
-def load(
-    source: str | Path,
-    *,
-    text: str | None = None,
-    label: str | None = None,
-    query: str | None = None,
-    dataset: str | None = None,
-    rules: str = "paper",
-    tokenizer: str = "words",
-    min_tokens: int = 1,
-    max_tokens: int | None = None,
-    train_texts: int | None = None,
-    test_texts: int | None = None,
-    seed: int = 0,
-) -> Corpus:
+@takes(TOKENS)
+def load(source: str | Path, **settings: Any) -> Corpus:
     """Read a corpus.
 
     Args:
         source: a CSV, JSONL or Parquet file (.gz too); a folder with train/dev/test files; the name
             of a data set on the Hugging Face Hub; or an embedded corpus: `reviews` (two classes),
             `reviews-stars` (five), `babi_qa1`, `babi_qa2`, `babi_qa3` (questions about stories).
-        text, label: the columns' names; guessed where not given.
-        query: the column of the text (a question, a hypothesis) that `text` is read given.
-        dataset: read it as a paper's data set (`heedmap.data.named`): its columns, labels and filters.
-        rules: of a `dataset`, the `paper`'s, or those of its released `code` where they differ.
-        tokenizer: `words` for raw text, `spaces` for text that is tokenised already.
-        min_tokens: texts with fewer tokens are left out, and counted.
-        max_tokens: longer texts are cut, and counted; 512, or without limit for a `dataset` and for stories.
-        train_texts, test_texts: a sample of the training texts, and of the dev and test texts each.
-        seed: of the split, where the source has none, and of the samples.
+        {options}
+
+    Texts that are left out or cut are counted in the corpus's `left_out`.
 
     Raises:
         InputError: what was expected, what came and what to do.
-        TypeError: a source that is no path and no name, but the texts themselves.
+        TypeError: a source that is no path and no name, but the texts themselves; or an option that there is
+            not.
     """
     source = name_of(source, DATA)
-    papers = dataset is not None or source in STORIES
-    settings = DataSettings.of(
-        source=source,
-        text=text,
-        label=label,
-        query=query,
-        dataset=dataset,
-        rules=rules,
-        tokenizer=tokenizer,
-        min_tokens=min_tokens,
-        max_tokens=(UNLIMITED if papers else 512) if max_tokens is None else max_tokens,
-        train_texts=train_texts,
-        test_texts=test_texts,
-        seed=seed,
-    )
-    return load_corpus(settings)
+    (given,) = split("load", settings, TOKENS)
+    papers = "dataset" in given or source in STORIES
+    most = {"max_tokens": UNLIMITED} if papers else {}
+    return load_corpus(DataSettings.of(source=source, **{**most, **given}))
 
 
 def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from heedmap.settings import DataSettings, Positive, _Settings
+from heedmap.settings import DataSettings, Positive, Settings
 
 ActivationName = Literal["softmax", "entmax15", "sparsemax"]
 Rate = Annotated[float, Field(gt=0)]
 
 
-class DrozdyukSettings(_Settings):
+class DrozdyukSettings(Settings):
     """The paper gives the learning rate, the adversary's hidden size and its loss; the rest is filled in.
 
     seeds counts them: 0, 1, ... Each draws the initial weights, the order of batches, the dropout, the
