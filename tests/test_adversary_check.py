@@ -139,6 +139,12 @@ def test_an_audit_with_other_settings_clears_the_weights_of_the_one_before(place
     assert (tmp_path / "run" / "tables" / FILE).read_bytes() != first
 
 
+@pytest.mark.parametrize("row", ["a", None, 1.5, True])
+def test_a_row_that_is_no_number_is_a_type_error(kept, row):
+    with pytest.raises(TypeError, match="expected a row's number, got"):
+        hm.check_adversary(kept.run, row)
+
+
 @pytest.mark.parametrize(
     ("row", "expected"),
     [

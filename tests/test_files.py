@@ -590,3 +590,22 @@ def test_the_real_data_sets_are_read_as_the_datasets_library_reads_them(real_dat
         assert columns(path) == {name: by_library[name][:] for name in by_library.column_names}, (
             path
         )
+
+
+def test_a_folder_with_runs_in_it_is_no_data_set(tmp_path):
+    run = tmp_path / "runs" / "mine"
+    run.mkdir(parents=True)
+    (run / "settings.toml").write_text("")
+    (run / "training.json").write_text('[{"text": "a", "label": 1}]')
+    deep = tmp_path / "a" / "b" / "c" / "d"
+    deep.mkdir(parents=True)
+    (deep / "train.csv").write_bytes(CSV)
+    from heedmap.data.clones import read_clone
+
+    assert read_clone(tmp_path) == {}
+
+
+def test_a_pipe_is_no_data_file(tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(InputError, match="expected a file, got a device or a pipe"):
+        read_rows(tmp_path / "a.csv")

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from heedmap.data.corpus import load
 from heedmap.data.labels import ordered
 
 SEEDS = range(6)
@@ -65,3 +66,18 @@ def test_a_corpus_has_one_fingerprint_in_every_process(tmp_path):
     )
     (found,) = of_every_hash_seed(code)
     assert found.startswith(str(sorted(LABELS)))
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (("1", "01", "+1"), ["+1", "01", "1"]),
+        (("0", "1"), ["0", "1"]),
+        (("2", "10"), ["2", "10"]),
+        (("0.5", "0.50"), ["0.5", "0.50"]),
+    ],
+)
+def test_labels_of_a_csv_that_are_written_differently_are_different(tmp_path, labels, classes):
+    rows = "".join(f"some text {i},{labels[i % len(labels)]}\n" for i in range(60))
+    (tmp_path / "a.csv").write_text("text,label\n" + rows)
+    assert load(tmp_path / "a.csv").classes == classes

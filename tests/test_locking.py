@@ -253,3 +253,15 @@ def test_a_run_that_is_replaced_while_it_is_read_is_said_to_be(csv_file, tmp_pat
     monkeypatch.setattr(runs, "_load", slow)
     with pytest.raises(InputError, match="was written anew while it was read"):
         open_run(tmp_path / "run")
+
+
+def test_a_folder_that_cannot_be_made_is_refused_and_not_tried_for_ever(tmp_path, monkeypatch):
+    def mkdir(self, *arguments, **named):
+        raise FileNotFoundError(2, "No such file or directory")  # as below /proc
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    refused = pytest.raises(
+        InputError, match="run: the folder cannot be made; choose another --out"
+    )
+    with refused, writing(tmp_path / "run"):
+        raise AssertionError("never held")

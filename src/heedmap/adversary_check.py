@@ -1,7 +1,7 @@
 """The adversary of a text, imposed again: anyone can see the other heat map stand beside the prediction."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 import torch
 from jaxtyping import Float
@@ -13,6 +13,7 @@ from heedmap.experiments.adversary_weights import FILE, MOST, weights_of
 from heedmap.folders import settings_of
 from heedmap.measures import change_in_prediction, jensen_shannon
 from heedmap.models.layered import Layered
+from heedmap.naming import kind_of
 from heedmap.run import Run
 from heedmap.tables import read_table
 
@@ -37,7 +38,10 @@ def check_adversary(run: Run, row: int) -> Imposed:
 
     Raises:
         InputError: no folder or no audit there, no such row, no adversary of it, or a damaged file.
+        TypeError: a row that is no whole number.
     """
+    if isinstance(row, bool) or not isinstance(row, SupportsIndex):
+        raise TypeError(f"expected a row's number, got {kind_of(row)}; the table's rows begin at 0")
     attention = _weights(run, row)
     assert run.folder is not None
     settings = settings_of(run.folder).audit

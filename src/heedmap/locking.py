@@ -34,6 +34,7 @@ class _Hold:
 
 _holds: dict[object, _Hold] = {}
 _guard = threading.Lock()
+TRIES = 1000  # to take a folder that others make and remove; one that cannot be made is missing every time
 _command: ContextVar[ExitStack | None] = ContextVar("command", default=None)
 
 
@@ -73,7 +74,7 @@ def writing(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
 def _take(folder: Path, wait: bool) -> _Hold:
     made = [path for path in (folder, *folder.parents) if not path.exists()]
-    while True:
+    for _ in range(TRIES):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with ExitStack() as release:
@@ -102,6 +103,7 @@ def _take(folder: Path, wait: bool) -> _Hold:
             raise InputError(
                 f"{folder}: cannot be written ({error.strerror or error}); choose another --out"
             ) from error
+    raise InputError(f"{folder}: the folder cannot be made; choose another --out")
 
 
 def _let_go(hold: _Hold) -> None:

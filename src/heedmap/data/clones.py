@@ -6,7 +6,7 @@ folders and files do (`data/train-00000-of-00001.parquet`). What the README name
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -27,6 +27,7 @@ _KEYWORDS = {
     "validation": ("validation", "valid", "dev", "val"),
     "test": ("test", "testing", "eval", "evaluation"),
 }
+DEEPEST = 3  # data/en/train.parquet; further down lies what is none of its business
 _KNOWN = {"config_name", "data_dir", "data_files", "default", "description", "features", "version"}
 
 
@@ -43,7 +44,7 @@ def read_clone(folder: Path) -> dict[str, Rows]:
         found = _named(folder, config)
     else:
         within = _inside(folder, config["data_dir"]) if config.get("data_dir") else folder
-        found = _told_by_name(within, _data(within.rglob("*"), within))
+        found = _told_by_name(within, _data(_below(within), within))
         if within == folder and not any(len(p.relative_to(folder).parts) > 1 for p in _all(found)):
             found = {}  # files of the folder itself are named train, dev and test
     for path in _all(found):
@@ -156,6 +157,16 @@ def _named(folder: Path, config: Mapping[str, Any]) -> dict[str, list[Path]]:
             paths += [path for path in matching if path not in paths]
         found[str(entry["split"])] = paths
     return found
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """What lies in a folder, DEEPEST folders down, but in no run of heedmap."""
+    level = [folder] if folder.is_dir() else []
+    for _ in range(DEEPEST):
+        inside = [path for one in level for path in sorted(one.iterdir())]
+        yield from inside
+        folders = (path for path in inside if path.is_dir() and not path.is_symlink())
+        level = [path for path in folders if not (path / "settings.toml").exists()]
 
 
 def _data(paths: Iterable[Path], base: Path) -> list[Path]:

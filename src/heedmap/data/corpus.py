@@ -184,8 +184,8 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
             )
         if not known:
             raise InputError(
-                f"{settings.source}: no rows for the {name} split; expected enough rows for train, "
-                f"dev and test, got {sum(map(len, splits.values()))} in all; give more"
+                f"{settings.source}: no rows for the {name} split; expected enough rows for train, dev and "
+                f"test, got {sum(map(len, splits.values()))} in all; give more (left out: {gone})"
             )
         if name != "train":
             known = sampled(known, name, settings, left_out)

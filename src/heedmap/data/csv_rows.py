@@ -3,10 +3,14 @@
 import csv
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heedmap.data.columns import Rows, check_names
 from heedmap.data.streams import check_utf8, first_line, open_bytes, reading
 from heedmap.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LONGEST_HEADER = 1 << 20
 
@@ -31,6 +35,8 @@ def read_csv(path: Path, separator: str) -> Rows:
                 file, sep=separator, keep_default_na=False, na_values=[""], low_memory=False
             )
             ragged = not isinstance(frame.index, pd.RangeIndex)
+            if not ragged:
+                frame = frame.assign(**_ambiguous(path, separator, frame))
             table = pa.Table.from_pandas(frame, preserve_index=False)
         except pd.errors.EmptyDataError as error:
             raise InputError(f"{path}: no header; expected the names of the columns") from error
@@ -42,6 +48,28 @@ def read_csv(path: Path, separator: str) -> Rows:
             "texts that hold the separator in quotes"
         )
     return Rows(table.column_names, len(table), lambda name: table[name].to_pylist())
+
+
+def _ambiguous(path: Path, separator: str, frame: "pd.DataFrame") -> dict[str, "pd.Series[str]"]:
+    """The columns whose numbers are written in several ways (1, 01, +1), as they are written.
+
+    As a label each is one of its own, and as a number it would be another.
+    """
+    import pandas as pd
+
+    numbers = frame.select_dtypes("number")
+    if not len(numbers.columns):
+        return {}
+    with open_bytes(path) as file:
+        written = pd.read_csv(
+            file, sep=separator, keep_default_na=False, na_values=[""], low_memory=False, dtype=str,
+            usecols=list(numbers.columns),
+        )  # fmt: skip
+    return {
+        str(name): written[name]
+        for name in numbers
+        if written[name].nunique() > numbers[name].nunique()
+    }
 
 
 def _lines(path: Path) -> Iterator[str]:

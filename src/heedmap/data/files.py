@@ -48,6 +48,10 @@ def read_rows(path: Path) -> Rows:
         InputError: no such file, unknown kind, empty, not UTF-8, or broken (with the line).
     """
     with reading(path):
+        if path.exists() and not path.is_file():
+            raise InputError(
+                f"{path}: expected a file, got a device or a pipe; save what it gives and name that"
+            )
         if not path.is_file():
             raise InputError(f"{path}: no such file; give a {_KNOWN} file, a folder or a Hub name")
         kind, size = kind_of(path), path.stat().st_size

@@ -41,6 +41,11 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
                 fields = line.rstrip().split(" ")
                 if number == 1 and len(fields) == 2:  # word2vec's header: words, dimensions
                     continue
+                if len(fields) == 1:
+                    raise InputError(
+                        f"{path}, line {number}: expected a word and its numbers, got "
+                        f"{line[:60].strip()!r}; this is no file of word vectors"
+                    )
                 if matrix is None:
                     matrix = np.zeros((len(vocabulary), len(fields) - 1), dtype=np.float32)
                 index = numbers.pop(fields[0], None)

@@ -128,7 +128,9 @@ def _how_found(
 
 
 def _number(value: float) -> str:
-    return f"{value:.2f}" if np.isfinite(value) else "none"
+    if not np.isfinite(value):
+        return "none"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
 def _heat_maps(row: Row) -> list[HeatMap]:

@@ -115,12 +115,12 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
         "all": "all rows (the classifier reads them all)",
     }[model.reads]
     views = {
-        "row": whose,
-        "received": "attention received, mean over all rows",
+        "row": f"{whose},",
+        "received": "attention received, mean over all rows,",
         "rollout": "attention rollout up to",
         "flow": "attention flow up to",
-        "gradient": f"|gradient × attention|, {whose}",
-        "effective": f"|effective attention|, {whose}",
+        "gradient": f"|gradient × attention|, {whose},",
+        "effective": f"|effective attention|, {whose},",
     }
     return {
         "architecture": type(model.model).__name__,
@@ -128,7 +128,7 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
         "layers": len(model.calls),
         "heads": model.heads,
         "parameters": sum(p.numel() for p in model.model.parameters()),
-        "on_trial": f"{views[shown.view]}, layer {model.layer} of 0–{len(model.calls) - 1}, {head}",
+        "on_trial": f"{views[shown.view]} layer {model.layer} of 0–{len(model.calls) - 1}, {head}",
         "acted_on": (
             f"{'the row' if model.one_row else 'all rows'} of layer {model.layer} "
             f"({'every head' if model.head is None else head})"
