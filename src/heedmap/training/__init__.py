@@ -1,1 +1,1 @@
-"""Training: an explicit loop around Accelerate."""
+"""Training: one `fit`, the objectives it trains and its checkpoints."""
