@@ -1,1 +1,1 @@
-"""Training: one `fit`, the objectives it trains and its checkpoints."""
+"""Training: one `fit`, the objectives it trains, its checkpoints, and sweeps over many of them."""
