@@ -20,7 +20,7 @@ from heedmap.papers.jain_wallace.regularised import regularised
 from heedmap.papers.jain_wallace.substitution import substitution
 from heedmap.runs import open_run, train
 from heedmap.settings import DataSettings, ModelSettings
-from heedmap.training.loop import scores_of
+from heedmap.training.evaluation import scores_of
 
 
 def quiet(done, total, text):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import small_corpus
+from safetensors.torch import save
 from transformers import BertConfig, BertForSequenceClassification
 
 import heedmap.papers.drozdyuk as paper
@@ -218,6 +219,87 @@ def test_attacks_learn_and_are_judged_on_texts_they_did_not_see(able):
             assert torch.equal(one, other)
     for name, value in subject.model.state_dict().items():
         assert torch.equal(value, weights[name])  # the classifier is as it was
+
+
+class Stop(Exception):
+    pass
+
+
+def stopped_in(epoch):
+    def report(done, total, text):
+        if f"epoch {epoch} of" in text:
+            raise Stop
+
+    return report
+
+
+def test_a_stopped_transformer_goes_on_to_the_same_bytes(corpus, tmp_path):
+    settings = settings_of(corpus, epochs=5, dropout=0.5, learning_rate=1e-2)
+    vocabulary = vocabulary_of(corpus.splits["train"], settings)
+    texts = {n: numbered(split, vocabulary, settings) for n, split in corpus.splits.items()}
+
+    def trained(settings=settings, **options):
+        subject = new_transformer(settings, len(vocabulary), 2, "entmax15", 0)
+        scores = train_transformer(subject, texts["train"], texts["dev"], settings, 0, **options)
+        return scores, save(subject.model.state_dict())
+
+    path = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(Stop):
+        trained(checkpoint=path, report=stopped_in(3))
+    seen = []
+    again = trained(checkpoint=path, report=lambda done, total, text: seen.append(text))
+    assert again == trained()
+    assert list(dict.fromkeys(seen)) == [f"entmax15 0: epoch {i} of 5" for i in (3, 4, 5)]
+    for other in ({"alpha": 0.9}, {"learning_rate": 1e-3}):
+        with pytest.raises(InputError, match="damaged or of another model"):
+            trained(settings.model_copy(update=other), checkpoint=path)
+
+
+def test_a_transformer_whose_patience_ended_is_not_trained_on(corpus, tmp_path):
+    settings = settings_of(corpus, epochs=9, patience=1, learning_rate=1e-9)
+    vocabulary = vocabulary_of(corpus.splits["train"], settings)
+    texts = {n: numbered(split, vocabulary, settings) for n, split in corpus.splits.items()}
+    steps = []
+    for _ in range(2):
+        subject = new_transformer(settings, len(vocabulary), 2, "softmax", 0)
+        scores = train_transformer(
+            subject, texts["train"], texts["dev"], settings, 0,
+            lambda *at: steps.append(at), tmp_path / "checkpoint.safetensors",
+        )  # fmt: skip
+        assert len(scores) == 2, "the second epoch brought nothing better"
+    assert len(steps) == 2 * 4, "four batches per epoch, and none the second time"
+
+
+@pytest.mark.parametrize("attack", ["adversarial_weights", "opposite_random_k"])
+def test_a_stopped_attack_goes_on_to_the_same_bytes(able, tmp_path, attack):
+    subject, texts, settings = able
+    settings = settings.model_copy(update={"adversary_epochs": 4})
+
+    def trained(subject=subject, layers=None, **options):
+        adversary, losses = train_attack(
+            attack, subject, texts["train"], settings, 0, layers, **options
+        )
+        return losses, save(adversary.state_dict())
+
+    path = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(Stop):
+        trained(checkpoint=path, report=stopped_in(3))
+    seen = []
+    again = trained(checkpoint=path, report=lambda done, total, text: seen.append(done / total))
+    assert again == trained()
+    assert seen[0] > 0.5
+    other = new_transformer(settings, len(subject.model.bert.embeddings.word_embeddings.weight), 2,
+                            "entmax15", 1)  # fmt: skip
+    for changed in ({"layers": frozenset([1])}, {"subject": other}):
+        with pytest.raises(InputError, match="damaged or of another model"):
+            trained(checkpoint=path, **changed)
+
+
+def test_an_attack_that_diverges_says_so(able):
+    subject, texts, settings = able
+    wild = settings.model_copy(update={"adversary_epochs": 9, "adversary_learning_rate": 1e36})
+    with pytest.raises(InputError, match=r"diverged.*smaller adversary_learning_rate"):
+        train_attack("opposite", replace(subject, activation="softmax"), texts["train"], wild, 0)
 
 
 def test_the_judges_numbers_are_those_of_plain_predictions(able):

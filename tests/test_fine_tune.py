@@ -14,7 +14,8 @@ from heedmap.errors import InputError
 from heedmap.folders import claim, describe
 from heedmap.runs import save_run
 from heedmap.settings import DataSettings, FineTuneSettings
-from heedmap.training.fine_tune import _Texts, fine_tune, new_model, pace
+from heedmap.training.fine_tune import FineTuning, _Texts, new_model, pace
+from heedmap.training.fit import fit
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 QUICK = {"epochs": 2, "learning_rate": 1e-3, "batch_size": 16}
@@ -263,7 +264,7 @@ def test_a_damaged_checkpoint_is_one_clear_line(base, corpus, tmp_path):
     split = corpus.splits["dev"].take(range(8))
     model, tokenizer = new_model(base, corpus.classes, 0)
     with pytest.raises(InputError, match="damaged or of another model"):
-        fine_tune(model, tokenizer, split, split, FineTuneSettings(base="x"), path)
+        fit(FineTuning(model, tokenizer, split, split, FineTuneSettings(base="x")), path)
 
 
 def test_a_model_that_cannot_be_audited_is_not_trained(base, few, tmp_path):

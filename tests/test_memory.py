@@ -20,7 +20,7 @@ from heedmap.importance.deletions import reread_without_each
 from heedmap.models.classifier import LOGITS, TOKENS
 from heedmap.runs import train
 from heedmap.settings import AuditSettings, DataSettings
-from heedmap.training import loop
+from heedmap.training import attention
 
 SLOW = pytest.mark.slow
 SHORT = AuditSettings(permutations=7, descent_steps=3, search_steps=3, search_instances=8)
@@ -40,10 +40,10 @@ def test_a_batch_read_in_parts_has_the_same_outputs_and_gradient(monkeypatch, en
     batch = run.encoded(corpus.splits["train"]).batch(range(17))
     gradients = []
     for positions in (10**6, 3 * batch.ids.shape[1], 1):
-        monkeypatch.setattr(loop, "GRADIENT_POSITIONS", positions)
+        monkeypatch.setattr(attention, "GRADIENT_POSITIONS", positions)
         model.train().requires_grad_(True).zero_grad()
-        outputs, weights = loop.outputs_of(model, batch)
-        loop.cross_entropy(model, run.encoded(corpus.splits["train"]))(
+        outputs, weights = attention.outputs_of(model, batch)
+        attention.cross_entropy(model, run.encoded(corpus.splits["train"]))(
             outputs, weights, batch
         ).backward()
         gradients.append(
@@ -60,10 +60,10 @@ def test_a_batch_read_in_parts_has_the_same_outputs_and_gradient(monkeypatch, en
 
 
 def test_an_ordinary_batch_is_read_at_once(monkeypatch):
-    monkeypatch.setattr(loop, "read_again", None)
+    monkeypatch.setattr(attention, "read_again", None)
     model = small_model()
     batch = model.batch(random_texts([510] * 32), range(32))
-    assert loop.outputs_of(model, batch)[0].shape == (32, 1)
+    assert attention.outputs_of(model, batch)[0].shape == (32, 1)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 33, 40])

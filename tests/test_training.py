@@ -10,9 +10,11 @@ from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.runs import train
 from heedmap.settings import ModelSettings, TrainSettings
-from heedmap.training import loop
-from heedmap.training.checkpoint import Progress
-from heedmap.training.loop import batch_loss, evaluate, note, train_classifier
+from heedmap.training import attention
+from heedmap.training.attention import AttentionObjective, batch_loss
+from heedmap.training.evaluation import evaluate
+from heedmap.training.fit import fit, record_epoch
+from heedmap.training.objective import Progress
 
 SMALL = {"embedding_size": 12, "hidden_size": 16, "min_df": 1, "learning_rate": 0.01}
 
@@ -105,10 +107,15 @@ def test_by_the_codes_rule_the_first_epoch_is_never_the_best():
     corpus = small_corpus(size=300)
     one = train(corpus, encoder="average", epochs=1, **SMALL)
     assert one.training.best_epoch == 0
-    progress, model = Progress(), one.model
-    for accuracy, first in ((0.9, False), (0.6, False), (0.5, False)):
-        note(progress, {"accuracy": accuracy}, model, first)
-    assert progress.best_epoch == 1
+    split = one.encoded(corpus.splits["dev"])
+    for first, best in ((True, 0), (False, 1)):
+        settings = TrainSettings(epochs=3, first_epoch=first)
+        objective = AttentionObjective(one.model, split, split, settings)
+        progress = Progress()
+        for accuracy in (0.9, 0.6, 0.5):
+            objective.scores = lambda accuracy=accuracy: {"accuracy": accuracy}
+            record_epoch(progress, objective)
+        assert progress.best_epoch == best
 
 
 def test_a_damaged_checkpoint_is_one_clear_line(tmp_path):
@@ -141,10 +148,10 @@ def test_fused_adam_takes_the_steps_of_plain_adam():
 
 def test_attention_has_no_weight_decay_and_everything_else_has():
     model = AttentionClassifier(ModelSettings(), Vocabulary(["a"]), ["x", "y"])
-    others, attention = loop._parameter_groups(model, 1e-5)
-    assert (others["weight_decay"], attention["weight_decay"]) == (1e-5, 0.0)
-    assert {id(p) for p in attention["params"]} == {id(p) for p in model.score.parameters()}
-    assert len(others["params"]) + len(attention["params"]) == len(list(model.parameters()))
+    others, unregularised = attention._parameter_groups(model, 1e-5)
+    assert (others["weight_decay"], unregularised["weight_decay"]) == (1e-5, 0.0)
+    assert {id(p) for p in unregularised["params"]} == {id(p) for p in model.score.parameters()}
+    assert len(others["params"]) + len(unregularised["params"]) == len(list(model.parameters()))
 
 
 def test_the_loss_is_the_weighted_sum_over_the_batch():
@@ -195,5 +202,6 @@ def test_progress_is_reported_step_by_step():
     )
     seen = []
     split = model.encoded(corpus.splits["train"].texts, corpus.splits["train"].labels)
-    train_classifier(model, split, split, TrainSettings(epochs=2), report=lambda *a: seen.append(a))
+    objective = AttentionObjective(model, split, split, TrainSettings(epochs=2))
+    fit(objective, report=lambda *a: seen.append(a))
     assert [(done, total) for done, total, _ in seen] == [(i, 4) for i in range(1, 5)]

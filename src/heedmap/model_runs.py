@@ -38,7 +38,8 @@ from heedmap.settings import (
 )
 from heedmap.storage import write_atomically
 from heedmap.training.checkpoint import load_checkpoint
-from heedmap.training.loop import Diverged, Report, Trained
+from heedmap.training.fit import Report, Trained, fit
+from heedmap.training.objective import Diverged
 from heedmap.training.record import read_training, write_training
 
 if TYPE_CHECKING:
@@ -181,29 +182,23 @@ def _fine_tuned(
     anew: bool,
 ) -> Trained:
     """The training itself, with its checkpoints in a folder that is made ready for it."""
-    from heedmap.training.fine_tune import fine_tune, optimizer_of
+    from heedmap.training.fine_tune import FineTuning
 
     assert isinstance(settings.train, FineTuneSettings)
+    train, dev = corpus.splits["train"], corpus.splits["dev"]
+    objective = FineTuning(model, tokenizer, train, dev, settings.train)
     if folder is not None:
         if not anew:
-            optimizer = optimizer_of(model, settings.train)
-            load_checkpoint(folder / CHECKPOINT, model, optimizer, settings.train)
+            load_checkpoint(folder / CHECKPOINT, objective)
         clear(folder, (SETTINGS,) if anew else (SETTINGS, CHECKPOINT))
         write_atomically(folder / SETTINGS, settings.to_toml())
     try:
-        return fine_tune(
-            model,
-            tokenizer,
-            corpus.splits["train"],
-            corpus.splits["dev"],
-            settings.train,
-            None if folder is None else folder / CHECKPOINT,
-            report,
-        )
+        trained = fit(objective, None if folder is None else folder / CHECKPOINT, report)
     except Diverged:
         if folder is not None:
             clear(folder)  # a smaller learning rate begins from nothing
         raise
+    return replace(trained, left_out=objective.left_out)
 
 
 def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:

@@ -8,7 +8,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.trace import Model
 from heedmap.settings import RunSettings
-from heedmap.training.loop import Trained
+from heedmap.training.fit import Trained
 
 
 @dataclass(frozen=True)

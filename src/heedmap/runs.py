@@ -32,9 +32,11 @@ from heedmap.settings import (
     TransformerSettings,
 )
 from heedmap.storage import write_atomically
+from heedmap.training.attention import AttentionObjective
 from heedmap.training.checkpoint import load_checkpoint
-from heedmap.training.fresh import fresh, initial
-from heedmap.training.loop import Diverged, Report, Trained, optimizer_of, train_classifier
+from heedmap.training.fit import Report, Trained, fit
+from heedmap.training.initialisation import build_model, init_model
+from heedmap.training.objective import Diverged
 from heedmap.training.record import read_training, write_training
 
 WEIGHTS = "model.safetensors"
@@ -50,7 +52,7 @@ def train(
     report: Report = lambda done, total, text: None,
     **settings: Any,
 ) -> Run:
-    """Train an attention classifier on a corpus (see `heedmap.training.loop` for the protocol).
+    """Train an attention classifier on a corpus (see `AttentionObjective` for the protocol).
 
     Sizes, epochs, batch size and document frequency that are not given are as the corpus's own recipe says
     (`heedmap.data.named`), if it has one.
@@ -117,26 +119,23 @@ def _train(
     corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report, anew: bool
 ) -> Run:
     assert isinstance(settings.train, TrainSettings)
-    model, settings, found = fresh(corpus, settings)
+    model, settings, found = init_model(corpus, settings)
     train, dev = corpus.splits["train"], corpus.splits["dev"]
     assert isinstance(settings.train, TrainSettings)
+    objective = AttentionObjective(
+        model,
+        model.encoded(train.texts, train.labels),
+        model.encoded(dev.texts, dev.labels),
+        settings.train,
+    )
     if folder is not None:
         if not anew:
-            load_checkpoint(
-                folder / CHECKPOINT, model, optimizer_of(model, settings.train), settings.train
-            )
+            load_checkpoint(folder / CHECKPOINT, objective)
         # Only now: what does not work so far has left what was there alone.
         clear(folder, (SETTINGS,) if anew else (SETTINGS, CHECKPOINT))
         write_atomically(folder / SETTINGS, settings.to_toml())
     try:
-        trained = train_classifier(
-            model,
-            model.encoded(train.texts, train.labels),
-            model.encoded(dev.texts, dev.labels),
-            settings.train,
-            None if folder is None else folder / CHECKPOINT,
-            report,
-        )
+        trained = fit(objective, None if folder is None else folder / CHECKPOINT, report)
     except Diverged:
         if folder is not None:
             clear(folder)  # a smaller learning rate begins from nothing
@@ -202,7 +201,7 @@ def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
     trained, known = read_training(folder)
     try:
         words, classes, tensors = _kept(folder)
-        model = initial(settings, Vocabulary(words), classes, corpus.pairs)
+        model = build_model(settings, Vocabulary(words), classes, corpus.pairs)
         model.load_state_dict(tensors)
         if classes != corpus.classes:
             raise ValueError(f"expected the classes {corpus.classes}, got {classes}")

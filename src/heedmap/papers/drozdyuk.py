@@ -32,7 +32,6 @@ from heedmap.papers.drozdyuk_files import (
     tensors_of,
 )
 from heedmap.papers.drozdyuk_model import (
-    Report,
     Subject,
     Texts,
     new_transformer,
@@ -47,6 +46,7 @@ from heedmap.places import Out
 from heedmap.storage import write_atomically
 from heedmap.tables import write_table
 from heedmap.terminal import cell, show
+from heedmap.training.fit import Report
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,31 @@
 Whether they work is asked on texts they were not trained on (`drozdyuk_rows.py`).
 """
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from heedmap.data.batches import bucketed_batches
 from heedmap.huggingface.interventions import KeyAdversary, Keys
 from heedmap.huggingface.recording import Recorder, key_distance, mean_over_rows
+from heedmap.identity import weights_hash
 from heedmap.measures import total_variation
-from heedmap.papers.drozdyuk_model import Report, Subject, Texts, real_positions, seed_of, seeded
+from heedmap.papers.drozdyuk_model import (
+    Subject,
+    Texts,
+    labelled,
+    made_with,
+    real_positions,
+    seed_of,
+)
 from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.training.fit import Report, fit
+from heedmap.training.objective import Objective, Progress, seeded
 
 # The second and the last are ours: one asked for other weights, where the paper asks for other keys, and an
 # opposite attack that cannot read the text through its keys.
@@ -94,6 +106,68 @@ def _apart(
     return None
 
 
+class AttackObjective(Objective):
+    """Train an attack's MLP by Adam; the classifier, in eval mode, stays as it is. The last epoch is kept.
+
+    Keys come from a clean pass; the pass with other keys makes the queries and values of later layers anew.
+    """
+
+    model: KeyAdversary
+    remedy = "try a smaller adversary_learning_rate"
+
+    def __init__(
+        self,
+        attack: str,
+        adversary: KeyAdversary,
+        subject: Subject,
+        train: Texts,
+        settings: DrozdyukSettings,
+        seed: int,
+    ) -> None:
+        self.attack, self.subject, self.settings = attack, subject, settings
+        self.layers = sorted(adversary.layers)
+        self.noise = torch.Generator().manual_seed(seed_of(seed, attack, "noise"))
+        self.total, self.count = 0.0, 0  # of the epoch's losses and texts
+        labels = opposite(train.labels, subject.classes) if is_opposite(attack) else train.labels
+        weights = weights_hash(subject.model.state_dict())
+        super().__init__(
+            adversary,
+            torch.optim.Adam(adversary.parameters(), lr=settings.adversary_learning_rate),
+            train.lengths,
+            replace(train, labels=labels).batch,
+            epochs=settings.adversary_epochs,
+            batch_size=settings.batch_size,
+            seed=seed_of(seed, attack),
+            made_with=made_with(settings, subject, seed, attack, weights, *self.layers),
+            generators={"noise": self.noise},
+        )
+
+    def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Float[Tensor, ""]:
+        """The attack's (see `attack_loss`)."""
+        targets = batch.pop("labels")
+        clean = Recorder(weights=self.attack == "adversarial_weights")
+        if not is_random(self.attack):
+            with torch.no_grad():
+                self.subject.logits(batch, recorder=clean)
+        live = Recorder(live=True, weights=clean.wanted)
+        keys = keys_for(self.attack, self.model, clean, self.noise)
+        logits = self.subject.logits(batch, keys, recorder=live)
+        apart = _apart(self.attack, clean, live, real_positions(batch), self.layers)
+        loss = attack_loss(logits, targets, apart, self.settings)
+        self.total += loss.item() * len(targets)
+        self.count += len(targets)
+        return loss
+
+    def scores(self) -> dict[str, float]:
+        """The epoch's mean loss."""
+        mean, self.total, self.count = self.total / self.count, 0.0, 0
+        return {"loss": mean}
+
+    def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
+        """Always: the last epoch's weights are kept."""
+        return True
+
+
 def train_attack(
     attack: str,
     subject: Subject,
@@ -102,48 +176,18 @@ def train_attack(
     seed: int,
     layers: frozenset[int] | None = None,
     report: Report = lambda done, total, text: None,
+    checkpoint: Path | None = None,
 ) -> tuple[KeyAdversary, list[float]]:
-    """Train an attack on all layers, or some, of a classifier that stays as it is; its loss by epoch.
+    """Train an attack on all layers, or some, of a classifier; its loss per epoch (see `fit`).
 
-    Adam; the classifier in eval mode. Keys come from a clean pass; the pass with other keys makes the
-    queries and values of later layers anew.
+    Raises:
+        InputError: the training diverged, or a checkpoint that is damaged or of another training.
     """
-    from accelerate import Accelerator
-
-    accelerator = Accelerator()
     widths = key_widths(subject, train)
     chosen = {n: width for n, width in widths.items() if layers is None or n in layers}
-    with seeded(seed, attack, *sorted(chosen)):
+    with seeded(seed_of(seed, attack, *sorted(chosen))):
         adversary = KeyAdversary(chosen, settings.adversary_hidden).to(subject.device)
-    noise = torch.Generator().manual_seed(seed_of(seed, attack, "noise"))
-    optimizer = torch.optim.Adam(adversary.parameters(), lr=settings.adversary_learning_rate)
-    wanted = opposite(train.labels, subject.classes) if is_opposite(attack) else train.labels
-    losses = []
-    for epoch in range(settings.adversary_epochs):
-        rng = np.random.default_rng([seed_of(seed, attack), epoch])
-        order = bucketed_batches(train.lengths, settings.batch_size, rng)
-        total = 0.0
-        for step, rows in enumerate(order):
-            inputs = train.inputs(rows, subject.device)
-            clean = Recorder(weights=attack == "adversarial_weights")
-            if not is_random(attack):
-                with torch.no_grad():
-                    subject.logits(inputs, recorder=clean)
-            live = Recorder(live=True, weights=clean.wanted)
-            optimizer.zero_grad()
-            logits = subject.logits(
-                inputs, keys_for(attack, adversary, clean, noise), recorder=live
-            )
-            apart = _apart(attack, clean, live, real_positions(inputs), sorted(chosen))
-            targets = torch.from_numpy(wanted[rows]).to(logits.device)
-            loss = attack_loss(logits, targets, apart, settings)
-            accelerator.backward(loss)
-            optimizer.step()
-            total += loss.item() * len(rows)
-            report(
-                epoch * len(order) + step + 1,
-                len(order) * settings.adversary_epochs,
-                f"{subject.activation} {seed}: {attack.replace('_', ' ')}",
-            )
-        losses.append(total / len(train))
-    return adversary.eval().requires_grad_(False), losses
+    objective = AttackObjective(attack, adversary, subject, train, settings, seed)
+    what = f"{attack.replace('_', ' ')}, "
+    trained = fit(objective, checkpoint, labelled(report, subject, seed, what))
+    return adversary, [scores["loss"] for scores in trained.scores]

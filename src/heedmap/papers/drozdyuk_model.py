@@ -1,12 +1,14 @@
 """The classifiers whose attention is changed: a small transformer trained from scratch, or any other."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from accelerate import Accelerator
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -14,17 +16,17 @@ from torch.nn import functional
 from transformers import BertConfig, BertModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from heedmap.data.batches import bucketed_batches, scatter_rows, sorted_batches
+from heedmap.data.batches import scatter_rows, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import PAD, Vocabulary
 from heedmap.errors import InputError
 from heedmap.huggingface.door import NAME, visiting
 from heedmap.huggingface.interventions import Activation, Chain, Intervention
 from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.training.fit import Report, fit
+from heedmap.training.objective import Diverged, Objective, Progress, drawing_from, seeded
 
 EVALUATION_TOKENS = 8192
-
-Report = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Texts:
             "input_ids": torch.from_numpy(ids).to(device),
             "attention_mask": torch.from_numpy(mask).to(device),
         }
+
+    def batch(self, rows: NDArray[np.int64]) -> dict[str, Tensor]:
+        """Some texts as a model takes them, and their `labels`."""
+        labels = torch.from_numpy(self.labels[rows])
+        return {**self.inputs(rows, torch.device("cpu")), "labels": labels}
 
     def batches(self) -> list[NDArray[np.int64]]:
         """Rows for evaluation, those of similar length together."""
@@ -137,14 +144,6 @@ class Subject:
         return logits
 
 
-@contextmanager
-def seeded(*seed: int | str) -> Iterator[None]:
-    """torch's global random state, seeded for a while and then as it was."""
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        torch.manual_seed(seed_of(*seed))
-        yield
-
-
 def seed_of(*seed: int | str) -> int:
     """One number from several: the same parts give the same, other parts another."""
     parts = [n for part in seed for n in (part.encode() if isinstance(part, str) else [part])]
@@ -179,8 +178,65 @@ def new_transformer(
     settings: DrozdyukSettings, words: int, classes: int, activation: str, seed: int
 ) -> Subject:
     """An untrained transformer; the same seed gives every activation the same starting weights."""
-    with seeded(seed, "weights"):
+    with seeded(seed_of(seed, "weights")):
         return Subject(SmallTransformer(settings, words, classes), activation, classes)
+
+
+class TransformerObjective(Objective):
+    """Train a subject's transformer: Adam, mean cross entropy, the epoch of the best dev accuracy.
+
+    Ends when `patience` epochs brought nothing better. The activation is the model's own in training
+    as in testing; attention is dropped after it, as in the model's file. One stream of random numbers
+    draws the dropout of all epochs.
+    """
+
+    def __init__(
+        self, subject: Subject, train: Texts, dev: Texts, settings: DrozdyukSettings, seed: int
+    ) -> None:
+        model = subject.model.requires_grad_(True)
+        self.subject, self.dev, self.patience = subject, dev, settings.patience
+        # A generator on the model's device, where dropout draws.
+        self.dropout = torch.Generator(subject.device).manual_seed(seed_of(seed, "dropout"))
+        super().__init__(
+            model,
+            # Fused: the same rule, several times faster than a loop over parameters.
+            torch.optim.Adam(model.parameters(), lr=settings.learning_rate, fused=True),
+            train.lengths,
+            train.batch,
+            epochs=settings.epochs,
+            batch_size=settings.batch_size,
+            seed=seed,
+            made_with=made_with(settings, subject, seed),
+            generators={"dropout": self.dropout},
+        )
+
+    def random_state(self, rng: np.random.Generator) -> AbstractContextManager[None]:
+        """The stream of dropout, from where the epoch before left it."""
+        return drawing_from(self.dropout)
+
+    def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Float[Tensor, ""]:
+        """Mean cross entropy."""
+        labels = batch.pop("labels")
+        return functional.cross_entropy(replace(self.subject, model=model).logits(batch), labels)
+
+    def scores(self) -> dict[str, float]:
+        """Accuracy on the dev split."""
+        self.model.eval()
+        logits = all_logits(self.subject, self.dev)
+        if not torch.isfinite(logits).all():
+            raise Diverged
+        return {"accuracy": float((logits.argmax(1).numpy() == self.dev.labels).mean())}
+
+    def is_finished(self, progress: Progress) -> bool:
+        """Whether `patience` epochs brought nothing better."""
+        best = progress.best_epoch
+        return best is not None and progress.epochs_done - 1 - best >= self.patience
+
+
+def made_with(settings: DrozdyukSettings, subject: Subject, *parts: int | str) -> dict[str, Any]:
+    """What a checkpoint must have been made with; the fingerprint stands for the data."""
+    values = settings.model_dump(mode="json", exclude={"data"})
+    return {**values, "activation": subject.activation, "parts": list(parts)}
 
 
 def train_transformer(
@@ -190,51 +246,24 @@ def train_transformer(
     settings: DrozdyukSettings,
     seed: int,
     report: Report = lambda done, total, text: None,
+    checkpoint: Path | None = None,
 ) -> list[float]:
-    """Train in place with Adam, keep the epoch of the best dev accuracy; gives the dev accuracies.
-
-    Stops when `patience` epochs brought nothing better. The activation is the model's own in training
-    as in testing; attention is dropped after it, as in the model's file.
+    """Train in place, keep the epoch of the best dev accuracy; gives the dev accuracies (see `fit`).
 
     Raises:
-        InputError: the training diverged.
+        InputError: the training diverged, or a checkpoint that is damaged or of another training.
     """
-    from accelerate import Accelerator
+    subject.model.to(Accelerator().device)
+    objective = TransformerObjective(subject, train, dev, settings, seed)
+    trained = fit(objective, checkpoint, labelled(report, subject, seed))
+    return [scores["accuracy"] for scores in trained.scores]
 
-    accelerator = Accelerator()
-    model = subject.model.to(accelerator.device).train().requires_grad_(True)
-    # Fused: the same rule, several times faster than a loop over parameters.
-    optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate, fused=True)
-    accuracies: list[float] = []
-    best: dict[str, Tensor] = {}
-    with seeded(seed, "dropout"):
-        for epoch in range(settings.epochs):
-            rng = np.random.default_rng([seed, epoch])
-            order = bucketed_batches(train.lengths, settings.batch_size, rng)
-            model.train()
-            for step, rows in enumerate(order):
-                optimizer.zero_grad()
-                logits = subject.logits(train.inputs(rows, subject.device))
-                labels = torch.from_numpy(train.labels[rows]).to(logits.device)
-                accelerator.backward(functional.cross_entropy(logits, labels))
-                optimizer.step()
-                report(
-                    epoch * len(order) + step + 1,
-                    len(order) * settings.epochs,
-                    f"{subject.activation} {seed}: epoch {epoch + 1}",
-                )
-            model.eval()
-            logits = all_logits(subject, dev)
-            if not torch.isfinite(logits).all():
-                raise InputError("the training diverged; try a smaller --learning-rate")
-            accuracies.append(float((logits.argmax(1).numpy() == dev.labels).mean()))
-            if accuracies[-1] > max(accuracies[:-1], default=-math.inf):
-                best = {name: value.detach().clone() for name, value in model.state_dict().items()}
-            elif epoch - int(np.argmax(accuracies)) >= settings.patience:
-                break
-    model.load_state_dict(best)
-    model.eval().requires_grad_(False)
-    return accuracies
+
+def labelled(report: Report, subject: Subject, seed: int, what: str = "") -> Report:
+    """Say which model a progress text is about."""
+    return lambda done, total, text: report(
+        done, total, f"{subject.activation} {seed}: {what}{text}"
+    )
 
 
 @torch.no_grad()

@@ -31,7 +31,6 @@ from heedmap.papers.drozdyuk_adversaries import (
     train_attack,
 )
 from heedmap.papers.drozdyuk_model import (
-    Report,
     Subject,
     Texts,
     all_logits,
@@ -39,6 +38,7 @@ from heedmap.papers.drozdyuk_model import (
     seed_of,
 )
 from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.training.fit import Report
 
 TEMPERATURES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 

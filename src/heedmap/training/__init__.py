@@ -1,1 +1,1 @@
-"""Training: an explicit loop around Accelerate."""
+"""Training: one `fit`, the objectives it trains, its checkpoints, and sweeps over many of them."""

@@ -1,7 +1,6 @@
-"""Where training stands after an epoch, in one safetensors file: nothing is ever unpickled."""
+"""The state of a training after an epoch, in one safetensors file: nothing is ever unpickled."""
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,56 +13,38 @@ from heedmap.errors import InputError
 from heedmap.identity import PLACES
 from heedmap.settings import FineTuneSettings, TrainSettings
 from heedmap.storage import write_atomically
-
-How = TrainSettings | FineTuneSettings
-
-
-@dataclass
-class Progress:
-    """Epochs done, the dev scores so far, the best epoch's weights, and the threads of each epoch."""
-
-    epochs_done: int = 0
-    scores: list[dict[str, float]] = field(default_factory=list)
-    best_epoch: int | None = None
-    best: dict[str, Tensor] = field(default_factory=dict)
-    threads: list[int] = field(default_factory=list)
+from heedmap.training.objective import Objective, Progress
 
 
-def save_checkpoint(
-    path: Path,
-    progress: Progress,
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    settings: How,
-) -> None:
-    """Write weights, optimiser state and progress, atomically."""
-    tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
+def save_checkpoint(path: Path, progress: Progress, objective: Objective) -> None:
+    """Write weights, optimiser state, random states and progress, atomically."""
+    tensors = {f"model/{name}": value for name, value in objective.model.state_dict().items()}
     tensors |= {f"best/{name}": value for name, value in progress.best.items()}
-    for index, state in optimizer.state_dict()["state"].items():
+    tensors |= {f"random/{name}": one.get_state() for name, one in objective.generators.items()}
+    for index, state in objective.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{index}/{name}": value for name, value in state.items()}
     about = {
         "epochs_done": progress.epochs_done,
         "scores": progress.scores,
         "best_epoch": progress.best_epoch,
         "threads": progress.threads,
-        "settings": _known(settings),
+        "settings": objective.made_with,
     }
     # safetensors refuses tensors that share memory: each gets its own.
     tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
     write_atomically(path, save(tensors, {"progress": json.dumps(about)}))
 
 
-def load_checkpoint(
-    path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, settings: How
-) -> Progress:
-    """Put weights and optimiser state back; a fresh start where there is no checkpoint.
+def load_checkpoint(path: Path, objective: Objective) -> Progress:
+    """Put weights, optimiser state and random states back; nothing where there is no checkpoint.
 
     Raises:
         InputError: the file is damaged or belongs to another model, or to one that is trained otherwise.
     """
     if not path.exists():
         return Progress()
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+    model, optimizer = objective.model, objective.optimizer
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "random": {}}
     try:
         with safe_open(path, "pt") as file:
             about: dict[str, Any] = json.loads(file.metadata()["progress"])
@@ -83,11 +64,15 @@ def load_checkpoint(
             parts["best"],
             about["threads"],
         )
-        if about["settings"] != _known(settings) or not (
-            _fits(progress, model) and _moments_fit(whole["state"], optimizer)
+        if (
+            about["settings"] != objective.made_with
+            or parts["random"].keys() != objective.generators.keys()
+            or not (_fits(progress, model) and _moments_fit(whole["state"], optimizer))
         ):
             raise ValueError("of another training")
         optimizer.load_state_dict(whole)
+        for name, generator in objective.generators.items():
+            generator.set_state(parts["random"][name])
     except (SafetensorError, LookupError, RuntimeError, ValueError, TypeError, OSError) as error:
         raise InputError(
             f"{path}: damaged or of another model; delete it, or start again with --overwrite"
@@ -95,8 +80,8 @@ def load_checkpoint(
     return progress
 
 
-def _known(settings: How) -> dict[str, Any]:
-    """The settings without the places, which may change."""
+def made_with(settings: TrainSettings | FineTuneSettings) -> dict[str, Any]:
+    """The settings that a training must be resumed with: without the places, which may change."""
     values = settings.model_dump(mode="json")
     return {k: v for k, v in values.items() if f"train.{k}" not in PLACES}
 
@@ -109,7 +94,8 @@ def _fits(progress: Progress, model: torch.nn.Module) -> bool:
         and 0 < progress.epochs_done == len(progress.scores) == len(progress.threads)
         and all(type(count) is int for count in progress.threads)
         and progress.best_epoch in range(progress.epochs_done)
-        and all(isinstance(scores["accuracy"], float) for scores in progress.scores)
+        and all(scores.keys() & {"accuracy", "loss"} for scores in progress.scores)
+        and all(type(score) is float for scores in progress.scores for score in scores.values())
         and {name: value.shape for name, value in progress.best.items()}
         == {name: value.shape for name, value in now.items()}
         and all(bool(value.isfinite().all()) for value in (*progress.best.values(), *now.values()))

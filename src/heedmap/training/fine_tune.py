@@ -1,36 +1,27 @@
 """Fine-tuning a pretrained transformer to classify texts, by the recipe of Devlin et al. (2019)."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from heedmap.data.batches import bucketed_batches, scatter_rows, sorted_batches
+from heedmap.data.batches import scatter_rows, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.huggingface import inputs
-from heedmap.huggingface.loading import frozen, load_for_training, longest
+from heedmap.huggingface.loading import load_for_training, longest
 from heedmap.settings import FineTuneSettings
-from heedmap.training.checkpoint import Progress, load_checkpoint, save_checkpoint
-from heedmap.training.loop import (
-    EVALUATION_TOKENS,
-    Report,
-    Trained,
-    diverged,
-    loader,
-    note,
-    scores_of,
-)
+from heedmap.training.checkpoint import made_with
+from heedmap.training.evaluation import EVALUATION_TOKENS, scores_of
+from heedmap.training.objective import Objective, seeded
 
 WARM_UP = 0.1  # of all steps
-MAX_NORM = 1.0  # of the gradient
 
 
 def new_model(
@@ -41,83 +32,72 @@ def new_model(
     Raises:
         InputError: no such model, or none that can classify texts (see `load_for_training`).
     """
-    with _seeded(seed, torch.device("cpu")):
+    with seeded(seed):
         return load_for_training(base, list(classes))
 
 
-def fine_tune(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    train: Split,
-    dev: Split,
-    settings: FineTuneSettings,
-    checkpoint: Path | None = None,
-    report: Report = lambda done, total, text: None,
-) -> Trained:
-    """Train in place, and leave the weights of the best dev epoch in the model, frozen.
+class FineTuning(Objective):
+    """Fine-tune a transformer to classify texts.
 
     AdamW, without weight decay on biases and norms; the learning rate rises over the first tenth of the
     steps and falls to 0 over the rest, both linearly; the mean cross entropy of a batch, the gradient's
-    norm at most 1; batches of texts of similar length in random order. Texts longer than `max_positions`
-    or than the model reads are cut, in the dev split too, and counted. The best epoch is that of
-    `train_classifier`.
+    norm at most 1. Texts longer than `max_positions` or than the model reads are cut, in the dev split too,
+    and counted in `left_out`. The best epoch is that of `AttentionObjective`.
 
     Args:
         model: with a head for the labels' classes, from `new_model`.
         tokenizer: the model's.
         train, dev: raw texts, their tokens joined give the text.
         settings: how.
-        checkpoint: where every epoch is saved; a later call goes on after the last one, to the same
-            weights as an uninterrupted training, bit for bit.
-        report: called with steps done, steps in all and a text.
 
     Raises:
-        InputError: the training diverged, a damaged checkpoint, or `max_positions` that leave no place
-            for a text.
+        InputError: `max_positions` that leave no place for a text.
     """
-    from accelerate import Accelerator
 
-    accelerator = Accelerator()
-    limit = limit_of(settings, model, tokenizer)
-    learned, judged = _Texts(tokenizer, train, limit), _Texts(tokenizer, dev, limit)
-    optimizer = optimizer_of(model, settings)
-    model.to(accelerator.device)
-    progress = load_checkpoint(checkpoint, model, optimizer, settings) if checkpoint else Progress()
-    model, optimizer = accelerator.prepare(model, optimizer)
-    bare: PreTrainedModel = accelerator.unwrap_model(model)
-    steps = -(-len(train) // settings.batch_size)
-    total = steps * settings.epochs
-    for epoch in range(progress.epochs_done, settings.epochs):
-        rng = np.random.default_rng([settings.seed, epoch])
-        order = bucketed_batches(learned.lengths, settings.batch_size, rng)
-        batches = accelerator.prepare(loader(learned.batch, order))
-        model.train()
-        # Dropout draws from torch's global state: each epoch has a seed of its own, so that a resumed
-        # training draws what an uninterrupted one does.
-        with _seeded(int(rng.integers(2**63)), bare.device):
-            for step, batch in enumerate(batches, epoch * steps):
-                for group in optimizer.param_groups:
-                    group["lr"] = settings.learning_rate * pace(step, total)
-                optimizer.zero_grad()
-                labels = batch.pop("labels")
-                loss = functional.cross_entropy(model(**batch).logits, labels)
-                if not torch.isfinite(loss):
-                    raise diverged()
-                accelerator.backward(loss)
-                accelerator.clip_grad_norm_(model.parameters(), MAX_NORM)
-                optimizer.step()
-                report(step + 1, total, f"epoch {epoch + 1} of {settings.epochs}")
-        note(progress, scores_of(_logits(bare, judged), dev.labels), bare)
-        if checkpoint and accelerator.is_main_process:
-            save_checkpoint(checkpoint, progress, bare, optimizer, settings)
-    assert progress.best_epoch is not None
-    bare.load_state_dict(progress.best)
-    frozen(bare)
-    cut = {f"train: cut to {limit} positions (kept)": learned.cut}
-    cut[f"dev: cut to {limit} positions (kept)"] = judged.cut
-    left_out = {reason: count for reason, count in cut.items() if count}
-    threads = sorted(set(progress.threads))
-    return Trained(progress.scores, progress.best_epoch, left_out=left_out, threads=threads)
+    model: PreTrainedModel
+    max_norm = 1.0
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        train: Split,
+        dev: Split,
+        settings: FineTuneSettings,
+    ) -> None:
+        limit = limit_of(settings, model, tokenizer)
+        learned, self.judged = _Texts(tokenizer, train, limit), _Texts(tokenizer, dev, limit)
+        super().__init__(
+            model,
+            optimizer_of(model, settings),
+            learned.lengths,
+            learned.batch,
+            epochs=settings.epochs,
+            batch_size=settings.batch_size,
+            seed=settings.seed,
+            made_with=made_with(settings),
+        )
+        self.learning_rate = settings.learning_rate
+        cut = {"train": learned.cut, "dev": self.judged.cut}
+        self.left_out = {
+            f"{name}: cut to {limit} positions (kept)": count
+            for name, count in cut.items()
+            if count
+        }
+
+    def on_step(self, step: int, total: int) -> None:
+        """Set the step's learning rate."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate * pace(step, total)
+
+    def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Float[Tensor, ""]:
+        """Mean cross entropy."""
+        labels = batch.pop("labels")
+        return functional.cross_entropy(model(**batch).logits, labels)
+
+    def scores(self) -> dict[str, float]:
+        """Of the dev split."""
+        return scores_of(_logits(self.model, self.judged), self.judged.labels)
 
 
 def optimizer_of(model: PreTrainedModel, settings: FineTuneSettings) -> torch.optim.Optimizer:
@@ -191,11 +171,3 @@ def _parameter_groups(model: PreTrainedModel, weight_decay: float) -> list[dict[
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """While it lasts, torch's global generators start from the seed; afterwards they are as they were."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from heedmap.errors import InputError
 from heedmap.storage import write_atomically
-from heedmap.training.loop import Trained
+from heedmap.training.fit import Trained
 
 FILE = "training.json"
 

@@ -24,14 +24,10 @@ from heedmap.papers.jain_wallace.substitution import WORDS, substitution
 from heedmap.run import Run
 from heedmap.runs import train
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
-from heedmap.training.fresh import fresh
-from heedmap.training.loop import (
-    Report,
-    cross_entropy,
-    predict_logits,
-    scores_of,
-    train_classifier,
-)
+from heedmap.training.attention import AttentionObjective, cross_entropy
+from heedmap.training.evaluation import predict_logits, scores_of
+from heedmap.training.fit import Report, fit
+from heedmap.training.initialisation import init_model
 
 COLUMNS = (
     "variant", "accuracy", "f1", "roc_auc", "agreement", "jsd", "uniform_texts",
@@ -129,13 +125,13 @@ def _train(
 ) -> AttentionClassifier:
     """A variant, trained as `attention` was; its attention pulled `towards` fixed scores where given."""
     assert isinstance(settings.train, TrainSettings)
-    model = fresh(corpus, settings, kind).model
+    model = init_model(corpus, settings, kind).model
     split, dev = (
         model.encoded(part.texts, part.labels)
         for part in (corpus.splits["train"], corpus.splits["dev"])
     )
-    objective = None if towards is None else regularised(cross_entropy(model, split), towards)
-    train_classifier(model, split, dev, settings.train, report=report, objective=objective)
+    loss = None if towards is None else regularised(cross_entropy(model, split), towards)
+    fit(AttentionObjective(model, split, dev, settings.train, loss), report=report)
     return model.cpu()
 
 

@@ -15,7 +15,7 @@ from heedmap.models.classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.published import PERFORMANCE
 from heedmap.run import Run
 from heedmap.storage import write_atomically
-from heedmap.training.loop import evaluate
+from heedmap.training.evaluation import evaluate
 
 TEST = "test.json"
 TAUS = {

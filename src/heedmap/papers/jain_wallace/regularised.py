@@ -8,14 +8,14 @@ from heedmap.data.batches import Batch
 from heedmap.measures import jensen_shannon
 from heedmap.models.scores import Lexical
 from heedmap.papers.jain_wallace.frozen import log_odds_attention
-from heedmap.training.loop import Objective
+from heedmap.training.attention import Loss
 
 STRENGTH = 5.0
 # Where a weight is 0 the slope of the divergence is -inf, and the softmax's own slope 0: NaN.
 LEAST = 1e-10
 
 
-def regularised(base: Objective, scores: Lexical, strength: float = STRENGTH) -> Objective:
+def regularised(base: Loss, scores: Lexical, strength: float = STRENGTH) -> Loss:
     """loss = base + strength · mean over the batch of JSD(α, α_log-odds).
 
     As there, `base` is a sum over the batch: a text's own divergence counts strength / B.

@@ -14,12 +14,13 @@ from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.scores import Lexical
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.training.objective import seeded
 
 # Bytes a weight: itself, its gradient, three numbers of the optimizer, its value in the best epoch.
 TRAINED = 6 * 4
 
 
-class Fresh(NamedTuple):
+class InitialModel(NamedTuple):
     """`settings` have the vectors' size; `vectors` is how many words had one, None without a file of them."""
 
     model: AttentionClassifier
@@ -27,9 +28,9 @@ class Fresh(NamedTuple):
     vectors: int | None
 
 
-def fresh(
+def init_model(
     corpus: Corpus, settings: RunSettings, kind: type[AttentionClassifier] = AttentionClassifier
-) -> Fresh:
+) -> InitialModel:
     """A model for a corpus as the settings say; of single texts with two classes where scores are log-odds.
 
     Raises:
@@ -41,7 +42,7 @@ def fresh(
     answers = corpus.classes if split.allowed is not None else []
     vocabulary = Vocabulary.build(texts, settings.train.min_df, answers)
     if settings.train.vectors is None:
-        model, found = initial(settings, vocabulary, corpus.classes, corpus.pairs, kind), None
+        model, found = build_model(settings, vocabulary, corpus.classes, corpus.pairs, kind), None
     else:
         path, known = Path(settings.train.vectors), settings.train.vectors_hash
         if known is not None and vectors_hash(path) != known:
@@ -51,7 +52,7 @@ def fresh(
         matrix, found = read_vectors(path, vocabulary)
         size = {"embedding_size": matrix.shape[1]}
         settings = settings.model_copy(update={"model": settings.model.model_copy(update=size)})
-        model = initial(settings, vocabulary, corpus.classes, corpus.pairs, kind)
+        model = build_model(settings, vocabulary, corpus.classes, corpus.pairs, kind)
         with torch.no_grad():
             model.embedding.weight.copy_(torch.from_numpy(matrix))
             if model.query is not None:
@@ -62,10 +63,10 @@ def fresh(
 
         assert isinstance(model.score, Lexical)
         model.score.set(fit_log_odds(corpus, vocabulary).coefficients)
-    return Fresh(model, settings, found)
+    return InitialModel(model, settings, found)
 
 
-def initial(
+def build_model(
     settings: RunSettings,
     vocabulary: Vocabulary,
     classes: Sequence[str],
@@ -90,6 +91,5 @@ def initial(
             f"training this model takes {needed / 2**30:.0f} GB, and the machine has {there / 2**30:.0f}; "
             "choose smaller ones"
         )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.train.seed)
+    with seeded(settings.train.seed):
         return kind(settings.model, vocabulary, classes, pairs)

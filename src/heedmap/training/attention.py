@@ -1,0 +1,150 @@
+"""Attention classifiers as an objective of `fit`."""
+
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint as read_again
+
+from heedmap.data.batches import Batch, Encoded
+from heedmap.models.classifier import AttentionClassifier
+from heedmap.settings import TrainSettings
+from heedmap.training.checkpoint import made_with
+from heedmap.training.evaluation import evaluate
+from heedmap.training.objective import Objective, Progress, rank
+
+GRADIENT_POSITIONS = 32_768  # that keep at a time what their gradient needs
+
+Loss = Callable[[Tensor, Tensor, Batch], Tensor]  # outputs (B, O), weights (B, K, T), batch
+
+
+class AttentionObjective(Objective):
+    """Train an attention classifier by the protocol of Jain & Wallace.
+
+    Adam with amsgrad, L2 of `weight_decay` on everything but the attention, the loss summed over a batch and
+    the positive class weighted by n_neg / n_pos, selection by ROC AUC on the dev split (accuracy for more
+    than two classes; the first of equals). Unlike in the released code, the first epoch may be the best one
+    (`settings.first_epoch`). It ends early only where the score is 1. For pairs of texts, as there: the
+    loss is the mean over a batch, nothing is weighted, and L2 is on everything.
+
+    `loss` replaces the paper's.
+    """
+
+    model: AttentionClassifier
+
+    def __init__(
+        self,
+        model: AttentionClassifier,
+        train: Encoded,
+        dev: Encoded,
+        settings: TrainSettings,
+        loss: Loss | None = None,
+    ) -> None:
+        super().__init__(
+            model,
+            optimizer_of(model, settings),
+            train.lengths,
+            train.batch,
+            epochs=settings.epochs,
+            batch_size=settings.batch_size,
+            seed=settings.seed,
+            made_with=made_with(settings),
+        )
+        self.dev = dev
+        self.first_epoch = settings.first_epoch or settings.epochs == 1
+        self.batch_loss = loss or cross_entropy(model, train)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Float[Tensor, ""]:
+        """The paper's, or the one given."""
+        batch = batch.to(self.model.device)
+        return self.batch_loss(*outputs_of(model, batch), batch)
+
+    def scores(self) -> dict[str, float]:
+        """Of the dev split."""
+        return evaluate(self.model, self.dev)
+
+    def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
+        """By the released code's rule any later epoch is better than the first one."""
+        passed_over = progress.best_epoch == 0 and not self.first_epoch
+        return passed_over or super().is_better(scores, progress)
+
+    def is_finished(self, progress: Progress) -> bool:
+        """Whether no later epoch can be better."""
+        best = progress.best_epoch
+        return (
+            best is not None and (self.first_epoch or best > 0) and rank(progress.scores[best]) >= 1
+        )
+
+
+def outputs_of(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Outputs (B, O) and weights (B, K, T), as `model(batch)` gives them.
+
+    Of more than GRADIENT_POSITIONS positions, some texts at a time, which are read again for their gradient:
+    the memory is bounded, and the gradient the same but for the order of a sum.
+    """
+    rows = max(1, GRADIENT_POSITIONS // batch.ids.shape[1])
+    if rows >= len(batch.rows):
+        return cast("tuple[Tensor, Tensor]", model(batch))
+    outputs, weights = [], []
+    for start in range(0, len(batch.rows), rows):
+        part = batch.taken(slice(start, start + rows))
+        made, attention = read_again(model, part, use_reentrant=False, preserve_rng_state=False)
+        outputs.append(made)
+        weights.append(functional.pad(attention, (0, batch.mask.shape[1] - attention.shape[2])))
+    return torch.cat(outputs), torch.cat(weights)
+
+
+def optimizer_of(model: AttentionClassifier, settings: TrainSettings) -> torch.optim.Optimizer:
+    """The paper's."""
+    return torch.optim.Adam(
+        _parameter_groups(model, settings.weight_decay),
+        lr=settings.learning_rate,
+        amsgrad=True,
+        fused=True,  # the same numbers as the plain loop over parameters, several times faster
+    )
+
+
+def cross_entropy(model: AttentionClassifier, train: Encoded) -> Loss:
+    """The paper's loss, of single texts or of pairs."""
+    pairs = model.query is not None
+    weight = _positive_weight(train.labels) if len(model.classes) == 2 and not pairs else None
+
+    def summed(outputs: Tensor, attention: Tensor, batch: Batch) -> Tensor:
+        loss = batch_loss(outputs, batch.labels, weight)
+        return loss / len(batch.labels) if pairs else loss
+
+    return summed
+
+
+def batch_loss(
+    outputs: Float[Tensor, "B O"], labels: Tensor, positive_weight: float | None
+) -> Float[Tensor, ""]:
+    """Cross entropy summed over the batch, the positives of two classes weighted."""
+    labels = labels.to(outputs.device)
+    if outputs.shape[1] > 1:
+        return functional.cross_entropy(outputs, labels, reduction="sum")
+    weight = (
+        None if positive_weight is None else torch.tensor(positive_weight, device=outputs.device)
+    )
+    return functional.binary_cross_entropy_with_logits(
+        outputs.squeeze(1), labels.to(outputs.dtype), pos_weight=weight, reduction="sum"
+    )
+
+
+def _positive_weight(labels: NDArray[np.int64]) -> float:
+    return float(len(labels) / labels.sum() - 1)
+
+
+def _parameter_groups(model: AttentionClassifier, weight_decay: float) -> list[dict[str, object]]:
+    attention = [] if model.query is not None else list(model.score.parameters())
+    kept = {id(p) for p in attention}
+    others = [p for p in model.parameters() if id(p) not in kept]
+    return [
+        {"params": others, "weight_decay": weight_decay},
+        {"params": attention, "weight_decay": 0.0},
+    ]

@@ -1,0 +1,118 @@
+"""The training loop, around Accelerate: resumed from a checkpoint, it ends at the same weights."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader, Dataset
+
+from heedmap.data.batches import bucketed_batches
+from heedmap.training.checkpoint import load_checkpoint, save_checkpoint
+from heedmap.training.objective import Diverged, Objective, Progress
+
+Report = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training reports of itself: dev scores per epoch, and the epoch whose weights were kept.
+
+    `vectors` is how many of the vocabulary's words had a pretrained vector, None without a file of them;
+    `left_out` counts the texts that were cut, in the words of `Corpus.left_out`; `threads` are the numbers
+    of threads it ran with, several where it was resumed with others: they change the order of its sums.
+    """
+
+    scores: list[dict[str, float]]
+    best_epoch: int
+    vectors: int | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
+    threads: list[int] = field(default_factory=list)
+
+
+def fit(
+    objective: Objective,
+    checkpoint: Path | None = None,
+    report: Report = lambda done, total, text: None,
+) -> Trained:
+    """Train the objective's model in place; it ends with the weights of the best epoch, frozen.
+
+    Every epoch reads batches of texts of similar length in random order.
+
+    Args:
+        objective: what to train, and how.
+        checkpoint: saved after every epoch; a later call resumes after the last one, and ends at the
+            same weights as an uninterrupted training, bit by bit.
+        report: called with steps done, steps in all and a text.
+
+    Raises:
+        Diverged: the loss or the scores are not finite.
+        InputError: a checkpoint that is damaged or of another training.
+    """
+    from accelerate import Accelerator
+
+    accelerator = Accelerator()
+    bare = objective.model.to(accelerator.device)
+    progress = load_checkpoint(checkpoint, objective) if checkpoint else Progress()
+    model, optimizer = accelerator.prepare(bare, objective.optimizer)
+    steps = -(-len(objective.lengths) // objective.batch_size)
+    total = steps * objective.epochs
+    for epoch in range(progress.epochs_done, objective.epochs):
+        if objective.is_finished(progress):
+            break
+        rng = np.random.default_rng([objective.seed, epoch])
+        order = bucketed_batches(objective.lengths, objective.batch_size, rng)
+        batches = accelerator.prepare(_loader(objective, order))
+        model.train()
+        with objective.random_state(rng):
+            for step, batch in enumerate(batches, epoch * steps):
+                objective.on_step(step, total)
+                optimizer.zero_grad()
+                loss = objective.loss(model, batch)
+                if not torch.isfinite(loss):
+                    raise Diverged(objective.remedy)
+                accelerator.backward(loss)
+                if objective.max_norm is not None:
+                    accelerator.clip_grad_norm_(model.parameters(), objective.max_norm)
+                optimizer.step()
+                report(step + 1, total, f"epoch {epoch + 1} of {objective.epochs}")
+        record_epoch(progress, objective)
+        if checkpoint and accelerator.is_main_process:
+            save_checkpoint(checkpoint, progress, objective)
+    assert progress.best_epoch is not None
+    bare.load_state_dict(progress.best)
+    torch.nn.Module.eval(bare).requires_grad_(False)
+    return Trained(progress.scores, progress.best_epoch, threads=sorted(set(progress.threads)))
+
+
+def record_epoch(progress: Progress, objective: Objective) -> None:
+    """Count one more epoch; keep its weights if they are the best so far."""
+    scores = objective.scores()
+    if objective.is_better(scores, progress):
+        weights = objective.model.state_dict()
+        progress.best_epoch = progress.epochs_done
+        progress.best = {name: value.detach().clone() for name, value in weights.items()}
+    progress.scores.append(scores)
+    progress.threads.append(torch.get_num_threads())
+    progress.epochs_done += 1
+
+
+class _Batches(Dataset[Any]):
+    """Whole batches as items, so that several processes share them out."""
+
+    def __init__(self, objective: Objective, order: list[NDArray[np.int64]]) -> None:
+        self.objective, self.order = objective, order
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.objective.batch(self.order[index])
+
+
+def _loader(objective: Objective, order: list[NDArray[np.int64]]) -> DataLoader[Any]:
+    # With a generator of its own: a loader draws a seed from the global one otherwise.
+    return DataLoader(_Batches(objective, order), batch_size=None, generator=torch.Generator())

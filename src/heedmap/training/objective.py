@@ -1,0 +1,124 @@
+"""What a training is: a model, its data, its loss, and how its epochs compare. `fit` runs it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from heedmap.errors import InputError
+
+REMEDY = "try a smaller --learning-rate"
+
+
+@dataclass
+class Progress:
+    """Epochs done, the dev scores so far, the best epoch's weights, and the threads of each epoch."""
+
+    epochs_done: int = 0
+    scores: list[dict[str, float]] = field(default_factory=list)
+    best_epoch: int | None = None
+    best: dict[str, Tensor] = field(default_factory=dict)
+    threads: list[int] = field(default_factory=list)
+
+
+class Diverged(InputError):
+    """A training whose numbers are no longer finite."""
+
+    def __init__(self, remedy: str = REMEDY) -> None:
+        super().__init__(f"the training diverged: the model's outputs are not finite; {remedy}")
+
+
+class Objective(ABC):
+    """One training, from its first step to the weights that are kept.
+
+    Attributes:
+        model: trained in place.
+        optimizer: of the model's parameters, in as many groups as it needs.
+        lengths: tokens per training text, (N,): texts of similar length share a batch.
+        batch: makes what `loss` reads of some training texts.
+        epochs, batch_size, seed: of the training; the seed orders the batches.
+        made_with: what a checkpoint must have been made with, as JSON holds it.
+        generators: random states that go on from epoch to epoch; a checkpoint keeps them.
+        max_norm: of a batch's gradient; None leaves it as it is.
+        remedy: what to do if the training diverges.
+    """
+
+    max_norm: float | None = None
+    remedy: str = REMEDY
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        lengths: NDArray[np.int64],
+        batch: Callable[[NDArray[np.int64]], Any],
+        *,
+        epochs: int,
+        batch_size: int,
+        seed: int,
+        made_with: Mapping[str, Any],
+        generators: Mapping[str, torch.Generator] | None = None,
+    ) -> None:
+        self.model, self.optimizer = model, optimizer
+        self.lengths, self.batch = lengths, batch
+        self.epochs, self.batch_size, self.seed = epochs, batch_size, seed
+        self.made_with, self.generators = dict(made_with), dict(generators or {})
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Any) -> Float[Tensor, ""]:
+        """The number to minimise; `model` is `self.model`, or a wrapper that trains it on several devices."""
+
+    @abstractmethod
+    def scores(self) -> dict[str, float]:
+        """How good the model is after an epoch: by `accuracy`, unless `is_better` is overridden."""
+
+    def on_step(self, step: int, total: int) -> None:  # noqa: B027 - most have no schedule
+        """Called before every step: the place of a schedule for the learning rate."""
+
+    def random_state(self, rng: np.random.Generator) -> AbstractContextManager[None]:
+        """What torch's global generators draw from during an epoch (dropout).
+
+        A seed of its own per epoch, so that a resumed training draws what an uninterrupted one does.
+        """
+        return seeded(int(rng.integers(2**63)))
+
+    def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
+        """Whether an epoch's weights are kept: its score is higher than that of every epoch before."""
+        best = progress.best_epoch
+        return best is None or rank(scores) > rank(progress.scores[best])
+
+    def is_finished(self, progress: Progress) -> bool:
+        """Whether to end before the last epoch."""
+        return False
+
+
+def rank(scores: dict[str, float]) -> float:
+    """ROC AUC where there is one, else accuracy."""
+    return scores.get("roc_auc", scores["accuracy"])
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch's global generators within the block; afterwards they are as they were before."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def drawing_from(generator: torch.Generator) -> Iterator[None]:
+    """Let torch's global generator of a device draw from this one within the block, and move it on."""
+    cuda = generator.device.type == "cuda"
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        state = generator.get_state()
+        torch.cuda.set_rng_state(state, generator.device) if cuda else torch.set_rng_state(state)
+        yield
+        state = torch.cuda.get_rng_state(generator.device) if cuda else torch.get_rng_state()
+        generator.set_state(state)

@@ -1,0 +1,250 @@
+"""Run many cells of a grid in worker processes: trainings, audits, or anything else that resumes by itself.
+
+    numbers = sweep(cells, partial(run_cell, corpus, out), report=show)
+
+Every worker has one thread and every core one worker: a cell's numbers do not depend on how many there are.
+"""
+
+import multiprocessing
+import os
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, TypeVar
+
+from heedmap.errors import InputError
+
+C = TypeVar("C")
+R = TypeVar("R")
+Tell = Callable[[str], None]
+Work = Callable[[C, Tell], R]
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+TELL_EVERY = 0.2  # seconds between a worker's progress texts
+TERMINATE = 5.0  # seconds that a worker has to end before it is killed
+
+
+def sweep(
+    cells: Sequence[C],
+    work: Work[C, R],
+    workers: int | None = None,
+    report: Callable[[int, int, str], None] = lambda done, total, text: None,
+    after: Callable[[C, R], None] = lambda cell, result: None,
+) -> list[R]:
+    """Call `work(cell, tell)` for every cell in worker processes; the results, in the order of the cells.
+
+    Nothing is kept here: `work` writes what it makes, and reads it again when it is called a second time.
+    However the sweep ends, no worker outlives it. Workers share a GPU where there is one.
+
+    Args:
+        cells: what to run; `str(cell)` names one.
+        work: a function of a module, or a `partial` of one: it is pickled, as cells and results are.
+            `tell` takes a text on how far the cell is.
+        workers: how many processes; None for one per core, and never more than cells.
+        report: called with cells done, cells in all, and what runs now.
+        after: called with each cell and its result, in the order of the cells.
+
+    Raises:
+        InputError: the first that a cell raises, with the cell's name, or a worker that was killed; the
+            other workers are ended, and what their cells have written stays.
+        RuntimeError: any other error of a cell, its traceback in a note.
+    """
+    if workers is not None and workers < 1:
+        raise InputError(f"workers: expected a number from 1, got {workers}")
+    results: dict[int, R] = {}
+    waiting = list(range(len(cells)))[::-1]
+    running: dict[Connection, _Worker] = {}
+    reported = 0
+    try:
+        for _ in range(min(workers or _cores(), len(cells))):
+            worker = _Worker(work)
+            running[worker.connection] = worker
+            worker.give(waiting.pop(), cells)
+        while running:
+            report(len(results), len(cells), "; ".join(w.text for w in running.values()))
+            for connection in wait(list(running)):
+                assert isinstance(connection, Connection)
+                worker = running[connection]
+                kind, content = worker.receive()
+                if kind == "tell":
+                    worker.text = f"{worker.name}: {content}"
+                elif kind == "warning":
+                    category, text = content
+                    warnings.warn(f"{worker.name}: {text}", category, stacklevel=2)
+                elif kind == "error":
+                    raise content
+                else:
+                    results[worker.index] = content
+                    if waiting:
+                        worker.give(waiting.pop(), cells)
+                    else:
+                        running.pop(connection).end()
+            while reported in results:
+                after(cells[reported], results[reported])
+                reported += 1
+    finally:
+        _end(list(running.values()))
+    report(len(cells), len(cells), "done")
+    return [results[index] for index in range(len(cells))]
+
+
+class _Worker:
+    """A worker process, seen from its parent."""
+
+    def __init__(self, work: Work[Any, Any]) -> None:
+        context = multiprocessing.get_context(
+            "spawn"
+        )  # a fork would copy the locks of torch's threads
+        self.connection, theirs = context.Pipe()
+        self.index, self.name, self.text = -1, "", ""
+        self.process: SpawnProcess = context.Process(
+            target=_serve, args=(theirs, work), daemon=True
+        )
+        with _one_thread(), _interrupts_held():
+            self.process.start()
+        theirs.close()
+
+    def give(self, index: int, cells: Sequence[Any]) -> None:
+        """Start the worker on a cell."""
+        self.index, self.name, self.text = index, str(cells[index]), str(cells[index])
+        with suppress(BrokenPipeError):  # a worker that was killed is found out when it is asked
+            self.connection.send(cells[index])
+
+    def receive(self) -> tuple[str, Any]:
+        """What the worker sends.
+
+        Raises:
+            InputError: it was killed.
+        """
+        try:
+            kind, content = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join(TERMINATE)
+            raise InputError(
+                f"{self.name}: {_death(self.process.exitcode)}; finished cells are kept, run the same command "
+                "again to resume"
+            ) from None
+        if kind == "input error":
+            return "error", InputError(f"{self.name}: {content}")
+        if kind == "error":
+            said, note = content
+            error = RuntimeError(f"{self.name}: {said}")
+            error.add_note(note)
+            return kind, error
+        return kind, content
+
+    def end(self) -> None:
+        """Let an idle worker go."""
+        self.connection.close()
+        self.process.join()
+
+
+def _end(workers: list[_Worker]) -> None:
+    """End workers in the middle of their cells: what they write is whole or not there."""
+    for worker in workers:
+        worker.process.terminate()
+    for worker in workers:
+        worker.process.join(TERMINATE)
+        if worker.process.is_alive():
+            worker.process.kill()
+            worker.process.join()
+        worker.connection.close()
+
+
+def _serve(connection: Connection, work: Work[Any, Any]) -> None:
+    """A worker's life: one cell after another, until its parent is gone or has no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, who ends the workers
+    _end_with_parent()
+    import torch
+
+    torch.set_num_threads(1)
+    told = 0.0
+
+    def tell(text: str) -> None:
+        nonlocal told
+        if time.monotonic() - told >= TELL_EVERY:
+            told = time.monotonic()
+            connection.send(("tell", text))
+
+    def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        connection.send(("warning", (category, str(message))))
+
+    warnings.showwarning = warn
+    while True:
+        try:
+            cell = connection.recv()
+        except (EOFError, ConnectionResetError):
+            return
+        try:
+            connection.send(("result", work(cell, tell)))
+        except InputError as error:
+            connection.send(("input error", str(error)))
+        except Exception as error:  # of the work, or of a result that cannot be pickled
+            said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            connection.send(("error", (said, traceback.format_exc())))
+
+
+def _end_with_parent() -> None:
+    """Let this process die with its parent, even in the middle of a cell: its locks go with it."""
+    from threading import Thread
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread in what is started within the block: libraries read this when they are loaded."""
+    names = {**dict.fromkeys(THREADS, "1"), "TOKENIZERS_PARALLELISM": "false"}
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(names)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back within the block: what is started there never sees one, not even while it loads."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # it would let them through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _death(code: int | None) -> str:
+    """How a worker process ended."""
+    if code is None or code >= 0:
+        return f"its worker process ended by itself (exit code {code})"
+    names = {one.value: one.name for one in signal.Signals}
+    name = names.get(-code, f"signal {-code}")
+    return f"its worker process was killed ({name}; memory may have run out)"

@@ -1,0 +1,78 @@
+"""What the sweeps of the tests run: workers import it by name."""
+
+import os
+import signal
+import time
+import warnings
+from pathlib import Path
+
+from conftest import small_corpus
+
+from heedmap.errors import InputError
+from heedmap.runs import train
+from heedmap.storage import write_atomically
+
+SMALL = {
+    "embedding_size": 12,
+    "hidden_size": 16,
+    "min_df": 1,
+    "learning_rate": 1e-4,
+    "encoder": "average",
+}
+
+
+def trained(out, epochs, seed, tell):
+    """A real training, kept in a run folder; the threads it ran with."""
+
+    def report(done, total, text):
+        tell(text)
+        kill = out / f"kill-{seed}"
+        if text.startswith("epoch 2 ") and kill.exists():
+            kill.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    run = train(
+        small_corpus(), seed=seed, epochs=epochs, out=out / f"seed-{seed}", report=report, **SMALL
+    )
+    return seed, run.training.threads
+
+
+def seen(cell, tell):
+    """The worker's settings."""
+    warnings.warn("only once", UserWarning, stacklevel=1)
+    return cell, os.environ["OMP_NUM_THREADS"], os.getpid(), os.getppid()
+
+
+def unpicklable(cell, tell):
+    """A result that no other process can have."""
+    return lambda: cell
+
+
+def dead(cell, tell):
+    """A worker that ends by itself."""
+    os._exit(3)
+
+
+def slow_or_wrong(folder, cell, tell):
+    """Cell 0 fails once cell 1 has begun; cell 1 writes that it began, and lasts."""
+    begun = Path(folder) / "begun"
+    if cell == 1:
+        write_atomically(begun, str(os.getpid()))
+        time.sleep(600)
+    while not begun.exists():
+        time.sleep(0.01)
+    if cell == "bug":
+        raise ZeroDivisionError("a bug")
+    raise InputError("expected this, got that; do so")
+
+
+if __name__ == "__main__":  # a sweep to interrupt
+    import sys
+    from functools import partial
+
+    from heedmap.training.sweep import sweep
+
+    try:
+        sweep([1], partial(slow_or_wrong, sys.argv[1]))
+    except KeyboardInterrupt:
+        sys.exit(130)
