@@ -122,7 +122,7 @@ def test_another_bound_of_the_memory_goes_on_with_a_stopped_audit(
         ),
         (
             ["--model", "M", "--data", "D", "--head", "foo"],
-            "--head: expected a head's number or mean, got 'foo'",
+            "head = 'foo': expected a head's number or mean",
         ),
         (
             ["--model", "M", "--data", "D", "--classes", "yes,Yes"],

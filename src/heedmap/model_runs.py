@@ -81,9 +81,6 @@ def open_model(
             "expected a file, a folder or a Hub name as data, got a Corpus: a transformer reads the raw text"
         )
     of_texts, of_model = split("open_model", settings, RAW_TEXTS, TransformerSettings)
-    head = str(of_model.get("head", "mean"))
-    if head != "mean" and not head.lstrip("-").isdigit():
-        raise InputError(f"--head: expected a head's number or mean, got {head!r}")
     wanted = TransformerSettings.of(source=name_of(source, MODEL), **of_model)
     data_settings = DataSettings.of(
         source=name_of(data, DATA),

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from heedmap.errors import InputError
 
@@ -178,6 +179,13 @@ class TransformerSettings(Settings):
     batch_tokens: Annotated[int, Field(ge=1, le=2**18)] = option(
         "Positions a batch may hold: bounds the memory.", 2048
     )
+
+    @field_validator("head", mode="before")
+    @classmethod
+    def _check_head(cls, value: object) -> object:
+        if str(value) != "mean" and not str(value).lstrip("-").isdigit():
+            raise PydanticCustomError("head", "expected a head's number or mean")
+        return value
 
     @property
     def derived(self) -> bool:
