@@ -1,6 +1,6 @@
 """Drozdyuk et al.'s trained attacks: keys that an MLP makes, for one classifier and a train split.
 
-Whether they work is asked on texts they were not trained on (`drozdyuk_rows.py`).
+Whether they work is asked on texts they were not trained on (`interventions.py`).
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ from heedmap.data.batches import bucketed_batches
 from heedmap.huggingface.interventions import KeyAdversary, Keys
 from heedmap.huggingface.recording import Recorder, key_distance, mean_over_rows
 from heedmap.measures import total_variation
-from heedmap.papers.drozdyuk_model import Report, Subject, Texts, real_positions, seed_of, seeded
-from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.papers.drozdyuk.model import Report, Subject, Texts, real_positions, seed_of, seeded
+from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 
 # The second and the last are ours: one asked for other weights, where the paper asks for other keys, and an
 # opposite attack that cannot read the text through its keys.

@@ -20,7 +20,7 @@ from heedmap.data.vocabulary import PAD, Vocabulary
 from heedmap.errors import InputError
 from heedmap.huggingface.door import NAME, visiting
 from heedmap.huggingface.interventions import Activation, Chain, Intervention
-from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 
 EVALUATION_TOKENS = 8192
 
