@@ -151,7 +151,9 @@ def test_page_latex_and_figures_show_what_the_table_holds(done, heedmap, tmp_pat
 
 
 def test_the_result_says_in_what_it_is_unlike_the_paper(done, corpus):
-    assert "Unlike the paper: hidden size of the adversaries 8 instead of 256." in result(done).notes
+    assert (
+        "Unlike the paper: hidden size of the adversaries 8 instead of 256." in result(done).notes
+    )
     as_published = replace(done, settings=settings_of(corpus, adversary_hidden=256))
     assert not [note for note in result(as_published).notes if "Unlike" in note]
 

@@ -23,7 +23,7 @@ from heedmap.runs import train
 from heedmap.settings import RunSettings
 from heedmap.storage import write_atomically
 
-Tell = Callable[[str], None]
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -70,21 +70,21 @@ def run(
         name = f"{job.dataset} baselines, seed {job.seed}"
         return variants(cell, of, lambda text: report(0, 1, f"{name}: {text}"))
 
-    def tell(text: str) -> None:
+    def say(text: str) -> None:
         report(0, 1, f"{job.dataset} {job.encoder} {job.score}, seed {job.seed}: {text}")
 
     with whole_command():  # a cell's folder is held while it is worked on, not those of all cells
         found = audit(
-            trained(job, of, tell),
+            trained(job, of, say),
             seed=job.seed,
             instances=of.instances,
             overwrite=of.overwrite,
-            announce=tell,
+            announce=say,
         )
     return CellNumbers(job, measured(job, found), vectors_text(found))
 
 
-def trained(cell: Cell, of: Shared, tell: Tell) -> Run:
+def trained(cell: Cell, of: Shared, say: Say) -> Run:
     """The cell's model, from its folder where it stands there."""
     return train(
         of.corpus,
@@ -93,17 +93,17 @@ def trained(cell: Cell, of: Shared, tell: Tell) -> Run:
         seed=cell.seed,
         out=cell.folder(of.out),
         overwrite=of.overwrite,
-        report=lambda done, total, text: tell(f"training, {text}"),
+        report=lambda done, total, text: say(f"training, {text}"),
         **of.options,
     )
 
 
-def variants(cell: Cell, of: Shared, tell: Tell) -> Variants:
+def variants(cell: Cell, of: Shared, say: Say) -> Variants:
     """The variants of a cell's model, kept in OUT/DATA/baselines-SEED.json.
 
     What other settings made is made anew.
     """
-    model, corpus = trained(cell, of, tell), of.corpus
+    model, corpus = trained(cell, of, say), of.corpus
     path = of.out / cell.dataset / f"baselines-{cell.seed}.json"
     settings = model.settings.model_copy(update={"audit": None})
     if path.exists():
@@ -123,7 +123,7 @@ def variants(cell: Cell, of: Shared, tell: Tell) -> Variants:
         score=cell.score,
         seed=cell.seed,
         attention=model,
-        report=lambda done, total, text: tell(text),
+        report=lambda done, total, text: say(text),
     )
     rows = [{"seed": cell.seed, **row} for row in found]
     assert isinstance(model.model, AttentionClassifier)

@@ -65,7 +65,7 @@ def _line(key: tuple[str, str, str, str, str], group: Sequence[Measured]) -> Lin
     ours = _mean(values)
     gap = abs(ours - known.value)
     inside = "" if math.isnan(gap) or math.isnan(known.std) else "yes" if gap <= known.std else "no"
-    told = math.isfinite(known.value) or math.isfinite(known.significant)
+    is_known = math.isfinite(known.value) or math.isfinite(known.significant)
     return Line(
         *key,
         published=known.value,
@@ -80,7 +80,7 @@ def _line(key: tuple[str, str, str, str, str], group: Sequence[Measured]) -> Lin
         n=sum(one.n for one in group),
         undefined=sum(one.undefined for one in group),
         inside=inside,
-        source=SOURCE if told else "",
+        source=SOURCE if is_known else "",
     )
 
 

@@ -128,7 +128,7 @@ def _sizes(results: Iterable[DatasetNumbers]) -> Table:
             "/".join(map(str, size.classes)),
             f"{size.tokens:.1f}",
             "/".join(map(str, size.published or ())),
-            size.told,
+            size.comparison,
         ]
         for result in results
         for size in result.sizes

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F")
 KIT = "kit"
+RESULT = (
+    "result.md"  # what every reproduction has and no run: the papers themselves are slow to import
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def figures(folder: Path) -> "list[Figure] | None":
     Raises:
         InputError: what stands there is damaged, or nothing in it is finished.
     """
-    for one in map(paper, names()):
+    for one in map(paper, names() if (folder / RESULT).exists() else ()):
         if (found := one.read(folder)) is not None:
             if drawn := one.result(found).figures:
                 return drawn

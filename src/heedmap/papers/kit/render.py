@@ -9,6 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from heedmap.papers.kit.escapes import latex_text, markdown_text
+from heedmap.papers.kit.registry import RESULT
 from heedmap.papers.kit.result import Claim, Result, Table
 from heedmap.report.page import environment
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
@@ -18,7 +19,7 @@ from heedmap.terminal import cell, printable
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-FILES = ("result.md", "result.html", "result.csv", "result.tex")
+FILES = (RESULT, "result.html", "result.csv", "result.tex")
 
 
 def write(folder: Path, result: Result) -> None:
