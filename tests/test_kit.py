@@ -42,7 +42,7 @@ import pandas as pd
 import pyarrow as pa
 
 from heedmap.papers.kit.grid import run_cells
-from heedmap.papers.kit.parts import claimed, part_path, read_part, read_settings, save_part
+from heedmap.papers.kit.parts import claimed, part_path, read_part, read_reproduction, save_part
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Claim, Result, Table, unlike
@@ -90,14 +90,7 @@ def result(found):
 
 
 def read(folder):
-    if not (folder / "parts").exists() or not (folder / "settings.toml").exists():
-        return None
-    try:
-        settings = read_settings(folder, Settings)
-    except ValueError:
-        return None
-    return settings, [row for seed in range(settings.seeds)
-                      for row in read_part(part_path(folder, str(seed)), SCHEMA, seed=seed)]
+    return read_reproduction(folder, Settings, SCHEMA, lambda settings: map(str, range(settings.seeds)))
 
 
 PAPER = Paper(read, result)
@@ -154,6 +147,16 @@ def test_a_new_paper_has_a_command_a_result_and_figures_and_resumes(heedmap, toy
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "seeds: 2 -> 3" in refused.err
     assert "squares  Squares (n = 2 runs" in heedmap("figures", out, "--list").out
+    damaged = out / "parts" / "1.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:40])
+    for command in (arguments, ("figures", out, "--list")):
+        said = heedmap(*command)
+        assert (said.code, said.err.count("\n")) == (2, 1)
+        assert "1.parquet: damaged" in said.err
+    for path in (out / "parts").iterdir():
+        path.unlink()
+    nothing = heedmap("figures", out, "--list")
+    assert (nothing.code, nothing.err.count("\n")) == (2, 1)
 
 
 def test_each_cell_is_run_once_in_order_and_counted():

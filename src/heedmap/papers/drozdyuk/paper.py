@@ -32,12 +32,11 @@ from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.drozdyuk.trained import load, subject_of, tokenised
 from heedmap.papers.kit.grid import Report, run_cells
 from heedmap.papers.kit.parts import (
-    SETTINGS,
     Row,
     claimed,
     part_path,
     read_part,
-    read_settings,
+    read_reproduction,
     save_part,
 )
 from heedmap.papers.kit.registry import Paper
@@ -45,7 +44,7 @@ from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Claim
 from heedmap.places import Out
 from heedmap.storage import write_atomically
-from heedmap.tables import read_table, write_table
+from heedmap.tables import write_table
 
 TABLE, VOCABULARY = "table.parquet", "vocabulary.json"
 
@@ -57,9 +56,8 @@ class Cell:
     activation: str
     seed: int
 
-    def part(self, folder: Path) -> Path:
-        """Where its rows are."""
-        return part_path(folder, f"{self.activation}-{self.seed}")
+    def __str__(self) -> str:
+        return f"{self.activation}-{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ def run(
     folder: Path,
 ) -> list[Row]:
     """The rows of one cell, read where they stand."""
-    path = cell.part(folder)
+    path = part_path(folder, str(cell))
     if not path.exists():
         _make(path, cell, report, corpus, splits, settings)
     return read_part(path, SCHEMA, activation=cell.activation, seed=cell.seed)
@@ -213,11 +211,12 @@ def read(folder: Path) -> Reproduction | None:
     Raises:
         InputError: the rows are damaged.
     """
-    path = folder / TABLE
-    if not (path.exists() and (folder / SETTINGS).exists()):
+    standing = read_reproduction(
+        folder, DrozdyukSettings, SCHEMA, lambda settings: map(str, cells(settings))
+    )
+    if standing is None:
         return None
-    settings = read_settings(folder, DrozdyukSettings)
-    rows: list[Row] = read_table(path).to_pylist()
+    settings, rows = standing
     missing = len(cells(settings)) - len({(row["activation"], row["seed"]) for row in rows})
     return Reproduction(rows[0]["data"], settings, rows, [], folder, missing)
 

@@ -9,7 +9,7 @@ A part that is there is read and not made again.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -104,6 +104,27 @@ def read_settings(folder: Path, kind: type[S]) -> S:
             f"{path}: cannot be read as the settings of this reproduction ({str(error).splitlines()[0]}); "
             "choose another --out"
         ) from error
+
+
+def read_reproduction(
+    folder: Path, kind: type[S], schema: pa.Schema, cells: Callable[[S], Iterable[str]]
+) -> tuple[S, list[Row]] | None:
+    """The settings in a folder and the rows of its finished cells, in their order.
+
+    None where no part of a reproduction with settings of this kind is finished.
+
+    Raises:
+        InputError: a part is damaged.
+    """
+    if not (folder / PARTS).is_dir():
+        return None
+    try:
+        settings = read_settings(folder, kind)
+    except InputError:
+        return None  # another paper's
+    paths = (part_path(folder, cell) for cell in cells(settings))
+    rows = [row for path in paths if path.exists() for row in read_part(path, schema)]
+    return (settings, rows) if rows else None
 
 
 def part_path(folder: Path, cell: str) -> Path:
