@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F")
 KIT = "kit"
-RESULT = (
-    "result.md"  # what every reproduction has and no run: the papers themselves are slow to import
-)
+# Every reproduction has one, and no run: the papers, which are slow to import, need not be asked.
+RESULT = "result.md"
 
 
 @dataclass(frozen=True)
