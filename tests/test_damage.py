@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 from heedmap.auditing import audit, open_audit
 from heedmap.data.corpus import load
 from heedmap.errors import InputError
-from heedmap.papers.drozdyuk_files import SCHEMA, read_rows
-from heedmap.papers.jain_wallace.results import read
+from heedmap.papers.drozdyuk.interventions import SCHEMA
+from heedmap.papers.jain_wallace.numbers import read
+from heedmap.papers.kit.parts import read_part
 from heedmap.runs import open_run, train
 from heedmap.tables import write_table
 
@@ -389,6 +390,6 @@ def test_a_part_of_a_reproduction_that_is_not_its_own_is_one_line(tmp_path):
     ):
         write_table(path, content)
         with pytest.raises(InputError, match="not the rows of this part"):
-            read_rows(path, *asked)
+            read_part(path, SCHEMA, activation=asked[0], seed=asked[1])
     write_table(path, whole)
-    assert len(read_rows(path, "softmax", 0)) == 1
+    assert len(read_part(path, SCHEMA, activation="softmax", seed=0)) == 1

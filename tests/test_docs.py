@@ -52,7 +52,8 @@ def test_every_module_of_the_architecture_page_exists():
         "counterfactual",
         "experiments",
         "huggingface",
-        "papers",
+        "papers/kit",
+        "papers/drozdyuk",
         "papers/jain_wallace",
         "report",
     ):

@@ -10,14 +10,14 @@ from conftest import small_corpus
 from safetensors.torch import save
 from transformers import BertConfig, BertForSequenceClassification
 
-import heedmap.papers.drozdyuk as paper
+import heedmap.papers.drozdyuk.paper as paper
 from heedmap.data.corpus import load
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.papers.drozdyuk import intervene, reproduce
-from heedmap.papers.drozdyuk_adversaries import ATTACKS, attack_loss, opposite, train_attack
-from heedmap.papers.drozdyuk_claims import PUBLISHED, claims
-from heedmap.papers.drozdyuk_model import (
+from heedmap.papers.drozdyuk.adversaries import ATTACKS, attack_loss, opposite, train_attack
+from heedmap.papers.drozdyuk.claims import claims
+from heedmap.papers.drozdyuk.interventions import attack_plan, cheap_plans, judge
+from heedmap.papers.drozdyuk.model import (
     Subject,
     Texts,
     all_logits,
@@ -26,9 +26,11 @@ from heedmap.papers.drozdyuk_model import (
     train_transformer,
     vocabulary_of,
 )
-from heedmap.papers.drozdyuk_pictures import pictures
-from heedmap.papers.drozdyuk_rows import attack_plan, cheap_plans, judge
-from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.papers.drozdyuk.paper import intervene, reproduce
+from heedmap.papers.drozdyuk.published import PUBLISHED
+from heedmap.papers.drozdyuk.result import figures, result
+from heedmap.papers.drozdyuk.settings import DrozdyukSettings
+from heedmap.papers.drozdyuk.trained import tokenised
 from heedmap.tables import read_table
 
 TINY = {
@@ -122,21 +124,62 @@ def test_the_result_stands_in_the_folder(done):
     assert Vocabulary(words).words == words
 
 
+def test_page_latex_and_figures_show_what_the_table_holds(done, heedmap, tmp_path):
+    page = (done.folder / "result.html").read_text()
+    for name, *values in PUBLISHED:
+        assert f"<td>{name}</td>" in page
+        assert all(f"<td>{value:.2f}</td>" in page for value in values)
+    for claim in done.claims:
+        assert f"Claim: {claim.text}" in page
+    assert "shuffling & 79.40 &" in (done.folder / "result.tex").read_text()
+    listed = heedmap("figures", done.folder, "--list")
+    assert [line.split()[0] for line in listed.out.splitlines()] == ["accuracy", "drop", "weights"]
+    drawn = heedmap("figures", done.folder, "--format", "svg", "--out", tmp_path)
+    assert drawn.code == 0, drawn.err
+    assert (tmp_path / "drop.svg").read_text().startswith("<svg")
+    drop = figures(done)[1].spec["datasets"].values()
+    bars = {
+        (row["dataset"], row["series"]): row["mean"] for x in drop for row in x if "mean" in row
+    }
+    for activation in ("softmax", "entmax15"):
+        rows = by_name(done.rows, activation)
+        change = "activation:entmax15" if activation == "softmax" else "activation:softmax"
+        for name, drawn_as in (
+            ("uniform", "uniform"), (change, "change of activation"), ("shuffle:positions", "shuffling"),
+            ("adversarial_weights", "asked for other weights"), ("majority", "majority"),
+        ):  # fmt: skip
+            assert bars[drawn_as, activation] == pytest.approx(rows[name, "all"]["drop"], abs=1e-4)
+
+
+def test_the_result_says_in_what_it_is_unlike_the_paper(done, corpus):
+    assert (
+        "Unlike the paper: hidden size of the adversaries 8 instead of 256." in result(done).notes
+    )
+    as_published = replace(done, settings=settings_of(corpus, adversary_hidden=256))
+    assert not [note for note in result(as_published).notes if "Unlike" in note]
+
+
+def test_a_reproduction_is_read_again_from_its_folder(done):
+    again = paper.read(done.folder)
+    assert (again.rows, again.name, again.missing) == (done.rows, done.name, 0)
+    assert paper.read(done.folder.parent) is None
+
+
 def test_a_stopped_run_goes_on_to_the_same_bytes(done, corpus, tmp_path, monkeypatch):
-    original = paper._part
+    original = paper._make
     calls = []
 
-    def stop_at_the_second(*arguments):
-        calls.append(arguments[4])
+    def stop_at_the_second(path, cell, *arguments):
+        calls.append(cell.activation)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        original(*arguments)
+        original(path, cell, *arguments)
 
     folder = tmp_path / "run"
-    monkeypatch.setattr(paper, "_part", stop_at_the_second)
+    monkeypatch.setattr(paper, "_make", stop_at_the_second)
     with pytest.raises(KeyboardInterrupt):
         reproduce(corpus, out=folder, per_layer=True, **TINY)
-    assert "1 of 2 parts" in (folder / "result.md").read_text()
+    assert "Not finished: 1 model is still to be run." in (folder / "result.md").read_text()
     state = torch.get_rng_state()
     reproduce(corpus, out=folder, per_layer=True, **TINY)
     assert calls == ["softmax", "entmax15", "entmax15"]  # the finished part was not run again
@@ -185,22 +228,6 @@ def test_samples_are_counted_and_the_same_again(corpus):
     assert len(splits["train"]) == 10
     assert len(splits["test"]) == 20
     assert "train 10 of 60, dev 20, test 20" in notes[0]
-
-
-def test_pictures_of_a_finished_run(done):
-    tokens, weights = pictures(done.folder, "mark0 w01 never-seen w02", activation="entmax15")
-    assert tokens == ["<sos>", "mark0", "w01", "<unk>", "w02", "<eos>"]
-    assert list(weights)[:2] == ["original", "uniform"]
-    assert set(ATTACKS) < set(weights)
-    for picture in weights.values():
-        assert picture.shape == (2, 2, 6, 6)
-        torch.testing.assert_close(picture.sum(-1), torch.ones(2, 2, 6))
-    _, again = pictures(done.folder, "mark0 w01 never-seen w02", activation="entmax15")
-    assert all(torch.equal(weights[name], again[name]) for name in weights)
-    with pytest.raises(InputError, match="finished parts: entmax15-0, softmax-0"):
-        pictures(done.folder, "a", activation="sparsemax")
-    with pytest.raises(InputError, match="an empty one"):
-        pictures(done.folder, " ")
 
 
 def test_attacks_learn_and_are_judged_on_texts_they_did_not_see(able):
@@ -449,7 +476,7 @@ def test_classes_of_the_same_names_are_matched_by_name_and_others_are_refused(co
     model = small_bert()
     model.config.id2label = {0: "B", 1: "A"}
     named = written(corpus, ["a", "b"])
-    texts = paper.tokenised(named, named.splits, model, Letters(), 256)[2]
+    texts = tokenised(named, named.splits, model, Letters(), 256)[2]
     assert isinstance(texts, Texts)
     assert texts.labels.tolist() == (1 - named.splits["test"].labels).tolist()
     assert max(texts.lengths) <= 12

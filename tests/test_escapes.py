@@ -4,16 +4,21 @@ import csv
 import io
 import re
 from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
+from conftest import small_corpus
 from markdown_it import MarkdownIt
 
-from heedmap.papers.drozdyuk_tables import markdown as drozdyuk_markdown
-from heedmap.papers.escapes import latex_text, markdown_text
+from heedmap.papers.drozdyuk.paper import Reproduction
+from heedmap.papers.drozdyuk.result import result as drozdyuk_result
+from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.jain_wallace.measures import Cell, Measured
-from heedmap.papers.jain_wallace.results import Result
-from heedmap.papers.jain_wallace.tables import csv_text
-from heedmap.papers.jain_wallace.telling import latex, markdown
+from heedmap.papers.jain_wallace.numbers import DatasetNumbers
+from heedmap.papers.jain_wallace.result import result
+from heedmap.papers.kit.escapes import latex_text, markdown_text
+from heedmap.papers.kit.render import csv_text, latex, markdown, page
 from heedmap.terminal import printable
 
 HOSTILE = [
@@ -73,7 +78,7 @@ def test_in_latex_every_special_mark_is_escaped(text):
     assert not set(plain) & set("\\{}&%_#$^~<>|")
 
 
-def results(text):
+def wallace(text):
     """What a reproduction of Jain & Wallace would keep of data with such a class and such a column."""
     cell = Cell("sst", "lstm", "additive", 0)
     numbers = [
@@ -81,17 +86,14 @@ def results(text):
         for quantity in ("attention~gradient", "attention~leave_one_out", "accuracy")
         for predicted in (text, "Overall")
     ]
-    return [
-        Result(
-            "sst", "paper", numbers, left_out={f"empty {text}": 3}, made=[f"word vectors {text}"]
-        )
-    ]
+    more = {"left_out": {f"empty {text}": 3}, "made": [f"word vectors {text}"]}
+    return result([DatasetNumbers("sst", "paper", numbers, **more)])
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_markdown_of_jain_and_wallace_has_no_live_text(text):
-    said = markdown(results(text))
-    plain = markdown(results("plain"))
+    said = markdown(wallace(text))
+    plain = markdown(wallace("plain"))
     kinds = [
         token.type for token in tokens(said) if not token.type.startswith(("text", "softbreak"))
     ]
@@ -102,8 +104,8 @@ def test_the_markdown_of_jain_and_wallace_has_no_live_text(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_latex_of_jain_and_wallace_is_comments_and_one_table(text):
-    said = latex(results(text)).splitlines()
-    assert len(said) == len(latex(results("plain")).splitlines())
+    said = latex(wallace(text)).splitlines()
+    assert len(said) == len(latex(wallace("plain")).splitlines())
     assert all(line.startswith("%") for line in said[: said.index(r"\begin{tabular}{lllllll}")])
     body = [line for line in said if line.endswith(r" \\")]
     assert len(body) == 5
@@ -116,18 +118,36 @@ def test_the_latex_of_jain_and_wallace_is_comments_and_one_table(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_csv_of_jain_and_wallace_has_one_line_a_number(text):
-    said = csv_text(results(text))
+    said = csv_text(wallace(text))
     assert len(said.splitlines()) == 7
     rows = list(csv.DictReader(io.StringIO(said, newline="")))
     assert {row["predicted"] for row in rows} == {printable(text), "Overall"}
 
 
+def drozdyuk(text):
+    """What a reproduction of Drozdyuk et al. shows of data with such a name."""
+    settings = DrozdyukSettings.of(fingerprint="", data=small_corpus().settings)
+    return drozdyuk_result(Reproduction(f"on {text}", settings, [], [f"Texts of {text}"], Path()))
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_markdown_of_drozdyuk_has_no_live_text(text):
-    said, plain = (
-        [t.type for t in tokens(drozdyuk_markdown(f"on {one}", [f"Texts of {one}"], [], []))]
-        for one in (text, "plain")
-    )
+    said, plain = ([t.type for t in tokens(markdown(drozdyuk(one)))] for one in (text, "plain"))
     assert [t for t in said if not t.startswith("text")] == [
         t for t in plain if not t.startswith("text")
     ]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("result_of", [wallace, drozdyuk])
+def test_the_page_has_no_live_text(text, result_of):
+    class Tags(HTMLParser):
+        def __init__(self, source):
+            super().__init__()
+            self.found = []
+            self.feed(source)
+
+        def handle_starttag(self, tag, attrs):
+            self.found.append(tag)
+
+    assert Tags(page(result_of(text))).found == Tags(page(result_of("plain"))).found

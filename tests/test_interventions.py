@@ -11,7 +11,7 @@ from transformers import BertConfig, BertForSequenceClassification, GPT2Config
 from transformers import GPT2ForSequenceClassification as Gpt2
 
 from heedmap.errors import InputError
-from heedmap.huggingface.door import NAME, Call, Visitor, visiting
+from heedmap.huggingface.door import NAME, Call, visiting
 from heedmap.huggingface.interventions import (
     Activation,
     Chain,
@@ -22,7 +22,7 @@ from heedmap.huggingface.interventions import (
     Uniform,
     rearrangement,
 )
-from heedmap.huggingface.recording import Recorder, distances, key_distance, picture_weights
+from heedmap.huggingface.recording import Recorder, distances, key_distance
 
 LAYERS, HEADS, SIZE = 3, 2, 12
 
@@ -296,19 +296,6 @@ def test_dropout_comes_after_the_new_map_and_does_not_spoil_it(bert, inputs):
     assert not torch.equal(outputs[0], outputs[2])
 
 
-def test_pictures_hold_every_layer_and_head_side_by_side(bert, inputs):
-    one = {name: value[:1] for name, value in inputs.items()}
-    visitors = {"original": Visitor(), "uniform": Uniform(), "sparse": Activation("sparsemax")}
-    pictures = picture_weights(bert, visitors, one)
-    assert list(pictures) == list(visitors)
-    assert all(p.shape == (LAYERS, HEADS, 7, 7) for p in pictures.values())
-    _, clean = record(bert, one)
-    assert torch.equal(pictures["original"][1], clean.seen_weights[1][0])
-    torch.testing.assert_close(pictures["uniform"], torch.full((LAYERS, HEADS, 7, 7), 1 / 7))
-    with pytest.raises(InputError, match="batch of 2"):
-        picture_weights(bert, visitors, inputs)
-
-
 def test_bad_input_is_said(bert, inputs):
     with pytest.raises(InputError, match="softmax, entmax15, sparsemax"):
         Activation("hardmax")
@@ -320,9 +307,3 @@ def test_bad_input_is_said(bert, inputs):
         record(bert, inputs, Keys(lambda call: call.key[:1]))
     with pytest.raises(InputError, match="attention interface"):
         Activation("entmax15").attend(Call(0, "layer"), lambda: None)
-    bert.set_attn_implementation("eager")
-    try:
-        with pytest.raises(InputError, match="no call"):
-            picture_weights(bert, {"a": Visitor()}, {n: v[:1] for n, v in inputs.items()})
-    finally:
-        bert.set_attn_implementation(NAME)

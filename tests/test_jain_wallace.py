@@ -8,7 +8,7 @@ import pytest
 
 from heedmap.data.named import NAMED
 from heedmap.errors import InputError
-from heedmap.papers.jain_wallace.results import read
+from heedmap.papers.jain_wallace.numbers import read
 from heedmap.papers.jain_wallace.sources import check_apart, locate, needed
 
 QUICK = (

@@ -11,11 +11,12 @@ import pytest
 import heedmap as hm
 from heedmap.data.named import NAMED
 from heedmap.errors import InputError
+from heedmap.papers.jain_wallace.lines import lines
 from heedmap.papers.jain_wallace.measures import TAUS, Cell, Measured, measured, numbers_of
+from heedmap.papers.jain_wallace.numbers import DatasetNumbers, joined, read
 from heedmap.papers.jain_wallace.published import published
-from heedmap.papers.jain_wallace.results import Result, joined, read
-from heedmap.papers.jain_wallace.tables import lines
-from heedmap.papers.jain_wallace.telling import latex, markdown
+from heedmap.papers.jain_wallace.result import result
+from heedmap.papers.kit.render import latex, markdown
 
 
 def test_published_numbers_are_the_authors_files():
@@ -41,7 +42,7 @@ def number(seed, value, quantity="attention~gradient", std=0.2):
 
 @pytest.mark.parametrize(("values", "inside"), [((0.3, 0.5), "yes"), ((0.6, 0.8), "no")])
 def test_ours_is_the_mean_over_seeds_with_the_least_and_the_largest(values, inside):
-    (line,) = lines([Result("sst", "paper", [number(i, v) for i, v in enumerate(values)])])
+    (line,) = lines([DatasetNumbers("sst", "paper", [number(i, v) for i, v in enumerate(values)])])
     assert (line.ours, line.ours_min, line.ours_max) == (np.mean(values), *values)
     assert (line.seeds, line.n, line.undefined) == (2, 20, 2)
     assert line.inside == inside  # published .34 ± .21
@@ -49,15 +50,15 @@ def test_ours_is_the_mean_over_seeds_with_the_least_and_the_largest(values, insi
 
 
 def test_a_seed_without_a_value_does_not_make_the_mean_undefined_and_no_range_is_claimed_for_it():
-    (line,) = lines([Result("sst", "paper", [number(0, 0.4), number(1, math.nan)])])
+    (line,) = lines([DatasetNumbers("sst", "paper", [number(0, 0.4), number(1, math.nan)])])
     assert line.ours == line.ours_min == line.ours_max == 0.4
-    (line,) = lines([Result("sst", "paper", [number(0, math.nan)])])
+    (line,) = lines([DatasetNumbers("sst", "paper", [number(0, math.nan)])])
     assert math.isnan(line.ours)
     assert line.inside == ""
 
 
 def test_what_is_not_published_has_no_source():
-    (line,) = lines([Result("sst", "paper", [number(0, 0.4, "gradient~leave_one_out")])])
+    (line,) = lines([DatasetNumbers("sst", "paper", [number(0, 0.4, "gradient~leave_one_out")])])
     assert (line.source, line.inside) == ("", "")
     assert math.isnan(line.published)
 
@@ -85,7 +86,7 @@ def test_distances_are_of_texts_with_a_choice_and_of_what_the_search_found():
 
 def made(encoder, seed, **more):
     numbers = [replace(number(seed, 0.4), cell=Cell("sst", encoder, "dot", seed))]
-    return Result("sst", "paper", numbers, **{"basis": {"epochs": "8"}, **more})
+    return DatasetNumbers("sst", "paper", numbers, **{"basis": {"epochs": "8"}, **more})
 
 
 def test_models_of_an_earlier_call_stay_in_the_result_in_one_order():
@@ -153,9 +154,9 @@ def test_results_of_several_data_sets_stand_in_one_table(tmp_path):
     results = read(tmp_path / "out")
     assert [one.dataset for one in results] == ["imdb", "sst"]
     for text in ("imdb", "sst"):
-        assert f"| {text} | lstm | additive |" in markdown(results)
-    assert r"\bottomrule" in latex(results)
-    assert "IMDB" in latex(results)
+        assert f"| {text} | lstm | additive |" in markdown(result(results))
+    assert r"\bottomrule" in latex(result(results))
+    assert "IMDB" in latex(result(results))
     (tmp_path / "out" / "sst" / "numbers.json").write_text("{")
     with pytest.raises(InputError, match="damaged"):
         read(tmp_path / "out")

@@ -45,13 +45,11 @@ def figures_command(
 
 
 def _figures(folder: Path) -> "list[Figure]":
-    """Of a run, or of a reproduction of many."""
-    from heedmap.papers.jain_wallace.results import NUMBERS, read
+    """Of a run, or of a reproduction of a paper."""
+    from heedmap.papers.kit.registry import figures as of_paper
 
-    if any(folder.glob(f"*/{NUMBERS}")):
-        from heedmap.papers.jain_wallace.figures import figures as of_many
-
-        return of_many(read(folder))
+    if (made := of_paper(folder)) is not None:
+        return made
     from heedmap.auditing import open_audit
     from heedmap.report.figures import figures
 

@@ -1,14 +1,12 @@
 """What attention was and what it became: keys and weights of a pass, and how far two passes are apart."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from heedmap.errors import InputError
-from heedmap.huggingface.door import NAME, Call, Output, Visitor, visiting
+from heedmap.huggingface.door import Call
 from heedmap.huggingface.interventions import Intervention
 from heedmap.measures import jensen_shannon, total_variation
 
@@ -86,49 +84,3 @@ def mean_over_rows(
         return values.mean((1, 2))
     rows = mask.to(values.dtype)
     return (values.mean(1) * rows).sum(1) / rows.sum(1).clamp(min=1)
-
-
-class _Watcher(Visitor):
-    """Lets another visitor act, and keeps the weights it leaves."""
-
-    def __init__(self, acting: Visitor) -> None:
-        self.acting = acting
-        self.kept: list[Tensor] = []
-
-    def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
-        """What the acting visitor does."""
-        output, weights = self.acting.attend(call, eager)
-        assert weights is not None
-        self.kept.append(weights.detach()[0])
-        return output, weights
-
-
-@torch.no_grad()
-def picture_weights(
-    model: nn.Module, visitors: Mapping[str, Visitor], inputs: Mapping[str, Tensor]
-) -> dict[str, Float[Tensor, "L H Q N"]]:
-    """The weights of one text under each intervention, side by side (the paper's Figures 5 to 10).
-
-    Args:
-        model: in eval mode, its attention at the door (`set_attn_implementation(NAME)`).
-        visitors: by the name of the picture; `Visitor()` is the model as it is.
-        inputs: one text, as the model takes it.
-
-    Raises:
-        InputError: more than one text; a model that does not call the door.
-    """
-    first = next(iter(inputs.values()))
-    if len(first) != 1:
-        raise InputError(f"expected one text to picture; got a batch of {len(first)}")
-    pictures = {}
-    for name, visitor in visitors.items():
-        watcher = _Watcher(visitor)
-        with visiting(model, watcher):
-            model(**inputs)
-        if not watcher.kept:
-            raise InputError(
-                f"{type(model).__name__}: made no call to the attention interface; expected a model on it, "
-                f"switched with set_attn_implementation({NAME!r})"
-            )
-        pictures[name] = torch.stack(watcher.kept)
-    return pictures

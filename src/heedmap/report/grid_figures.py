@@ -50,6 +50,7 @@ def bars(
     none: str = "no relation",
     caption: str = "",
     published: "Given | pd.DataFrame" = (),
+    unit: str = "runs",
 ) -> Figure:
     """Mean of a number over seeds, by data set and series; data sets and series in the order they come.
 
@@ -62,6 +63,7 @@ def bars(
         key, title, caption: of the figure.
         measure: what the value is, on the axis; `none` what 0 of it means.
         published: numbers to put beside them as hollow marks: `dataset`, `series`, `value`, `source`.
+        unit: what the rows are, where one run has several.
 
     Raises:
         InputError: no rows, a row without one of these, a value that is no number, a seed given twice, more
@@ -89,7 +91,7 @@ def bars(
     return Figure(
         key=key,
         title=title,
-        n=_n(cells),
+        n=_n(cells, unit),
         caption=" ".join([*([caption] if caption else []), CAPTION]),
         spec=specification(
             _chart(drawn, marks, datasets, series, measure, none),
@@ -140,13 +142,13 @@ def _cells(given: list[dict[str, Any]]) -> list[_Cell]:
     return list(cells.values())
 
 
-def _n(cells: list[_Cell]) -> str:
+def _n(cells: list[_Cell], unit: str) -> str:
     counts = [len(cell.values) for cell in cells if cell.values]
     least, most = min(counts), max(counts)
     seeds = f"{most} seed{'s' if most > 1 else ''}" if least == most else f"{least} to {most} seeds"
     undefined = sum(cell.undefined for cell in cells)
-    return f"n = {sum(counts)} runs, {seeds} a bar" + (
-        f", {undefined} runs without a value left out" if undefined else ""
+    return f"n = {sum(counts)} {unit}, {seeds} a bar" + (
+        f", {undefined} {unit} without a value left out" if undefined else ""
     )
 
 

@@ -1,40 +1,56 @@
-"""What is trained for one cell, and kept: its model, and the variants that it is compared with."""
+"""What is run for one cell, and kept: a model and its audit, or the variants that it is compared with."""
 
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from heedmap.auditing import audit
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
 from heedmap.folders import relocated
+from heedmap.locking import whole_command
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.baselines import COLUMNS, baselines
 from heedmap.papers.jain_wallace.frozen import text_by_text
-from heedmap.papers.jain_wallace.measures import Cell
+from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
+from heedmap.papers.kit.grid import Report
+from heedmap.report.words import vectors_text
 from heedmap.run import Run
 from heedmap.runs import train
 from heedmap.settings import RunSettings
 from heedmap.storage import write_atomically
 
-Tell = Callable[[str], None]
+Say = Callable[[str], None]
 
 
-def trained(
-    cell: Cell, corpus: Corpus, out: Path, tell: Tell, overwrite: bool, options: dict[str, Any]
-) -> Run:
-    """The cell's model, from its folder where it stands there."""
-    return train(
-        corpus,
-        encoder=cell.encoder,
-        score=cell.score,
-        seed=cell.seed,
-        out=cell.folder(out),
-        overwrite=overwrite,
-        report=lambda done, total, text: tell(f"training, {text}"),
-        **options,
-    )
+@dataclass(frozen=True)
+class Shared:
+    """What all cells of a data set have in common; `options` of the training."""
+
+    corpus: Corpus
+    options: dict[str, Any]
+    out: Path
+    instances: int
+    overwrite: bool
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """The variants of the model of encoder lstm, score additive and a seed."""
+
+    dataset: str
+    seed: int
+
+
+class CellNumbers(NamedTuple):
+    """The numbers of a cell; how many words had a vector, where some could."""
+
+    cell: Cell
+    numbers: list[Measured]
+    coverage: str | None
 
 
 class Variants(NamedTuple):
@@ -44,16 +60,52 @@ class Variants(NamedTuple):
     texts: dict[str, Any]
 
 
-def variants(
-    corpus: Corpus, cell: Cell, out: Path, tell: Tell, overwrite: bool, options: dict[str, Any]
-) -> Variants:
+def run(
+    job: Cell | Baselines, report: Report, *, shared: Mapping[str, Shared]
+) -> CellNumbers | Variants:
+    """Train and audit a cell, or compare its variants; what an earlier call has finished is read."""
+    of = shared[job.dataset]
+    if isinstance(job, Baselines):
+        cell = Cell(job.dataset, "lstm", "additive", job.seed)
+        name = f"{job.dataset} baselines, seed {job.seed}"
+        return variants(cell, of, lambda text: report(0, 1, f"{name}: {text}"))
+
+    def say(text: str) -> None:
+        report(0, 1, f"{job.dataset} {job.encoder} {job.score}, seed {job.seed}: {text}")
+
+    with whole_command():  # a cell's folder is held while it is worked on, not those of all cells
+        found = audit(
+            trained(job, of, say),
+            seed=job.seed,
+            instances=of.instances,
+            overwrite=of.overwrite,
+            announce=say,
+        )
+    return CellNumbers(job, measured(job, found), vectors_text(found))
+
+
+def trained(cell: Cell, of: Shared, say: Say) -> Run:
+    """The cell's model, from its folder where it stands there."""
+    return train(
+        of.corpus,
+        encoder=cell.encoder,
+        score=cell.score,
+        seed=cell.seed,
+        out=cell.folder(of.out),
+        overwrite=of.overwrite,
+        report=lambda done, total, text: say(f"training, {text}"),
+        **of.options,
+    )
+
+
+def variants(cell: Cell, of: Shared, say: Say) -> Variants:
     """The variants of a cell's model, kept in OUT/DATA/baselines-SEED.json.
 
     What other settings made is made anew.
     """
-    run = trained(cell, corpus, out, tell, overwrite, options)
-    path = out / cell.dataset / f"baselines-{cell.seed}.json"
-    settings = run.settings.model_copy(update={"audit": None})
+    model, corpus = trained(cell, of, say), of.corpus
+    path = of.out / cell.dataset / f"baselines-{cell.seed}.json"
+    settings = model.settings.model_copy(update={"audit": None})
     if path.exists():
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
@@ -70,12 +122,12 @@ def variants(
         encoder=cell.encoder,
         score=cell.score,
         seed=cell.seed,
-        attention=run,
-        report=lambda done, total, text: tell(text),
+        attention=model,
+        report=lambda done, total, text: say(text),
     )
     rows = [{"seed": cell.seed, **row} for row in found]
-    assert isinstance(run.model, AttentionClassifier)
-    texts = {"seed": cell.seed, "classes": corpus.classes, **text_by_text(run.model, corpus)}
+    assert isinstance(model.model, AttentionClassifier)
+    texts = {"seed": cell.seed, "classes": corpus.classes, **text_by_text(model.model, corpus)}
     kept = {"settings": settings.to_toml(), "rows": rows, "texts": texts}
     write_atomically(path, json.dumps(kept, ensure_ascii=False))
     return Variants(rows, texts)

@@ -1,13 +1,13 @@
 """The paper's comparison of data sets and encoders, with the spread over seeds that it does not show."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from heedmap.data.named import NAMED
 from heedmap.papers.jain_wallace.log_odds_figures import log_odds_figures
 from heedmap.papers.jain_wallace.measures import Measured
+from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import SOURCE, published
-from heedmap.papers.jain_wallace.results import Result
+from heedmap.papers.kit.result import with_unlike
 from heedmap.report.charts import Figure
 from heedmap.report.grid_figures import bars
 
@@ -19,18 +19,17 @@ DRAWN = (
 )  # fmt: skip
 
 
-def figures(results: Sequence[Result]) -> list[Figure]:
+def figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
     """Bars by data set and encoder, one figure a quantity and score; then attention beside log-odds."""
     numbers = [one for result in results for one in result.numbers if one.predicted == "Overall"]
     scores = list(dict.fromkeys(one.cell.score for one in numbers))
     unlike = [f"{NAMED[one.dataset].title} ({', '.join(one.made)})" for one in results if one.made]
-    made = [f"unlike the paper: {'; '.join(unlike)}"] if unlike else []
     compared = [
         _bars(
             [n for n in numbers if n.quantity == quantity and n.cell.score == score],
             key,
             title,
-            made,
+            unlike,
         )
         for quantity, key, title in DRAWN
         for score in scores
@@ -39,7 +38,7 @@ def figures(results: Sequence[Result]) -> list[Figure]:
     return [*compared, *log_odds_figures(results)]
 
 
-def _bars(numbers: Sequence[Measured], key: str, title: str, made: list[str]) -> Figure:
+def _bars(numbers: Sequence[Measured], key: str, title: str, unlike: list[str]) -> Figure:
     score, quantity = numbers[0].cell.score, numbers[0].quantity
     cells = dict.fromkeys((one.cell.dataset, one.cell.encoder) for one in numbers)
     known = [(cell, published().get((*cell, score, quantity, "Overall"))) for cell in cells]
@@ -69,4 +68,4 @@ def _bars(numbers: Sequence[Measured], key: str, title: str, made: list[str]) ->
             if one is not None
         ],
     )
-    return replace(drawn, notes=[*drawn.notes, *made])
+    return with_unlike(drawn, unlike)

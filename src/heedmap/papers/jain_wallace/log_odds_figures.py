@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.named import NAMED
 from heedmap.measures import LN2
-from heedmap.papers.jain_wallace.results import Result
+from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.report.charts import Figure, colour, rows, specification, vertical
 from heedmap.report.series import Division, texts
 from heedmap.report.violin_figures import violin_figure
@@ -22,12 +22,12 @@ WEIGHTS = (
 )
 
 
-def log_odds_figures(results: Sequence[Result]) -> list[Figure]:
+def log_odds_figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
     """Two figures a data set, of those whose baselines were run: all texts of all seeds."""
     return [figure for one in results if one.log_odds for figure in _figures(one)]
 
 
-def _figures(result: Result) -> list[Figure]:
+def _figures(result: DatasetNumbers) -> list[Figure]:
     found = result.log_odds
     jsd, tvd, sharp, predicted, length = (
         np.concatenate([np.asarray(seed[name], dtype=np.float64) for seed in found])

@@ -126,8 +126,8 @@ def _mean(
     used = np.isfinite(values)
     n = int(used.sum())
     mean, std = (float(values[used].mean()), float(values[used].std())) if n else (np.nan, np.nan)
-    told = used & np.isfinite(p)
-    significant = float((p[told] <= 0.05).mean()) if told.any() else np.nan
+    tested = used & np.isfinite(p)
+    significant = float((p[tested] <= 0.05).mean()) if tested.any() else np.nan
     return Measured(cell, quantity, which, mean, std, significant, n, int((~used).sum()))
 
 

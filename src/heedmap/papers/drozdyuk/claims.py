@@ -1,32 +1,13 @@
-"""Drozdyuk et al.'s Table 1, ours beside it, and whether the two claims drawn from it survive.
-
-Published numbers are marked [S4]: "Is Sparse Attention a Better Explanation?", Table 1, single runs of a
-softmax and a 1.5-entmax transformer ("entmax" means 1.5-entmax throughout). What is put right here:
-
-* "random-K reduces accuracy to 31.45 %" (text) is a drop of 31.45 points, to 53.6 % (table).
-* The rank inequality of eq. 3 is printed "<"; equality is possible, so it is "≤". Sparsemax is an argmin.
-* The text calls entmax "more resistant to change" and reads its bigger drops as a better explanation. We
-  follow the definition it uses: weights explain an output if changing them changes the output.
-* No distances are printed ("completely different"), no seeds, no controls: here every row has distances,
-  and uniform attention, a fitted temperature and the majority class stand beside.
-* 82 % under "opposite" counts flipped labels: it is the attack's success.
-"""
+"""Do the two claims that the paper draws from Table 1 survive?"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedmap.papers.drozdyuk_rows import Row
+from heedmap.papers.drozdyuk.published import drop, intervention_of
+from heedmap.papers.kit.parts import Row
+from heedmap.papers.kit.result import Claim
 
-# (row, softmax, 1.5-entmax): accuracy in per cent; opposite against flipped labels. [S4]
-PUBLISHED: tuple[tuple[str, float, float], ...] = (
-    ("original", 86.45, 85.05),
-    ("change of activation", 79.23, 69.49),
-    ("adversarial", 83.5, 81.9),
-    ("shuffling", 79.4, 58.3),
-    ("random-K", 74.9, 53.6),
-    ("opposite", 82.1, 82.5),
-)
 NOISE = 0.01  # a drop of less than a point, or of two standard errors, is no drop
 SMALL = 0.05  # the paper's adversaries cost 3 points: up to this is "keeps the prediction"
 LARGE = 0.3  # mean total variation of the weights from which we call them different
@@ -58,28 +39,6 @@ class Spread:
         if len(self.values) == 1:
             return f"{100 * self.mean:.1f}"
         return f"{100 * self.mean:.1f} ({100 * self.low:.1f}–{100 * self.high:.1f})"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One claim of the paper and what became of it: survives, does not, or undecided."""
-
-    text: str
-    verdict: str
-    numbers: tuple[str, ...]
-
-
-def intervention_of(published: str, activation: str) -> str:
-    """Which of our interventions a published row is, for a model trained with an activation."""
-    change = "activation:entmax15" if activation == "softmax" else "activation:softmax"
-    return {
-        "original": "original",
-        "change of activation": change,
-        "adversarial": "adversarial",
-        "shuffling": "shuffle:positions",
-        "random-K": "random_k",
-        "opposite": "opposite",
-    }[published]
 
 
 def spread(
@@ -130,8 +89,7 @@ def _sparse_drops_more(rows: Sequence[Row]) -> Claim:
         soft, sparse = (_need(rows, a, name, "drop") for a, name in names.items())
         noise = max(_noise(rows, a, name) for a, name in names.items())
         moved = [_need(rows, a, name, "weights_tvd") for a, name in names.items()]
-        published = {name: (a, b) for name, a, b in PUBLISHED}
-        theirs = [o - x for o, x in zip(published["original"], published[test], strict=True)]
+        theirs = drop(test)
         more = sparse.mean - soft.mean
         if more > noise and sparse.mean >= 2 * soft.mean and sparse.low > soft.high:
             held += 1

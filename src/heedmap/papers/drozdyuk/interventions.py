@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -23,26 +24,53 @@ from heedmap.huggingface.interventions import (
 )
 from heedmap.huggingface.recording import Recorder, distances
 from heedmap.measures import change_in_prediction
-from heedmap.papers.drozdyuk_adversaries import (
+from heedmap.papers.drozdyuk.adversaries import (
     ATTACKS,
     key_widths,
     keys_for,
     opposite,
     train_attack,
 )
-from heedmap.papers.drozdyuk_model import (
+from heedmap.papers.drozdyuk.model import (
     Subject,
     Texts,
     all_logits,
     real_positions,
     seed_of,
 )
-from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.papers.drozdyuk.settings import DrozdyukSettings
+from heedmap.papers.kit.parts import Row
 from heedmap.training.fit import Report
 
 TEMPERATURES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
-Row = dict[str, Any]
+_NUMBERS = pa.list_(pa.float64())
+SCHEMA = pa.schema(
+    [
+        ("data", pa.string()),
+        ("model", pa.string()),
+        ("activation", pa.string()),
+        ("seed", pa.int64()),
+        ("intervention", pa.string()),
+        ("layers", pa.string()),
+        ("n", pa.int64()),
+        ("accuracy", pa.float64()),
+        ("drop", pa.float64()),
+        ("opposite_accuracy", pa.float64()),
+        ("kept", pa.float64()),
+        ("flipped", pa.float64()),
+        ("prediction_tvd", pa.float64()),
+        ("weights_tvd", pa.float64()),
+        ("weights_jsd", pa.float64()),
+        ("key_distance", pa.float64()),
+        ("temperature", pa.float64()),
+        ("layer_tvd", _NUMBERS),
+        ("layer_jsd", _NUMBERS),
+        ("layer_key_distance", _NUMBERS),
+        ("losses", _NUMBERS),
+        ("dev_accuracies", _NUMBERS),
+    ]
+)
 
 
 @dataclass

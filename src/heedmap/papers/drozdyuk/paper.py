@@ -7,65 +7,79 @@ An explanation is understood as the paper does: weights explain an output if oth
 output. The judge is the test split; adversaries see the train split, temperatures the dev split.
 """
 
-from collections.abc import Mapping, Sequence
+import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from torch import nn
 
 from heedmap.data.corpus import Corpus, Split, as_written
-from heedmap.data.files import SPLITS
-from heedmap.data.labels import match
 from heedmap.errors import InputError
-from heedmap.huggingface.door import NAME
-from heedmap.papers.drozdyuk_claims import Claim, claims
-from heedmap.papers.drozdyuk_files import (
-    SCHEMA,
-    claim,
-    held,
-    part_path,
-    read_rows,
-    save_part,
-    tensors_of,
-)
-from heedmap.papers.drozdyuk_model import (
-    Subject,
-    Texts,
+from heedmap.papers.drozdyuk.claims import claims
+from heedmap.papers.drozdyuk.interventions import SCHEMA, every_row
+from heedmap.papers.drozdyuk.model import (
     new_transformer,
     numbered,
     train_transformer,
     vocabulary_of,
 )
-from heedmap.papers.drozdyuk_rows import Row, every_row
-from heedmap.papers.drozdyuk_settings import DrozdyukSettings
-from heedmap.papers.drozdyuk_tables import csv_text, markdown, told
+from heedmap.papers.drozdyuk.result import result
+from heedmap.papers.drozdyuk.settings import DrozdyukSettings
+from heedmap.papers.drozdyuk.trained import load, subject_of, tokenised
+from heedmap.papers.kit.grid import Report, run_cells
+from heedmap.papers.kit.parts import (
+    Row,
+    claimed,
+    part_path,
+    read_part,
+    read_reproduction,
+    save_part,
+)
+from heedmap.papers.kit.registry import Paper
+from heedmap.papers.kit.render import write
+from heedmap.papers.kit.result import Claim
 from heedmap.places import Out
 from heedmap.storage import write_atomically
 from heedmap.tables import write_table
-from heedmap.terminal import cell, show
-from heedmap.training.fit import Report
+
+TABLE, VOCABULARY = "table.parquet", "vocabulary.json"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A classifier of one activation and seed."""
+
+    activation: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.activation}-{self.seed}"
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """All rows of all parts, what the claims became, and what was read."""
+    """All rows so far, what was read, and how many cells are still to be run."""
 
+    name: str
     settings: DrozdyukSettings
     rows: list[Row]
     notes: list[str]
     folder: Path
+    missing: int = 0
 
     @cached_property
     def claims(self) -> list[Claim]:
         """The paper's two claims; none for a trained model, which has one activation only."""
         return claims(self.rows)
 
-    def show(self) -> None:
-        """Print Table 1 beside ours and the claims."""
-        show(*map(cell, self.notes), *told(self.rows, self.claims), width=160)
+
+def cells(settings: DrozdyukSettings) -> list[Cell]:
+    """All activations of a seed before the next seed: a run cut short still compares them."""
+    return [Cell(a, seed) for seed in range(settings.seeds) for a in settings.activations]
 
 
 def reproduce(
@@ -76,13 +90,13 @@ def reproduce(
     report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> Reproduction:
-    """Train, change the attention, judge: for each seed and activation; goes on where it was stopped.
+    """Train, change the attention, judge: for each seed and activation. Resumes where it was stopped.
 
     Args:
         corpus: from `heedmap.load`; words are read in lower case, by a trained `model` as they are written.
         out: the folder; each part is written when it is done, the result anew after each.
         overwrite: replace a reproduction with other settings.
-        report: called with steps done, steps in all and a text.
+        report: called with what is done, what there is to do in all and a text.
         options: see `DrozdyukSettings`. With `model`, a trained classifier stands in for the small
             transformer: its attention is a softmax, seeds draw adversaries and shuffles only.
 
@@ -102,31 +116,18 @@ def reproduce(
         )
     splits, notes = sampled(corpus, settings)
     if settings.model is not None:
-        _given(settings.model, corpus, splits, settings)  # before anything is written
+        load(settings.model, corpus, splits, settings.max_length)  # before anything is written
         notes.append(f"Classifier: {settings.model}, trained already, its attention a softmax.")
     rows: list[Row] = []
-    with held(out, settings) as folder:
-        claim(folder, settings, overwrite)
-        # All activations of a seed before the next seed: a run cut short still compares them.
-        for seed in range(settings.seeds):
-            for activation in settings.activations:
-                path = part_path(folder, activation, seed)
-                if not path.exists():
-                    _part(path, corpus, splits, settings, activation, seed, report)
-                rows += read_rows(path, activation, seed)
-                _write(Reproduction(settings, rows, notes, folder))
-    return Reproduction(settings, rows, notes, folder)
-
-
-def _given(
-    model: str, corpus: Corpus, splits: dict[str, Split], settings: DrozdyukSettings
-) -> tuple[Subject, list[Texts]]:
-    """A trained classifier, and train, dev and test in its tokens."""
-    from heedmap.huggingface.loading import load_classifier
-
-    loaded, tokenizer = load_classifier(model)
-    subject = subject_of(loaded, corpus.classes)
-    return subject, tokenised(corpus, splits, loaded, tokenizer, settings.max_length)
+    with claimed(out, settings, overwrite=overwrite, own=(TABLE, VOCABULARY)) as folder:
+        of_cell = partial(run, corpus=corpus, splits=splits, settings=settings, folder=folder)
+        missing = len(cells(settings))
+        for _, found in run_cells(cells(settings), of_cell, report):
+            rows, missing = rows + found, missing - 1
+            so_far = Reproduction(corpus.name, settings, rows, notes, folder, missing)
+            write_table(folder / TABLE, pa.Table.from_pylist(rows, schema=SCHEMA))
+            write(folder, result(so_far))
+    return so_far
 
 
 def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split], list[str]]:
@@ -152,50 +153,72 @@ def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split
     return splits, notes
 
 
-def _part(
-    path: Path,
+def run(
+    cell: Cell,
+    report: Report,
+    *,
     corpus: Corpus,
     splits: dict[str, Split],
     settings: DrozdyukSettings,
-    activation: str,
-    seed: int,
+    folder: Path,
+) -> list[Row]:
+    """The rows of one cell, read where they stand."""
+    path = part_path(folder, str(cell))
+    if not path.exists():
+        _make(path, cell, report, corpus, splits, settings)
+    return read_part(path, SCHEMA, activation=cell.activation, seed=cell.seed)
+
+
+def _make(
+    path: Path,
+    cell: Cell,
     report: Report,
+    corpus: Corpus,
+    splits: dict[str, Split],
+    settings: DrozdyukSettings,
 ) -> None:
     accuracies: list[float] | None = None
-    words = None
     if settings.model is None:
         vocabulary = vocabulary_of(splits["train"], settings)
-        words = vocabulary.words
         train, dev, test = (
             numbered(splits[name], vocabulary, settings) for name in ("train", "dev", "test")
         )
-        subject = new_transformer(settings, len(vocabulary), len(corpus.classes), activation, seed)
-        accuracies = train_transformer(subject, train, dev, settings, seed, report)
+        words, classes = len(vocabulary), len(corpus.classes)
+        subject = new_transformer(settings, words, classes, cell.activation, cell.seed)
+        accuracies = train_transformer(subject, train, dev, settings, cell.seed, report)
     else:
-        subject, (train, dev, test) = _given(settings.model, corpus, splits, settings)
-    rows, adversaries = every_row(subject, train, dev, test, settings, seed, report)
+        subject, (train, dev, test) = load(settings.model, corpus, splits, settings.max_length)
+    rows, adversaries = every_row(subject, train, dev, test, settings, cell.seed, report)
     own = {
         "data": corpus.name,
         "model": settings.model or "transformer",
-        "activation": activation,
-        "seed": seed,
+        "activation": cell.activation,
+        "seed": cell.seed,
         "dev_accuracies": accuracies,
     }
-    tensors = tensors_of(subject, adversaries, with_model=settings.model is None)
-    save_part(path, [{**row, **own} for row in rows], tensors, words)
+    trained: dict[str, nn.Module] = dict(adversaries)
+    if settings.model is None:
+        text = json.dumps(vocabulary.words, ensure_ascii=False)
+        write_atomically(path.parents[1] / VOCABULARY, text)
+        trained["model"] = subject.model
+    table = pa.Table.from_pylist([{**row, **own} for row in rows], schema=SCHEMA)
+    save_part(path, table, trained)
 
 
-def _write(so_far: Reproduction) -> None:
-    settings, folder = so_far.settings, so_far.folder
-    parts = len({(row["activation"], row["seed"]) for row in so_far.rows})
-    notes = list(so_far.notes)
-    if (missing := settings.seeds * len(settings.activations) - parts) > 0:
-        notes.append(f"Not finished: {missing} of {parts + missing} parts are still to be run.")
-    name = so_far.rows[0]["data"]
-    text = markdown(f"Drozdyuk et al. on {name}", notes, so_far.rows, so_far.claims)
-    write_table(folder / "table.parquet", pa.Table.from_pylist(so_far.rows, schema=SCHEMA))
-    write_atomically(folder / "result.csv", csv_text(so_far.rows))
-    write_atomically(folder / "result.md", text)
+def read(folder: Path) -> Reproduction | None:
+    """The rows that stand in a folder; None where there is no reproduction of this paper.
+
+    Raises:
+        InputError: the rows are damaged.
+    """
+    standing = read_reproduction(
+        folder, DrozdyukSettings, SCHEMA, lambda settings: map(str, cells(settings))
+    )
+    if standing is None:
+        return None
+    settings, rows = standing
+    missing = len(cells(settings)) - len({(row["activation"], row["seed"]) for row in rows})
+    return Reproduction(rows[0]["data"], settings, rows, [], folder, missing)
 
 
 def intervene(
@@ -246,47 +269,4 @@ def intervene(
     return pa.Table.from_pylist([{**row, **own} for row in rows], schema=SCHEMA)
 
 
-def subject_of(model: Any, classes: Sequence[str]) -> Subject:
-    """A trained classifier with its attention at the door, frozen and in eval mode.
-
-    Raises:
-        InputError: it has another number of classes.
-    """
-    if model.config.num_labels != len(classes):
-        raise InputError(
-            f"expected a classifier of {len(classes)} classes ({', '.join(classes)}), got one of "
-            f"{model.config.num_labels}; choose another --model or --data"
-        )
-    model.eval().requires_grad_(False)
-    model.set_attn_implementation(NAME)
-    return Subject(model, "softmax", len(classes))
-
-
-def tokenised(
-    corpus: Corpus, splits: Mapping[str, Split], model: Any, tokenizer: Any, max_length: int
-) -> list[Texts]:
-    """Train, dev and test in a trained model's own tokens, labels in the order of its classes.
-
-    The corpus is as it was written (`as_written`): its tokens joined are the text.
-
-    Raises:
-        InputError: its labels are neither the model's classes nor their numbers.
-    """
-    from heedmap.huggingface.loading import longest
-
-    names = {int(i): str(name) for i, name in (model.config.id2label or {}).items()}
-    number = match(
-        corpus.settings.source,
-        corpus.classes,
-        [names[i] for i in sorted(names)],
-        remedy="change the labels in the data to these names or numbers, or choose another model",
-    )
-    order = np.array([number[name] for name in corpus.classes], dtype=np.int64)
-    limit = min(max_length, longest(model, tokenizer))
-    texts = []
-    for split in (splits[name] for name in SPLITS):
-        joined = ["".join(tokens) for tokens in split.tokens]
-        encoded = tokenizer(joined, truncation=True, max_length=limit)["input_ids"]
-        ids = [np.array(text, dtype=np.int64) for text in encoded]
-        texts.append(Texts(ids, order[split.labels], int(tokenizer.pad_token_id or 0)))
-    return texts
+PAPER = Paper(read, result)

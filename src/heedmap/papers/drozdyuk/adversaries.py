@@ -1,6 +1,6 @@
 """Drozdyuk et al.'s trained attacks: keys that an MLP makes, for one classifier and a train split.
 
-Whether they work is asked on texts they were not trained on (`drozdyuk_rows.py`).
+Whether they work is asked on texts they were not trained on (`interventions.py`).
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from heedmap.huggingface.interventions import KeyAdversary, Keys
 from heedmap.huggingface.recording import Recorder, key_distance, mean_over_rows
 from heedmap.identity import weights_hash
 from heedmap.measures import total_variation
-from heedmap.papers.drozdyuk_model import (
+from heedmap.papers.drozdyuk.model import (
     Subject,
     Texts,
     labelled,
@@ -25,7 +25,7 @@ from heedmap.papers.drozdyuk_model import (
     real_positions,
     seed_of,
 )
-from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.training.fit import Report, fit
 from heedmap.training.objective import Objective, Progress, seeded
 

@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.measures import Cell, Measured
 from heedmap.papers.jain_wallace.sizes import Size, usual_epochs
 from heedmap.report.words import plural
+from heedmap.storage import write_atomically
 
 NUMBERS = "numbers.json"
 
 
 @dataclass
-class Result:
+class DatasetNumbers:
     """One data set's numbers so far, how its sizes compare with the published ones, what is still to be run.
 
     `basis` is what all its cells have in common, `made` in what it differs from the paper's own run, in
@@ -53,8 +54,20 @@ def basis(corpus: Corpus, options: Mapping[str, Any], instances: int) -> dict[st
     }
 
 
-def read(out: Path) -> list[Result]:
-    """The results that stand in a folder.
+def save(out: Path, new: DatasetNumbers) -> list[DatasetNumbers]:
+    """Keep one data set's numbers beside those of earlier calls; gives those of all data sets.
+
+    Raises:
+        InputError: what stands there is damaged, or the place cannot be written.
+    """
+    joint = joined(kept(out, new.dataset) or new, new)
+    text = json.dumps(asdict(joint), indent=1, ensure_ascii=False)
+    write_atomically(out / new.dataset / NUMBERS, text)
+    return read(out)
+
+
+def read(out: Path) -> list[DatasetNumbers]:
+    """The numbers of all data sets that stand in a folder.
 
     Raises:
         InputError: one is damaged.
@@ -62,8 +75,8 @@ def read(out: Path) -> list[Result]:
     return [_read(path) for path in sorted(out.glob(f"*/{NUMBERS}"))]
 
 
-def kept(out: Path, dataset: str) -> Result | None:
-    """The result of one data set that stands in a folder, if there is one.
+def kept(out: Path, dataset: str) -> DatasetNumbers | None:
+    """The numbers of one data set that stand in a folder, if there are any.
 
     Raises:
         InputError: it is damaged.
@@ -72,7 +85,7 @@ def kept(out: Path, dataset: str) -> Result | None:
     return _read(path) if path.exists() else None
 
 
-def check_alike(out: Path, new: Result, overwrite: bool) -> None:
+def check_alike(out: Path, new: DatasetNumbers, overwrite: bool) -> None:
     """Whether what stands in a folder was made like the new cells, so that they can stand beside it.
 
     Raises:
@@ -88,7 +101,7 @@ def check_alike(out: Path, new: Result, overwrite: bool) -> None:
         )
 
 
-def joined(old: Result, new: Result) -> Result:
+def joined(old: DatasetNumbers, new: DatasetNumbers) -> DatasetNumbers:
     """What an earlier call found of other models, beside the new numbers; only where it was made alike."""
     finished = {one.cell for one in new.numbers}
     before = [one for one in old.numbers if one.cell not in finished]
@@ -112,7 +125,7 @@ def joined(old: Result, new: Result) -> Result:
     )
 
 
-def _differences(old: Result, new: Result) -> str:
+def _differences(old: DatasetNumbers, new: DatasetNumbers) -> str:
     return "; ".join(
         f"other {name}"
         if name in ("texts", "vectors")  # known by a hash, which says nothing
@@ -136,9 +149,11 @@ def _by_seed(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[
     )
 
 
-def _read(path: Path) -> Result:
+def _read(path: Path) -> DatasetNumbers:
     try:
-        found = TypeAdapter(Result).validate_python(json.loads(path.read_text(encoding="utf-8")))
+        found = TypeAdapter(DatasetNumbers).validate_python(
+            json.loads(path.read_text(encoding="utf-8"))
+        )
         cells = [*(one.cell for one in found.numbers), *found.missing]
         if {found.dataset, *(cell.dataset for cell in cells)} != {path.parent.name} or not all(
             cell.encoder in ENCODERS and cell.score in SCORES for cell in cells

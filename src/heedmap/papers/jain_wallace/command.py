@@ -1,19 +1,16 @@
-"""`heedmap reproduce jain-wallace`: "Attention is not Explanation", run again."""
+"""`heedmap reproduce jain-wallace`: its options."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from heedmap import options as opt
-from heedmap.progress import progress
-from heedmap.terminal import cell, say, show
-
-if TYPE_CHECKING:
-    from heedmap.papers.jain_wallace.results import Result
+from heedmap.papers.kit.command import reporting, show, split
+from heedmap.terminal import say
 
 
-def jain_wallace_command(
+def command(
     names: Annotated[
         list[str] | None, typer.Argument(help="Data sets; without any, they are listed.")
     ] = None,
@@ -59,17 +56,15 @@ def jain_wallace_command(
     if not names:
         _list(data)
         return
-    from heedmap.papers.jain_wallace.files import write
-    from heedmap.papers.jain_wallace.grid import reproduce
+    from heedmap.papers.jain_wallace.paper import PAPER, reproduce
 
-    with progress() as bar:
-        task = bar.add_task("reading the texts", total=None)
-        results = reproduce(
+    with reporting() as report:
+        found = reproduce(
             names,
             data=data,
             hub=hub,
-            encoders=_parts(encoders),
-            scores=_parts(scores),
+            encoders=split(encoders),
+            scores=split(scores),
             seeds=seeds,
             rules=rules,
             train_texts=train_texts,
@@ -80,19 +75,9 @@ def jain_wallace_command(
             baselines=baselines,
             out=out,
             overwrite=overwrite,
-            report=lambda step, total, text: bar.update(
-                task, completed=step, total=total, description=text
-            ),
-            after=lambda result: write(out, result),
+            report=report,
         )
-    _show(results)
-    say(
-        f"Result: {out / 'result.md'} (also .csv and .tex); each model's own report is in its folder"
-    )
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+    show(PAPER.result(found), out)
 
 
 def _list(data: Path | None) -> None:
@@ -103,17 +88,3 @@ def _list(data: Path | None) -> None:
         say(f"    needs {needs}")
     say("")
     say("heedmap reproduce jain-wallace NAME ... [--data FOLDER | --hub]")
-
-
-def _show(results: "list[Result]") -> None:
-    from rich.table import Table
-
-    from heedmap.papers.jain_wallace.telling import summary
-
-    heads, lines = summary(results)
-    table = Table(title="Jain & Wallace (2019), published and ours", box=None)
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    for line in lines:
-        table.add_row(*map(cell, line))
-    show(table)

@@ -1,17 +1,14 @@
 """Published beside ours, number by number: what the tables and figures of a reproduction are made of."""
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from heedmap.papers.jain_wallace.measures import Measured
+from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import SOURCE, Published, published
-from heedmap.papers.jain_wallace.results import Result
-from heedmap.terminal import printable
 
 NONE = Published(math.nan)
 
@@ -51,7 +48,7 @@ class Line:
         return self.dataset, self.encoder, self.score
 
 
-def lines(results: Iterable[Result]) -> list[Line]:
+def lines(results: Iterable[DatasetNumbers]) -> list[Line]:
     """All numbers, in the order in which they came."""
     groups: dict[tuple[str, str, str, str, str], list[Measured]] = {}
     for result in results:
@@ -68,7 +65,7 @@ def _line(key: tuple[str, str, str, str, str], group: Sequence[Measured]) -> Lin
     ours = _mean(values)
     gap = abs(ours - known.value)
     inside = "" if math.isnan(gap) or math.isnan(known.std) else "yes" if gap <= known.std else "no"
-    told = math.isfinite(known.value) or math.isfinite(known.significant)
+    is_known = math.isfinite(known.value) or math.isfinite(known.significant)
     return Line(
         *key,
         published=known.value,
@@ -83,26 +80,10 @@ def _line(key: tuple[str, str, str, str, str], group: Sequence[Measured]) -> Lin
         n=sum(one.n for one in group),
         undefined=sum(one.undefined for one in group),
         inside=inside,
-        source=SOURCE if told else "",
+        source=SOURCE if is_known else "",
     )
 
 
 def _mean(values: Sequence[float] | np.ndarray) -> float:
     defined = [value for value in values if math.isfinite(value)]
     return float(np.mean(defined)) if defined else math.nan
-
-
-def _written(value: object) -> object:
-    if isinstance(value, float) and math.isnan(value):
-        return ""
-    return printable(value) if isinstance(value, str) else value
-
-
-def csv_text(results: Iterable[Result]) -> str:
-    """result.csv: one line a number; empty where there is none."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, [f.name for f in fields(Line)], lineterminator="\n")
-    writer.writeheader()
-    for line in lines(results):
-        writer.writerow({name: _written(value) for name, value in asdict(line).items()})
-    return buffer.getvalue()

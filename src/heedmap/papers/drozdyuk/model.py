@@ -22,7 +22,7 @@ from heedmap.data.vocabulary import PAD, Vocabulary
 from heedmap.errors import InputError
 from heedmap.huggingface.door import NAME, visiting
 from heedmap.huggingface.interventions import Activation, Chain, Intervention
-from heedmap.papers.drozdyuk_settings import DrozdyukSettings
+from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.training.fit import Report, fit
 from heedmap.training.objective import Diverged, Objective, Progress, drawing_from, seeded
 

@@ -1,19 +1,23 @@
-"""A reproduction told: Markdown, LaTeX, and a short table for the terminal."""
+"""Published beside ours: the tables of a reproduction, its figures, and the way to every model's report."""
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import pandas as pd
 
 from heedmap.data.named import NAMED
-from heedmap.papers.escapes import latex_text, markdown_text
+from heedmap.papers.jain_wallace.figures import figures
+from heedmap.papers.jain_wallace.lines import Line, lines
 from heedmap.papers.jain_wallace.measures import DISTANCES, TAUS
+from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import COMPARED, PERFORMANCE, SOURCE
-from heedmap.papers.jain_wallace.results import Result
-from heedmap.papers.jain_wallace.tables import Line, lines
-from heedmap.terminal import printable
+from heedmap.papers.kit.result import Result, Table, unfinished, unlike
 
-Grid = tuple[list[str], list[list[str]]]
 TITLE = "Jain & Wallace (2019), run again"
 MODEL = ["data", "encoder", "score"]
+LABELS = len(MODEL)
 HOW_TO_READ = f"""Mean ± standard deviation over texts (share with p ≤ .05), by predicted class; ours: means
 over the seeds, of the first, where there are several, the least and the largest in brackets. "Inside": ours
 is within one published standard deviation of the published mean. Published: {SOURCE}; nan is theirs."""
@@ -30,49 +34,48 @@ are replaced; of these two the least and the largest number over the seeds, of t
 Where no words are replaced, none speaks for one of the classes."""
 
 
-def summary(results: Iterable[Result]) -> Grid:
-    """Accuracy and the two correlations over all classes."""
-    body = []
-    for model, found in _by_model(lines(results)):
-        row = [model[0], f"{model[1]} {model[2]}"]
-        for quantity in ("accuracy", *COMPARED):
-            one = found.get((quantity, "Overall"))
-            row += [_number(one.published) or "–", _range(one) or "–"] if one else ["–", "–"]
-        body.append(row)
-    return ["data", "model", "accuracy", "ours", "tau gradient", "ours", "tau LOO", "ours"], body
+def result(found: Sequence[DatasetNumbers]) -> Result:
+    """What the files of a reproduction show; a function of the numbers that stand."""
+    numbers = lines(found)
+    sections = [
+        _sizes(found), _performance(numbers), _correlation(numbers), _distances(numbers), *_variants(found),
+    ]  # fmt: skip
+    return Result(
+        title=TITLE,
+        notes=[_note(one) for one in found],
+        summary=_summary(numbers),
+        sections=sections,
+        figures=figures(found),
+        rows=pd.DataFrame(numbers, columns=[f.name for f in fields(Line)]),
+        latex=_compared(numbers),
+        reports=[(NAMED[one.dataset].title, _reports(one)) for one in found],
+    )
 
 
-def sections(results: Sequence[Result]) -> list[tuple[str, Grid, str]]:
-    """Title, table and how to read it, one a section of result.md and of the page."""
-    found = lines(results)
+def _reports(found: DatasetNumbers) -> list[tuple[str, str]]:
+    """Name and place of each finished model's report."""
+    cells = dict.fromkeys(one.cell for one in found.numbers)
     return [
-        ("Data", _sizes(results), ""),
-        ("Performance on the test split", _performance(found), ""),
-        (
-            "Kendall tau-b of attention with two measures of importance",
-            _correlation(found),
-            HOW_TO_READ,
-        ),
-        ("What the paper shows without numbers", _distances(found), ALONE),
-        *(
-            [("Baselines and variants of attention", _variants(results), VARIANTS)]
-            if any(one.baselines for one in results)
-            else []
-        ),
+        (f"{cell.encoder} {cell.score}, seed {cell.seed}", f"{cell.folder(Path())}/report.html")
+        for cell in cells
     ]
 
 
-def markdown(results: Sequence[Result]) -> str:
-    """result.md."""
-    parts = [f"# {TITLE}", *map(markdown_text, notes(results))]
-    for title, table, how in sections(results):
-        parts += [f"## {title}", _table(table), *([how] if how else [])]
-    return "\n\n".join(parts) + "\n"
+def _summary(found: Iterable[Line]) -> Table:
+    """Accuracy and the two correlations over all classes."""
+    body = []
+    for model, numbers in _by_model(found):
+        row = [model[0], f"{model[1]} {model[2]}"]
+        for quantity in ("accuracy", *COMPARED):
+            one = numbers.get((quantity, "Overall"))
+            row += [_number(one.published) or "–", _range(one) or "–"] if one else ["–", "–"]
+        body.append(row)
+    heads = ["data", "model", "accuracy", "ours", "tau gradient", "ours", "tau LOO", "ours"]
+    return Table("Jain & Wallace (2019), published and ours", heads, body, labels=2)
 
 
-def latex(results: Sequence[Result]) -> str:
-    """result.tex: all correlations in a table for the booktabs package; the notes are comments."""
-    heads = ["data", "model", "measure", "class", "published", "ours", "inside"]
+def _compared(found: Iterable[Line]) -> Table:
+    """All correlations."""
     rows = [
         [
             NAMED[one.dataset].title,
@@ -83,23 +86,11 @@ def latex(results: Sequence[Result]) -> str:
             _ours(one),
             one.inside,
         ]
-        for one in lines(results)
+        for one in found
         if one.quantity in COMPARED
     ]
-    body = [" & ".join(map(latex_text, row)) + r" \\" for row in [heads, *rows]]
-    return "\n".join(
-        [
-            *(f"% {printable(note)}" for note in notes(results)),
-            r"\begin{tabular}{" + "l" * len(heads) + "}",
-            r"\toprule",
-            body[0],
-            r"\midrule",
-            *body[1:],
-            r"\bottomrule",
-            r"\end{tabular}",
-            "",
-        ]
-    )
+    heads = ["data", "model", "measure", "class", "published", "ours", "inside"]
+    return Table("Correlations", heads, rows, labels=4)
 
 
 def _by_model(
@@ -111,28 +102,24 @@ def _by_model(
     return models.items()
 
 
-def notes(results: Sequence[Result]) -> list[str]:
-    """What was read and left out of each data set, and how many taus are undefined."""
-    told = []
-    for one in results:
-        seeds = ", ".join(str(seed) for seed in sorted({n.cell.seed for n in one.numbers}))
-        gone = "; ".join(f"{why}: {count}" for why, count in one.left_out.items()) or "nothing"
-        undefined = sum(
-            n.undefined for n in one.numbers if n.predicted == "Overall" and n.quantity in TAUS
-        )
-        text = (
-            f"{NAMED[one.dataset].title}: by the {one.rules}'s rules, seeds {seeds}. "
-            + (f"Unlike the paper: {'; '.join(one.made)}. " if one.made else "")
-            + f"Left out: {gone}. "
-            f"Undefined taus (one token, or a measure that is the same for all): {undefined}."
-        )
-        if one.missing:
-            text += f" Not finished: {len(one.missing)} models are still to be run."
-        told.append(text)
-    return told
+def _note(one: DatasetNumbers) -> str:
+    """What was read and left out of a data set, and how many taus are undefined."""
+    seeds = ", ".join(str(seed) for seed in sorted({n.cell.seed for n in one.numbers}))
+    gone = "; ".join(f"{why}: {count}" for why, count in one.left_out.items()) or "nothing"
+    undefined = sum(
+        n.undefined for n in one.numbers if n.predicted == "Overall" and n.quantity in TAUS
+    )
+    sentences = [
+        f"{NAMED[one.dataset].title}: by the {one.rules}'s rules, seeds {seeds}.",
+        unlike(one.made),
+        f"Left out: {gone}.",
+        f"Undefined taus (one token, or a measure that is the same for all): {undefined}.",
+        unfinished(len(one.missing)),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _sizes(results: Iterable[Result]) -> Grid:
+def _sizes(results: Iterable[DatasetNumbers]) -> Table:
     body = [
         [
             size.dataset,
@@ -141,15 +128,16 @@ def _sizes(results: Iterable[Result]) -> Grid:
             "/".join(map(str, size.classes)),
             f"{size.tokens:.1f}",
             "/".join(map(str, size.published or ())),
-            size.told,
+            size.comparison,
         ]
         for result in results
         for size in result.sizes
     ]
-    return ["data", "split", "texts", "by class", "mean tokens", "published", "ours is"], body
+    heads = ["data", "split", "texts", "by class", "mean tokens", "published", "ours is"]
+    return Table("Data", heads, body, labels=LABELS)
 
 
-def _performance(found: Iterable[Line]) -> Grid:
+def _performance(found: Iterable[Line]) -> Table:
     body = []
     for model, numbers in _by_model(found):
         row = list(model)
@@ -157,10 +145,11 @@ def _performance(found: Iterable[Line]) -> Grid:
             one = numbers.get((quantity, "Overall"))
             row += [_number(one.published), _range(one)] if one else ["", ""]
         body.append(row)
-    return [*MODEL, "accuracy", "ours", "F1", "ours", "ROC AUC", "ours"], body
+    heads = [*MODEL, "accuracy", "ours", "F1", "ours", "ROC AUC", "ours"]
+    return Table("Performance on the test split", heads, body, labels=LABELS)
 
 
-def _correlation(found: Iterable[Line]) -> Grid:
+def _correlation(found: Iterable[Line]) -> Table:
     body = []
     for model, numbers in _by_model(found):
         for predicted in [which for quantity, which in numbers if quantity == COMPARED[0]]:
@@ -171,18 +160,22 @@ def _correlation(found: Iterable[Line]) -> Grid:
                 row += [theirs, ours, one.inside if one else ""] if quantity in COMPARED else [ours]
             body.append(row)
     measures = ["gradient", "ours", "inside", "leave-one-out", "ours", "inside"]
-    return [*MODEL, "class", *measures, "gradient–LOO, ours"], body
+    heads = [*MODEL, "class", *measures, "gradient–LOO, ours"]
+    title = "Kendall tau-b of attention with two measures of importance"
+    return Table(title, heads, body, HOW_TO_READ, LABELS)
 
 
-def _distances(found: Iterable[Line]) -> Grid:
+def _distances(found: Iterable[Line]) -> Table:
     body = []
     for model, numbers in _by_model(found):
         shown = [numbers.get((quantity, "Overall")) for quantity in DISTANCES]
         body.append([*model, *("" if one is None else _range(one) for one in shown)])
-    return [*MODEL, *DISTANCES], body
+    title = "What the paper shows without numbers"
+    return Table(title, [*MODEL, *DISTANCES], body, ALONE, LABELS)
 
 
-def _variants(results: Iterable[Result]) -> Grid:
+def _variants(results: Iterable[DatasetNumbers]) -> list[Table]:
+    """One table, none where no variants were run."""
     columns = ("accuracy", "f1", "roc_auc", "agreement", "jsd", "tvd", "flipped")
     counts = ("uniform_texts", "all_replaced")
     body = []
@@ -202,14 +195,9 @@ def _variants(results: Iterable[Result]) -> Grid:
             body.append(line)
     heads = ["accuracy", "F1", "ROC AUC", "agreement", "JSD", "TVD", "flipped"]
     heads += ["uniform", "replaced whole"]
-    return ["data", "variant", "seeds", *heads], body
-
-
-def _table(content: Grid) -> str:
-    heads, body = content
-    rule = ["---" if i < len(MODEL) else "---:" for i in range(len(heads))]
-    cells = (list(map(markdown_text, row)) for row in body)
-    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, rule, *cells))
+    heads = ["data", "variant", "seeds", *heads]
+    title = "Baselines and variants of attention"
+    return [Table(title, heads, body, VARIANTS, LABELS)] if body else []
 
 
 def _number(value: float) -> str:

@@ -10,7 +10,7 @@ _LATEX = str.maketrans({
     ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "–": "--",
 })  # fmt: skip
 # What opens something: code, emphasis, a table's cell, a tag, an entity, mathematics, the target of a link.
-_MARKDOWN = re.compile(r"[\\`*~|<>&$]|(?<![^\W_])_|_(?![^\W_])|(?<=\])[(\[:]")
+_MARKDOWN = re.compile(r"[\\`*~|<>$]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_])|(?<=\])[(\[:]")
 
 
 def markdown_text(text: str) -> str:

@@ -1,34 +1,41 @@
-"""The grid: every data set, encoder, score and seed, each cell a run folder with its own audit and report.
+"""Jain & Wallace, "Attention is not Explanation" (2019): every data set, encoder, score and seed.
 
-A cell that stands is read, not made again; what is written after each cell is a function of those that stand.
+    reproduce(["sst"], data=Path("SST"), encoders=["lstm"], seeds=1, out=Path("runs/jain-wallace"))
+
+    OUT/DATA/ENCODER-SCORE-SEED/   a run with its report
+    OUT/DATA/baselines-SEED.json   variants of attention, where they were asked for
+    OUT/DATA/numbers.json          the numbers of the data set's cells
+    OUT/result.*                   a function of all numbers.json
+
+A cell that stands is read, not made again, and stays in the result when a later call asks for others.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from heedmap.auditing import audit
 from heedmap.data.corpus import Corpus, load
 from heedmap.data.named import NAMED
 from heedmap.data.vectors import check_there
 from heedmap.errors import InputError
-from heedmap.locking import whole_command, writing
+from heedmap.locking import writing
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
-from heedmap.papers.jain_wallace.cells import trained, variants
-from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
-from heedmap.papers.jain_wallace.results import Result, basis, check_alike
+from heedmap.papers.jain_wallace.cells import Baselines, CellNumbers, Shared, run
+from heedmap.papers.jain_wallace.measures import Cell
+from heedmap.papers.jain_wallace.numbers import DatasetNumbers, basis, check_alike, read, save
+from heedmap.papers.jain_wallace.result import result
 from heedmap.papers.jain_wallace.sizes import how_made, sizes
 from heedmap.papers.jain_wallace.sources import check_apart, needed
-from heedmap.report.words import vectors_text
+from heedmap.papers.kit.grid import Report, run_cells
+from heedmap.papers.kit.registry import Paper
+from heedmap.papers.kit.render import write
 from heedmap.settings import AuditSettings, TrainSettings
 from heedmap.storage import refuse_file
 
 MOST_SEEDS = 10_000
-Report = Callable[[int, int, str], None]
 
 
 def reproduce(
@@ -49,9 +56,8 @@ def reproduce(
     out: Path = Path("runs/jain-wallace"),
     overwrite: bool = False,
     report: Report = lambda done, total, text: None,
-    after: Callable[[Result], None] = lambda result: None,
-) -> list[Result]:
-    """Train and audit every cell; one result a data set.
+) -> list[DatasetNumbers]:
+    """Train and audit every cell; one result per data set.
 
     Args:
         names: data sets (`heedmap.data.named.NAMED`).
@@ -68,7 +74,6 @@ def reproduce(
         out: a folder for everything; a cell's run is in DATA/ENCODER-SCORE-SEED.
         overwrite: replace cells that other settings made.
         report: called with cells done, cells in all and a text.
-        after: called after each cell with what there is of its data set.
 
     Raises:
         InputError: an unknown name, a data set that is not at hand, models in `out` that were made otherwise,
@@ -78,71 +83,59 @@ def reproduce(
     encoders, scores, names = (list(dict.fromkeys(given)) for given in (encoders, scores, names))
     sources = {name: needed(name, data, hub) for name in names}
     check_apart(sources)
-    total = len(sources) * seeds * len(encoders) * len(scores)
     # All are read before the first is trained on: what is wrong with one is said at once.
     corpora: dict[str, Corpus] = {}
     for name, source in sources.items():
-        report(0, total, f"{name}: reading")
+        report(0, len(sources), f"{name}: reading")
         corpora[name] = load(
             source, dataset=name, rules=rules, train_texts=train_texts, test_texts=test_texts
         )
-    results: list[Result] = []
-    training: dict[str, dict[str, Any]] = {}
     with ExitStack() as stack:
         for name in corpora:
             stack.enter_context(writing(out / name))
+        shared: dict[str, Shared] = {}
+        numbers: dict[str, DatasetNumbers] = {}
+        jobs: list[Cell | Baselines] = []
         for name, corpus in corpora.items():
-            cells = [
-                Cell(name, encoder, score, seed)
-                for seed in range(seeds)  # every model once before any twice
-                for encoder in encoders
-                for score in scores
-            ]
             sized = "embedding_size" in NAMED[name].recipe
             options = {"vectors": None if sized else vectors, "epochs": epochs}
-            result = Result(name, rules, [], sizes(name, corpus), corpus.left_out, cells)
-            result.basis = basis(corpus, options, instances)
-            check_alike(out, result, overwrite)
-            if baselines and NAMED[name].task != "text":
+            shared[name] = Shared(corpus, options, out, instances, overwrite)
+            missing = cells(name, encoders, scores, seeds)
+            numbers[name] = DatasetNumbers(
+                name, rules, [], sizes(name, corpus), corpus.left_out, [*missing],
+                basis=basis(corpus, options, instances),
+            )  # fmt: skip
+            check_alike(out, numbers[name], overwrite)
+            jobs += missing
+            if baselines and NAMED[name].task == "text":
+                jobs += [Baselines(name, seed) for seed in range(seeds)]
+            elif baselines:
                 warnings.warn(
                     f"{name}: no baselines, which are for single texts of two classes", stacklevel=2
                 )
-            results.append(result)
-            training[name] = options
-        at = 0
-        for result in results:
-            name, corpus, options = (
-                result.dataset,
-                corpora[result.dataset],
-                training[result.dataset],
-            )
-            for cell in [*result.missing]:
-                model = f"{cell.dataset} {cell.encoder} {cell.score}, seed {cell.seed}"
-                told = partial(_tell, report, at, total, model)
-                numbers, coverage = _run(
-                    cell,
-                    corpus,
-                    out,
-                    told,
-                    instances=instances,
-                    overwrite=overwrite,
-                    options=options,
-                )
-                result.numbers += numbers
-                result.made = how_made(corpus, options, instances, coverage)
-                result.missing.remove(cell)
-                at += 1
-                after(result)
-            if baselines and NAMED[name].task == "text":
-                for seed in range(seeds):
-                    cell = Cell(name, "lstm", "additive", seed)
-                    told = partial(_tell, report, at, total, f"{name} baselines, seed {seed}")
-                    found = variants(corpus, cell, out, told, overwrite, options)
-                    result.baselines += found.rows
-                    result.log_odds.append(found.texts)
-                    after(result)
-    report(total, total, "done")
-    return results
+        for job, found in run_cells(jobs, partial(run, shared=shared), report):
+            one, of = numbers[job.dataset], shared[job.dataset]
+            if isinstance(found, CellNumbers):
+                one.numbers += found.numbers
+                one.made = how_made(of.corpus, of.options, instances, found.coverage)
+                one.missing.remove(found.cell)
+            else:
+                one.baselines += found.rows
+                one.log_odds.append(found.texts)
+            # Other data sets may be run into the same folder at the same time: a result is of all so far.
+            with writing(out, wait=True):
+                write(out, result(save(out, one)))
+    return list(numbers.values())
+
+
+def cells(dataset: str, encoders: Sequence[str], scores: Sequence[str], seeds: int) -> list[Cell]:
+    """The grid of a data set: every model once before any twice."""
+    return [
+        Cell(dataset, encoder, score, seed)
+        for seed in range(seeds)
+        for encoder in encoders
+        for score in scores
+    ]
 
 
 def _check(
@@ -168,23 +161,13 @@ def _check(
     refuse_file(out)
 
 
-def _tell(report: Report, at: int, total: int, what: str, text: str) -> None:
-    report(at, total, f"{what}: {text}")
+def found_in(out: Path) -> list[DatasetNumbers] | None:
+    """The numbers that stand in a folder; None where there are none.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    return read(out) or None
 
 
-def _run(
-    cell: Cell,
-    corpus: Corpus,
-    out: Path,
-    report: Callable[[str], None],
-    *,
-    instances: int,
-    overwrite: bool,
-    options: dict[str, Any],
-) -> tuple[list[Measured], str | None]:
-    with whole_command():  # a cell's folder is held while it is worked on, not those of all cells
-        run = trained(cell, corpus, out, report, overwrite, options)
-        result = audit(
-            run, seed=cell.seed, instances=instances, overwrite=overwrite, announce=report
-        )
-    return measured(cell, result), vectors_text(result)
+PAPER = Paper(found_in, result)

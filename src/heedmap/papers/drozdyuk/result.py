@@ -1,0 +1,188 @@
+"""Table 1 beside ours, every intervention over the seeds, the claims, and figures of the first two."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+
+from heedmap.papers.drozdyuk.claims import claims, spread
+from heedmap.papers.drozdyuk.interventions import SCHEMA
+from heedmap.papers.drozdyuk.published import (
+    GIVEN,
+    PLACE,
+    PUBLISHED,
+    SOURCE,
+    drop,
+    intervention_of,
+)
+from heedmap.papers.drozdyuk.settings import DrozdyukSettings
+from heedmap.papers.kit.parts import Row
+from heedmap.papers.kit.result import Result, Table, unfinished, unlike, with_unlike
+from heedmap.report.charts import Figure
+from heedmap.report.grid_figures import bars
+
+if TYPE_CHECKING:
+    from heedmap.papers.drozdyuk.paper import Reproduction
+
+HOW_TO_READ = """Accuracy in per cent; ours: mean over the seeds (smallest–largest). `opposite` counts flipped \
+labels: it is the attack's success. [S4]: Drozdyuk et al., Table 1, one run."""
+DISTANCES = """Means over seeds and test texts. Distances are those of the layers an intervention touches; the \
+key distance is ‖K − K'‖ / ‖K‖; `matched` is an activation at a temperature fitted on dev."""
+# What is drawn: rows of Table 1 that are no attack on labels, and controls.
+CHANGES = {
+    "uniform": "uniform",
+    "change of activation": "change of activation",
+    "shuffling": "shuffling",
+    "random-K": "random-K",
+    "adversarial": "adversarial",
+    "asked for other weights": "adversarial_weights",
+}
+
+
+def result(found: "Reproduction") -> Result:
+    """What the files of a reproduction show."""
+    heads, lines = beside_published(found.rows)
+    title = "Drozdyuk et al., Table 1 [S4], and ours (accuracy, %)"
+    differs = unlike(made(found.settings))
+    names = [column.name for column in SCHEMA if not pa.types.is_list(column.type)]
+    return Result(
+        title=f"Drozdyuk et al. on {found.name}",
+        notes=[note for note in (*found.notes, differs, unfinished(found.missing)) if note],
+        summary=Table(title, heads, lines),
+        sections=[
+            Table("Table 1 [S4] beside ours", heads, lines, HOW_TO_READ),
+            *claims(found.rows),
+            Table("Every intervention", *every_line(found.rows), DISTANCES),
+        ],
+        figures=figures(found),
+        rows=pd.DataFrame(
+            [{name: row[name] for name in names} for row in found.rows], columns=names
+        ),
+        latex=Table(title, heads, lines),
+    )
+
+
+def made(settings: DrozdyukSettings) -> list[str]:
+    """In what a reproduction differs from what the paper gives, in words."""
+    differs = [
+        f"{words} {getattr(settings, name):g} instead of {given:g}"
+        for name, (words, given) in GIVEN.items()
+        if getattr(settings, name) != given
+    ]
+    return [*(["a classifier that was trained before"] if settings.model else []), *differs]
+
+
+def activations_of(rows: Sequence[Row]) -> list[str]:
+    """In the order in which they were run."""
+    return list(dict.fromkeys(row["activation"] for row in rows))
+
+
+def beside_published(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Heads and lines: each row of Table 1 [S4] in per cent, ours as mean (smallest–largest)."""
+    there = activations_of(rows)
+    heads = ["row"]
+    for activation in there:
+        heads += [f"{activation} [S4]", f"{activation}, ours"]
+    lines = []
+    for published in PUBLISHED:
+        line: list[str] = [published[0]]
+        for activation in there:
+            place = PLACE.get(activation)
+            name = intervention_of(published[0], activation)
+            column = "opposite_accuracy" if name == "opposite" else "accuracy"
+            ours = spread(rows, activation, name, column)
+            line.append("–" if place is None else f"{published[place]:.2f}")
+            line.append("–" if ours is None else ours.per_cent())
+        lines.append(line)
+    return heads, lines
+
+
+_COLUMNS = (
+    ("accuracy %", "accuracy", 100.0, 1),
+    ("drop", "drop", 100.0, 1),
+    ("flipped labels %", "opposite_accuracy", 100.0, 1),
+    ("kept %", "kept", 100.0, 1),
+    ("TVD of prediction", "prediction_tvd", 1.0, 3),
+    ("TVD of weights", "weights_tvd", 1.0, 3),
+    ("JSD of weights", "weights_jsd", 1.0, 3),
+    ("key distance", "key_distance", 1.0, 2),
+    ("temperature", "temperature", 1.0, 2),
+)
+
+
+def every_line(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Heads and lines: all interventions, means over the seeds; the accuracy's range beside it."""
+    heads = ["activation", "intervention", "layers", *(head for head, *_ in _COLUMNS), "range"]
+    lines = []
+    for key in dict.fromkeys((r["activation"], r["intervention"], r["layers"]) for r in rows):
+        line = [str(part) for part in key]
+        for _, column, factor, digits in _COLUMNS:
+            found = spread(rows, key[0], key[1], column, key[2])
+            line.append("" if found is None else f"{factor * found.mean:.{digits}f}")
+        accuracy = spread(rows, key[0], key[1], "accuracy", key[2])
+        assert accuracy is not None
+        line.append(f"{100 * accuracy.low:.1f}–{100 * accuracy.high:.1f}")
+        lines.append(line)
+    return heads, lines
+
+
+def figures(found: "Reproduction") -> list[Figure]:
+    """Table 1 as bars, then what each change costs and how far it moves the weights; none without rows."""
+    if not found.rows:
+        return []
+    table = {
+        row[0]: ("opposite_accuracy" if row[0] == "opposite" else "accuracy") for row in PUBLISHED
+    }
+    return [
+        _bars(
+            found, table,
+            published={name: values for name, *values in PUBLISHED},
+            key="accuracy", title="Table 1: accuracy under each change", measure="accuracy",
+            none="none right", caption="Of `opposite` the share of flipped labels that are met.",
+        ),
+        _bars(
+            found, dict.fromkeys([*CHANGES, "majority"], "drop"),
+            published={name: drop(name) for name, *_ in PUBLISHED if name in CHANGES},
+            key="drop", title="What does each change of the attention cost?", measure="drop of accuracy",
+            none="nothing lost", caption="`majority` drops to the most frequent class of the training texts.",
+        ),
+        _bars(
+            found, dict.fromkeys(CHANGES, "weights_tvd"),
+            key="weights", title="How far does each change move the weights?",
+            measure="TVD of the weights", none="the same weights",
+        ),
+    ]  # fmt: skip
+
+
+def _bars(
+    found: "Reproduction",
+    drawn: Mapping[str, str],
+    *,
+    published: Mapping[str, Sequence[float]] | None = None,
+    key: str,
+    title: str,
+    measure: str,
+    none: str,
+    caption: str = "",
+) -> Figure:
+    """One bar per change and activation; `drawn` gives the column, `published` per cent by activation."""
+    there = activations_of(found.rows)
+    runs = [
+        {"dataset": name, "series": row["activation"], "seed": row["seed"], "value": row[column]}
+        for name, column in drawn.items()
+        for row in found.rows
+        if row["layers"] == "all"
+        and row["intervention"] == intervention_of(CHANGES.get(name, name), row["activation"])
+    ]
+    marks = [
+        {"dataset": name, "series": a, "value": values[PLACE[a] - 1] / 100, "source": SOURCE}
+        for name, values in (published or {}).items()
+        for a in there
+        if a in PLACE
+    ]
+    figure = bars(
+        runs, key=key, title=f"{title} ({found.name})", measure=measure, none=none, caption=caption,
+        published=marks, unit="values",
+    )  # fmt: skip
+    return with_unlike(figure, made(found.settings))

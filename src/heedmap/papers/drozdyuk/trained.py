@@ -1,0 +1,70 @@
+"""Somebody's trained classifier in the place of the small transformer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from heedmap.data.corpus import Corpus, Split
+from heedmap.data.files import SPLITS
+from heedmap.data.labels import match
+from heedmap.errors import InputError
+from heedmap.huggingface.door import NAME
+from heedmap.papers.drozdyuk.model import Subject, Texts
+
+
+def load(
+    model: str, corpus: Corpus, splits: Mapping[str, Split], max_length: int
+) -> tuple[Subject, list[Texts]]:
+    """A trained classifier, and train, dev and test in its tokens."""
+    from heedmap.huggingface.loading import load_classifier
+
+    loaded, tokenizer = load_classifier(model)
+    subject = subject_of(loaded, corpus.classes)
+    return subject, tokenised(corpus, splits, loaded, tokenizer, max_length)
+
+
+def subject_of(model: Any, classes: Sequence[str]) -> Subject:
+    """A trained classifier with its attention at the door, frozen and in eval mode.
+
+    Raises:
+        InputError: it has another number of classes.
+    """
+    if model.config.num_labels != len(classes):
+        raise InputError(
+            f"expected a classifier of {len(classes)} classes ({', '.join(classes)}), got one of "
+            f"{model.config.num_labels}; choose another --model or --data"
+        )
+    model.eval().requires_grad_(False)
+    model.set_attn_implementation(NAME)
+    return Subject(model, "softmax", len(classes))
+
+
+def tokenised(
+    corpus: Corpus, splits: Mapping[str, Split], model: Any, tokenizer: Any, max_length: int
+) -> list[Texts]:
+    """Train, dev and test in a trained model's own tokens, labels in the order of its classes.
+
+    The corpus is as it was written (`as_written`): its tokens joined are the text.
+
+    Raises:
+        InputError: its labels are neither the model's classes nor their numbers.
+    """
+    from heedmap.huggingface.loading import longest
+
+    names = {int(i): str(name) for i, name in (model.config.id2label or {}).items()}
+    number = match(
+        corpus.settings.source,
+        corpus.classes,
+        [names[i] for i in sorted(names)],
+        remedy="change the labels in the data to these names or numbers, or choose another model",
+    )
+    order = np.array([number[name] for name in corpus.classes], dtype=np.int64)
+    limit = min(max_length, longest(model, tokenizer))
+    texts = []
+    for split in (splits[name] for name in SPLITS):
+        joined = ["".join(tokens) for tokens in split.tokens]
+        encoded = tokenizer(joined, truncation=True, max_length=limit)["input_ids"]
+        ids = [np.array(text, dtype=np.int64) for text in encoded]
+        texts.append(Texts(ids, order[split.labels], int(tokenizer.pad_token_id or 0)))
+    return texts

@@ -1,0 +1,42 @@
+"""What the commands of all papers share: lists with commas, the bar, how they end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heedmap.progress import progress
+from heedmap.terminal import say
+
+if TYPE_CHECKING:
+    from heedmap.papers.kit.grid import Report
+    from heedmap.papers.kit.result import Result
+
+
+def split(text: str) -> list[str]:
+    """The names between commas.
+
+    >>> split("softmax, entmax15,")
+    ['softmax', 'entmax15']
+    """
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+@contextmanager
+def reporting() -> "Iterator[Report]":
+    """A bar while a reproduction runs, and what moves it."""
+    with progress() as bar:
+        task = bar.add_task("reading the texts", total=None)
+        yield lambda step, total, text: bar.update(
+            task, completed=step, total=total, description=text
+        )
+
+
+def show(result: "Result", out: Path) -> None:
+    """Print a result and where it is."""
+    from heedmap.papers.kit.render import FILES, terminal
+    from heedmap.terminal import show as print_all
+
+    print_all(*terminal(result), width=160)
+    first, *others = FILES
+    say(f"Result: {out / first} (also {', '.join(Path(name).suffix for name in others)})")

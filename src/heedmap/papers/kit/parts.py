@@ -1,0 +1,158 @@
+"""A folder of one reproduction whose cells are no runs of heedmap: its settings, and a part per finished cell.
+
+    OUT/settings.toml             everything that the rows depend on
+    OUT/parts/CELL.parquet        the rows of one cell; there only when it is finished
+    OUT/parts/CELL.safetensors    what was trained for them
+    OUT/result.*                  a function of all parts
+
+A part that is there is read and not made again.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import tomli_w
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+
+from heedmap.errors import InputError
+from heedmap.papers.kit.render import FILES
+from heedmap.places import Out, is_free, taken
+from heedmap.settings import Settings
+from heedmap.storage import leftovers, refuse_file, remove, write_atomically
+from heedmap.tables import read_table, write_table
+
+SETTINGS, PARTS = "settings.toml", "parts"
+S = TypeVar("S", bound=Settings)
+Row = dict[str, Any]
+
+
+@contextmanager
+def claimed(
+    out: Out, settings: Settings, *, overwrite: bool = False, own: Sequence[str] = ()
+) -> Iterator[Path]:
+    """The folder of a reproduction with these settings, held for writing, what a killed one left removed.
+
+    Args:
+        out: the folder, or where to look for one (see `places.taken`).
+        settings: of the reproduction.
+        overwrite: replace one with other settings.
+        own: further names that it writes.
+
+    Raises:
+        InputError: the folder holds another reproduction (the differences are named), or something else;
+            another process writes there.
+    """
+    # In the order in which they are removed: whose the folder is, last.
+    names = (*FILES, *own, PARTS, SETTINGS)
+
+    def mine(folder: Path) -> bool:
+        try:
+            return not read_settings(folder, type(settings)).difference(settings)
+        except InputError:
+            return False
+
+    with taken(out, mine, names) as folder:
+        _claim(folder, settings, overwrite, names)
+        yield folder
+
+
+def _claim(folder: Path, settings: Settings, overwrite: bool, names: Sequence[str]) -> None:
+    refuse_file(folder)
+    there = folder / SETTINGS
+    if there.exists():
+        try:
+            changed = read_settings(folder, type(settings)).difference(settings)
+        except InputError:
+            if not overwrite:
+                raise
+            changed = ["unreadable"]
+        if changed and overwrite:
+            for name in names[:-1]:  # the settings stay until others are written
+                remove(folder / name)
+        elif changed:
+            raise InputError(
+                f"{folder}: holds a reproduction with other settings ({'; '.join(changed)}); choose another "
+                "--out, or insist with --overwrite"
+            )
+    elif not is_free(folder, names):
+        raise InputError(
+            f"{folder}: holds files that are not a reproduction's; choose another --out"
+        )
+    for path in (*leftovers(folder, names), *leftovers(folder / PARTS)):
+        remove(path)
+    text = tomli_w.dumps(settings.model_dump(exclude_none=True, mode="json"))
+    if not there.exists() or there.read_text(encoding="utf-8") != text:
+        write_atomically(there, text)
+
+
+def read_settings(folder: Path, kind: type[S]) -> S:
+    """The settings of the reproduction in a folder.
+
+    Raises:
+        InputError: none there, or not of this kind.
+    """
+    path = folder / SETTINGS
+    try:
+        return kind.of(**tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: cannot be read as the settings of this reproduction ({str(error).splitlines()[0]}); "
+            "choose another --out"
+        ) from error
+
+
+def read_reproduction(
+    folder: Path, kind: type[S], schema: pa.Schema, cells: Callable[[S], Iterable[str]]
+) -> tuple[S, list[Row]] | None:
+    """The settings in a folder and the rows of its finished cells, in their order.
+
+    None where no part of a reproduction with settings of this kind is finished.
+
+    Raises:
+        InputError: a part is damaged.
+    """
+    if not (folder / PARTS).is_dir():
+        return None
+    try:
+        settings = read_settings(folder, kind)
+    except InputError:
+        return None  # another paper's
+    paths = (part_path(folder, cell) for cell in cells(settings))
+    rows = [row for path in paths if path.exists() for row in read_part(path, schema)]
+    return (settings, rows) if rows else None
+
+
+def part_path(folder: Path, cell: str) -> Path:
+    """The table of one cell."""
+    return folder / PARTS / f"{cell}.parquet"
+
+
+def save_part(path: Path, rows: pa.Table, modules: Mapping[str, nn.Module]) -> None:
+    """Weights first, the table last: it says that the part is finished."""
+    tensors: dict[str, Tensor] = {
+        f"{name}.{key}": value.detach().cpu().contiguous()
+        for name, module in modules.items()
+        for key, value in module.state_dict().items()
+    }
+    write_atomically(path.with_suffix(".safetensors"), save_tensors(tensors))
+    write_table(path, rows)
+
+
+def read_part(path: Path, schema: pa.Schema, **cell: object) -> list[Row]:
+    """The rows of a finished part, all with the values of their `cell`.
+
+    Raises:
+        InputError: it is damaged, or of another cell.
+    """
+    found = read_table(path)
+    rows: list[Row] = found.to_pylist() if found.schema.equals(schema) else []
+    if not rows or any({row[name] for row in rows} != {value} for name, value in cell.items()):
+        raise InputError(
+            f"{path}: not the rows of this part; delete it and run the reproduction again"
+        )
+    return rows

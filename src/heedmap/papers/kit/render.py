@@ -1,0 +1,103 @@
+"""A result as HTML, Markdown, CSV and LaTeX, and on the terminal; the same result gives the same bytes."""
+
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from markupsafe import Markup
+
+from heedmap.papers.kit.escapes import latex_text, markdown_text
+from heedmap.papers.kit.registry import RESULT
+from heedmap.papers.kit.result import Claim, Result, Table
+from heedmap.report.page import environment
+from heedmap.report.scripts import DRAW, bundle, policy, safe_json
+from heedmap.storage import write_atomically
+from heedmap.terminal import cell, printable
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FILES = (RESULT, "result.html", "result.csv", "result.tex")
+
+
+def write(folder: Path, result: Result) -> None:
+    """Write the result's files, each whole or not at all.
+
+    Raises:
+        InputError: the place cannot be written.
+    """
+    for name, render in zip(FILES, (markdown, page, csv_text, latex), strict=True):
+        write_atomically(folder / name, render(result))
+
+
+def page(result: Result) -> str:
+    """result.html: figures, tables, claims, and the way to every model's own report."""
+    template = environment().get_template("grid.html")
+    return template.render(
+        result=result,
+        style=Markup(files("heedmap.report").joinpath("style.css").read_text("utf-8")),
+        policy=policy(bundle(), DRAW),
+        bundle=bundle(),
+        draw=Markup(DRAW),
+        figures=[(figure, safe_json(figure.spec)) for figure in result.figures],
+    )
+
+
+def markdown(result: Result) -> str:
+    """result.md."""
+    parts = [f"# {markdown_text(result.title)}", *map(markdown_text, result.notes)]
+    for part in result.sections:
+        if isinstance(part, Claim):
+            parts += [f"## Claim: {markdown_text(part.text)}", f"**{part.verdict.capitalize()}.**"]
+            parts.append("\n".join(f"* {markdown_text(number)}" for number in part.numbers))
+        else:
+            parts += [f"## {markdown_text(part.title)}", _pipes(part)]
+            parts += [part.how] if part.how else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _pipes(table: Table) -> str:
+    # pandas writes Markdown with another package, and would pad the cells.
+    rule = ["---" if i < table.labels else "---:" for i in range(len(table.heads))]
+    lines = ([markdown_text(text) for text in line] for line in (table.heads, *table.lines))
+    heads, *body = ("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join([heads, "| " + " | ".join(rule) + " |", *body])
+
+
+def csv_text(result: Result) -> str:
+    """result.csv: one line per row, empty where there is no number."""
+    harmless = result.rows.map(lambda value: printable(value) if isinstance(value, str) else value)
+    return harmless.to_csv(index=False, lineterminator="\n")
+
+
+def latex(result: Result) -> str:
+    """result.tex: a table for the booktabs package; the notes are comments."""
+    heads, lines = _escaped(result.latex.heads), map(_escaped, result.latex.lines)
+    table = pd.DataFrame(lines, columns=heads).to_latex(
+        index=False, escape=False, column_format="l" * len(heads)
+    )
+    return "".join(f"% {printable(note)}\n" for note in result.notes) + table
+
+
+def _escaped(line: Sequence[str]) -> list[str]:
+    return [latex_text(text) for text in line]
+
+
+def terminal(result: Result) -> "Iterator[RenderableType]":
+    """The notes, the summary and the claims, for the terminal."""
+    from rich.table import Table as Grid
+
+    yield from map(cell, result.notes)
+    summary = result.summary
+    grid = Grid(title=cell(summary.title), box=None)
+    for i, head in enumerate(summary.heads):
+        side = "left" if i < summary.labels else "right"
+        grid.add_column(cell(head), justify=side, overflow="fold")  # type: ignore[arg-type]
+    for line in summary.lines:
+        grid.add_row(*map(cell, line))
+    yield grid
+    for claim in result.claims:
+        yield from map(cell, ("", f"Claim: {claim.text}", f"  {claim.verdict.upper()}"))
+        yield from (cell(f"  - {number}") for number in claim.numbers)

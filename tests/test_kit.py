@@ -1,0 +1,262 @@
+"""What all reproductions share: the registry, the cells, the result files and the figures."""
+
+import csv
+import io
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from heedmap.papers import __path__ as papers
+from heedmap.papers.kit.grid import run_cells
+from heedmap.papers.kit.registry import names
+from heedmap.papers.kit.render import FILES, csv_text, latex, markdown, page, write
+from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike
+
+COMMAND = '''
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedmap.papers.kit.command import reporting, show
+
+
+def command(
+    out: Annotated[Path, typer.Option(help="Where it goes.")],
+    seeds: Annotated[int, typer.Option(help="How many.")] = 2,
+    scale: float = 1.0,
+    overwrite: bool = False,
+) -> None:
+    """Squares are not explanations."""
+    from heedmap.papers.toy_paper.paper import PAPER, reproduce
+
+    with reporting() as report:
+        found = reproduce(seeds, scale, out, overwrite, report)
+    show(PAPER.result(found), out)
+'''
+PAPER = """
+from functools import partial
+
+import pandas as pd
+import pyarrow as pa
+
+from heedmap.papers.kit.grid import run_cells
+from heedmap.papers.kit.parts import claimed, part_path, read_part, read_reproduction, save_part
+from heedmap.papers.kit.registry import Paper
+from heedmap.papers.kit.render import write
+from heedmap.papers.kit.result import Claim, Result, Table, unlike
+from heedmap.report.grid_figures import bars
+from heedmap.settings import _Settings
+
+SCHEMA = pa.schema([("seed", pa.int64()), ("square", pa.float64())])
+PUBLISHED = 4.0
+
+
+class Settings(_Settings):
+    seeds: int
+    scale: float
+
+
+def reproduce(seeds, scale, out, overwrite, report):
+    settings, rows = Settings.of(seeds=seeds, scale=scale), []
+    with claimed(out, settings, overwrite=overwrite) as folder:
+        for _, found in run_cells(range(seeds), partial(run, folder=folder, scale=scale), report):
+            rows += found
+            write(folder, result((settings, rows)))
+    return settings, rows
+
+
+def run(seed, report, folder, scale):
+    path = part_path(folder, str(seed))
+    if not path.exists():
+        report(0, 1, f"squaring {seed}")
+        rows = [{"seed": seed, "square": scale * seed**2}]
+        save_part(path, pa.Table.from_pylist(rows, schema=SCHEMA), {})
+    return read_part(path, SCHEMA, seed=seed)
+
+
+def result(found):
+    settings, rows = found
+    lines = [[f"seed {row['seed']}", str(PUBLISHED), str(row["square"])] for row in rows]
+    table = Table("Squares", ["row", "published", "ours"], lines)
+    runs = [{"dataset": "squares", "series": "n", "seed": r["seed"], "value": r["square"]} for r in rows]
+    claim = Claim("Squares grow", "survives", (f"{len(rows)} seeds",))
+    made = [] if settings.scale == 1 else [f"scaled by {settings.scale:g}"]
+    return Result(
+        "A toy", [unlike(made)], table, [table, claim],
+        [bars(runs, key="squares", title="Squares", measure="square")], pd.DataFrame(rows), table,
+    )
+
+
+def read(folder):
+    return read_reproduction(folder, Settings, SCHEMA, lambda settings: map(str, range(settings.seeds)))
+
+
+PAPER = Paper(read, result)
+"""
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A paper in a folder outside of the package."""
+    folder = tmp_path / "elsewhere" / "toy_paper"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    (folder / "command.py").write_text(COMMAND)
+    (folder / "paper.py").write_text(PAPER)
+    monkeypatch.setattr("heedmap.papers.__path__", [*papers, str(folder.parent)])
+
+
+def test_the_papers_are_the_folders_of_the_package():
+    folders = {path.parent.name for path in Path(papers[0]).glob("*/paper.py")}
+    assert {"drozdyuk", "jain_wallace"} <= folders
+    assert names() == sorted(name.replace("_", "-") for name in folders)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",)])
+def test_every_paper_is_listed_with_what_it_is(heedmap, toy, arguments):
+    said = heedmap("reproduce", *arguments)
+    assert said.code == 0
+    for name in ("drozdyuk", "jain-wallace", "toy-paper"):
+        assert f"\n  {name} " in said.out
+    assert "Squares are not explanations." in said.out
+
+
+def test_a_paper_that_is_not_there_is_one_line_with_a_near_one(heedmap):
+    said = heedmap("reproduce", "jain-walace")
+    assert said.code == 2
+    assert said.err.startswith(
+        "heedmap: No such command 'jain-walace'. Did you mean 'jain-wallace'?"
+    )
+
+
+def test_a_new_paper_has_a_command_a_result_and_figures_and_resumes(heedmap, toy, tmp_path):
+    out = tmp_path / "out"
+    arguments = ("reproduce", "toy-paper", "--out", out, "--scale", "2")
+    said = heedmap(*arguments)
+    assert said.code == 0, said.err
+    for words in ("Unlike the paper: scaled by 2.", "Claim: Squares grow", "SURVIVES", "result.md"):
+        assert words in said.out
+    assert set(FILES) < {path.name for path in out.iterdir()}
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in out.rglob("*.parquet")}
+    assert len(before) == 2
+    assert heedmap(*arguments).code == 0
+    assert before == {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in before}
+    refused = heedmap(*arguments, "--seeds", "3")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "seeds: 2 -> 3" in refused.err
+    assert "squares  Squares (n = 2 runs" in heedmap("figures", out, "--list").out
+    damaged = out / "parts" / "1.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:40])
+    for command in (arguments, ("figures", out, "--list")):
+        said = heedmap(*command)
+        assert (said.code, said.err.count("\n")) == (2, 1)
+        assert "1.parquet: damaged" in said.err
+    for path in (out / "parts").iterdir():
+        path.unlink()
+    nothing = heedmap("figures", out, "--list")
+    assert (nothing.code, nothing.err.count("\n")) == (2, 1)
+
+
+def test_each_cell_is_run_once_in_order_and_counted():
+    said = []
+
+    def run(cell, report):
+        report(1, 2, f"half of {cell}")
+        return cell.upper()
+
+    found = list(run_cells(["a", "b"], run, lambda *step: said.append(step)))
+    assert found == [("a", "A"), ("b", "B")]
+    assert said == [(0.5, 2, "half of a"), (1.5, 2, "half of b"), (2, 2, "done")]
+
+
+def test_a_cell_that_is_stopped_leaves_those_before_it():
+    def run(cell, report):
+        if cell == "b":
+            raise KeyboardInterrupt
+        return cell
+
+    found = []
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(run_cells(["a", "b", "c"], run, lambda *step: None))
+    steps = run_cells(["a", "b", "c"], run, lambda *step: None)
+    assert next(steps) == ("a", "a")
+
+
+TABLE = Table(
+    "Numbers",
+    ["name", "ours", "ours"],
+    [["a|b", "1", "2"], ["c", "3", ""]],
+    "How to read.",
+    labels=1,
+)
+
+
+def result(**more):
+    rows = pd.DataFrame(
+        {
+            "name": ["a|b", "c\n"],
+            "value": [0.1 + 0.2, float("nan")],
+            "n": [1, 2],
+            "none": [None, None],
+        }
+    )
+    claim = Claim("It holds", "does not", ("1 of 2", "x < y"))
+    parts = {
+        "notes": ["A note.", unlike(["1 epoch instead of 8"])], "summary": TABLE,
+        "sections": [TABLE, claim], "figures": [], "rows": rows, "latex": TABLE,
+    }  # fmt: skip
+    return Result("A & B", **{**parts, **more})
+
+
+def test_markdown_has_labels_on_the_left_and_numbers_on_the_right():
+    assert markdown(result()) == "\n\n".join(
+        [
+            "# A & B", "A note.", "Unlike the paper: 1 epoch instead of 8.", "## Numbers",
+            "| name | ours | ours |\n| --- | ---: | ---: |\n| a\\|b | 1 | 2 |\n| c | 3 |  |",
+            "How to read.", "## Claim: It holds", "**Does not.**", "* 1 of 2\n* x \\< y\n",
+        ]
+    )  # fmt: skip
+
+
+def test_csv_has_every_digit_and_nothing_where_there_is_no_number():
+    said = csv_text(result())
+    assert said == "name,value,n,none\na|b,0.30000000000000004,1,\nc\\n,,2,\n"
+    rows = list(csv.DictReader(io.StringIO(said)))
+    assert float(rows[0]["value"]) == 0.1 + 0.2
+
+
+def test_latex_is_comments_and_one_table():
+    assert latex(result()).splitlines() == [
+        "% A note.", "% Unlike the paper: 1 epoch instead of 8.", r"\begin{tabular}{lll}", r"\toprule",
+        r"name & ours & ours \\", r"\midrule", r"a\textbar{}b & 1 & 2 \\", r"c & 3 &  \\", r"\bottomrule",
+        r"\end{tabular}",
+    ]  # fmt: skip
+
+
+def test_a_page_links_to_the_models_reports_where_there_are_any():
+    plain = page(result())
+    assert "<h3>Claim: It holds</h3>" in plain
+    assert "<li>x &lt; y</li>" in plain
+    assert "#models" not in plain
+    linked = page(result(reports=[("SST", [("lstm, seed 0", "sst/lstm-0/report.html")])]))
+    assert '<a href="sst/lstm-0/report.html">lstm, seed 0</a>' in linked
+    assert 'id="models"' in linked
+
+
+def test_the_same_result_gives_the_same_files(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / name, result())
+    for name in FILES:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_nothing_is_said_of_what_does_not_differ_and_is_not_missing():
+    assert unlike([]) == unfinished(0) == ""
+    assert unfinished(1) == "Not finished: 1 model is still to be run."
+
+
+def test_figures_of_a_run_import_no_paper(heedmap, tmp_path, monkeypatch):
+    monkeypatch.setattr("heedmap.papers.kit.registry.paper", pytest.fail)
+    assert heedmap("figures", tmp_path, "--list").code == 2
