@@ -14,8 +14,8 @@ from heedmap.data.corpus import Corpus, Split, load
 from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.classifier import AttentionClassifier
-from heedmap.run import Run
-from heedmap.runs import train
+from heedmap.runs.run import Run
+from heedmap.runs.train import train
 from heedmap.settings import DataSettings, ModelSettings
 
 # Tensors this small are slower on several threads, and much slower where the cores are shared; what a test

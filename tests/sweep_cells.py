@@ -9,8 +9,8 @@ from pathlib import Path
 from conftest import small_corpus
 
 from heedmap.errors import InputError
-from heedmap.runs import train
-from heedmap.storage import write_atomically
+from heedmap.files.storage import write_atomically
+from heedmap.runs.train import train
 
 SMALL = {
     "embedding_size": 12,

@@ -9,7 +9,7 @@ from babi_solvers import ours, tasks, theirs
 
 from heedmap.data.babi import ACTORS, PLACES, QUESTIONS_PER_WORLD, THINGS
 from heedmap.data.corpus import load
-from heedmap.runs import train
+from heedmap.runs.train import train
 from heedmap.training.evaluation import evaluate
 
 

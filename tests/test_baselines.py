@@ -14,13 +14,13 @@ from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import jensen_shannon
 from heedmap.papers.jain_wallace.baselines import COLUMNS, _train, baselines
 from heedmap.papers.jain_wallace.frozen import freeze, lexical, log_odds_attention, text_by_text
-from heedmap.papers.jain_wallace.log_odds import LogOdds, fit_log_odds
 from heedmap.papers.jain_wallace.no_attention import NoAttention
 from heedmap.papers.jain_wallace.regularised import regularised
 from heedmap.papers.jain_wallace.substitution import substitution
-from heedmap.runs import open_run, train
+from heedmap.runs.train import open_run, train
 from heedmap.settings import DataSettings, ModelSettings
 from heedmap.training.evaluation import scores_of
+from heedmap.training.log_odds import LogOdds, fit_log_odds
 
 
 def quiet(done, total, text):

@@ -194,7 +194,7 @@ def test_an_unexpected_error_is_one_line_without_a_traceback(heedmap, monkeypatc
     def broken(root):
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("heedmap.folders.list_runs", broken)
+    monkeypatch.setattr("heedmap.runs.folder.list_runs", broken)
     done = heedmap("list")
     assert done.code == 1
     assert done.err.startswith("heedmap: internal error (ZeroDivisionError: oh)")
@@ -211,7 +211,7 @@ def test_a_full_disk_is_one_line_and_the_old_result_survives(
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("heedmap.storage.os.fsync", full)
+    monkeypatch.setattr("heedmap.files.storage.os.fsync", full)
     done = heedmap("report", run)
     assert done.code == 2
     assert "No space left on device" in done.err

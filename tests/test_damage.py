@@ -12,14 +12,14 @@ from conftest import QUICK, WORDS
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from heedmap.auditing import audit, open_audit
 from heedmap.data.corpus import load
 from heedmap.errors import InputError
+from heedmap.files.tables import write_table
 from heedmap.papers.drozdyuk.interventions import SCHEMA
 from heedmap.papers.jain_wallace.numbers import read
 from heedmap.papers.kit.parts import read_part
-from heedmap.runs import open_run, train
-from heedmap.tables import write_table
+from heedmap.runs.audit import audit, open_audit
+from heedmap.runs.train import open_run, train
 
 AUDIT = ("--instances", "9", "--permutations", "2")
 DEEP = "[" * 100_000

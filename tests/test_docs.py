@@ -11,7 +11,7 @@ import pytest
 from conftest import WORDS
 from tiny_transformers import tiny_model, tiny_tokenizer
 
-from heedmap.findings import BANDS
+from heedmap.experiments.findings import BANDS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -14,6 +14,7 @@ import heedmap.papers.drozdyuk.paper as paper
 from heedmap.data.corpus import load
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
+from heedmap.files.tables import read_table
 from heedmap.papers.drozdyuk.adversaries import ATTACKS, attack_loss, opposite, train_attack
 from heedmap.papers.drozdyuk.claims import claims
 from heedmap.papers.drozdyuk.interventions import attack_plan, cheap_plans, judge
@@ -31,7 +32,6 @@ from heedmap.papers.drozdyuk.published import PUBLISHED
 from heedmap.papers.drozdyuk.result import figures, result
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.drozdyuk.trained import tokenised
-from heedmap.tables import read_table
 
 TINY = {
     "size": 8, "heads": 2, "layers": 2, "feed_forward": 8, "epochs": 1, "adversary_epochs": 1,

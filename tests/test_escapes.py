@@ -19,7 +19,7 @@ from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.result import result
 from heedmap.papers.kit.escapes import latex_text, markdown_text
 from heedmap.papers.kit.render import csv_text, latex, markdown, page
-from heedmap.terminal import printable
+from heedmap.terminal.output import printable
 
 HOSTILE = [
     "\n\\input{/etc/passwd}",

@@ -7,7 +7,6 @@ from conftest import small_corpus, small_model
 from scipy.stats import kendalltau
 from sklearn.metrics import roc_auc_score
 
-from heedmap.auditing import audit
 from heedmap.counterfactual.permute import permuted_logits
 from heedmap.data.corpus import Split
 from heedmap.experiments.agreement import PAIRS
@@ -17,7 +16,8 @@ from heedmap.experiments.registry import applicable
 from heedmap.experiments.results import make_findings
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import LN2, change_in_prediction, jensen_shannon
-from heedmap.runs import train
+from heedmap.runs.audit import audit
+from heedmap.runs.train import train
 from heedmap.settings import AuditSettings
 
 SETTINGS = AuditSettings(permutations=20, integrated_gradients_instances=6)

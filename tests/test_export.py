@@ -9,14 +9,14 @@ import pytest
 from PIL import Image
 from test_report import make_audit
 
-from heedmap.audit_folder import keep_tables
-from heedmap.auditing import Audit
 from heedmap.errors import InputError
+from heedmap.files.storage import write_atomically
 from heedmap.report.charts import PALETTE, Figure, Key
 from heedmap.report.export import COLUMN, DPI, WIDTH, draw, export, render
 from heedmap.report.figures import figures
 from heedmap.report.lettering import lines, text_width
-from heedmap.storage import write_atomically
+from heedmap.runs.audit import Audit
+from heedmap.runs.audit_folder import keep_tables
 
 TWO = ("tau-gradient", "adversary")
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from test_report import make_audit
 
-from heedmap.auditing import Audit
 from heedmap.report.adversary_figures import jsd_histograms
 from heedmap.report.entropy_figures import entropy
 from heedmap.report.figures import figures
 from heedmap.report.page import page
 from heedmap.report.series import ALL, MOST
+from heedmap.runs.audit import Audit
 
 BY_CLASS = (
     "tau-gradient", "tau-leave-one-out", "tau-integrated-gradients", "entropy", "permutation",

@@ -5,8 +5,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from heedmap.experiments.findings import BANDS, interval, read, to_json
 from heedmap.experiments.results import make_findings
-from heedmap.findings import BANDS, interval, read, to_json
 from heedmap.settings import AuditSettings
 
 

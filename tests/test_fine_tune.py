@@ -11,8 +11,8 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 import heedmap as hm
 from heedmap.data.corpus import load_corpus
 from heedmap.errors import InputError
-from heedmap.folders import claim, describe
-from heedmap.runs import save_run
+from heedmap.runs.folder import claim, describe
+from heedmap.runs.train import save_run
 from heedmap.settings import DataSettings, FineTuneSettings
 from heedmap.training.fine_tune import FineTuning, _Texts, new_model, pace
 from heedmap.training.fit import fit

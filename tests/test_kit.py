@@ -47,13 +47,13 @@ from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Claim, Result, Table, unlike
 from heedmap.report.grid_figures import bars
-from heedmap.settings import _Settings
+from heedmap.settings import Settings
 
 SCHEMA = pa.schema([("seed", pa.int64()), ("square", pa.float64())])
 PUBLISHED = 4.0
 
 
-class Settings(_Settings):
+class Settings(Settings):
     seeds: int
     scale: float
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from test_report import make_audit
 
-from heedmap.auditing import Audit
 from heedmap.measures import LN2
 from heedmap.report.figures import figures
 from heedmap.report.head_maps import means
 from heedmap.report.heatmaps import instance
 from heedmap.report.page import page
 from heedmap.report.telling import Pick
+from heedmap.runs.audit import Audit
 from heedmap.settings import TransformerSettings
 
 PER_HEAD = ("row", "received", "gradient", "effective")

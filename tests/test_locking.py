@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from heedmap import locking, runs
-from heedmap.auditing import open_audit
 from heedmap.data.corpus import load
 from heedmap.errors import InputError
-from heedmap.locking import BusyError, whole_command, writing
-from heedmap.runs import open_run, train
-from heedmap.storage import write_atomically
+from heedmap.files import locking
+from heedmap.files.locking import BusyError, whole_command, writing
+from heedmap.files.storage import write_atomically
+from heedmap.runs import train as runs
+from heedmap.runs.audit import open_audit
+from heedmap.runs.train import open_run, train
 
 HOLD = """
 import sys
 from pathlib import Path
-from heedmap import locking
+from heedmap.files import locking
 if sys.argv[2] == "elsewhere":
     locking.fcntl = None
 with locking.writing(Path(sys.argv[1])):
@@ -154,7 +155,7 @@ def test_a_moments_work_waits_for_others_and_is_over_at_once(hold, tmp_path):
 WRITE = """
 import sys
 from pathlib import Path
-from heedmap.storage import write_atomically
+from heedmap.files.storage import write_atomically
 path = Path(sys.argv[1])
 for _ in range(60):
     write_atomically(path, sys.argv[2] * 300_000)

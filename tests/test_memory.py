@@ -8,7 +8,7 @@ import pytest
 import torch
 from conftest import random_texts, small_corpus, small_model, small_pairs
 
-from heedmap import auditing, kendall
+from heedmap import kendall
 from heedmap.data.corpus import Corpus, Split
 from heedmap.experiments import adversary, evidence, permutation
 from heedmap.experiments.cost import estimate, forecast
@@ -18,7 +18,8 @@ from heedmap.importance import integrated_gradients as integrated
 from heedmap.importance import leave_one_out
 from heedmap.importance.deletions import reread_without_each
 from heedmap.models.classifier import LOGITS, TOKENS
-from heedmap.runs import train
+from heedmap.runs import audit as auditing
+from heedmap.runs.train import train
 from heedmap.settings import AuditSettings, DataSettings
 from heedmap.training import attention
 

@@ -6,8 +6,8 @@ import torch
 from tiny_transformers import tiny_model
 
 import heedmap as hm
+from heedmap.files.naming import DATA, MODEL, check_name, is_there, name_of
 from heedmap.huggingface.loading import load_classifier, load_for_training
-from heedmap.naming import DATA, MODEL, check_name, is_there, name_of
 
 TEXTS = ["a fine film", "a secret diagnosis"]
 

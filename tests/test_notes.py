@@ -12,8 +12,8 @@ from tiny_transformers import tiny_model, tiny_tokenizer
 from transformers import BertConfig
 
 import heedmap as hm
+from heedmap.experiments.notes import MOST_TIED, tied_texts, ties
 from heedmap.huggingface.pairs import sign_of_pairs
-from heedmap.notes import MOST_TIED, tied_texts, ties
 from heedmap.report.card import card
 from heedmap.settings import ModelSettings, TransformerSettings
 

@@ -7,7 +7,6 @@ import typer
 from typer.testing import CliRunner
 
 import heedmap as hm
-from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.keywords import split, takes
 from heedmap.settings import (
@@ -21,6 +20,7 @@ from heedmap.settings import (
     TransformerSettings,
     option,
 )
+from heedmap.terminal import options as opt
 
 
 class Bread(Settings):

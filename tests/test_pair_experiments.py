@@ -14,7 +14,7 @@ from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.registry import applicable
 from heedmap.experiments.results import make_findings
 from heedmap.measures import LN2, jensen_shannon, log_odds
-from heedmap.runs import train
+from heedmap.runs.train import train
 from heedmap.settings import AuditSettings
 
 SETTINGS = AuditSettings(

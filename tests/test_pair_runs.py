@@ -10,7 +10,6 @@ import pytest
 from conftest import QUICK, small_pairs
 
 import heedmap as hm
-from heedmap.auditing import audit, open_audit, rewrite
 from heedmap.data import files
 from heedmap.data.corpus import as_written, load
 from heedmap.data.named import NAMED
@@ -18,7 +17,8 @@ from heedmap.data.rows import Row
 from heedmap.errors import InputError
 from heedmap.report.figures import figures
 from heedmap.report.page import page
-from heedmap.runs import open_run, train
+from heedmap.runs.audit import audit, open_audit, rewrite
+from heedmap.runs.train import open_run, train
 
 SMALL = {"encoder": "average", "embedding_size": 8, "hidden_size": 8, "epochs": 1, "min_df": 1}
 COLUMNS = ("--text-column", "told", "--label-column", "answer", "--query-column", "asked")

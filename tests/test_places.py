@@ -7,9 +7,9 @@ import pytest
 from conftest import QUICK, WORDS
 from test_locking import hold  # noqa: F401 - a fixture
 
-from heedmap.folders import OWN, list_runs
-from heedmap.locking import BusyError
-from heedmap.places import DefaultPlace, is_free, taken
+from heedmap.files.locking import BusyError
+from heedmap.runs.folder import OWN, list_runs
+from heedmap.runs.places import DefaultPlace, is_free, taken
 
 NAME = "texts-average-additive-softmax-0"
 

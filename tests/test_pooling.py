@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from heedmap.data.corpus import Split
+from heedmap.experiments.findings import interval
+from heedmap.experiments.pooling import by_text
 from heedmap.experiments.results import make_findings
-from heedmap.findings import interval
-from heedmap.pooling import by_text
 from heedmap.settings import AuditSettings
 
 PAIRS = ("attention_gradient", "attention_leave_one_out", "attention_integrated_gradients")

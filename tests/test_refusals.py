@@ -8,8 +8,8 @@ from conftest import QUICK
 
 import heedmap as hm
 from heedmap.errors import InputError
+from heedmap.files.storage import refuse_file, refuse_special, write_atomically
 from heedmap.settings import AuditSettings, TrainSettings
-from heedmap.storage import refuse_file, refuse_special, write_atomically
 
 AUDIT = ("audit", "--data", "texts.csv")
 TRAIN = ("train", "--data", "texts.csv")

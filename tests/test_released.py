@@ -20,7 +20,7 @@ from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.kendall import kendall_tau
 from heedmap.measures import change_in_prediction
 from heedmap.models import from_jain_wallace
-from heedmap.run import Run
+from heedmap.runs.run import Run
 from heedmap.settings import DataSettings, RunSettings
 
 KINDS = [(encoder, score) for encoder in ("lstm", "cnn", "average") for score in ("tanh", "dot")]

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from heedmap.auditing import Audit
 from heedmap.experiments.results import make_findings
 from heedmap.measures import LN2
 from heedmap.report.card import card
 from heedmap.report.figures import figures
 from heedmap.report.page import page
 from heedmap.report.telling import telling
+from heedmap.runs.audit import Audit
 from heedmap.settings import RunSettings
 
 EVIL = ["<script>alert(1)</script>", "</script><b>", "[red]markup[/red]", "<!--", "\x1b[31mred"]

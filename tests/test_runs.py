@@ -4,12 +4,12 @@ import pytest
 import torch
 from conftest import small_corpus
 
-from heedmap import auditing
-from heedmap.auditing import audit, open_audit
 from heedmap.data.corpus import load
 from heedmap.errors import InputError
-from heedmap.folders import list_runs
-from heedmap.runs import open_run, train
+from heedmap.runs import audit as auditing
+from heedmap.runs.audit import audit, open_audit
+from heedmap.runs.folder import list_runs
+from heedmap.runs.train import open_run, train
 
 SMALL = {"encoder": "average", "embedding_size": 8, "hidden_size": 8, "epochs": 1, "min_df": 1}
 

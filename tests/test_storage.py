@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from heedmap.errors import InputError
-from heedmap.storage import write_atomically
-from heedmap.tables import padded, read_table, table, write_table
+from heedmap.files.storage import write_atomically
+from heedmap.files.tables import padded, read_table, table, write_table
 
 
 def test_a_file_is_written_and_replaced_and_nothing_else_is_left(tmp_path):
@@ -22,7 +22,7 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from heedmap.errors import InputError
-from heedmap.storage import write_atomically
+from heedmap.files.storage import write_atomically
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     write_atomically(Path(sys.argv[1]), "x" * 5000)

@@ -13,9 +13,9 @@ from rich.console import Console
 
 import heedmap as hm
 from heedmap.data.corpus import Corpus
-from heedmap.progress import progress
-from heedmap.runs import train
-from heedmap.terminal import cell, lenient, printable, show
+from heedmap.runs.train import train
+from heedmap.terminal.output import cell, lenient, printable, show
+from heedmap.terminal.progress import progress
 
 SLOW = pytest.mark.slow
 
@@ -215,7 +215,7 @@ def test_a_warning_is_one_harmless_line(heedmap_raw, monkeypatch, text):
         warnings.warn(text, stacklevel=1)
         return []
 
-    monkeypatch.setattr("heedmap.folders.list_runs", warns)
+    monkeypatch.setattr("heedmap.runs.folder.list_runs", warns)
     _, err = streams(monkeypatch, "ascii")
     with warnings.catch_warnings():
         warnings.simplefilter("always")

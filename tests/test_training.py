@@ -8,7 +8,7 @@ from conftest import small_corpus
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
-from heedmap.runs import train
+from heedmap.runs.train import train
 from heedmap.settings import ModelSettings, TrainSettings
 from heedmap.training import attention
 from heedmap.training.attention import AttentionObjective, batch_loss

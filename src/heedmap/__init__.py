@@ -10,34 +10,34 @@ audit.show()
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from heedmap.adversary_check import check_adversary
-    from heedmap.auditing import Audit, audit, open_audit
     from heedmap.data.corpus import Corpus, Split, load
     from heedmap.errors import InputError
-    from heedmap.findings import Finding
-    from heedmap.model_runs import fine_tune_model as fine_tune
-    from heedmap.model_runs import open_model
-    from heedmap.run import Run
-    from heedmap.runs import open_run, train
+    from heedmap.experiments.findings import Finding
+    from heedmap.runs.audit import Audit, audit, open_audit
+    from heedmap.runs.check_adversary import check_adversary
+    from heedmap.runs.run import Run
+    from heedmap.runs.train import open_run, train
+    from heedmap.runs.transformers import fine_tune_model as fine_tune
+    from heedmap.runs.transformers import open_model
 
 __version__ = "0.1.0"
 
 # Names are imported when first used: `heedmap --help` must not wait for torch.
 _HOMES = {
-    "Audit": "auditing",
-    "audit": "auditing",
-    "check_adversary": "adversary_check",
-    "open_audit": "auditing",
+    "Audit": "runs.audit",
+    "audit": "runs.audit",
+    "check_adversary": "runs.check_adversary",
+    "open_audit": "runs.audit",
     "Corpus": "data.corpus",
     "Split": "data.corpus",
     "load": "data.corpus",
     "InputError": "errors",
-    "Finding": "findings",
-    "fine_tune": "model_runs:fine_tune_model",
-    "open_model": "model_runs",
-    "Run": "runs",
-    "open_run": "runs",
-    "train": "runs",
+    "Finding": "experiments.findings",
+    "fine_tune": "runs.transformers:fine_tune_model",
+    "open_model": "runs.transformers",
+    "Run": "runs.run",
+    "open_run": "runs.train",
+    "train": "runs.train",
 }
 
 __all__ = [

@@ -4,8 +4,8 @@ import altair as alt
 import numpy as np
 
 from heedmap.experiments.registry import Experiment
+from heedmap.files.tables import table
 from heedmap.report.charts import Figure, specification
-from heedmap.tables import table
 
 
 def last_word(evidence):

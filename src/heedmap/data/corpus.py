@@ -21,8 +21,8 @@ from heedmap.data.sources import EMBEDDED, STORIES, read_parts
 from heedmap.data.streams import reading
 from heedmap.data.texts import Pair, Text
 from heedmap.errors import InputError
+from heedmap.files.naming import DATA, name_of
 from heedmap.keywords import split, takes
-from heedmap.naming import DATA, name_of
 from heedmap.settings import TOKENS, DataSettings
 
 UNLIMITED = 1 << 30

@@ -19,7 +19,7 @@ from heedmap.data.reviews import reviews
 from heedmap.data.rows import Reading, Row
 from heedmap.data.tokens import TOKENIZERS, pieces
 from heedmap.errors import InputError
-from heedmap.naming import DATA, check_name, is_there
+from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
 
 STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")

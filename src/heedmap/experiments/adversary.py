@@ -13,15 +13,15 @@ from heedmap.experiments.adversary_search import search_all
 from heedmap.experiments.adversary_weights import FILE, rows_kept
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import BANDS, Finding
 from heedmap.experiments.readout import is_linear, linear
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results, mean, percent
-from heedmap.findings import BANDS, Finding
+from heedmap.files.tables import table
 from heedmap.measures import LN2
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Trace
 from heedmap.settings import PLAIN, SLOW
-from heedmap.tables import table
 
 MOST_CLASSES = 64  # that are enclosed pair by pair: of a thousand there are half a million pairs
 ADVERSARIES = 5  # of the paper's search

@@ -15,9 +15,9 @@ from heedmap.counterfactual.tolerance import canonical_order
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import linear
+from heedmap.files.tables import ragged
 from heedmap.importance.effective import same_prediction_dimension
 from heedmap.models.trace import Trace
-from heedmap.tables import ragged
 
 
 def enclose(evidence: Evidence) -> dict[str, object]:

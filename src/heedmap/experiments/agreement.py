@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
-from heedmap.findings import Finding
+from heedmap.files.tables import padded, table
 from heedmap.kendall import kendall_tau
-from heedmap.tables import padded, table
 
 MEASURES = ("attention", "gradient", "leave_one_out", "integrated_gradients")
 PAIRS = tuple(combinations(MEASURES, 2))

@@ -14,9 +14,9 @@ from heedmap.data.batches import Batch, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
 from heedmap.experiments.registry import registered
+from heedmap.files.table_folder import TableFolder
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings
-from heedmap.table_folder import TableFolder
 
 KEPT = 1 << 28  # bytes of traces that are kept for the next experiment; more are made again
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results
-from heedmap.findings import Finding
+from heedmap.files.tables import table
 from heedmap.models.layered import Layered
 from heedmap.settings import TransformerSettings
-from heedmap.tables import table
 
 HEADS_SHARE = 8  # all layers' weights with their graph
 PASSES = 4.0  # that the facts of all heads take

@@ -12,14 +12,14 @@ from heedmap.data.batches import Batch
 from heedmap.data.texts import Pair, Text
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.notes import ties
 from heedmap.experiments.registry import Experiment, HeatMap, Row
+from heedmap.files.tables import table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction, resolution
 from heedmap.models.layered import Layered
-from heedmap.notes import ties
-from heedmap.tables import table
 
 GRADIENT_SHARE = 4  # a pass that keeps its graph holds about this many times a plain one
 PROBED = 256  # tokens of a text whose leave-one-out is timed

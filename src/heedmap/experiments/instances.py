@@ -9,20 +9,20 @@ import torch
 
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import Finding, interval, read
+from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results
-from heedmap.findings import Finding, interval, read
+from heedmap.files.tables import ragged, table
 from heedmap.measures import entropy
 from heedmap.models.trace import Trace
-from heedmap.pooling import TEXT
-from heedmap.tables import ragged, table
 
 
 def instances(evidence: Evidence) -> pa.Table:
     """Key, tokens, label, probabilities and heat map, and how sharp the heat map is.
 
     `entropy` is in nats; `max_attention` is the largest weight. Where rows are windows of long texts, `text`
-    numbers the texts (see `heedmap.pooling`). Of pairs the `query` is there too, and, where
+    numbers the texts (see `heedmap.experiments.pooling`). Of pairs the `query` is there too, and, where
     not every class is a possible answer, how many `candidates` are.
     """
     split, traces = evidence.split, [_small(trace) for trace in evidence.traces]

@@ -13,13 +13,13 @@ from heedmap.counterfactual.rows import permuted, uniform
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import Finding
 from heedmap.experiments.readout import is_linear, linear
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean, percent
-from heedmap.findings import Finding
+from heedmap.files.tables import table
 from heedmap.measures import change_in_prediction
 from heedmap.models.trace import Trace
-from heedmap.tables import table
 
 LOGITS = 1 << 21  # at a time: 16 MB
 

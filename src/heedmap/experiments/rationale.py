@@ -9,10 +9,10 @@ from scipy.stats import rankdata
 
 from heedmap.experiments.agreement import MEASURES, OTHERS
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
-from heedmap.findings import Finding
-from heedmap.tables import table
+from heedmap.files.tables import table
 
 
 def rationale(evidence: Evidence) -> pa.Table:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from heedmap import experiments as package
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
-from heedmap.findings import Finding
+from heedmap.experiments.findings import Finding
 from heedmap.models.trace import Model
 from heedmap.settings import ModelSettings, TransformerSettings
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heedmap.experiments.findings import Finding, interval, read
+from heedmap.experiments.pooling import by_text
 from heedmap.experiments.registry import registered
-from heedmap.findings import Finding, interval, read
-from heedmap.pooling import by_text
 from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSettings
 
 

@@ -9,13 +9,13 @@ from scipy import stats
 
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results
-from heedmap.findings import Finding
+from heedmap.files.tables import table
 from heedmap.importance.flow import LONGEST
 from heedmap.kendall import tau_against
 from heedmap.models.layered import Layered
-from heedmap.tables import table
 
 REFERENCES = ("leave_one_out", "gradient")
 SCAN_SHARE = 8  # all layers' weights with their graph

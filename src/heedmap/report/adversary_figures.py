@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 import pyarrow as pa
 
-from heedmap.findings import Conclusions
+from heedmap.experiments.findings import Conclusions
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.findings import Conclusions
+from heedmap.experiments.findings import Conclusions
 from heedmap.report.charts import (
     PALETTE,
     QUIET,

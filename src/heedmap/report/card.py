@@ -6,8 +6,8 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
 
-from heedmap.findings import Conclusions, Finding, Level, pooled
-from heedmap.notes import noted
+from heedmap.experiments.findings import Conclusions, Finding, Level, pooled
+from heedmap.experiments.notes import noted
 from heedmap.report.words import (
     audited_text,
     counts,
@@ -20,7 +20,7 @@ from heedmap.report.words import (
     vectors_text,
     weights_kept,
 )
-from heedmap.terminal import cell
+from heedmap.terminal.output import cell
 
 STYLES: dict[Level, str] = {
     "for": "green",

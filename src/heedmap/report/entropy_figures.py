@@ -5,7 +5,7 @@ import math
 import altair as alt
 import numpy as np
 
-from heedmap.findings import Conclusions
+from heedmap.experiments.findings import Conclusions
 from heedmap.report.charts import QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.series import division, texts
 from heedmap.report.words import column

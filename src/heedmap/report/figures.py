@@ -2,8 +2,8 @@
 
 from pkgutil import resolve_name
 
+from heedmap.experiments.findings import Conclusions, pooled
 from heedmap.experiments.registry import registered
-from heedmap.findings import Conclusions, pooled
 from heedmap.report.charts import Figure
 
 

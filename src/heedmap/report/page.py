@@ -9,8 +9,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from heedmap.experiments.adversary_weights import FILE
-from heedmap.findings import Conclusions, pooled
-from heedmap.notes import drift_text, noted
+from heedmap.experiments.findings import Conclusions, pooled
+from heedmap.experiments.notes import drift_text, noted
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.findings import Conclusions
+from heedmap.experiments.findings import Conclusions
 from heedmap.report.charts import PALETTE, Key
 from heedmap.report.words import column, number
 

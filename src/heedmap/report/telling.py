@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heedmap.experiments.pooling import TEXT
 from heedmap.measures import LN2
-from heedmap.pooling import TEXT
 from heedmap.report.words import column, number
 
 FEWEST = 3  # shown even where none of them is telling

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.findings import BANDS, Conclusions, Finding, Level
+from heedmap.experiments.findings import BANDS, Conclusions, Finding, Level
 from heedmap.report.words import column, counts, interval_text, number
 
 # Every scale ends at 1 and begins at 0, but for a correlation's.

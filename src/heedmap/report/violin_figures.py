@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.findings import Conclusions
+from heedmap.experiments.findings import Conclusions
 from heedmap.measures import LN2
 from heedmap.report.adversary_figures import is_exact
 from heedmap.report.agreement_figures import PAPER

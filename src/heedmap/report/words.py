@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.data.named import NAMED
-from heedmap.findings import Conclusions, Finding
+from heedmap.experiments.findings import Conclusions, Finding
 from heedmap.settings import AuditSettings, TransformerSettings
 
 LISTED = 12  # classes; of more, the first ones and how many there are

@@ -10,9 +10,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 from heedmap.errors import InputError
-from heedmap.identity import PLACES
+from heedmap.files.identity import PLACES
+from heedmap.files.storage import write_atomically
 from heedmap.settings import FineTuneSettings, TrainSettings
-from heedmap.storage import write_atomically
 from heedmap.training.objective import Objective, Progress
 
 

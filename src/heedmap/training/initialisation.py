@@ -59,7 +59,7 @@ def init_model(
                 model.query.embedding.weight.copy_(torch.from_numpy(matrix))
     assert isinstance(settings.model, ModelSettings)
     if settings.model.score == "log_odds":
-        from heedmap.papers.jain_wallace.log_odds import fit_log_odds
+        from heedmap.training.log_odds import fit_log_odds
 
         assert isinstance(model.score, Lexical)
         model.score.set(fit_log_odds(corpus, vocabulary).coefficients)

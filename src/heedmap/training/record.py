@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from heedmap.errors import InputError
-from heedmap.storage import write_atomically
+from heedmap.files.storage import write_atomically
 from heedmap.training.fit import Trained
 
 FILE = "training.json"

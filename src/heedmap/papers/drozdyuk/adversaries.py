@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedmap.files.identity import weights_hash
 from heedmap.huggingface.interventions import KeyAdversary, Keys
 from heedmap.huggingface.recording import Recorder, key_distance, mean_over_rows
-from heedmap.identity import weights_hash
 from heedmap.measures import total_variation
 from heedmap.papers.drozdyuk.model import (
     Subject,

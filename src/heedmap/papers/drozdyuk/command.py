@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from heedmap import options as opt
 from heedmap.errors import InputError
 from heedmap.papers.kit.command import reporting, show, split
-from heedmap.places import DefaultPlace
+from heedmap.runs.places import DefaultPlace
+from heedmap.terminal import options as opt
 
 NEEDS = """Drozdyuk et al. trained on a data set that they do not name (two classes, IMDB-like). Give one:
   heedmap reproduce drozdyuk sst  --data PATH   a folder with train, dev and test files, such as SST

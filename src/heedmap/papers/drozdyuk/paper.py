@@ -19,6 +19,8 @@ from torch import nn
 
 from heedmap.data.corpus import Corpus, Split, as_written
 from heedmap.errors import InputError
+from heedmap.files.storage import write_atomically
+from heedmap.files.tables import write_table
 from heedmap.papers.drozdyuk.claims import claims
 from heedmap.papers.drozdyuk.interventions import SCHEMA, every_row
 from heedmap.papers.drozdyuk.model import (
@@ -42,9 +44,7 @@ from heedmap.papers.kit.parts import (
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Claim
-from heedmap.places import Out
-from heedmap.storage import write_atomically
-from heedmap.tables import write_table
+from heedmap.runs.places import Out
 
 TABLE, VOCABULARY = "table.parquet", "vocabulary.json"
 

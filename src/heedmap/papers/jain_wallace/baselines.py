@@ -17,17 +17,17 @@ from heedmap.errors import InputError
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.scores import Lexical
 from heedmap.papers.jain_wallace.frozen import Frozen, freeze, lexical
-from heedmap.papers.jain_wallace.log_odds import check_suitable, fit_log_odds
 from heedmap.papers.jain_wallace.no_attention import NoAttention
 from heedmap.papers.jain_wallace.regularised import regularised
 from heedmap.papers.jain_wallace.substitution import WORDS, substitution
-from heedmap.run import Run
-from heedmap.runs import train
+from heedmap.runs.run import Run
+from heedmap.runs.train import train
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
 from heedmap.training.attention import AttentionObjective, cross_entropy
 from heedmap.training.evaluation import predict_logits, scores_of
 from heedmap.training.fit import Report, fit
 from heedmap.training.initialisation import init_model
+from heedmap.training.log_odds import check_suitable, fit_log_odds
 
 COLUMNS = (
     "variant", "accuracy", "f1", "roc_auc", "agreement", "jsd", "uniform_texts",

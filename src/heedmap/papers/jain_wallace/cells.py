@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedmap.auditing import audit
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
-from heedmap.folders import relocated
-from heedmap.locking import whole_command
+from heedmap.files.locking import whole_command
+from heedmap.files.storage import write_atomically
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.baselines import COLUMNS, baselines
 from heedmap.papers.jain_wallace.frozen import text_by_text
 from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
 from heedmap.papers.kit.grid import Report
 from heedmap.report.words import vectors_text
-from heedmap.run import Run
-from heedmap.runs import train
+from heedmap.runs.audit import audit
+from heedmap.runs.folder import relocated
+from heedmap.runs.run import Run
+from heedmap.runs.train import train
 from heedmap.settings import RunSettings
-from heedmap.storage import write_atomically
 
 Say = Callable[[str], None]
 

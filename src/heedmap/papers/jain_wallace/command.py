@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from heedmap import options as opt
 from heedmap.papers.kit.command import reporting, show, split
-from heedmap.terminal import say
+from heedmap.terminal import options as opt
+from heedmap.terminal.output import say
 
 
 def command(

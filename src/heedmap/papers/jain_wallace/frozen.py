@@ -12,8 +12,8 @@ from heedmap.measures import change_in_prediction, jensen_shannon
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import NO_SCORE, Lexical
-from heedmap.papers.jain_wallace.log_odds import fit_log_odds
 from heedmap.settings import AuditSettings
+from heedmap.training.log_odds import fit_log_odds
 
 
 class Frozen(NamedTuple):

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedmap.auditing import Audit
 from heedmap.errors import InputError
+from heedmap.files.storage import write_atomically
 from heedmap.models.classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.published import PERFORMANCE
-from heedmap.run import Run
-from heedmap.storage import write_atomically
+from heedmap.runs.audit import Audit
+from heedmap.runs.run import Run
 from heedmap.training.evaluation import evaluate
 
 TEST = "test.json"

@@ -12,12 +12,12 @@ from pydantic import TypeAdapter
 from heedmap.data.corpus import Corpus
 from heedmap.data.vectors import vectors_hash
 from heedmap.errors import InputError
+from heedmap.files.storage import write_atomically
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.measures import Cell, Measured
 from heedmap.papers.jain_wallace.sizes import Size, usual_epochs
 from heedmap.report.words import plural
-from heedmap.storage import write_atomically
 
 NUMBERS = "numbers.json"
 

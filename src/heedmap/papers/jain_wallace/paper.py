@@ -20,7 +20,8 @@ from heedmap.data.corpus import Corpus, load
 from heedmap.data.named import NAMED
 from heedmap.data.vectors import check_there
 from heedmap.errors import InputError
-from heedmap.locking import writing
+from heedmap.files.locking import writing
+from heedmap.files.storage import refuse_file
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.cells import Baselines, CellNumbers, Shared, run
@@ -33,7 +34,6 @@ from heedmap.papers.kit.grid import Report, run_cells
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.settings import AuditSettings, TrainSettings
-from heedmap.storage import refuse_file
 
 MOST_SEEDS = 10_000
 

@@ -19,8 +19,8 @@ from heedmap.errors import InputError
 from heedmap.experiments.evidence import Evidence
 from heedmap.measures import change_in_prediction
 from heedmap.models.trace import Model
-from heedmap.papers.jain_wallace.log_odds import LogOdds
 from heedmap.settings import AuditSettings
+from heedmap.training.log_odds import LogOdds
 
 WORDS = 5
 

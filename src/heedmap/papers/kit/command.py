@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heedmap.progress import progress
-from heedmap.terminal import say
+from heedmap.terminal.output import say
+from heedmap.terminal.progress import progress
 
 if TYPE_CHECKING:
     from heedmap.papers.kit.grid import Report
@@ -35,7 +35,7 @@ def reporting() -> "Iterator[Report]":
 def show(result: "Result", out: Path) -> None:
     """Print a result and where it is."""
     from heedmap.papers.kit.render import FILES, terminal
-    from heedmap.terminal import show as print_all
+    from heedmap.terminal.output import show as print_all
 
     print_all(*terminal(result), width=160)
     first, *others = FILES

@@ -2,7 +2,7 @@
 
 import re
 
-from heedmap.terminal import printable
+from heedmap.terminal.output import printable
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#",

@@ -20,11 +20,11 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from heedmap.errors import InputError
+from heedmap.files.storage import leftovers, refuse_file, remove, write_atomically
+from heedmap.files.tables import read_table, write_table
 from heedmap.papers.kit.render import FILES
-from heedmap.places import Out, is_free, taken
+from heedmap.runs.places import Out, is_free, taken
 from heedmap.settings import Settings
-from heedmap.storage import leftovers, refuse_file, remove, write_atomically
-from heedmap.tables import read_table, write_table
 
 SETTINGS, PARTS = "settings.toml", "parts"
 S = TypeVar("S", bound=Settings)

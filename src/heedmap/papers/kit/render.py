@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
+from heedmap.files.storage import write_atomically
 from heedmap.papers.kit.escapes import latex_text, markdown_text
 from heedmap.papers.kit.registry import RESULT
 from heedmap.papers.kit.result import Claim, Result, Table
 from heedmap.report.page import environment
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
-from heedmap.storage import write_atomically
-from heedmap.terminal import cell, printable
+from heedmap.terminal.output import cell, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from heedmap import options as opt
-from heedmap.terminal import say
+from heedmap.terminal import options as opt
+from heedmap.terminal.output import say
 
 
 def picture_command(
@@ -34,10 +34,10 @@ def picture_command(
 
     if not text.strip():
         raise InputError("expected a text of one word at least, got none; give one with --text")
+    from heedmap.files.storage import write_atomically
     from heedmap.huggingface.opening import open_classifier
     from heedmap.report.pictures import draw, page
     from heedmap.settings import TransformerSettings
-    from heedmap.storage import write_atomically
 
     classifier, _ = open_classifier(TransformerSettings.of(source=model, layer=layer))
     picture = draw(classifier, text, seed)

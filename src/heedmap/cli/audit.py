@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
-from heedmap import options as opt
+from heedmap.cli.train import train_own
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
-from heedmap.places import DefaultPlace
-from heedmap.progress import progress
+from heedmap.runs.places import DefaultPlace
 from heedmap.settings import (
     RAW_TEXTS,
     TOKENS,
@@ -19,11 +18,12 @@ from heedmap.settings import (
     TrainSettings,
     TransformerSettings,
 )
-from heedmap.terminal import say
-from heedmap.train_cli import train_own
+from heedmap.terminal import options as opt
+from heedmap.terminal.output import say
+from heedmap.terminal.progress import progress
 
 if TYPE_CHECKING:
-    from heedmap.run import Run
+    from heedmap.runs.run import Run
 
 
 class AuditCommand(TyperCommand):
@@ -62,7 +62,7 @@ def audit_command(
         given.allow(AuditSettings, of="--run, whose settings stand")
         if model is not None:
             raise InputError("--model: not an option of --run, whose settings stand; leave out")
-        from heedmap.runs import open_run
+        from heedmap.runs.train import open_run
 
         _audit(open_run(run), overwrite=overwrite, **asked)
     elif model is not None:
@@ -85,7 +85,7 @@ def audit_command(
 
 
 def _enter(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
-    from heedmap.model_runs import open_model
+    from heedmap.runs.transformers import open_model
 
     options = given.of(RAW_TEXTS, TransformerSettings)
     if "classes" in options:
@@ -99,8 +99,8 @@ def _enter(model: str, data: Path, given: opt.Given, out: Path | None, overwrite
 
 
 def _audit(run: "Run", **asked: Any) -> None:
-    from heedmap.auditing import audit
     from heedmap.experiments.registry import registered
+    from heedmap.runs.audit import audit
 
     with progress() as bar:
         task = bar.add_task("audit", total=len(registered()) + 1)

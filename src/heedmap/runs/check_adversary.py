@@ -7,15 +7,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedmap.auditing import audited_split
 from heedmap.errors import InputError
 from heedmap.experiments.adversary_weights import FILE, MOST, weights_of
-from heedmap.folders import settings_of
+from heedmap.files.naming import kind_of
+from heedmap.files.tables import read_table
 from heedmap.measures import change_in_prediction, jensen_shannon
 from heedmap.models.layered import Layered
-from heedmap.naming import kind_of
-from heedmap.run import Run
-from heedmap.tables import read_table
+from heedmap.runs.audit import audited_split
+from heedmap.runs.folder import settings_of
+from heedmap.runs.run import Run
 
 
 class Imposed(NamedTuple):

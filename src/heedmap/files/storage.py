@@ -12,7 +12,7 @@ from typing import BinaryIO
 from safetensors import SafetensorError
 
 from heedmap.errors import InputError
-from heedmap.locking import fcntl
+from heedmap.files.locking import fcntl
 
 # What a killed process leaves of `name`: .name.partial; before that was so, .name. and eight letters.
 _LEFT = re.compile(r"\.(.+)\.(partial|[a-z0-9_]{8})")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from heedmap.pooling import TEXT
+from heedmap.experiments.pooling import TEXT
 from heedmap.settings import ModelSettings, TransformerSettings
 
 MOST_TIED = (

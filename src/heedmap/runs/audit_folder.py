@@ -10,14 +10,14 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from heedmap.errors import InputError
-from heedmap.findings import Conclusions, to_json
-from heedmap.folders import SETTINGS, claim, settings_of, still
-from heedmap.identity import identity
-from heedmap.run import Run
-from heedmap.runs import weights_in
+from heedmap.experiments.findings import Conclusions, to_json
+from heedmap.files.identity import identity
+from heedmap.files.storage import write_atomically
+from heedmap.files.table_folder import TableFolder, clear, listed
+from heedmap.runs.folder import SETTINGS, claim, settings_of, still
+from heedmap.runs.run import Run
+from heedmap.runs.train import weights_in
 from heedmap.settings import RunSettings
-from heedmap.storage import write_atomically
-from heedmap.table_folder import TableFolder, clear, listed
 
 ABOUT = "about.json"
 TABLES = "tables"

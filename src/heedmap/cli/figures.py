@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedmap import options as opt
 from heedmap.errors import InputError
-from heedmap.terminal import say
+from heedmap.terminal import options as opt
+from heedmap.terminal.output import say
 
 if TYPE_CHECKING:
     from heedmap.report.charts import Figure
@@ -50,8 +50,8 @@ def _figures(folder: Path) -> "list[Figure]":
 
     if (made := of_paper(folder)) is not None:
         return made
-    from heedmap.auditing import open_audit
     from heedmap.report.figures import figures
+    from heedmap.runs.audit import open_audit
 
     return figures(open_audit(folder))
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
-from heedmap.pooling import by_text
+from heedmap.experiments.pooling import by_text
 from heedmap.settings import RunSettings
 
 Level = Literal["for", "mixed", "against", "undecided"]

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heedmap import options as opt
 from heedmap.errors import InputError
-from heedmap.places import DefaultPlace
-from heedmap.progress import progress
+from heedmap.runs.places import DefaultPlace
 from heedmap.settings import (
     RAW_TEXTS_TO_LEARN,
     TOKENS,
@@ -14,10 +12,12 @@ from heedmap.settings import (
     ModelSettings,
     TrainSettings,
 )
-from heedmap.terminal import say
+from heedmap.terminal import options as opt
+from heedmap.terminal.output import say
+from heedmap.terminal.progress import progress
 
 if TYPE_CHECKING:
-    from heedmap.run import Run
+    from heedmap.runs.run import Run
 
 
 @opt.with_options(TOKENS, ModelSettings, TrainSettings, FineTuneSettings)
@@ -54,7 +54,7 @@ def train_command(
 def train_own(data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
     """An attention model of ours on texts, as the options of `train` and `audit` say."""
     from heedmap.data.corpus import load
-    from heedmap.runs import train
+    from heedmap.runs.train import train
 
     options = given.of(ModelSettings, TrainSettings) | {"seed": given.values.get("seed", 0)}
     with progress() as bar:
@@ -74,7 +74,7 @@ def train_own(data: str, given: opt.Given, out: Path | None, overwrite: bool) ->
 
 
 def _fine_tune(model: str, data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
-    from heedmap.model_runs import fine_tune_model
+    from heedmap.runs.transformers import fine_tune_model
 
     name = f"{Path(data).name.split('.')[0]}-{Path(model).name}-{given.values.get('seed', 0)}"
     with progress() as bar:

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from heedmap.data.corpus import Corpus, as_written, load_corpus
 from heedmap.errors import InputError
-from heedmap.folders import (
+from heedmap.files.identity import identity
+from heedmap.files.naming import DATA, MODEL, name_of
+from heedmap.files.storage import write_atomically
+from heedmap.keywords import split, takes
+from heedmap.runs.folder import (
     CHECKPOINT,
     SETTINGS,
     claim,
@@ -22,11 +26,8 @@ from heedmap.folders import (
     standing,
     tidy,
 )
-from heedmap.identity import identity
-from heedmap.keywords import split, takes
-from heedmap.naming import DATA, MODEL, name_of
-from heedmap.places import Out
-from heedmap.run import Run
+from heedmap.runs.places import Out
+from heedmap.runs.run import Run
 from heedmap.settings import (
     ON_TRIAL,
     RAW_TEXTS,
@@ -36,7 +37,6 @@ from heedmap.settings import (
     RunSettings,
     TransformerSettings,
 )
-from heedmap.storage import write_atomically
 from heedmap.training.checkpoint import load_checkpoint
 from heedmap.training.fit import Report, Trained, fit
 from heedmap.training.objective import Diverged

@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from heedmap.audit_folder import (
+from heedmap.data.corpus import Split
+from heedmap.errors import InputError
+from heedmap.experiments import cost
+from heedmap.experiments.evidence import Announce, Evidence
+from heedmap.experiments.findings import Conclusions
+from heedmap.experiments.notes import far_from_default, noted
+from heedmap.experiments.registry import applicable, registered
+from heedmap.experiments.results import make_findings
+from heedmap.files.locking import writing
+from heedmap.files.naming import kind_of
+from heedmap.files.storage import write_atomically
+from heedmap.files.table_folder import TableFolder
+from heedmap.keywords import split, takes
+from heedmap.models.layered import Layered
+from heedmap.runs.audit_folder import (
     claim_audit,
     keep_tables,
     put_about,
     read_audit,
     write_conclusions,
 )
-from heedmap.data.corpus import Split
-from heedmap.errors import InputError
-from heedmap.experiments import cost
-from heedmap.experiments.evidence import Announce, Evidence
-from heedmap.experiments.registry import applicable, registered
-from heedmap.experiments.results import make_findings
-from heedmap.findings import Conclusions
-from heedmap.folders import claim, settings_of, tidy
-from heedmap.keywords import split, takes
-from heedmap.locking import writing
-from heedmap.models.layered import Layered
-from heedmap.naming import kind_of
-from heedmap.notes import far_from_default, noted
-from heedmap.run import Run
-from heedmap.runs import save_run, weights_of
+from heedmap.runs.folder import claim, settings_of, tidy
+from heedmap.runs.run import Run
+from heedmap.runs.train import save_run, weights_of
 from heedmap.settings import AuditSettings, RunSettings
-from heedmap.storage import write_atomically
-from heedmap.table_folder import TableFolder
-from heedmap.terminal import show
+from heedmap.terminal.output import show
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from heedmap.errors import InputError
-from heedmap.places import Out, is_free, taken
+from heedmap.files.storage import leftovers, refuse_file, remove, write_atomically
+from heedmap.runs.places import Out, is_free, taken
 from heedmap.settings import (
     FineTuneSettings,
     RunSettings,
     TrainSettings,
     TransformerSettings,
 )
-from heedmap.storage import leftovers, refuse_file, remove, write_atomically
 
 CHECKPOINT = "checkpoint.safetensors"
 SETTINGS = "settings.toml"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from heedmap.storage import leftovers, write_atomically
-from heedmap.tables import parquet, read_table
+from heedmap.files.storage import leftovers, write_atomically
+from heedmap.files.tables import parquet, read_table
 
 MANIFEST = "manifest.json"
 

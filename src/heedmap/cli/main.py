@@ -12,15 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from heedmap import __version__
-from heedmap.audit_cli import AuditCommand, audit_command
-from heedmap.check_cli import check_command, support_command
+from heedmap.cli.audit import AuditCommand, audit_command
+from heedmap.cli.check import check_command, support_command
+from heedmap.cli.figures import figures_command
+from heedmap.cli.picture import picture_command
+from heedmap.cli.reproduce import app as reproduce_app
+from heedmap.cli.train import train_command
 from heedmap.errors import InputError
-from heedmap.figures_cli import figures_command
-from heedmap.locking import whole_command
-from heedmap.picture_cli import picture_command
-from heedmap.reproduce_cli import app as reproduce_app
-from heedmap.terminal import WIDE, cell, lenient, say, show
-from heedmap.train_cli import train_command
+from heedmap.files.locking import whole_command
+from heedmap.terminal.output import WIDE, cell, lenient, say, show
 
 app = typer.Typer(
     help="Should you heed the heat map? Puts a model's attention weights on trial.",
@@ -40,7 +40,7 @@ app.command("train")(train_command)
 @app.command("report")
 def report_command(folder: Annotated[Path, typer.Argument(help="The run folder.")]) -> None:
     """Write findings and report anew from a run's tables, and print the card."""
-    from heedmap.auditing import rewrite
+    from heedmap.runs.audit import rewrite
 
     rewrite(folder).show()
     say(f"Report: {folder / 'report.html'}")
@@ -53,7 +53,7 @@ def list_command(
     """List the run folders."""
     from rich.table import Table
 
-    from heedmap.folders import describe, list_runs
+    from heedmap.runs.folder import describe, list_runs
 
     folders = list_runs(root)
     if not folders:

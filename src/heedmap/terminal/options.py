@@ -121,14 +121,14 @@ def _type(field: FieldInfo) -> type:
 
 def folder(given: object) -> Path:
     """A folder to write to, looked at before anything is done."""
-    from heedmap.storage import refuse_file
+    from heedmap.files.storage import refuse_file
 
     return _place(str(given), refuse_file)
 
 
 def file(given: object) -> Path:
     """A file to write to, looked at before anything is done."""
-    from heedmap.storage import refuse_special
+    from heedmap.files.storage import refuse_special
 
     return _place(str(given), refuse_special)
 

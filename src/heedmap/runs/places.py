@@ -7,8 +7,8 @@ from glob import escape
 from itertools import count
 from pathlib import Path
 
-from heedmap.locking import BusyError, writing
-from heedmap.storage import leftovers
+from heedmap.files.locking import BusyError, writing
+from heedmap.files.storage import leftovers
 
 
 @dataclass(frozen=True)

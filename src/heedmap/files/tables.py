@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.errors import InputError
-from heedmap.storage import write_atomically
+from heedmap.files.storage import write_atomically
 
 
 def ragged(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from heedmap.terminal import cell
+from heedmap.terminal.output import cell
 
 
 @contextmanager

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedmap import options as opt
 from heedmap.errors import InputError
-from heedmap.progress import progress
-from heedmap.terminal import WIDE, cell, say, show
+from heedmap.terminal import options as opt
+from heedmap.terminal.output import WIDE, cell, say, show
+from heedmap.terminal.progress import progress
 
 if TYPE_CHECKING:
     from heedmap.huggingface.handshake import Check, Handshake
@@ -45,7 +45,7 @@ def support_command(
     ] = None,
 ) -> None:
     """Measure which architectures can be audited, on tiny models (a minute or two)."""
-    from heedmap.storage import write_atomically
+    from heedmap.files.storage import write_atomically
 
     with progress() as bar:
         task = bar.add_task("support", total=None)

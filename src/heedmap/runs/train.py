@@ -16,14 +16,15 @@ from heedmap.data.named import NAMED, QA
 from heedmap.data.vectors import vectors_hash
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.folders import CHECKPOINT, SETTINGS, clear, held, settings_of, standing, still
-from heedmap.identity import identity, weights_hash
+from heedmap.files.identity import identity, weights_hash
+from heedmap.files.naming import kind_of
+from heedmap.files.storage import write_atomically
 from heedmap.keywords import split, takes
-from heedmap.model_runs import open_model_run, save_model_run
 from heedmap.models.classifier import AttentionClassifier
-from heedmap.naming import kind_of
-from heedmap.places import Out
-from heedmap.run import Run
+from heedmap.runs.folder import CHECKPOINT, SETTINGS, clear, held, settings_of, standing, still
+from heedmap.runs.places import Out
+from heedmap.runs.run import Run
+from heedmap.runs.transformers import open_model_run, save_model_run
 from heedmap.settings import (
     ModelSettings,
     RunSettings,
@@ -31,7 +32,6 @@ from heedmap.settings import (
     TrainSettings,
     TransformerSettings,
 )
-from heedmap.storage import write_atomically
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.checkpoint import load_checkpoint
 from heedmap.training.fit import Report, Trained, fit
@@ -77,7 +77,7 @@ def train(
     recipe = _recipe(corpus)
     model_settings = ModelSettings.of(**{**_of(ModelSettings, recipe), **of_model})
     if model_settings.score == "log_odds":
-        from heedmap.papers.jain_wallace.log_odds import check_suitable
+        from heedmap.training.log_odds import check_suitable
 
         check_suitable(corpus)
     if (vectors := of_training.get("vectors")) is not None:

@@ -1,0 +1,1 @@
+"""Write files whole, lock folders, name things."""

@@ -1,0 +1,1 @@
+"""Train, open, audit and keep runs."""
