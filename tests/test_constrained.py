@@ -23,7 +23,7 @@ def masked_softmax(scores, support):
 
 
 class Linear:
-    """One row an instance and a linear read-out: the case whose optimum is known."""
+    """One row per instance and a linear read-out: the case whose optimum is known."""
 
     def __init__(self, rows, positions, classes=2, seed=0):
         def normal(*shape):

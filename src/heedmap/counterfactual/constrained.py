@@ -69,7 +69,7 @@ def search(
 
     `restarts` lanes run side by side: the first from weights ∝ noise/α̂, the second from ∝ α̂² (from
     α̂ itself, where the divergence has no slope, ascent ends at the nearest poor summit), others at
-    random, from one generator an instance; a lane that stalls begins anew at random. One step is one
+    random, from one generator per instance; a lane that stalls begins anew at random. One step is one
     call of `predict` with S = restarts and min(C, 9) − 1 backward passes; one such call precedes the
     first, and without gradient there are one more and the 12 of the pull-back. Every returned point was
     judged by a call of `predict`, never by the tangent. Memory: some S·B·K·P·min(C, 9) numbers besides

@@ -87,7 +87,7 @@ class Instances:
         return replace(self, logits=self.logits[..., classes], margins=margins)
 
     def logits_of(self, weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
-        """z(α) of one weighting a row, whose weights sum to one."""
+        """z(α) of one weighting per row, whose weights sum to one."""
         return torch.einsum("bt,btc->bc", weights, self.logits)
 
     def keeps(self, logits: Float[Tensor, "B *S C"]) -> Bool[Tensor, "B *S"]:

@@ -88,7 +88,7 @@ def most_different_met(
 ) -> Found:
     """What the constrained search finds on the model itself, with the audit's ε, restarts and steps.
 
-    One generator a text. A heat map that is made of the weights (gradient × attention, say) is uneven ground:
+    One generator per text. A heat map that is made of the weights (gradient × attention, say) is uneven ground:
     its search begins from what one for the weights themselves finds, and so finds no less.
     """
     find = partial(

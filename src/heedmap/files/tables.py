@@ -1,4 +1,4 @@
-"""Tables of results: Arrow columns, one row an instance, lists where there is a number a token."""
+"""Tables of results: Arrow columns, one row per instance, lists where there is a number per token."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ def ragged(
     values: Sequence[Shaped[Tensor, "_ _"]],
     masks: Sequence[Bool[Tensor, "_ _"]],
 ) -> pa.Array:
-    """One list an instance, in the order of the rows, from padded batches."""
+    """One list per instance, in the order of the rows, from padded batches."""
     order = torch.argsort(torch.cat(list(rows))).tolist()
     pieces = [
         v[i][m[i]].numpy(force=True)

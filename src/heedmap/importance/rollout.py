@@ -29,7 +29,7 @@ def mixed(
 def rollout_rows(
     layers: Float[Tensor, "L B N N"], mask: Bool[Tensor, "B N"], start: Float[Tensor, "B N"]
 ) -> Float[Tensor, "B N"]:
-    """Rollout of one row an instance, in float64: start Â_L ... Â_1, in O(L N²).
+    """Rollout of one row per instance, in float64: start Â_L ... Â_1, in O(L N²).
 
     `start` weighs the states at the top: 1 at [CLS], or 1/n at each of n real positions. The result
     weighs the inputs, has the same sum, and is 0 at padding. No layers: the start itself.

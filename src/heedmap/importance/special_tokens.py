@@ -22,7 +22,7 @@ def shares(
     `keys` is the kind of each key and `queries` the queries that count: pass some of them for, say, what
     [SEP] itself attends to. In float64; sums to 1 over the kinds where rows do over real keys. NaN
     where no query counts. To be held against `expected`. Clark et al. pool the queries of all texts;
-    this is one number a text, so that texts can be compared and drawn again.
+    this is one number per text, so that texts can be compared and drawn again.
 
     Raises ValueError where a kind is below −1 or not below `kinds`.
     """

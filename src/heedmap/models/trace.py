@@ -31,7 +31,7 @@ class Trace:
     """Tokens' mask, attention weights, heat map and logits of one batch.
 
     `attention` is what the model uses, K rows an instance over P positions; `support` is where a row may have
-    weight. `heat` is what a person is shown, one number a token, 0 where `mask` is False. Where the model
+    weight. `heat` is what a person is shown, one number per token, 0 where `mask` is False. Where the model
     reads its tokens one by one the positions are the tokens, P = T; else `of_text` are the positions that
     belong to a token. `readout` is None where the model has no linear one; `state` is what `Model.predict`
     keeps from the pass, nobody else's business.

@@ -126,7 +126,7 @@ def tau_differences(audit: Conclusions) -> list[Figure]:
 
 @dataclass(frozen=True)
 class Curve:
-    """A number a text, NaN where it is undefined, drawn as a density."""
+    """A number per text, NaN where it is undefined, drawn as a density."""
 
     label: str
     values: NDArray[np.float64]

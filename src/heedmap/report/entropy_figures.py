@@ -17,7 +17,7 @@ FEWEST_TICKS = 3
 
 
 def entropy(audit: Conclusions) -> list[Figure]:
-    """A point a text, by predicted class; the line is what uniform attention would have, ln n.
+    """A point per text, by predicted class; the line is what uniform attention would have, ln n.
 
     In Jain & Wallace's released code (`plot_entropy`), not in their paper.
     """

@@ -62,7 +62,7 @@ def _mass(audit: Conclusions) -> list[Figure]:
             n=_n(audit),
             caption=(
                 "The share of a head's attention that falls on each kind of token, mean over all "
-                f"rows and texts (as {CLARK}): a row a layer, a column a head; no fill is "
+                f"rows and texts (as {CLARK}): a row per layer, a column per head; no fill is "
                 "none of it. What falls on special tokens is not in a heat map of words."
                 + (
                     f" Kinds that no head gives {NOTICEABLE:.0%} are left out: {', '.join(absent)}."

@@ -96,7 +96,7 @@ def _by_head(audit: Conclusions, scan: _Scan, reference: str) -> list[Figure]:
             n=_texts(audit, scan) + _behind(scan, fewest),
             caption=(
                 f"Mean Kendall τ of every heat map that the model could show with {name}: a row a "
-                "layer, a column a head, the mean over heads set apart; row is what the classifier "
+                "layer, a column per head, the mean over heads set apart; row is what the classifier "
                 "reads, received the mean of all rows. No fill is τ 0, no relation. Texts without "
                 "a τ (one word, or equal weights) are left out cell by cell. Of many maps the best "
                 "is so partly by luck: the card chooses it on one half of the texts and measures "

@@ -54,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Layer:
-    """The heat maps of a layer: a row a head (the last is their mean), a cell an intervention."""
+    """The heat maps of a layer: a row per head (the last is their mean), a cell per intervention."""
 
     number: int
     chosen: bool

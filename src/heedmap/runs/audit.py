@@ -52,7 +52,7 @@ class Audit(Conclusions):
     kept: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def to_dataframe(self, table: str) -> "pd.DataFrame":
-        """One table as a pandas frame, one row an instance.
+        """One table as a pandas frame, one row per instance.
 
         Raises:
             InputError: no such table.

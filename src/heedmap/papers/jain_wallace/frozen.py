@@ -17,7 +17,7 @@ from heedmap.training.log_odds import fit_log_odds
 
 
 class Frozen(NamedTuple):
-    """One row a text: logits under the frozen weights, the model's own logits, JSD(own, frozen weights).
+    """One row per text: logits under the frozen weights, the model's own logits, JSD(own, frozen weights).
 
     `bare`: no word of the text has a coefficient, so that its frozen weights are uniform. `largest` is the
     model's own largest weight.

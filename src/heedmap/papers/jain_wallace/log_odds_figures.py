@@ -97,7 +97,7 @@ def _scatter(
         title=f"{title}: what the log-odds weights change",
         n=texts(len(used), {**sampled, **gone}) + seeds,
         caption=(
-            "A point a text: how far the model's weights are from the log-odds weights, and by how much the "
+            "A point per text: how far the model's weights are from the log-odds weights, and by how much the "
             f"prediction moves when these take their place. In {near:.0%} of the texts it moves by less than "
             f"0.05. {WEIGHTS}. Drawn by the code of Jain & Wallace (2019), not in the paper."
         ),

@@ -1,6 +1,6 @@
 """The authors' own numbers: the result files that stand in their repository.
 
-`performance.csv` and `correlation.csv` are those of AttentionExplanation (commit 425a89a), one line a cell
+`performance.csv` and `correlation.csv` are those of AttentionExplanation (commit 425a89a), one line per cell
 of their grid; they are later runs than the paper's tables, with a dev split. A cell is one run: what the
 correlations' `std` spans are the test texts, not seeds. `NaN` is theirs (a class whose probability rounds
 to 1 has no gradient).
