@@ -24,15 +24,15 @@ import numpy as np
 import torch
 
 from benchmarks import plain
+from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries
 from heedmap.counterfactual.permute import permuted_logits
-from heedmap.counterfactual.search import best_feasible, search_adversaries
 from heedmap.data.batches import Batch, Encoded, scatter_rows, sorted_batches
 from heedmap.experiments.adversary_bounds import most_different
 from heedmap.experiments.readout import linear
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.kendall import kendall_tau
 from heedmap.measures import change_in_prediction
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Trace
 from heedmap.runs.train import open_run
 

@@ -30,7 +30,7 @@ from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.settings import ModelSettings
 
 WORDS = [f"w{i}" for i in range(5000)]

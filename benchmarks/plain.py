@@ -15,7 +15,7 @@ from scipy.stats import kendalltau
 from torch import Tensor
 
 from heedmap.data.batches import Batch, Encoded
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import LSTM
 
 BATCH = 32

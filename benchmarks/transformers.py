@@ -26,8 +26,8 @@ import torch
 from captum.attr import FeatureAblation
 
 from heedmap.experiments.evidence import Evidence
-from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.interventions import Imposed
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.deletions import reread_without_each
 from heedmap.runs.transformers import open_model
 from heedmap.settings import AuditSettings

@@ -13,7 +13,7 @@ from heedmap import cli
 from heedmap.data.corpus import Corpus, Split, load
 from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import DataSettings, ModelSettings

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from heedmap.counterfactual import climb as climbing
+from heedmap.counterfactual import local_search as climbing
 from heedmap.counterfactual import polytope
 from heedmap.counterfactual.bounds import bound_adversary
 from heedmap.counterfactual.exact import adversary, most_different
-from heedmap.counterfactual.pivot import pivot
+from heedmap.counterfactual.null_space_walk import pivot
 from heedmap.counterfactual.tolerance import Instances
 from heedmap.measures import LN2, jensen_shannon, total_variation
 

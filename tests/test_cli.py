@@ -253,7 +253,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path, big_cs
     process.send_signal(signal.SIGINT)
     code, err = finish(process)
     assert code == 130
-    assert "what is done is kept" in err
+    assert "interrupted; run the same command again to resume" in err
     assert "Traceback" not in err
     assert not list(run.glob(".*")), "no half-written file"
     code, err = finish(command(*arguments))

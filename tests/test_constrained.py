@@ -5,7 +5,7 @@ import torch
 
 from heedmap.counterfactual.constrained import search
 from heedmap.counterfactual.exact import adversary
-from heedmap.counterfactual.search import best_feasible, search_adversaries
+from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries
 from heedmap.measures import LN2, change_in_prediction, jensen_shannon
 
 

@@ -10,7 +10,7 @@ import heedmap as hm
 from heedmap.experiments.adversary import HELD, NOT_ASKED
 from heedmap.experiments.adversary_weights import FILE, rows_kept
 from heedmap.measures import LN2
-from heedmap.report.telling import telling
+from heedmap.report.picks import pick_instances
 
 FEW = {"permutations": 3, "instances": 8}
 pytestmark = pytest.mark.slow
@@ -109,7 +109,7 @@ def test_what_is_shuffled_is_said_to_be_the_layers_weights(audited, view, capsys
     assert "which word gets which weight" not in card
     page = page_of(audit)
     assert "is the heat map on trial, made of the model's own weights" in page
-    titles = {pick.title for pick in telling(audit.tables, derived=True)}
+    titles = {pick.title for pick in pick_instances(audit.tables, derived=True)}
     assert not titles & {"Pinned down", "Sharp, but it may point anywhere"}
 
 

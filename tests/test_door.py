@@ -12,10 +12,10 @@ from transformers import AutoModelForSequenceClassification as Classifier
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from heedmap.errors import InputError
-from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.door import NAME, Call, Visitor, visiting, weighted_sum
 from heedmap.huggingface.entrance import eagerly, enter, entered, leave, probe, reported
 from heedmap.huggingface.interception import visiting_softmax
+from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import Copying, Recording, Spreading, answer
 from heedmap.huggingface.zoo import ZOO, architecture
 

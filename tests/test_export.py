@@ -14,7 +14,7 @@ from heedmap.files.storage import write_atomically
 from heedmap.report.charts import PALETTE, Figure, Key
 from heedmap.report.export import COLUMN, DPI, WIDTH, draw, export, render
 from heedmap.report.figures import figures
-from heedmap.report.lettering import lines, text_width
+from heedmap.report.svg_text import lines, text_width
 from heedmap.runs.audit import Audit
 from heedmap.runs.audit_folder import keep_tables
 

@@ -12,8 +12,8 @@ from test_report import make_audit
 from heedmap.report.adversary_figures import jsd_histograms
 from heedmap.report.entropy_figures import entropy
 from heedmap.report.figures import figures
+from heedmap.report.grouping import ALL, MOST
 from heedmap.report.page import page
-from heedmap.report.series import ALL, MOST
 from heedmap.runs.audit import Audit
 
 BY_CLASS = (

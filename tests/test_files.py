@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from heedmap.data import files, streams
+from heedmap.data import readers as files
+from heedmap.data import streams
 from heedmap.data.corpus import load
-from heedmap.data.files import read_hub, read_rows
 from heedmap.data.labels import check_labels, match
+from heedmap.data.readers import read_hub, read_rows
 from heedmap.data.vectors import read_vectors
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError

@@ -13,7 +13,7 @@ from heedmap.report.figures import figures
 from heedmap.report.head_maps import means
 from heedmap.report.heatmaps import instance
 from heedmap.report.page import page
-from heedmap.report.telling import Pick
+from heedmap.report.picks import Pick
 from heedmap.runs.audit import Audit
 from heedmap.settings import TransformerSettings
 

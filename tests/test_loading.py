@@ -23,8 +23,8 @@ from transformers import (
 from transformers.utils import logging
 
 from heedmap.errors import InputError
-from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.loading import UNLIMITED, load_classifier, load_for_training, longest
+from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.zoo import VOCABULARY, ZOO, architecture
 
 SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "eos_token": "[END]"}

@@ -9,7 +9,7 @@ from test_bounds import distance, random_rows
 from test_experiments import evidence_of
 
 from heedmap.counterfactual.bounds import bound_adversary
-from heedmap.counterfactual.search import best_feasible, search_adversaries
+from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries
 from heedmap.measures import LN2, jensen_shannon
 
 

@@ -17,7 +17,7 @@ from heedmap.experiments.results import make_findings
 from heedmap.importance import integrated_gradients as integrated
 from heedmap.importance import leave_one_out
 from heedmap.importance.deletions import reread_without_each
-from heedmap.models.classifier import LOGITS, TOKENS
+from heedmap.models.attention_classifier import LOGITS, TOKENS
 from heedmap.runs import audit as auditing
 from heedmap.runs.train import train
 from heedmap.settings import AuditSettings, DataSettings

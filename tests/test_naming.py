@@ -24,7 +24,7 @@ def no_network(monkeypatch):
     def asked(*arguments, **options):
         pytest.fail(f"went to the Hub for {arguments!r:.80}")
 
-    monkeypatch.setattr("heedmap.data.files.read_hub", asked)
+    monkeypatch.setattr("heedmap.data.readers.read_hub", asked)
     monkeypatch.setattr("heedmap.huggingface.loading.AutoConfig.from_pretrained", asked)
     monkeypatch.setattr("socket.socket.connect", asked)
 

@@ -8,7 +8,7 @@ import torch
 from conftest import small_pairs
 from sklearn.metrics import roc_auc_score
 
-from heedmap.counterfactual.rows import permuted
+from heedmap.counterfactual.row_weights import permuted
 from heedmap.data.texts import exchanged
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.registry import applicable

@@ -10,7 +10,7 @@ import pytest
 from conftest import QUICK, small_pairs
 
 import heedmap as hm
-from heedmap.data import files
+from heedmap.data import readers as files
 from heedmap.data.corpus import as_written, load
 from heedmap.data.named import NAMED
 from heedmap.data.rows import Row

@@ -14,7 +14,7 @@ from heedmap.measures import LN2
 from heedmap.report.card import card
 from heedmap.report.figures import figures
 from heedmap.report.page import page
-from heedmap.report.telling import telling
+from heedmap.report.picks import pick_instances
 from heedmap.runs.audit import Audit
 from heedmap.settings import RunSettings
 
@@ -285,18 +285,18 @@ def test_few_instances_are_points_and_the_figure_says_so() -> None:
 
 def test_telling_instances_are_chosen_once_and_always_the_same() -> None:
     audit = make_audit(n=200, lengths=(6, 9, 15, 30))
-    picks = telling(audit.tables)
+    picks = pick_instances(audit.tables)
     rows = [pick.row for pick in picks]
     assert 6 <= len(rows) <= 10
     assert len(set(rows)) == len(rows)
-    assert picks == telling(audit.tables)
+    assert picks == pick_instances(audit.tables)
     assert all(pick.reason.endswith((".", "?")) for pick in picks)
 
 
 def test_telling_instances_are_what_they_say() -> None:
     audit = make_audit(n=200, lengths=(6, 9, 15, 30))
     table = {name: t.to_pylist() for name, t in audit.tables.items()}
-    for pick in telling(audit.tables):
+    for pick in pick_instances(audit.tables):
         one = {name: rows[pick.row] for name, rows in table.items()}
         if pick.title == "Another heat map, the same prediction":
             assert one["adversary"]["jsd"] >= 0.5 * LN2
@@ -312,7 +312,7 @@ def test_telling_instances_are_what_they_say() -> None:
 @pytest.mark.parametrize("lengths", [(1,), (1, 7, 2)])
 def test_tiny_audits_are_shown(n: int, lengths: tuple[int, ...]) -> None:
     audit = make_audit(n=n, lengths=lengths)
-    assert sorted(pick.row for pick in telling(audit.tables)) == list(range(n))
+    assert sorted(pick.row for pick in pick_instances(audit.tables)) == list(range(n))
     assert "Should you heed the heat map?" in printed(audit, 80)
     html = page(audit)
     if lengths == (1,):

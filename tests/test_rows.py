@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from heedmap.counterfactual.permute import orders
-from heedmap.counterfactual.rows import permuted, uniform
+from heedmap.counterfactual.row_weights import permuted, uniform
 
 
 def random_weights(shape=(3, 2, 7), seed=0):

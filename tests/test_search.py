@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 
-from heedmap.counterfactual import search
+from heedmap.counterfactual import jain_wallace_search as search
 from heedmap.counterfactual.bounds import bound_adversary
-from heedmap.counterfactual.descent import best_of, descend
 from heedmap.counterfactual.exact import adversary
-from heedmap.counterfactual.search import best_feasible, search_adversaries
+from heedmap.counterfactual.jain_wallace_autograd import best_of, descend
+from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries
 from heedmap.measures import jensen_shannon, total_variation
 
 

@@ -5,10 +5,10 @@ import torch
 from tiny_transformers import TEXTS, tiny_model, tiny_tokenizer
 from tokenizers import processors
 
-from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.entrance import enter
 from heedmap.huggingface.measuring import Leaves
 from heedmap.huggingface.survey import survey
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.zoo import END, FIRST, ZOO
 from heedmap.importance.deletions import reread_without_each
 from heedmap.settings import TransformerSettings

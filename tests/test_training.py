@@ -7,7 +7,7 @@ from conftest import small_corpus
 
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.runs.train import train
 from heedmap.settings import ModelSettings, TrainSettings
 from heedmap.training import attention

@@ -5,7 +5,7 @@ import transformers as hf
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
-from heedmap.huggingface.classifier import TransformerClassifier
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.settings import TransformerSettings
 
 WORDS = [

@@ -108,7 +108,7 @@ def _run() -> None:
 
 
 def _interrupted() -> None:
-    _stop("stopped; what is done is kept, and the same command goes on from there", INTERRUPTED)
+    _stop("interrupted; run the same command again to resume", INTERRUPTED)
 
 
 def _was_interrupted(error: BaseException | None) -> bool:

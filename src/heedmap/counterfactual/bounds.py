@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.climb import best_pair, climb
 from heedmap.counterfactual.constrained import search
 from heedmap.counterfactual.exact import adversary, most_different
-from heedmap.counterfactual.pivot import pivot
+from heedmap.counterfactual.local_search import best_pair, climb
+from heedmap.counterfactual.null_space_walk import pivot
 from heedmap.counterfactual.polytope import vertex_bound
 from heedmap.counterfactual.tolerance import Instances, canonical_order
 from heedmap.measures import LN2, jensen_shannon

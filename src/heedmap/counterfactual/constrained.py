@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.tangent import Point, Predict, Problem, Shown, spread
+from heedmap.counterfactual.linearised_problem import Point, Predict, Problem, Shown, spread
 from heedmap.measures import LN2
 
 START_SPREAD = 3.0  # Jain & Wallace's

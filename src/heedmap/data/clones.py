@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from heedmap.data.columns import Rows
-from heedmap.data.files import kind_of, read_rows
+from heedmap.data.readers import kind_of, read_rows
 from heedmap.data.streams import first_line
 from heedmap.errors import InputError
 

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from heedmap.data.files import SPLIT_NAMES
+from heedmap.data.readers import SPLIT_NAMES
 from heedmap.data.rows import Row
 from heedmap.data.tokens import spaces
 from heedmap.errors import InputError

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.data.files import SPLITS
 from heedmap.data.labels import match, ordered
 from heedmap.data.named_rows import answers, read_named
+from heedmap.data.readers import SPLITS
 from heedmap.data.rows import Row, kept
-from heedmap.data.shares import complete, sampled
 from heedmap.data.sources import EMBEDDED, STORIES, read_parts
+from heedmap.data.splitting import complete, sampled
 from heedmap.data.streams import reading
 from heedmap.data.texts import Pair, Text
 from heedmap.errors import InputError

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from heedmap.data import cloze, files, mimic
+from heedmap.data import cloze, mimic
+from heedmap.data import readers as files
 from heedmap.data.babi import Story
 from heedmap.data.babi_files import read_official, story_of
 from heedmap.data.babi_rows import row_of

@@ -10,8 +10,8 @@ from heedmap.data import treebank
 from heedmap.data.labels import ordered
 from heedmap.data.named import Named, Parts, named
 from heedmap.data.rows import Row
-from heedmap.data.shares import complete
 from heedmap.data.sources import read_parts, refuse_columns
+from heedmap.data.splitting import complete
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heedmap.data import files
+from heedmap.data import readers as files
 from heedmap.data.babi_rows import generated_babi
 from heedmap.data.clones import read_clone
 from heedmap.data.columns import Rows

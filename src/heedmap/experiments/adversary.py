@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.counterfactual import exact
-from heedmap.counterfactual.tangent import GROUPS
+from heedmap.counterfactual.linearised_problem import GROUPS
 from heedmap.experiments.adversary_bounds import enclose
 from heedmap.experiments.adversary_search import search_all
 from heedmap.experiments.adversary_weights import FILE, rows_kept

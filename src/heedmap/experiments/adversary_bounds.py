@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heedmap.counterfactual import exact
 from heedmap.counterfactual.bounds import Bounds, bound_adversary
-from heedmap.counterfactual.search import best_feasible, search_adversaries
+from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries
 from heedmap.counterfactual.tolerance import canonical_order
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.counterfactual.constrained import Found, search
-from heedmap.counterfactual.descent import best_of, descend
+from heedmap.counterfactual.jain_wallace_autograd import best_of, descend
 from heedmap.experiments import adversary_weights
 from heedmap.experiments.evidence import Evidence
 from heedmap.models.layered import Layered

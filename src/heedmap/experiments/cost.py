@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.counterfactual.rows import uniform
+from heedmap.counterfactual.row_weights import uniform
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.registry import registered
 from heedmap.models.trace import Trace

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.counterfactual.permute import orders, permuted_logits
-from heedmap.counterfactual.rows import permuted, uniform
+from heedmap.counterfactual.row_weights import permuted, uniform
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from heedmap.errors import InputError
-from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.door import NAME, Call, Visitor, visiting
 from heedmap.huggingface.interception import visiting_softmax
+from heedmap.huggingface.logging import quiet
 
 Kind = Literal["interface", "softmax", "reading"]
 Inputs = Mapping[str, Tensor]

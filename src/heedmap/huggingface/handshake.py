@@ -20,8 +20,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.errors import InputError
-from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.entrance import eagerly, enter, entered, evaluating, leave
+from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import Drift, answer, drift_between
 from heedmap.huggingface.trial import Trial
 

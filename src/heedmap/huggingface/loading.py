@@ -21,8 +21,8 @@ from transformers import (
 from heedmap.data.streams import reading
 from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, check_name, is_there, name_of
-from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.checkpoints import check_config, check_weights, dropped_layers
+from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.tokenization import Place, agree_on_padding, tokenizer_at
 
 DTYPES = ("float32", "float16", "bfloat16")

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.rows import uniform
+from heedmap.counterfactual.row_weights import uniform
 from heedmap.huggingface.door import Call, Visitor
 from heedmap.measures import change_in_prediction
 

@@ -14,13 +14,13 @@ from heedmap.data.corpus import Corpus, load_corpus
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.storage import folder_written_whole
-from heedmap.huggingface.chatter import quiet
-from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.entrance import leave
 from heedmap.huggingface.fitting import fit, merge
 from heedmap.huggingface.handshake import drift, handshake
 from heedmap.huggingface.loading import load_classifier, longest
+from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.pairs import sign_of_pairs
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings, TransformerSettings
 

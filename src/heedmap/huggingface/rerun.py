@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedmap.counterfactual.rows import uniform
+from heedmap.counterfactual.row_weights import uniform
 from heedmap.huggingface import blocks
 from heedmap.huggingface.door import Call, Output, Visitor
 from heedmap.huggingface.entrance import Entrance, Inputs

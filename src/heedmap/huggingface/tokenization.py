@@ -6,7 +6,7 @@ from torch import nn
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.errors import InputError
-from heedmap.huggingface.chatter import quiet
+from heedmap.huggingface.logging import quiet
 
 
 class Place(NamedTuple):

@@ -13,8 +13,8 @@ import transformers
 from torch import Tensor
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig, PreTrainedModel
 
-from heedmap.huggingface.chatter import quiet
 from heedmap.huggingface.loading import frozen
+from heedmap.huggingface.logging import quiet
 
 Family = Literal["encoder", "decoder", "encoder-decoder"]
 LENGTHS = (9, 6, 4)  # of the texts in a batch

@@ -22,8 +22,8 @@ from torch.nn import functional
 from heedmap.data.batches import Batch
 from heedmap.data.texts import Text
 from heedmap.importance.deletions import reread_without_each
-from heedmap.importance.staircase import Project, lstm_without_each
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.importance.lstm_leave_one_out import Project, lstm_without_each
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import CNN, LSTM
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import Lexical

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from heedmap.data.vocabulary import PAD, SPECIAL, Vocabulary
 from heedmap.errors import InputError
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import KERNELS
 from heedmap.settings import ModelSettings
 

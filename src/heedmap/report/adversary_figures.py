@@ -11,9 +11,9 @@ from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification
 from heedmap.report.densities import quartiles
+from heedmap.report.grouping import Division, division, of_words
 from heedmap.report.histograms import Axis, by_class
-from heedmap.report.series import Division, division, of_words
-from heedmap.report.words import column, derived, epsilon
+from heedmap.report.phrases import column, derived, epsilon
 
 JSD = Axis("largest JSD", 0, 0.7, 40, (0, 0.2, 0.4, 0.6), (LN2, "ln 2: nothing in common"), "JSD")
 SEARCHED = f"as found by the gradient search of {PAPER}, which gives a lower bound"

@@ -19,9 +19,9 @@ from heedmap.report.charts import (
     vertical,
 )
 from heedmap.report.densities import density
+from heedmap.report.grouping import division, texts
 from heedmap.report.histograms import TAU, by_class
-from heedmap.report.series import division, texts
-from heedmap.report.words import column, number
+from heedmap.report.phrases import column, number
 
 PAPER = "Jain & Wallace (2019)"
 AXIS = alt.Axis(values=[-1, -0.5, 0, 0.5, 1])

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from heedmap.experiments.findings import Conclusions, Finding, Level, pooled
 from heedmap.experiments.notes import noted
-from heedmap.report.words import (
+from heedmap.report.phrases import (
     audited_text,
     counts,
     interval_text,

@@ -7,8 +7,8 @@ import numpy as np
 
 from heedmap.experiments.findings import Conclusions
 from heedmap.report.charts import QUIET, Figure, Key, colour, rows, specification
-from heedmap.report.series import division, texts
-from heedmap.report.words import column
+from heedmap.report.grouping import division, texts
+from heedmap.report.phrases import column
 from heedmap.settings import AuditSettings
 
 POINTS = 800  # of a larger audit a seeded sample is drawn

@@ -11,7 +11,7 @@ import vl_convert
 from heedmap.errors import InputError
 from heedmap.files.storage import refuse_file, write_atomically
 from heedmap.report.charts import QUIET, Figure
-from heedmap.report.lettering import FONT, INK, above, below, clean
+from heedmap.report.svg_text import FONT, INK, above, below, clean
 
 COLUMN = 3.5  # inches
 WIDTH, MARGIN = 336, 6  # of the drawing, in its own units: what is 10 high here is 7.5 points there

@@ -11,7 +11,7 @@ from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification
 from heedmap.report.head_maps import MORE, Panel
 from heedmap.report.layer_figures import sampled
-from heedmap.report.words import column, number
+from heedmap.report.phrases import column, number
 
 NOTICEABLE = 0.02  # of a head's mass: a kind that no head gives more is not drawn
 PLAIN = ("words", "punctuation")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from heedmap.experiments.registry import HeatMap, registered
-from heedmap.report.telling import Pick
-from heedmap.report.words import number
+from heedmap.report.phrases import number
+from heedmap.report.picks import Pick
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heedmap.report.charts import Drawing, Key, colour, rows, vertical
 from heedmap.report.densities import histogram
-from heedmap.report.series import Division
+from heedmap.report.grouping import Division
 
 MOST_FILLED = 3  # classes that are drawn as filled histograms; more would hide one another
 

@@ -11,7 +11,7 @@ from heedmap.experiments.findings import Conclusions, interval
 from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.head_maps import LESS, MARK, MORE, Panel
-from heedmap.report.words import column, number
+from heedmap.report.phrases import column, number
 from heedmap.settings import AuditSettings, TransformerSettings
 
 PER_HEAD = {

@@ -13,10 +13,7 @@ from heedmap.experiments.findings import Conclusions, pooled
 from heedmap.experiments.notes import drift_text, noted
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
-from heedmap.report.scripts import DRAW, bundle, policy, safe_json
-from heedmap.report.telling import telling
-from heedmap.report.verdict import verdicts
-from heedmap.report.words import (
+from heedmap.report.phrases import (
     LISTED,
     audited_text,
     classes_text,
@@ -31,6 +28,9 @@ from heedmap.report.words import (
     vectors_text,
     weights_kept,
 )
+from heedmap.report.picks import pick_instances
+from heedmap.report.scripts import DRAW, bundle, policy, safe_json
+from heedmap.report.verdict import verdicts
 from heedmap.settings import AuditSettings, TransformerSettings
 
 
@@ -53,7 +53,7 @@ def page(audit: Conclusions) -> str:
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
             instances=[
                 instance(audit.tables, audit.classes, pick)
-                for pick in telling(audit.tables, derived(audit))
+                for pick in pick_instances(audit.tables, derived(audit))
             ],
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,

@@ -17,11 +17,11 @@ from torch import Tensor
 from heedmap.data.corpus import Split
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
-from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.fitting import fit, merge
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.loading import longest
 from heedmap.huggingface.recording import Recorder
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.words import sum_by_word
 from heedmap.measures import change_in_prediction
 from heedmap.report.heatmaps import Token

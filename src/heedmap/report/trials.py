@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from heedmap.experiments.adversary_search import most_different_met
-from heedmap.huggingface.classifier import TransformerClassifier
 from heedmap.huggingface.door import Call
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import (
@@ -19,7 +18,8 @@ from heedmap.huggingface.interventions import (
     ShuffledKeys,
     Uniform,
 )
-from heedmap.report.words import number
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
+from heedmap.report.phrases import number
 from heedmap.settings import AuditSettings
 
 

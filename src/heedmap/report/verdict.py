@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heedmap.experiments.findings import BANDS, Conclusions, Finding, Level
-from heedmap.report.words import column, counts, interval_text, number
+from heedmap.report.phrases import column, counts, interval_text, number
 
 # Every scale ends at 1 and begins at 0, but for a correlation's.
 BEGINS = {"tau": -1.0}

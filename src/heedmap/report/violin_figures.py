@@ -20,8 +20,8 @@ from heedmap.report.charts import (
     vertical,
 )
 from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
-from heedmap.report.series import Division, division, of_words
-from heedmap.report.words import column, derived, epsilon
+from heedmap.report.grouping import Division, division, of_words
+from heedmap.report.phrases import column, derived, epsilon
 from heedmap.settings import TransformerSettings
 
 NARROW = 0.008  # a violin thinner than this would not be seen: it is drawn as a line

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heedmap.data.batches import Encoded
 from heedmap.data.corpus import Corpus, Split
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
 from heedmap.settings import RunSettings
 from heedmap.training.fit import Trained

@@ -1,4 +1,4 @@
-"""Runs of attention models: trained, kept in a folder (`folders.py`); any run, opened again."""
+"""Train, save and reopen runs of attention models; reopen any run."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from heedmap.files.identity import identity, weights_hash
 from heedmap.files.naming import kind_of
 from heedmap.files.storage import write_atomically
 from heedmap.keywords import split, takes
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.runs.folder import CHECKPOINT, SETTINGS, clear, held, settings_of, standing, still
 from heedmap.runs.places import Out
 from heedmap.runs.run import Run

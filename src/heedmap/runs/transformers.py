@@ -45,7 +45,7 @@ from heedmap.training.record import read_training, write_training
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from heedmap.huggingface.classifier import TransformerClassifier
+    from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
 KEPT = "model"
 UNLIMITED = 1_000_000  # words: the model's own limit rules
@@ -135,7 +135,7 @@ def fine_tune_model(
             is not.
     """
     from heedmap.huggingface import opening
-    from heedmap.huggingface.classifier import TransformerClassifier
+    from heedmap.huggingface.transformer_classifier import TransformerClassifier
     from heedmap.training.fine_tune import limit_of, new_model
 
     base = name_of(base, MODEL)

@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint as read_again
 
 from heedmap.data.batches import Batch, Encoded
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.settings import TrainSettings
 from heedmap.training.checkpoint import made_with
 from heedmap.training.evaluation import evaluate

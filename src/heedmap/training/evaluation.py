@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.data.batches import Encoded, scatter_rows, sorted_batches
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.training.objective import Diverged
 
 EVALUATION_TOKENS = 16_384

@@ -11,7 +11,7 @@ from heedmap.data.corpus import Corpus
 from heedmap.data.vectors import read_vectors, vectors_hash
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.scores import Lexical
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
 from heedmap.training.objective import seeded

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from heedmap.data.corpus import Corpus, Split
-from heedmap.data.files import SPLITS
 from heedmap.data.labels import match
+from heedmap.data.readers import SPLITS
 from heedmap.errors import InputError
 from heedmap.huggingface.door import NAME
 from heedmap.papers.drozdyuk.model import Subject, Texts

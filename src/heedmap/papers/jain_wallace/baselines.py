@@ -14,7 +14,7 @@ from torch import Tensor
 
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.scores import Lexical
 from heedmap.papers.jain_wallace.frozen import Frozen, freeze, lexical
 from heedmap.papers.jain_wallace.no_attention import NoAttention

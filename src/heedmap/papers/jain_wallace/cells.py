@@ -11,12 +11,12 @@ from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
 from heedmap.files.locking import whole_command
 from heedmap.files.storage import write_atomically
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.baselines import COLUMNS, baselines
 from heedmap.papers.jain_wallace.frozen import text_by_text
 from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
 from heedmap.papers.kit.grid import Report
-from heedmap.report.words import vectors_text
+from heedmap.report.phrases import vectors_text
 from heedmap.runs.audit import audit
 from heedmap.runs.folder import relocated
 from heedmap.runs.run import Run

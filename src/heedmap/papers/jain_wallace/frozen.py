@@ -9,7 +9,7 @@ from heedmap.data.batches import Batch, scatter_rows
 from heedmap.data.corpus import Corpus, Split
 from heedmap.experiments.evidence import Evidence
 from heedmap.measures import change_in_prediction, jensen_shannon
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import NO_SCORE, Lexical
 from heedmap.settings import AuditSettings

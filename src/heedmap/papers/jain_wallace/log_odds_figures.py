@@ -11,7 +11,7 @@ from heedmap.data.named import NAMED
 from heedmap.measures import LN2
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.report.charts import Figure, colour, rows, specification, vertical
-from heedmap.report.series import Division, texts
+from heedmap.report.grouping import Division, texts
 from heedmap.report.violin_figures import violin_figure
 
 POINTS = 800

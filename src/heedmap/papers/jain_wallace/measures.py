@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heedmap.errors import InputError
 from heedmap.files.storage import write_atomically
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.published import PERFORMANCE
 from heedmap.runs.audit import Audit
 from heedmap.runs.run import Run

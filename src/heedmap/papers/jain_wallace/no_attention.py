@@ -7,7 +7,7 @@ from torch import Tensor
 from heedmap.data.batches import Batch
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.scores import Lexical
 from heedmap.models.trace import Trace
 from heedmap.settings import ModelSettings

@@ -17,7 +17,7 @@ from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.measures import Cell, Measured
 from heedmap.papers.jain_wallace.sizes import Size, usual_epochs
-from heedmap.report.words import plural
+from heedmap.report.phrases import plural
 
 NUMBERS = "numbers.json"
 

@@ -9,7 +9,7 @@ import numpy as np
 from heedmap.data.corpus import Corpus
 from heedmap.data.named import NAMED
 from heedmap.data.sources import EMBEDDED
-from heedmap.report.words import plural
+from heedmap.report.phrases import plural
 from heedmap.settings import TrainSettings
 
 

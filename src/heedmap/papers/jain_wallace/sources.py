@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from heedmap.data.files import split_files
 from heedmap.data.named import NAMED
+from heedmap.data.readers import split_files
 from heedmap.data.sources import EMBEDDED, STORIES
 from heedmap.data.streams import reading
 from heedmap.errors import InputError

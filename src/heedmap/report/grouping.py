@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.findings import Conclusions
 from heedmap.report.charts import PALETTE, Key
-from heedmap.report.words import column, number
+from heedmap.report.phrases import column, number
 
 MOST = len(PALETTE)  # classes that are told apart
 ALL = "all texts"

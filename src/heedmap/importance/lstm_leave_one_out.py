@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedmap.data.batches import Batch
-from heedmap.models.classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import LSTM, reverse_rows
 from heedmap.models.scores import Additive, Dot, Lexical
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.search import LEARNING_RATE, START_SPREAD, TINY
+from heedmap.counterfactual.jain_wallace_search import LEARNING_RATE, START_SPREAD, TINY
 from heedmap.measures import jensen_shannon, total_variation
 
 Predict = Callable[[Tensor], Tensor]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.pooling import TEXT
 from heedmap.measures import LN2
-from heedmap.report.words import column, number
+from heedmap.report.phrases import column, number
 
 FEWEST = 3  # shown even where none of them is telling
 
@@ -36,7 +36,7 @@ class _Rule:
     reason: Callable[[int], str]
 
 
-def telling(tables: Mapping[str, pa.Table], derived: bool = False) -> list[Pick]:
+def pick_instances(tables: Mapping[str, pa.Table], derived: bool = False) -> list[Pick]:
     """About nine instances, none of them twice, nor two windows of a text; the same tables give the same ones.
 
     Where the heat map is `derived` from the weights, rules that take it for them are left out. A rule with
