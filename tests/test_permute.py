@@ -5,13 +5,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import permutation_moments
 
-from heedmap.counterfactual.permute import (
-    _shuffled,
-    orders,
-    permutation_moments,
-    permuted_logits,
-)
+from heedmap.counterfactual.permute import _shuffled, orders, permuted_logits
 
 
 def random_rows(lengths, classes=2, positions=8, seed=0, side="left"):

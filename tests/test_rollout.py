@@ -1,7 +1,8 @@
 import pytest
 import torch
+from oracles import rollout_rows
 
-from heedmap.importance.rollout import extend, mixed, rollout_rows
+from heedmap.importance.rollout import extend, mixed
 
 
 def random_layers(layers, batch, n, seed=0):

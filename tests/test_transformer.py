@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from oracles import rollout_rows
 from tiny_transformers import CONFIGS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 from heedmap.data.corpus import Split
@@ -11,7 +12,6 @@ from heedmap.huggingface import maps
 from heedmap.huggingface.door import Visitor
 from heedmap.huggingface.inputs import kinds_of
 from heedmap.importance.deletions import reread_without_each
-from heedmap.importance.rollout import rollout_rows
 from heedmap.importance.words import sum_by_word
 from heedmap.measures import log_odds
 from heedmap.models.layered import Layered, Map

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedmap.counterfactual.tolerance import Instances
-from heedmap.measures import LN2, jensen_shannon
+from heedmap.counterfactual.tolerance import Instances, added_divergence
+from heedmap.measures import jensen_shannon
 
 BLOCK = 1 << 20  # entries of the largest temporary
 SMALLEST, LARGEST = 32, 16  # of a long row, the positions tried: by attention
@@ -81,11 +81,6 @@ def _candidates(instances: Instances) -> Int[Tensor, "B M"]:
     return ranked.gather(1, torch.where(column < SMALLEST, column, column + skip))
 
 
-def _shared(a: Tensor, q: Tensor) -> Tensor:
-    """½ [a ln 2 + a ln a − (a + q) ln(a + q)]: what a position's weight adds to the divergence."""
-    return 0.5 * (a * LN2 + torch.xlogy(a, a) - torch.xlogy(a + q, a + q))
-
-
 def _edge(
     instances: Instances, base: Tensor, step: Tensor, inside: Tensor, outside: Tensor
 ) -> Tensor:
@@ -117,8 +112,8 @@ def _best_pair(
     keeps = instances.rows(row).keeps(points)
     q_i, q_j = q[row, i[pair], None], q[row, j[pair], None]
     value = (
-        _shared(1 - w, q_i)
-        + _shared(w, q_j)
+        added_divergence(1 - w, q_i)
+        + added_divergence(w, q_j)
         + 0.5 * (torch.xlogy(q_i, q_i) + torch.xlogy(q_j, q_j))
     )
     value = (
@@ -162,9 +157,11 @@ def _best_move(
     keeps = instances.keeps(z[:, None, None, None] + amount.unsqueeze(-1) * step.unsqueeze(3))
     q_from = instances.attention.gather(1, source)
     q_to, a_to = instances.attention.gather(1, positions), weights.gather(1, positions)
-    less = _shared((mass[:, :, None, None] - amount).clamp(min=0), q_from[:, :, None, None])
-    more = _shared(a_to[:, None, :, None] + amount, q_to[:, None, :, None])
-    before = _shared(mass, q_from)[:, :, None] + _shared(a_to, q_to)[:, None]
+    less = added_divergence(
+        (mass[:, :, None, None] - amount).clamp(min=0), q_from[:, :, None, None]
+    )
+    more = added_divergence(a_to[:, None, :, None] + amount, q_to[:, None, :, None])
+    before = added_divergence(mass, q_from)[:, :, None] + added_divergence(a_to, q_to)[:, None]
     gain = less + more - before.unsqueeze(-1)
     allowed = instances.mask.gather(1, positions)[:, None] & (
         source[:, :, None] != positions[:, None]

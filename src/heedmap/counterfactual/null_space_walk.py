@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedmap.counterfactual.tolerance import Instances
-from heedmap.measures import LN2
+from heedmap.counterfactual.tolerance import Instances, added_divergence
 
 FEWEST_ROUNDS = 60  # a round empties one position as a rule: a longer row has as many as positions
 PROGRESS = 1e-9  # a smaller gain ends the walk
@@ -96,13 +95,13 @@ def _best_exchange(
     limit = mass / x
     forward = torch.where(x > 0, limit, torch.inf).amin(1)
     backward = torch.maximum(torch.where(x < 0, limit, -torch.inf).amax(1), -weights)
-    before = _shared(mass, q_base).sum(1) + _shared(weights, q)
+    before = added_divergence(mass, q_base).sum(1) + added_divergence(weights, q)
     gains, ends = [], []
     for end in (forward, backward):
         amount = torch.where(usable & end.isfinite(), end, 0)
         ends.append(amount)
-        after = _shared((mass - amount.unsqueeze(1) * x).clamp(min=0), q_base).sum(1)
-        gains.append(after + _shared((weights + amount).clamp(min=0), q) - before)
+        after = added_divergence((mass - amount.unsqueeze(1) * x).clamp(min=0), q_base).sum(1)
+        gains.append(after + added_divergence((weights + amount).clamp(min=0), q) - before)
     gain, best = torch.cat(gains, dim=1).max(-1)
     target = (best % width).unsqueeze(1)
     amount = torch.cat(ends, dim=1).gather(1, best.unsqueeze(1))
@@ -110,8 +109,3 @@ def _best_exchange(
     moved = weights.scatter_add(1, base, -taken).scatter_add(1, target, amount)
     moved = moved.clamp(min=0)
     return moved / moved.sum(-1, keepdim=True), gain
-
-
-def _shared(a: Tensor, q: Tensor) -> Tensor:
-    """½ [a ln 2 + a ln a − (a + q) ln(a + q)]: the part of the divergence that moves with a."""
-    return 0.5 * (a * LN2 + torch.xlogy(a, a) - torch.xlogy(a + q, a + q))

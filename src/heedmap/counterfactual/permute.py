@@ -89,23 +89,3 @@ def _shuffled(
     index += np.arange(rows)[:, None] * size
     shuffled: np.ndarray = weights.reshape(-1).take(index, mode="clip")
     return shuffled.reshape(rows, permutations, size)
-
-
-def permutation_moments(
-    attention: Float[Tensor, "B T"],
-    mask: Bool[Tensor, "B T"],
-    readout: Float[Tensor, "B T C"],
-    bias: Float[Tensor, " C"],
-) -> tuple[Float[Tensor, "B C"], Float[Tensor, "B C"]]:
-    """Mean and variance of each logit over all n! permutations, in closed form.
-
-    E z = mean_t R_t + b;  Var z = Σ(α_t − 1/n)² · Σ(R_t − R̄)² / (n − 1), sums over real positions.
-    (The moments of a linear permutation statistic, Hoeffding 1951; the paper samples instead.) One
-    position has one permutation: variance 0. The mean uses Σα = 1.
-    """
-    n: Int[Tensor, "B 1"] = mask.sum(-1, keepdim=True)
-    real = mask.double().unsqueeze(-1)
-    average = (readout.double() * real).sum(1) / n
-    spread = ((readout.double() - average.unsqueeze(1)).square() * real).sum(1)
-    uneven = ((attention.double() - 1 / n).square() * mask).sum(-1, keepdim=True)
-    return average + bias.double(), uneven * spread / (n - 1).clamp(min=1)

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedmap.measures import LN2
+
 # Rounding of a total variation distance computed in float64; far below any ε of interest.
 ROUNDING = 1e-12
 
@@ -23,6 +25,11 @@ def canonical_order(
     for key in (*reversed(logits.unbind(-1)), attention, (~mask).long()):
         order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
     return order
+
+
+def added_divergence(a: Tensor, q: Tensor) -> Tensor:
+    """½ [a ln 2 + a ln a − (a + q) ln(a + q)]: what of the divergence from weights q moves with weights a."""
+    return 0.5 * (a * LN2 + torch.xlogy(a, a) - torch.xlogy(a + q, a + q))
 
 
 @dataclass(frozen=True)

@@ -26,30 +26,12 @@ def mixed(
     return total / total.sum(-1, keepdim=True)
 
 
-def rollout_rows(
-    layers: Float[Tensor, "L B N N"], mask: Bool[Tensor, "B N"], start: Float[Tensor, "B N"]
-) -> Float[Tensor, "B N"]:
-    """Rollout of one row per instance, in float64: start Â_L ... Â_1, in O(L N²).
-
-    `start` weighs the states at the top: 1 at [CLS], or 1/n at each of n real positions. The result
-    weighs the inputs, has the same sum, and is 0 at padding. No layers: the start itself.
-
-    Raises ValueError where `start` puts weight on padding, which no layer would ever move.
-    """
-    if bool((start[~mask] != 0).any()):
-        raise ValueError("rollout must start at real positions, but some weight lies on padding")
-    row = start.double()
-    for layer in reversed(layers.unbind(0)):
-        row = torch.einsum("bi,bij->bj", row, mixed(layer.double(), mask))
-    return row
-
-
 def extend(
     rolled: Float[Tensor, "B N N"], layer: Float[Tensor, "B N N"], mask: Bool[Tensor, "B N"]
 ) -> Float[Tensor, "B N N"]:
     """Rollout of all rows, one layer further from the input: Ã_l = Â_l Ã_{l−1}, in O(N³).
 
     For layers that come one at a time, from below, and are not kept. `rolled` is Ã_{l−1}, at first the
-    identity; the result has its dtype. Row i of Ã_L is `rollout_rows` of a start that is 1 at i.
+    identity; the result has its dtype. Row i of Ã_L is the rollout of the state at position i.
     """
     return mixed(layer.to(rolled.dtype), mask) @ rolled
