@@ -9,7 +9,7 @@ output. The judge is the test split; adversaries see the train split, temperatur
 
 import json
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from heedmap.data.corpus import Corpus, Split, as_written
 from heedmap.errors import InputError
 from heedmap.files.storage import write_atomically
 from heedmap.files.tables import write_table
-from heedmap.papers.drozdyuk.claims import claims
 from heedmap.papers.drozdyuk.interventions import SCHEMA, every_row
 from heedmap.papers.drozdyuk.model import (
     new_transformer,
@@ -29,7 +28,7 @@ from heedmap.papers.drozdyuk.model import (
     train_transformer,
     vocabulary_of,
 )
-from heedmap.papers.drozdyuk.result import result
+from heedmap.papers.drozdyuk.result import Reproduction, result
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.drozdyuk.trained import load, subject_of, tokenised
 from heedmap.papers.kit.grid import Report, run_cells
@@ -43,7 +42,6 @@ from heedmap.papers.kit.parts import (
 )
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
-from heedmap.papers.kit.result import Claim
 from heedmap.runs.places import Out
 
 TABLE, VOCABULARY = "table.parquet", "vocabulary.json"
@@ -58,23 +56,6 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.activation}-{self.seed}"
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """All rows so far, what was read, and how many cells are still to be run."""
-
-    name: str
-    settings: DrozdyukSettings
-    rows: list[Row]
-    notes: list[str]
-    folder: Path
-    missing: int = 0
-
-    @cached_property
-    def claims(self) -> list[Claim]:
-        """The paper's two claims; none for a trained model, which has one activation only."""
-        return claims(self.rows)
 
 
 def cells(settings: DrozdyukSettings) -> list[Cell]:

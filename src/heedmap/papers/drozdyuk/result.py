@@ -1,7 +1,9 @@
 """Table 1 beside ours, every intervention over the seeds, the claims, and figures of the first two."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -18,12 +20,9 @@ from heedmap.papers.drozdyuk.published import (
 )
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.kit.parts import Row
-from heedmap.papers.kit.result import Result, Table, unfinished, unlike, with_unlike
+from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike, with_unlike
 from heedmap.report.charts import Figure
 from heedmap.report.grid_figures import bars
-
-if TYPE_CHECKING:
-    from heedmap.papers.drozdyuk.paper import Reproduction
 
 HOW_TO_READ = """Accuracy in per cent; ours: mean over the seeds (smallest–largest). `opposite` counts flipped \
 labels: it is the attack's success. [S4]: Drozdyuk et al., Table 1, one run."""
@@ -40,7 +39,24 @@ CHANGES = {
 }
 
 
-def result(found: "Reproduction") -> Result:
+@dataclass(frozen=True)
+class Reproduction:
+    """All rows so far, what was read, and how many cells are still to be run."""
+
+    name: str
+    settings: DrozdyukSettings
+    rows: list[Row]
+    notes: list[str]
+    folder: Path
+    missing: int = 0
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """The paper's two claims; none for a trained model, which has one activation only."""
+        return claims(self.rows)
+
+
+def result(found: Reproduction) -> Result:
     """What the files of a reproduction show."""
     heads, lines = beside_published(found.rows)
     title = "Drozdyuk et al., Table 1 [S4], and ours (accuracy, %)"
@@ -127,7 +143,7 @@ def every_line(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return heads, lines
 
 
-def figures(found: "Reproduction") -> list[Figure]:
+def figures(found: Reproduction) -> list[Figure]:
     """Table 1 as bars, then what each change costs and how far it moves the weights; none without rows."""
     if not found.rows:
         return []
@@ -156,7 +172,7 @@ def figures(found: "Reproduction") -> list[Figure]:
 
 
 def _bars(
-    found: "Reproduction",
+    found: Reproduction,
     drawn: Mapping[str, str],
     *,
     published: Mapping[str, Sequence[float]] | None = None,
