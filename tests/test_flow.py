@@ -1,9 +1,10 @@
 import networkx as nx
 import pytest
 import torch
+from oracles import rollout_rows
 
 from heedmap.importance.flow import flow, max_flows
-from heedmap.importance.rollout import mixed, rollout_rows
+from heedmap.importance.rollout import mixed
 
 
 def random_layers(layers, n, seed=0, scale=2.0):
