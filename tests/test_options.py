@@ -48,11 +48,6 @@ def run(*arguments, groups=(Bread, Pan)):
     return done, got
 
 
-@pytest.fixture(autouse=True)
-def panels(monkeypatch):
-    monkeypatch.setattr(opt, "_PANELS", {**opt._PANELS, Bread: "Bread", Pan: "Pan"})
-
-
 def test_a_field_is_an_option_with_its_help_and_its_default():
     done, _ = run("--help")
     text = " ".join(done.output.split())

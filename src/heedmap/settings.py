@@ -119,13 +119,11 @@ class Part:
     """The options of some settings without a few, which make no sense in a place."""
 
     def __init__(self, of: type[Settings], *without: str) -> None:
-        self.of_settings, self._without = of, without
+        self._settings, self._without = of, without
 
     def options(self) -> dict[str, FieldInfo]:
         """The fields that are left."""
-        return {
-            n: field for n, field in self.of_settings.options().items() if n not in self._without
-        }
+        return {n: field for n, field in self._settings.options().items() if n not in self._without}
 
 
 # What the texts of our own models are read with, and those of transformers: these read single texts whole.

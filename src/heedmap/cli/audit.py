@@ -37,10 +37,11 @@ class AuditCommand(TyperCommand):
 
 @opt.with_options(DataSettings, ModelSettings, TrainSettings, TransformerSettings, AuditSettings)
 def audit_command(
-    given: opt.Given,
+    *,
     data: opt.Data = None,
     run: opt.RunFolder = None,
     model: opt.Transformer = None,
+    given: opt.Given,
     out: opt.Out = None,
     overwrite: opt.Overwrite = False,
 ) -> None:

@@ -57,7 +57,6 @@ def _figures(folder: Path) -> "list[Figure]":
 
 
 def _parts(text: str) -> list[str]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts:
+    if not (parts := opt.names(text)):
         raise InputError("expected a name, or names with commas between them, got none")
     return parts

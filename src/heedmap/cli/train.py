@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 @opt.with_options(TOKENS, ModelSettings, TrainSettings, FineTuneSettings)
 def train_command(
-    given: opt.Given,
+    *,
     data: opt.Data = None,
     model: opt.Transformer = None,
+    given: opt.Given,
     out: opt.Out = None,
     overwrite: opt.Overwrite = False,
 ) -> None:

@@ -27,10 +27,10 @@ class Speed:
     again: float
     trace: Trace
 
-    @property
-    def positions(self) -> float:
-        """Positions of all texts."""
-        return float(self.evidence.lengths.sum())
+    def reading(self, passes: float, most: int | None = None) -> float:
+        """Seconds to read all texts, or a sample of at most `most`, so many times."""
+        share = 1.0 if most is None else self.sampled(most)
+        return float(self.evidence.lengths.sum()) * share * self.second * passes
 
     def sampled(self, most: int) -> float:
         """The share of the texts that a sample of at most so many is."""
@@ -40,17 +40,17 @@ class Speed:
 
 def estimate(evidence: Evidence) -> dict[str, float]:
     """Seconds that each experiment that is not done yet will take, roughly."""
-    lengths = evidence.lengths
-    if not len(lengths):
-        return {}
-    speed = _measure(evidence)
-    return {
-        name: experiment.cost(speed)
+    costs = {
+        name: experiment.cost
         for name, experiment in registered().items()
         if experiment.cost is not None
         and experiment.applies(evidence.model, evidence.split)
         and not evidence.done(name)
     }
+    if not costs or not len(evidence.lengths):
+        return {}
+    speed = _measure(evidence)
+    return {name: cost(speed) for name, cost in costs.items()}
 
 
 def _measure(evidence: Evidence) -> Speed:

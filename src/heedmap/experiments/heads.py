@@ -121,8 +121,7 @@ def _identified(results: Results) -> Finding:
 
 
 def _cost(speed: Speed) -> float:
-    settings = speed.evidence.settings
-    return speed.positions * speed.sampled(settings.scan_instances) * speed.second * PASSES
+    return speed.reading(PASSES, speed.evidence.settings.scan_instances)
 
 
 EXPERIMENTS = (

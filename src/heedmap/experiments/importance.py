@@ -96,13 +96,13 @@ class _Importances:
 
 
 def _gradient_cost(speed: Speed) -> float:
-    return speed.positions * speed.second * BACKWARD
+    return speed.reading(BACKWARD)
 
 
 def _integrated_cost(speed: Speed) -> float:
     settings = speed.evidence.settings
-    sampled = speed.sampled(settings.integrated_gradients_instances)
-    return speed.positions * sampled * speed.second * BACKWARD * settings.integrated_gradients_steps
+    passes = BACKWARD * settings.integrated_gradients_steps
+    return speed.reading(passes, settings.integrated_gradients_instances)
 
 
 def _leave_one_out_cost(speed: Speed) -> float:

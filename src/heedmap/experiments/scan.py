@@ -173,8 +173,7 @@ def _certain(values: NDArray[np.float64], edge: float) -> int:
 
 
 def _cost(speed: Speed) -> float:
-    settings = speed.evidence.settings
-    return speed.positions * speed.sampled(settings.scan_instances) * speed.second * PASSES
+    return speed.reading(PASSES, speed.evidence.settings.scan_instances)
 
 
 EXPERIMENTS = (

@@ -9,29 +9,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from heedmap.errors import InputError
-from heedmap.keywords import Group
-from heedmap.settings import (
-    AuditSettings,
-    DataSettings,
-    FineTuneSettings,
-    ModelSettings,
-    Part,
-    Settings,
-    TrainSettings,
-    TransformerSettings,
-)
-
-_PANELS: dict[type[Settings], str] = {
-    DataSettings: "Data",
-    ModelSettings: "Model",
-    TrainSettings: "Training",
-    FineTuneSettings: "Training",
-    TransformerSettings: "Transformer",
-    AuditSettings: "Audit",
-}
-
-
-_Item = tuple[str, tuple[Group, FieldInfo]]
+from heedmap.keywords import Group, described, extra_of, options_of
 
 
 class Given:
@@ -42,7 +20,7 @@ class Given:
 
     def of(self, *groups: Group) -> dict[str, Any]:
         """Those of some settings."""
-        known = {name for group in groups for name in group.options()}
+        known = options_of(*groups)
         return {name: value for name, value in self.values.items() if name in known}
 
     def allow(self, *groups: Group, of: str) -> None:
@@ -54,17 +32,12 @@ class Given:
 
 
 def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option per field of some settings; it is called with them as `given`.
+    """Give a command an option per field of some settings, in the place of its parameter `given`.
 
     A field of several settings (`seed`) is one option.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        fields = {
-            name: (group, field)
-            for group in reversed(groups)
-            for name, field in group.options().items()
-        }
         own = inspect.signature(command).parameters
 
         def run(**values: Any) -> None:
@@ -72,12 +45,13 @@ def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[...
             given = {name: value for name, value in values.items() if value is not None}
             command(given=Given(given), **rest)
 
-        made = [
-            _parameter(name, *field) for name, field in sorted(fields.items(), key=_order(groups))
-        ]
-        kept = [parameter for name, parameter in own.items() if name != "given"]
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in own.items():
+            if name == "given":
+                parameters += [_parameter(*one) for one in options_of(*groups).items()]
+            else:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         run.__doc__, run.__name__ = command.__doc__, command.__name__
-        parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*kept[:3], *made, *kept[3:])]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         return run
@@ -85,29 +59,11 @@ def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[...
     return decorate
 
 
-def _order(
-    groups: tuple[Group, ...],
-) -> Callable[[tuple[str, tuple[Group, FieldInfo]]], tuple[int, int]]:
-    def place(item: _Item) -> tuple[int, int]:
-        name, (group, _) = item
-        return groups.index(group), list(group.options()).index(name)
-
-    return place
-
-
-def _parameter(name: str, group: Group, field: FieldInfo) -> inspect.Parameter:
-    extra = field.json_schema_extra
-    assert isinstance(extra, dict)
-    also = [f"--{extra['also']}"] if extra["also"] else []
-    default = extra["shown"] or ("" if field.default is None else f"{field.default}")
-    option = typer.Option(
-        f"--{name.replace('_', '-')}",
-        *also,
-        help=f"{field.description} [{default}]" if default else field.description,
-        rich_help_panel=_PANELS[group.of_settings if isinstance(group, Part) else group],
-    )
+def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+    also = extra_of(field)["also"]
+    names = (f"--{name.replace('_', '-')}", *([f"--{also}"] if also else []))
     kind: Any = _type(field)
-    annotation: Any = Annotated[kind | None, option]
+    annotation: Any = Annotated[kind | None, typer.Option(*names, help=described(field))]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )
@@ -117,6 +73,15 @@ def _type(field: FieldInfo) -> type:
     """What a word of the command line becomes before the settings check it."""
     kinds = {field.annotation, *get_args(field.annotation)}
     return next((kind for kind in (int, float) if kinds <= {kind, type(None)}), str)
+
+
+def names(text: str) -> list[str]:
+    """The names between commas.
+
+    >>> names("softmax, entmax15,")
+    ['softmax', 'entmax15']
+    """
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def folder(given: object) -> Path:
@@ -150,33 +115,25 @@ Data = Annotated[
         "--data",
         help="A CSV, JSONL or Parquet file (.gz too), a folder with train/dev/test files, a Hub name, or the "
         "embedded corpus: reviews, reviews-stars, babi_qa1, babi_qa2, babi_qa3.",
-        rich_help_panel="Data",
     ),
 ]
 Transformer = Annotated[
     str | None,
-    typer.Option(
-        "--model",
-        help="A Hugging Face classifier: its folder or its name on the Hub.",
-        rich_help_panel="Transformer",
-    ),
+    typer.Option("--model", help="A Hugging Face classifier: its folder or its name on the Hub."),
 ]
 RunFolder = Annotated[
     Path | None,
-    typer.Option("--run", help="Audit a trained run instead of --data.", rich_help_panel="Run"),
+    typer.Option("--run", help="Audit a trained run instead of --data."),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
         help="The run folder. [runs/DATA-ENCODER-..., beside others of this name]",
-        rich_help_panel="Run",
         parser=folder,
     ),
 ]
 Overwrite = Annotated[
     bool,
-    typer.Option(
-        "--overwrite", help="Replace what other settings made in --out.", rich_help_panel="Run"
-    ),
+    typer.Option("--overwrite", help="Replace what other settings made in --out."),
 ]
