@@ -31,6 +31,7 @@ from heedmap.data.vocabulary import Vocabulary
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction
 from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.pair_classifier import PairClassifier
 from heedmap.settings import ModelSettings
 
 WORDS = [f"w{i}" for i in range(5000)]
@@ -60,7 +61,7 @@ class Today:
         self.model, self.graph = model, False
 
     def query(self, batch: PairBatch) -> Tensor | None:
-        return self.model.asked(batch)
+        return self.model.queries(batch)
 
     def read(self, batch: PairBatch, query: Tensor | None) -> Tensor:
         states = self.model.encode(self.model.embed(batch), batch)
@@ -127,7 +128,7 @@ def measure(
     settings = ModelSettings(embedding_size=embedding, hidden_size=hidden)
     torch.manual_seed(0)
     vocabulary = Vocabulary(sorted({word for text in texts for word in [*text, *text.query]}))
-    model = AttentionClassifier(settings, vocabulary, [str(c) for c in range(classes)], pairs=True)
+    model = PairClassifier(settings, vocabulary, [str(c) for c in range(classes)])
     model.eval().requires_grad_(False)
     split = model.encoded(texts, np.zeros(len(texts), dtype=np.int64))
     work = {

@@ -29,7 +29,7 @@ from heedmap.experiments.evidence import Evidence
 from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.deletions import reread_without_each
-from heedmap.runs.transformers import open_model
+from heedmap.runs.open import open_model
 from heedmap.settings import AuditSettings
 
 COPIES = 4  # other weightings of each text

@@ -13,7 +13,8 @@ from heedmap import cli
 from heedmap.data.corpus import Corpus, Split, load
 from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
-from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.pair_classifier import PairClassifier
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import DataSettings, ModelSettings
@@ -63,7 +64,7 @@ def small_model(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         names = [f"c{i}" for i in range(classes)]
-        model = AttentionClassifier(settings, Vocabulary(WORDS), names, pairs)
+        model = (PairClassifier if pairs else TextClassifier)(settings, Vocabulary(WORDS), names)
     return model.eval().requires_grad_(False)
 
 

@@ -12,12 +12,14 @@ from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import jensen_shannon
+from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
 from heedmap.papers.jain_wallace.baselines import COLUMNS, _train, baselines
 from heedmap.papers.jain_wallace.frozen import freeze, lexical, log_odds_attention, text_by_text
 from heedmap.papers.jain_wallace.no_attention import NoAttention
 from heedmap.papers.jain_wallace.regularised import regularised
 from heedmap.papers.jain_wallace.substitution import substitution
-from heedmap.runs.train import open_run, train
+from heedmap.runs.open import open_run
+from heedmap.runs.train import train
 from heedmap.settings import DataSettings, ModelSettings
 from heedmap.training.evaluation import scores_of
 from heedmap.training.log_odds import LogOdds, fit_log_odds
@@ -197,7 +199,7 @@ def test_the_regulariser_draws_attention_to_the_log_odds(encoder):
     run = train(noisy, encoder=encoder, **{**SMALL, "epochs": 4})
     odds = fit_log_odds(noisy, run.model.vocabulary)
     scores, test = lexical(odds.coefficients), noisy.splits["test"]
-    pulled = _train(noisy, run.settings, quiet, towards=scores)
+    pulled = _train(noisy, run.settings, quiet, TextClassifier, towards=scores)
     before = freeze(run.model, test, scores).divergence.mean()
     after = freeze(pulled, test, scores).divergence.mean()
     assert after < 0.9 * before
@@ -219,7 +221,7 @@ def test_the_regulariser_is_the_mean_divergence_on_top_of_the_loss(attention, od
 @pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
 def test_weights_of_zero_do_not_break_the_regularised_training(corpus, odds, normaliser):
     settings = train(corpus, normaliser=normaliser, **{**SMALL, "epochs": 1}).settings
-    model = _train(corpus, settings, quiet, towards=lexical(odds.coefficients))
+    model = _train(corpus, settings, quiet, TextClassifier, towards=lexical(odds.coefficients))
     assert all(parameter.isfinite().all() for parameter in model.parameters())
 
 
@@ -236,14 +238,12 @@ def test_without_attention_a_prediction_does_not_depend_on_the_padding(encoder):
 
 
 def test_a_model_without_attention_learns_and_is_not_put_on_trial(corpus, attention):
-    model = _train(corpus, attention.settings, quiet, kind=NoAttention)
+    model = _train(corpus, attention.settings, quiet, NoAttention)
     test = corpus.splits["test"]
     batch = model.batch(test.tokens, range(len(test)))
     assert scores_of(model.logits(batch), test.labels)["accuracy"] > 0.9
-    with pytest.raises(InputError, match="no weights"):
-        model.trace(batch)
-    with pytest.raises(InputError, match="single texts"):
-        NoAttention(attention.settings.model, model.vocabulary, ["0", "1"], pairs=True)
+    assert not isinstance(model, AttentionClassifier)
+    assert not hasattr(model, "trace")
 
 
 def test_words_of_the_other_class_flip_more_predictions_in_attended_than_in_random_places(

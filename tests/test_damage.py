@@ -19,7 +19,8 @@ from heedmap.papers.drozdyuk.interventions import SCHEMA
 from heedmap.papers.jain_wallace.numbers import read
 from heedmap.papers.kit.parts import read_part
 from heedmap.runs.audit import audit, open_audit
-from heedmap.runs.train import open_run, train
+from heedmap.runs.open import open_run
+from heedmap.runs.train import train
 
 AUDIT = ("--instances", "9", "--permutations", "2")
 DEEP = "[" * 100_000

@@ -17,6 +17,7 @@ from heedmap.report.figures import figures
 from heedmap.report.svg_text import lines, text_width
 from heedmap.runs.audit import Audit
 from heedmap.runs.audit_folder import keep_tables
+from heedmap.runs.folder import RunFolder
 
 TWO = ("tau-gradient", "adversary")
 
@@ -31,7 +32,7 @@ def folder(audit, tmp_path):
     """A run folder with the tables of an audit."""
     run = tmp_path / "run"
     write_atomically(run / "settings.toml", audit.settings.to_toml())
-    keep_tables(audit, run, weights="", beside={})
+    keep_tables(audit, RunFolder(run), weights="", beside={})
     return run
 
 

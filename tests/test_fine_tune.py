@@ -11,8 +11,8 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 import heedmap as hm
 from heedmap.data.corpus import load_corpus
 from heedmap.errors import InputError
-from heedmap.runs.folder import claim, describe
-from heedmap.runs.train import save_run
+from heedmap.runs.listing import describe
+from heedmap.runs.open import save_run
 from heedmap.settings import DataSettings, FineTuneSettings
 from heedmap.training.fine_tune import FineTuning, _Texts, new_model, pace
 from heedmap.training.fit import fit
@@ -194,10 +194,11 @@ def test_another_run_in_the_folder_is_refused_with_the_difference(base, few, tmp
     run = hm.fine_tune(base, few, out=tmp_path / "run", **QUICK)
     with pytest.raises(InputError, match=r"\(data\.seed: 0 -> 1; train\.seed: 0 -> 1\)"):
         hm.fine_tune(base, few, out=tmp_path / "run", **QUICK, seed=1)
-    claim(tmp_path / "run", run.settings, overwrite=False)
+    folder = RunFolder(tmp_path / "run")
+    assert not folder.holds_another(run.settings, overwrite=False)
     other = run.settings.model.model_copy(update={"weights": "f" * 16})
     with pytest.raises(InputError, match=r"model\.weights"):
-        claim(tmp_path / "run", run.settings.model_copy(update={"model": other}), overwrite=False)
+        folder.holds_another(run.settings.model_copy(update={"model": other}), overwrite=False)
 
 
 def test_a_model_that_was_exchanged_is_found_out(base, few, tmp_path):

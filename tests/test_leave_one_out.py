@@ -58,7 +58,7 @@ def test_a_model_of_another_family_is_read_again():
         precision = model.precision
 
     names = (
-        "lengths", "hidden", "batch", "trace", "logits", "predict", "shown", "embed", "on_tokens",
+        "lengths", "masked", "batch", "trace", "logits", "predict", "shown", "embed", "on_tokens",
         "of_text", "logits_from",
     )  # fmt: skip
     for name in names:

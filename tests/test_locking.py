@@ -16,7 +16,8 @@ from heedmap.files.locking import BusyError, whole_command, writing
 from heedmap.files.storage import write_atomically
 from heedmap.runs import train as runs
 from heedmap.runs.audit import open_audit
-from heedmap.runs.train import open_run, train
+from heedmap.runs.open import open_run
+from heedmap.runs.train import train
 
 HOLD = """
 import sys

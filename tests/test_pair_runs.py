@@ -18,7 +18,8 @@ from heedmap.errors import InputError
 from heedmap.report.figures import figures
 from heedmap.report.page import page
 from heedmap.runs.audit import audit, open_audit, rewrite
-from heedmap.runs.train import open_run, train
+from heedmap.runs.open import open_run
+from heedmap.runs.train import train
 
 SMALL = {"encoder": "average", "embedding_size": 8, "hidden_size": 8, "epochs": 1, "min_df": 1}
 COLUMNS = ("--text-column", "told", "--label-column", "answer", "--query-column", "asked")

@@ -8,7 +8,8 @@ from conftest import QUICK, WORDS
 from test_locking import hold  # noqa: F401 - a fixture
 
 from heedmap.files.locking import BusyError
-from heedmap.runs.folder import OWN, list_runs
+from heedmap.runs.folder import OWN
+from heedmap.runs.listing import list_runs
 from heedmap.runs.places import DefaultPlace, is_free, taken
 
 NAME = "texts-average-additive-softmax-0"

@@ -8,8 +8,9 @@ from heedmap.data.corpus import load
 from heedmap.errors import InputError
 from heedmap.runs import audit as auditing
 from heedmap.runs.audit import audit, open_audit
-from heedmap.runs.folder import list_runs
-from heedmap.runs.train import open_run, train
+from heedmap.runs.listing import list_runs
+from heedmap.runs.open import open_run
+from heedmap.runs.train import train
 
 SMALL = {"encoder": "average", "embedding_size": 8, "hidden_size": 8, "epochs": 1, "min_df": 1}
 

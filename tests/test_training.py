@@ -7,7 +7,7 @@ from conftest import small_corpus
 
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.attention_classifier import TextClassifier
 from heedmap.runs.train import train
 from heedmap.settings import ModelSettings, TrainSettings
 from heedmap.training import attention
@@ -147,7 +147,7 @@ def test_fused_adam_takes_the_steps_of_plain_adam():
 
 
 def test_attention_has_no_weight_decay_and_everything_else_has():
-    model = AttentionClassifier(ModelSettings(), Vocabulary(["a"]), ["x", "y"])
+    model = TextClassifier(ModelSettings(), Vocabulary(["a"]), ["x", "y"])
     others, unregularised = attention._parameter_groups(model, 1e-5)
     assert (others["weight_decay"], unregularised["weight_decay"]) == (1e-5, 0.0)
     assert {id(p) for p in unregularised["params"]} == {id(p) for p in model.score.parameters()}
@@ -195,7 +195,7 @@ def test_a_training_that_diverges_says_so():
 
 def test_progress_is_reported_step_by_step():
     corpus = small_corpus()
-    model = AttentionClassifier(
+    model = TextClassifier(
         ModelSettings(embedding_size=4, hidden_size=8),
         Vocabulary.build(corpus.splits["train"].tokens, 1),
         ["0", "1"],

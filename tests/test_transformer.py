@@ -197,8 +197,8 @@ def test_without_a_word_means_the_text_without_its_characters():
 
 def test_a_masked_word_keeps_its_place_and_the_space_before_it():
     model = tiny_classifier()
-    assert list(model.hidden(TEXTS[0], 1)) == ["A", " [MASK]", " film", "."]
-    batch = model.batch([model.hidden(TEXTS[0], 1)], [0])
+    assert list(model.masked(TEXTS[0], 1)) == ["A", " [MASK]", " film", "."]
+    batch = model.batch([model.masked(TEXTS[0], 1)], [0])
     assert 4 in batch.ids[0].tolist()
 
 

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from heedmap.experiments.findings import Finding
     from heedmap.runs.audit import Audit, audit, open_audit
     from heedmap.runs.check_adversary import check_adversary
+    from heedmap.runs.open import open_model, open_run
     from heedmap.runs.run import Run
-    from heedmap.runs.train import open_run, train
-    from heedmap.runs.transformers import fine_tune_model as fine_tune
-    from heedmap.runs.transformers import open_model
+    from heedmap.runs.train import fine_tune, train
 
 __version__ = "0.1.0"
 
@@ -33,10 +32,10 @@ _HOMES = {
     "load": "data.corpus",
     "InputError": "errors",
     "Finding": "experiments.findings",
-    "fine_tune": "runs.transformers:fine_tune_model",
-    "open_model": "runs.transformers",
+    "fine_tune": "runs.train",
+    "open_model": "runs.open",
     "Run": "runs.run",
-    "open_run": "runs.train",
+    "open_run": "runs.open",
     "train": "runs.train",
 }
 
@@ -63,8 +62,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'heedmap' has no attribute {name!r}")
     from importlib import import_module
 
-    home, _, there = _HOMES[name].partition(":")
-    value: object = getattr(import_module(f"heedmap.{home}"), there or name)
+    value: object = getattr(import_module(f"heedmap.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -63,7 +63,7 @@ def audit_command(
         given.allow(AuditSettings, of="--run, whose settings stand")
         if model is not None:
             raise InputError("--model: not an option of --run, whose settings stand; leave out")
-        from heedmap.runs.train import open_run
+        from heedmap.runs.open import open_run
 
         _audit(open_run(run), overwrite=overwrite, **asked)
     elif model is not None:
@@ -86,7 +86,7 @@ def audit_command(
 
 
 def _enter(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
-    from heedmap.runs.transformers import open_model
+    from heedmap.runs.open import open_model
 
     options = given.of(RAW_TEXTS, TransformerSettings)
     if "classes" in options:

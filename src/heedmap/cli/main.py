@@ -53,7 +53,7 @@ def list_command(
     """List the run folders."""
     from rich.table import Table
 
-    from heedmap.runs.folder import describe, list_runs
+    from heedmap.runs.listing import describe, list_runs
 
     folders = list_runs(root)
     if not folders:

@@ -75,12 +75,12 @@ def train_own(data: str, given: opt.Given, out: Path | None, overwrite: bool) ->
 
 
 def _fine_tune(model: str, data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
-    from heedmap.runs.transformers import fine_tune_model
+    from heedmap.runs.train import fine_tune
 
     name = f"{Path(data).name.split('.')[0]}-{Path(model).name}-{given.values.get('seed', 0)}"
     with progress() as bar:
         task = bar.add_task("reading the model and the texts", total=None)
-        return fine_tune_model(
+        return fine_tune(
             model,
             data,
             out=out or DefaultPlace(Path("runs") / name),

@@ -116,7 +116,7 @@ class TransformerClassifier:
             return np.ones(len(texts), dtype=bool)
         return np.equal(inputs.holding(self.tokenizer, texts, self.survey.end), 1)
 
-    def hidden(self, text: Sequence[str], place: int) -> Sequence[str]:
+    def masked(self, text: Sequence[str], place: int) -> Sequence[str]:
         """The text with the tokenizer's mask token (else its unknown or padding token) for one word."""
         word = text[place]
         space = word[: len(word) - len(word.lstrip())]

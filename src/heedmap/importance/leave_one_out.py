@@ -40,7 +40,7 @@ def logits_without_each(
 ) -> Float[Tensor, "B T C"]:
     """Logits of each text without its token t; NaN where t is padding or the only token.
 
-    `how`: the token is removed, or put out of sight by `Model.hidden` ("mask").
+    `how`: the token is removed, or masked (`Model.masked`).
     """
     if (
         isinstance(model, AttentionClassifier)
@@ -72,12 +72,12 @@ def _reuse(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
 
 
 def _without_each(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B J C"]:
-    query, mask, size = model.asked(batch), batch.mask, batch.mask.shape[1]
+    query, mask, size = model.queries(batch), batch.mask, batch.mask.shape[1]
     scores, project = _states(model, batch, query)
     others = mask.unsqueeze(1) & ~torch.eye(size, dtype=torch.bool, device=mask.device)
     weights = normalise(scores, others, model.settings.normaliser)
     projected = project(weights) + model.projection.bias
-    logits = model.as_logits(model.finish(projected, batch, query))
+    logits = model.as_logits(model.decoded(projected, batch, query))
     defined = mask & (mask.sum(1, keepdim=True) > 1)
     return logits.masked_fill(~defined.unsqueeze(-1), torch.nan)
 

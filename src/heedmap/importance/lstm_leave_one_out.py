@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from heedmap.data.batches import Batch
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import LSTM, reverse_rows
-from heedmap.models.scores import Additive, Dot, Lexical
+from heedmap.models.scores import Additive, Dot, PairAdditive, PairDot
 
 # Numbers of a block of states: their gates, 1 MB, stay in the processor's cache.
 BLOCK = 1 << 16
@@ -78,27 +78,28 @@ class _Features:
     """
 
     def __init__(self, model: AttentionClassifier, hidden: int, query: Tensor | None) -> None:
-        assert not isinstance(model.score, Lexical)  # scores come from states here
-        self.score = model.score
+        score = model.score
+        assert isinstance(
+            score, Additive | PairAdditive | Dot | PairDot
+        )  # scores come from states here
+        self.score = score
         halves = (slice(0, hidden), slice(hidden, None))
         self.decoder = [0.5 * model.projection.weight[:, half].T.contiguous() for half in halves]
         self.bias: Tensor | None = None
-        if isinstance(self.score, Additive):
-            self.bias = self.score.hidden.bias
-            if self.score.query is not None:
-                self.bias = self.bias + self.score.query(query)  # (B, 1, A)
-            first = self.score.hidden.weight
-        elif self.score.vector is not None:
-            first = self.score.vector.weight
-        else:
+        if isinstance(score, PairDot):
             assert query is not None
             self.query = [0.5 * query[:, 0, half] for half in halves]
             return
+        if isinstance(score, PairAdditive):
+            self.bias = score.hidden.bias + score.query(query)  # (B, 1, A)
+        elif isinstance(score, Additive):
+            self.bias = score.hidden.bias
+        first = (score.vector if isinstance(score, Dot) else score.hidden).weight
         self.first = [0.5 * first[:, half].T.contiguous() for half in halves]
 
     def of(self, states: Float[Tensor, "B T H"], way: int) -> Float[Tensor, "B T A"]:
         """The score's projection of one half, its bias included."""
-        if isinstance(self.score, Dot) and self.score.vector is None:
+        if isinstance(self.score, PairDot):
             return torch.matmul(states, self.query[way].unsqueeze(-1))
         projected = torch.matmul(states, self.first[way])
         return projected if self.bias is None else projected + self.bias
@@ -107,14 +108,14 @@ class _Features:
         self, states: Float[Tensor, "J B H"], way: int, other: Float[Tensor, "B A"]
     ) -> Float[Tensor, "J B"]:
         """Scores of one half, given the other half's projection."""
-        if isinstance(self.score, Dot) and self.score.vector is None:
+        if isinstance(self.score, PairDot):
             return ((states * self.query[way]).sum(-1) + other[:, 0]) * self.score.scale
         hidden = states.new_empty(*states.shape[:2], other.shape[-1]).copy_(other)
         hidden = hidden.flatten(0, 1).addmm_(states.flatten(0, 1), self.first[way])
-        if isinstance(self.score, Additive):
-            scores = hidden.tanh_() @ self.score.vector.weight.T
-        else:
+        if isinstance(self.score, Dot):
             scores = hidden * self.score.scale
+        else:
+            scores = hidden.tanh_() @ self.score.vector.weight.T
         return scores.view(states.shape[:2])
 
 

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from heedmap.data.vocabulary import PAD, SPECIAL, Vocabulary
 from heedmap.errors import InputError
-from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.encoders import KERNELS
 from heedmap.settings import ModelSettings
 
@@ -51,7 +51,7 @@ def from_jain_wallace(
     weights: str | Path | Arrays,
     vocabulary: str | Path | Mapping[str, SupportsIndex],
     classes: Sequence[str] = ("0", "1"),
-) -> AttentionClassifier:
+) -> TextClassifier:
     """The model that computes what the original computes with these weights.
 
     α = softmax(score(h)) over the text's words, logit = w · Σ_t α_t h_t + b (Jain & Wallace 2019, section
@@ -107,7 +107,7 @@ def from_jain_wallace(
     words = _words(vocabulary, len(tensors[EMBEDDING]))
     # Shapes alone: nothing is drawn at random, and no size is believed before it is checked.
     with torch.device("meta"):
-        model = AttentionClassifier(settings, Vocabulary(words), classes)
+        model = TextClassifier(settings, Vocabulary(words), classes)
     expected = model.state_dict()
     shapes = {name: expected[ours].shape for name, ours in names.items()}
     _check_shapes(tensors, shapes, TELLING[encoder][0])

@@ -12,49 +12,66 @@ NO_SCORE = -1e4
 
 
 class Additive(nn.Module):
-    """s_t = v · tanh(W h_t + b), W from D to D // 2 (Bahdanau et al. 2015).
+    """s_t = v · tanh(W h_t + b), W from D to D // 2 (Bahdanau et al. 2015)."""
 
-    For pairs of texts s_t = v · tanh(W h_t + b + W_q q + b_q).
-    """
-
-    def __init__(self, size: int, pairs: bool = False) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
         self.hidden = nn.Linear(size, size // 2)
-        self.query = nn.Linear(size, size // 2) if pairs else None
+        self.vector = nn.Linear(size // 2, 1, bias=False)
+
+    def forward(self, states: Float[Tensor, "B T D"], query: None = None) -> Float[Tensor, "B T"]:
+        """Scores of encoder states."""
+        scores: Tensor = self.vector(self.hidden(states).tanh())
+        return scores.squeeze(-1)
+
+
+class PairAdditive(nn.Module):
+    """s_t = v · tanh(W h_t + b + W_q q + b_q)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(size, size // 2)
+        self.query = nn.Linear(size, size // 2)
         self.vector = nn.Linear(size // 2, 1, bias=False)
 
     def forward(
-        self, states: Float[Tensor, "B T D"], query: Float[Tensor, "B 1 D"] | None = None
+        self, states: Float[Tensor, "B T D"], query: Float[Tensor, "B 1 D"]
     ) -> Float[Tensor, "B T"]:
-        """Scores of encoder states."""
-        hidden = self.hidden(states)
-        if self.query is not None:
-            hidden = hidden + self.query(query)
-        scores: Tensor = self.vector(hidden.tanh())
+        """Scores of encoder states, given queries."""
+        scores: Tensor = self.vector((self.hidden(states) + self.query(query)).tanh())
         return scores.squeeze(-1)
 
 
 class Dot(nn.Module):
-    """s_t = (w · h_t) / √D (Vaswani et al. 2017, with a learned w); for pairs of texts w is the query."""
+    """s_t = (w · h_t) / √D (Vaswani et al. 2017, with a learned w)."""
 
-    def __init__(self, size: int, pairs: bool = False) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
-        self.vector = None if pairs else nn.Linear(size, 1, bias=False)
+        self.vector = nn.Linear(size, 1, bias=False)
         self.scale = 1.0 / math.sqrt(size)
 
-    def forward(
-        self, states: Float[Tensor, "B T D"], query: Float[Tensor, "B 1 D"] | None = None
-    ) -> Float[Tensor, "B T"]:
+    def forward(self, states: Float[Tensor, "B T D"], query: None = None) -> Float[Tensor, "B T"]:
         """Scores of encoder states."""
-        if self.vector is None:
-            assert query is not None
-            return (states * query).sum(-1) * self.scale
         scores: Tensor = self.vector(states)
         return scores.squeeze(-1) * self.scale
 
 
+class PairDot(nn.Module):
+    """s_t = (q · h_t) / √D; nothing is learned."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.scale = 1.0 / math.sqrt(size)
+
+    def forward(
+        self, states: Float[Tensor, "B T D"], query: Float[Tensor, "B 1 D"]
+    ) -> Float[Tensor, "B T"]:
+        """Scores of encoder states, given queries."""
+        return (states * query).sum(-1) * self.scale
+
+
 class Lexical(nn.Module):
-    """s_t = |b_w|: one fixed number a word, whatever its context; nothing is trained.
+    """s_t = |b_w|: one fixed number per word, whatever its context; nothing is trained.
 
     b are the coefficients of a logistic regression in the released code of Jain & Wallace ("logodds"). Words
     without one get no weight, but in a text of such words alone, where weights are uniform (there: NaN).
@@ -76,3 +93,7 @@ class Lexical(nn.Module):
 
 
 SCORES: dict[str, type[Additive] | type[Dot]] = {"additive": Additive, "dot": Dot}
+PAIR_SCORES: dict[str, type[PairAdditive] | type[PairDot]] = {
+    "additive": PairAdditive,
+    "dot": PairDot,
+}

@@ -70,8 +70,8 @@ class Model(Protocol):
         """Positions that the model reads for each text."""
         ...
 
-    def hidden(self, text: Text, place: int) -> Text:
-        """The text with one token put out of sight (a mask or the unknown word in its place)."""
+    def masked(self, text: Text, place: int) -> Text:
+        """The text with a mask, or the unknown word, in one token's place."""
         ...
 
     def batch(self, texts: Sequence[Text], rows: Sequence[int]) -> Batch:

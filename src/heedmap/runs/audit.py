@@ -29,9 +29,9 @@ from heedmap.runs.audit_folder import (
     read_audit,
     write_conclusions,
 )
-from heedmap.runs.folder import claim, settings_of, tidy
+from heedmap.runs.folder import RunFolder
+from heedmap.runs.open import save_run, weights_of
 from heedmap.runs.run import Run
-from heedmap.runs.train import save_run, weights_of
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.terminal.output import show
 
@@ -83,18 +83,19 @@ class Audit(Conclusions):
         if self.run is None:
             raise InputError(f"{path}: an audit read from tables alone is saved as .html only")
         with writing(path):
+            folder = RunFolder(path)
             if self.run.folder is None or path.resolve() != self.run.folder.resolve():
-                claim(path, self.settings, overwrite=False)
-                save_run(replace(self.run, settings=self.settings), path)
-            keep_tables(self, path, weights_of(self.run), self._beside())
-            write_conclusions(self, path)
+                folder.holds_another(self.settings, overwrite=False)
+                save_run(replace(self.run, settings=self.settings), folder)
+            keep_tables(self, folder, weights_of(self.run), self._beside())
+            write_conclusions(self, folder)
         return path
 
     def _beside(self) -> dict[str, bytes]:
         """The files beside the tables, from the run's folder where it has one."""
         if self.run is None or self.run.folder is None:
             return self.kept
-        there = (self.run.folder / "tables").glob("*.safetensors")
+        there = RunFolder(self.run.folder).tables.glob("*.safetensors")
         return {path.name: path.read_bytes() for path in there}
 
 
@@ -140,8 +141,9 @@ def audit(
         result = _audit(run, known, wanted, kept, announce, forecast)
         announce("report")
         put_about(result, kept, weights)
-        write_conclusions(result, run.folder)
-        tidy(run.folder)
+        folder = RunFolder(run.folder)
+        write_conclusions(result, folder)
+        folder.tidy()
         return result
 
 
@@ -205,7 +207,7 @@ def open_audit(folder: str | Path) -> Audit:
         InputError: no run or no finished audit there, a damaged file, or tables of another model or of
             other settings than stand there now.
     """
-    kept = read_audit(Path(folder))
+    kept = read_audit(RunFolder(folder))
     settings, about = kept.settings, kept.about
     assert settings.audit is not None
     findings = make_findings(kept.tables, settings.audit, about.classes, settings.model)
@@ -215,11 +217,12 @@ def open_audit(folder: str | Path) -> Audit:
 
 def rewrite(folder: Path) -> Audit:
     """Findings and report anew from a run folder's tables."""
-    settings_of(folder)
+    where = RunFolder(folder)
+    where.settings()
     with writing(folder):
         result = open_audit(folder)
-        write_conclusions(result, folder)
-        tidy(folder)
+        write_conclusions(result, where)
+        where.tidy()
         return result
 
 

@@ -3,7 +3,6 @@
 import json
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -12,15 +11,13 @@ from pydantic import BaseModel
 from heedmap.errors import InputError
 from heedmap.experiments.findings import Conclusions, to_json
 from heedmap.files.identity import identity
-from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder, clear, listed
-from heedmap.runs.folder import SETTINGS, claim, settings_of, still
+from heedmap.runs.folder import RunFolder
+from heedmap.runs.open import weights_in
 from heedmap.runs.run import Run
-from heedmap.runs.train import weights_in
 from heedmap.settings import RunSettings
 
 ABOUT = "about.json"
-TABLES = "tables"
 
 
 class About(BaseModel):
@@ -40,23 +37,23 @@ class Kept(NamedTuple):
     tables: dict[str, pa.Table]
 
 
-def read_audit(folder: Path) -> Kept:
+def read_audit(folder: RunFolder) -> Kept:
     """The audit in a run folder.
 
     Raises:
         InputError: no run or no finished audit there, a damaged file, or tables of another model or of
             other settings than stand there now.
     """
-    settings, tables = settings_of(folder), folder / TABLES
-    again = f"run `heedmap audit --run {folder}`"
+    settings, tables, path = folder.settings(), folder.tables, folder.path
+    again = f"run `heedmap audit --run {path}`"
     try:
         about = About.model_validate_json((tables / ABOUT).read_bytes())
     except FileNotFoundError as error:
-        raise InputError(f"{folder}: not audited to the end; {again}") from error
+        raise InputError(f"{path}: not audited to the end; {again}") from error
     except (OSError, ValueError) as error:
         raise InputError(f"{tables / ABOUT}: damaged; {again} again") from error
     if settings.audit is None:
-        raise InputError(f"{folder}: not audited to the end; {again}")
+        raise InputError(f"{path}: not audited to the end; {again}")
     if (manifest := listed(tables)) is None:
         raise InputError(
             f"{tables}: nothing says which model and settings they are of (no manifest.json that can be read, "
@@ -65,28 +62,28 @@ def read_audit(folder: Path) -> Kept:
     made_of = identity(settings, about.weights, about.classes)
     if manifest[0] != made_of or weights_in(folder, settings) not in (None, about.weights):
         raise InputError(
-            f"{tables}: of another model or other settings than {folder} holds now; {again} again"
+            f"{tables}: of another model or other settings than {path} holds now; {again} again"
         )
     kept = TableFolder(tables, made_of)
     if kept.get(ABOUT) is None:
         raise InputError(f"{tables / ABOUT}: not what the audit wrote; {again} again")
     found = {name: kept.table(name) for name in about.tables}
     for name in (name for name, content in found.items() if content is None):
-        path = tables / f"{name}.parquet"
-        what = "not what the audit wrote" if path.exists() else "the table is missing"
-        raise InputError(f"{path}: {what}; {again} again")
-    still(folder, settings)
+        file = tables / f"{name}.parquet"
+        what = "not what the audit wrote" if file.exists() else "the table is missing"
+        raise InputError(f"{file}: {what}; {again} again")
+    folder.check_unchanged(settings)
     return Kept(settings, about, found)
 
 
 def keep_tables(
-    result: Conclusions, folder: Path, weights: str, beside: Mapping[str, bytes]
+    result: Conclusions, folder: RunFolder, weights: str, beside: Mapping[str, bytes]
 ) -> None:
     """Keep all tables of an audit in a run's folder, and the files `beside` them, in place of others.
 
     `weights` is the model's hash.
     """
-    tables = folder / TABLES
+    tables = folder.tables
     kept = TableFolder(tables, identity(result.settings, weights, result.classes))
     if (found := listed(tables)) is None or found[0] != kept.identity:
         clear(tables)
@@ -109,15 +106,13 @@ def put_about(result: Conclusions, kept: TableFolder, weights: str) -> None:
     kept.put(ABOUT, json.dumps(content, indent=1, ensure_ascii=False).encode())
 
 
-def write_conclusions(result: Conclusions, folder: Path) -> None:
-    """Findings and report."""
+def write_conclusions(result: Conclusions, folder: RunFolder) -> None:
+    """Write findings and report."""
     from heedmap.report.page import page
 
     content = {"about": result.about, "findings": to_json(result.findings)}
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    told = page(result)  # both are made before the first is written
-    write_atomically(folder / "findings.json", text)
-    write_atomically(folder / "report.html", told)
+    folder.write_conclusions(text, page(result))
 
 
 def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) -> TableFolder:
@@ -127,20 +122,20 @@ def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) 
         InputError: the run's folder holds another run, another model or, without `overwrite`, an audit with
             other settings; nothing is written then.
     """
-    folder = run.folder
-    assert folder is not None
-    found = settings_of(folder)
-    claim(folder, settings, overwrite=False)
+    assert run.folder is not None
+    folder, path = RunFolder(run.folder), run.folder
+    found = folder.settings()
+    folder.holds_another(settings, overwrite=False)
     if (there := weights_in(folder, settings)) != weights:
         what = "no model" if there is None else "another model than the one to be audited"
-        raise InputError(f"{folder}: holds {what}; open the run again, or make it again")
+        raise InputError(f"{path}: holds {what}; open the run again, or make it again")
     if found.audit not in (None, settings.audit) and not overwrite:
         changed = "; ".join(found.difference(settings))
         raise InputError(
-            f"{folder}: holds an audit with other settings ({changed}); use the same settings, "
+            f"{path}: holds an audit with other settings ({changed}); use the same settings, "
             "another --out, or insist with --overwrite"
         )
-    tables, made_of = folder / TABLES, identity(settings, weights, run.model.classes)
+    tables, made_of = folder.tables, identity(settings, weights, run.model.classes)
     manifest = listed(tables)
     if found.audit != settings.audit or manifest is None or manifest[0] != made_of:
         if found.audit == settings.audit and any(tables.glob("*.parquet")):
@@ -148,9 +143,8 @@ def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) 
                 f"{tables}: not known to be of this model and these settings; computed again",
                 stacklevel=3,
             )
-        for path in (folder / "report.html", folder / "findings.json"):
-            path.unlink(missing_ok=True)
+        folder.remove_conclusions()
         clear(tables)
     if found != settings:
-        write_atomically(folder / SETTINGS, settings.to_toml())
+        folder.write_settings(settings)
     return TableFolder(tables, made_of)

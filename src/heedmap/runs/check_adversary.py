@@ -14,7 +14,7 @@ from heedmap.files.tables import read_table
 from heedmap.measures import change_in_prediction, jensen_shannon
 from heedmap.models.layered import Layered
 from heedmap.runs.audit import audited_split
-from heedmap.runs.folder import settings_of
+from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 
 
@@ -44,15 +44,15 @@ def check_adversary(run: Run, row: int) -> Imposed:
         raise TypeError(f"expected a row's number, got {kind_of(row)}; the table's rows begin at 0")
     attention = _weights(run, row)
     assert run.folder is not None
-    settings = settings_of(run.folder).audit
+    settings = RunFolder(run.folder).settings().audit
     assert settings is not None
     text = audited_split(run, settings).texts[row]
     model, batch = run.model, run.model.batch([text], [row])
     trace = model.trace(batch)
     if attention.shape != trace.attention.shape:
         raise InputError(
-            f"{run.folder / 'tables'}: expected weights of shape {tuple(trace.attention.shape[1:])} for row "
-            f"{row}, got {tuple(attention.shape[1:])}: the tables are of another audit; run it again"
+            f"{RunFolder(run.folder).tables}: expected weights of shape {tuple(trace.attention.shape[1:])} for "
+            f"row {row}, got {tuple(attention.shape[1:])}: the tables are of another audit; run it again"
         )
     attention = attention.to(trace.attention)
     logits = model.logits_from(model.embed(batch), batch, attention)
@@ -74,7 +74,7 @@ def _weights(run: Run, row: int) -> Float[Tensor, "1 K P"]:
         raise InputError(
             "expected a run that is kept in a folder, got one in memory; give it an `out`"
         )
-    tables = run.folder / "tables"
+    tables = RunFolder(run.folder).tables
     if not (path := tables / "adversary.parquet").exists():
         raise InputError(
             f"{run.folder}: the adversary was not computed; run `heedmap audit --run {run.folder}`"

@@ -1,40 +1,46 @@
-"""The run folder: what stands in it, whose it is, how far it has come.
+"""The run folder: `RunFolder` alone reads and writes the files of a run.
 
     runs/sst/
       settings.toml  vocabulary.json  model.safetensors  training.json
       tables/*.parquet   tables/about.json   tables/manifest.json   findings.json   report.html
+      extra/             what others keep of this model, removed with it
 
 Every file is written whole or not at all, and everything after the tables is a function of the tables.
-While a model is in training, checkpoint.safetensors stands in its place; a transformer's is the folder model/.
-One process at a time writes in a folder (`held`). The settings come first and go last: whatever a killed one
-leaves, it is known whose it is.
+During training there is checkpoint.safetensors instead of the model; a transformer's is the folder model/.
+One process at a time writes in a folder (`RunFolder.locked`). The settings are written first and removed
+last: whatever a killed process leaves, it is known which run it belongs to.
 """
 
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+import json
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from heedmap.errors import InputError
 from heedmap.files.storage import leftovers, refuse_file, remove, write_atomically
+from heedmap.runs.comparison import differences, relocated
 from heedmap.runs.places import Out, is_free, taken
-from heedmap.settings import (
-    FineTuneSettings,
-    RunSettings,
-    TrainSettings,
-    TransformerSettings,
-)
+from heedmap.settings import RunSettings, TransformerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor
+
+    from heedmap.training.fit import Trained
 
 CHECKPOINT = "checkpoint.safetensors"
 SETTINGS = "settings.toml"
-# In the order in which they go: first what says that a run is finished, last whose it is.
+# In the order in which they are removed: first what says that a run is finished, last whose it is.
 OWN = (
     "model.safetensors",
     "model",
     "report.html",
     "findings.json",
     "tables",
-    "test.json",
+    "extra",
     "training.json",
     "vocabulary.json",
     CHECKPOINT,
@@ -43,202 +49,249 @@ OWN = (
 R = TypeVar("R")
 
 
-def held(out: Out, settings: RunSettings) -> AbstractContextManager[Path]:
-    """The folder for a run, held for writing (see `places.taken`)."""
+class RunFolder:
+    """The folder of one run.
 
-    def mine(folder: Path) -> bool:
-        try:
-            return not _changes(RunSettings.read(folder / SETTINGS), settings)
-        except InputError:
+    `checkpoint` is the file of a training that is not finished, `model` the folder of a transformer that was
+    fine-tuned here, `tables` the folder of the audit's tables, `extra` one for whoever builds on runs.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.checkpoint = self.path / CHECKPOINT
+        self.model = self.path / "model"
+        self.tables = self.path / "tables"
+        self.extra = self.path / "extra"
+        self.report = self.path / "report.html"
+        self._settings = self.path / SETTINGS
+        self._weights = self.path / "model.safetensors"
+        self._vocabulary = self.path / "vocabulary.json"
+        self._training = self.path / "training.json"
+        self._findings = self.path / "findings.json"
+
+    @classmethod
+    @contextmanager
+    def locked(cls, out: Out, settings: RunSettings) -> "Iterator[RunFolder]":
+        """The folder for a run, locked for writing (see `places.taken`)."""
+
+        def is_this_run(path: Path) -> bool:
+            try:
+                return not differences(RunSettings.read(path / SETTINGS), settings)
+            except InputError:
+                return False
+
+        with taken(out, is_this_run, OWN) as path:
+            yield cls(path)
+
+    # Which run it holds
+
+    def settings(self) -> RunSettings:
+        """The settings of the run.
+
+        Raises:
+            InputError: no run there, or its settings cannot be read.
+        """
+        if not self.is_begun():
+            raise InputError(
+                f"{self.path}: no run there (no settings.toml); `heedmap list` shows the runs"
+            )
+        return RunSettings.read(self._settings)
+
+    def is_begun(self) -> bool:
+        """Whether a run is there, finished or not."""
+        return self._settings.exists()
+
+    def check_unchanged(self, settings: RunSettings) -> None:
+        """Raises InputError where the run that was just read has been replaced meanwhile."""
+        if self.settings() != settings:
+            raise InputError(f"{self.path}: was written anew while it was read; try again")
+
+    def write_settings(self, settings: RunSettings) -> None:
+        """Write settings.toml."""
+        write_atomically(self._settings, settings.to_toml())
+
+    def holds_another(self, settings: RunSettings, overwrite: bool) -> bool:
+        """Whether another run is there, which is to be cleared first: only where `overwrite`. Writes nothing.
+
+        Raises:
+            InputError: another run and no `overwrite` (the differences are named), or something that is no
+                run, or what the new run is to be made of.
+        """
+        refuse_file(self.path)
+        if not self.is_begun():
+            if not is_free(self.path, OWN):
+                raise InputError(
+                    f"{self.path}: holds files that are not a run's; choose another --out"
+                )
             return False
-
-    return taken(out, mine, OWN)
-
-
-def claim(folder: Path, settings: RunSettings, overwrite: bool) -> bool:
-    """Make sure that `folder` is free for this run, or holds this very run; nothing is written.
-
-    True: it holds another run, which is to be cleared before this one is written (only where `overwrite`).
-
-    Raises:
-        InputError: it holds another run (the differences are named), or something else, or what the new run
-            is to be made of.
-    """
-    refuse_file(folder)
-    there = folder / SETTINGS
-    if not there.exists():
-        if not is_free(folder, OWN):
-            raise InputError(f"{folder}: holds files that are not a run's; choose another --out")
-        return False
-    if overwrite:
-        _refuse_own(folder, settings)
-    try:
-        found = RunSettings.read(there)
-    except InputError:
         if overwrite:
-            return True
-        raise
-    changed = _changes(found, settings)
-    if changed and not overwrite:
-        raise InputError(
-            f"{folder}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "
-            "or insist with --overwrite"
-        )
-    return bool(changed)
-
-
-def _changes(found: RunSettings, settings: RunSettings) -> list[str]:
-    """In what a run differs from one that stands."""
-    found = relocated(found, settings)
-    return found.difference(_completed(settings, found))
-
-
-def move(folder: Path, settings: RunSettings) -> None:
-    """Let the settings of a run that stands name the places of `settings`, if they are others."""
-    found = RunSettings.read(folder / SETTINGS)
-    if (moved := relocated(found, settings)) != found:
-        write_atomically(folder / SETTINGS, moved.to_toml())
-
-
-def standing(
-    folder: Path | None,
-    settings: RunSettings,
-    overwrite: bool,
-    mark: str,
-    load: Callable[[Path, RunSettings], R],
-) -> tuple[R | None, bool]:
-    """The finished run that stands in `folder`, None where there is none; and whether all is begun anew.
-
-    `mark` is what is there only when a run is finished. Anew: nothing of an unfinished or damaged run is
-    gone on with, as `overwrite` asks. The same texts and vectors may be read from another place than
-    before: the settings there then name it.
-
-    Raises:
-        InputError: as `claim`; or the run is damaged.
-    """
-    if folder is None:
-        return None, False
-    if not claim(folder, settings, overwrite) and (folder / mark).exists():
+            self._refuse_own(settings)
         try:
-            found = relocated(RunSettings.read(folder / SETTINGS), settings)
-            run = load(folder, found)
+            found = RunSettings.read(self._settings)
+        except InputError:
+            if overwrite:
+                return True
+            raise
+        changed = differences(found, settings)
+        if changed and not overwrite:
+            raise InputError(
+                f"{self.path}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "
+                "or insist with --overwrite"
+            )
+        return bool(changed)
+
+    def _refuse_own(self, settings: RunSettings) -> None:
+        """Raises InputError where a run is to be made of what it would delete."""
+        own = [self.path.resolve() / name for name in OWN]
+        for part in (settings.data, settings.model, settings.train):
+            for name in ("source", "base", "vectors"):
+                path = getattr(part, name, None)
+                if path is not None and any(
+                    one in (p := Path(path).resolve(), *p.parents) for one in own
+                ):
+                    raise InputError(
+                        f"{path}: lies in {self.path}, where --overwrite would delete it; choose another --out"
+                    )
+
+    def finished(
+        self,
+        settings: RunSettings,
+        overwrite: bool,
+        load: "Callable[[RunFolder, RunSettings], R]",
+    ) -> R | None:
+        """The run with these settings, if it is there and trained to the end.
+
+        The same texts and vectors may be read from another place than before: the settings then name it.
+
+        Raises:
+            InputError: as `holds_another`; or the run is damaged, and not to be overwritten.
+        """
+        if self.holds_another(settings, overwrite) or not self.is_trained(settings):
+            return None
+        try:
+            run = load(self, relocated(RunSettings.read(self._settings), settings))
         except InputError:
             if not overwrite:
                 raise
-        else:
-            move(folder, settings)
-            tidy(folder)
-            return run, False
-    return None, overwrite
+            return None
+        self.relocate(settings)
+        self.tidy()
+        return run
 
+    def relocate(self, settings: RunSettings) -> None:
+        """Let the settings of a finished run name the places of `settings`, if they are others."""
+        found = RunSettings.read(self._settings)
+        if (moved := relocated(found, settings)) != found:
+            self.write_settings(moved)
 
-def relocated(found: RunSettings, settings: RunSettings) -> RunSettings:
-    """`found` with the places of `settings`, where what is there is the same by its hash."""
-    if found.fingerprint == settings.fingerprint:
-        data = found.data.model_copy(update={"source": settings.data.source})
-        found = found.model_copy(update={"data": data})
-    old, new = found.train, settings.train
-    if (
-        isinstance(old, TrainSettings)
-        and isinstance(new, TrainSettings)
-        and None is not old.vectors_hash == new.vectors_hash
-    ):
-        found = found.model_copy(update={"train": old.model_copy(update={"vectors": new.vectors})})
-    return found
+    def begin(self, settings: RunSettings, *, resume: bool) -> None:
+        """Make the folder ready for a training: nothing is left but, to `resume` one, its checkpoint."""
+        self.clear((SETTINGS, CHECKPOINT) if resume else (SETTINGS,))
+        self.write_settings(settings)
 
+    def clear(self, keep: Collection[str] = ()) -> None:
+        """Remove what a run wrote, and nothing else; not the files in `keep`."""
+        for name in OWN:
+            if name not in keep:
+                remove(self.path / name)
+        for path in leftovers(self.path, OWN):
+            remove(path)
 
-def _completed(settings: RunSettings, found: RunSettings) -> RunSettings:
-    """The settings, with those taken from `found` that only the run itself can tell."""
-    model, train = settings.model, settings.train
-    if isinstance(train, TrainSettings) and train.vectors is not None:
-        # A file of word vectors decides the size, once it is read.
-        size = getattr(found.model, "embedding_size", 0)
-        model = model.model_copy(update={"embedding_size": size})
-        if isinstance(found.train, TrainSettings) and found.train.vectors_hash is None:
-            train = train.model_copy(update={"vectors_hash": None})  # from before it was kept
-    elif isinstance(train, FineTuneSettings) and not getattr(model, "weights", ""):
-        # Weights have a hash once they are trained.
-        model = model.model_copy(update={"weights": getattr(found.model, "weights", "")})
-    return settings.model_copy(update={"audit": found.audit, "model": model, "train": train})
+    def tidy(self) -> None:
+        """Remove what killed processes left beside a finished run."""
+        for path in (*leftovers(self.path, OWN), *leftovers(self.tables), self.checkpoint):
+            remove(path)
 
+    # Its model
 
-def _refuse_own(folder: Path, settings: RunSettings) -> None:
-    """Raises InputError where a run is to be made of what it would delete."""
-    own = [folder.resolve() / name for name in OWN]
-    for part in (settings.data, settings.model, settings.train):
-        for name in ("source", "base", "vectors"):
-            path = getattr(part, name, None)
-            if path is not None and any(
-                one in (p := Path(path).resolve(), *p.parents) for one in own
+    def is_trained(self, settings: RunSettings) -> bool:
+        """Whether the model is there: it is written last."""
+        transformer = isinstance(settings.model, TransformerSettings)
+        return (self.model if transformer else self._weights).exists()
+
+    def write_training(self, trained: "Trained", identity: str) -> None:
+        """Keep the scores of a training that gave a model of this identity."""
+        content = {**asdict(trained), "identity": identity}
+        write_atomically(self._training, json.dumps(content, indent=1))
+
+    def training(self) -> "tuple[Trained, str | None]":
+        """The scores of the training, and its model's identity: None in runs from before it was kept.
+
+        Raises:
+            InputError: nothing there, or damaged.
+        """
+        from pydantic import TypeAdapter
+
+        from heedmap.training.fit import Trained
+
+        try:
+            about = json.loads(self._training.read_text(encoding="utf-8"))
+            trained = TypeAdapter(Trained).validate_python(about)
+            known = about.get("identity")
+            if not 0 <= trained.best_epoch < len(trained.scores) or not isinstance(
+                known, str | None
             ):
-                raise InputError(
-                    f"{path}: lies in {folder}, where --overwrite would delete it; choose another --out"
-                )
+                raise ValueError("not what a training writes")
+        except (OSError, ValueError, RecursionError) as error:
+            raise InputError(
+                f"{self._training}: damaged ({type(error).__name__}); make the run again with the command that "
+                "made it and --overwrite"
+            ) from error
+        return trained, known
 
+    def write_model(
+        self, words: list[str], classes: list[str], tensors: "Mapping[str, Tensor]"
+    ) -> None:
+        """Write words, classes and weights of an attention model; the weights last: they say it is done."""
+        from safetensors.torch import save
 
-def clear(folder: Path, keep: Collection[str] = ()) -> None:
-    """Remove what a run wrote, and nothing else; not the files in `keep`."""
-    for name in OWN:
-        if name not in keep:
-            remove(folder / name)
-    for path in leftovers(folder, OWN):
-        remove(path)
-
-
-def tidy(folder: Path) -> None:
-    """Remove what killed processes left beside a finished run."""
-    for path in (*leftovers(folder, OWN), *leftovers(folder / "tables"), folder / CHECKPOINT):
-        remove(path)
-
-
-def settings_of(folder: Path) -> RunSettings:
-    """The settings of the run in a folder.
-
-    Raises:
-        InputError: no run there, or its settings cannot be read.
-    """
-    if not (folder / SETTINGS).exists():
-        raise InputError(
-            f"{folder}: no run there (no settings.toml); `heedmap list` shows the runs"
+        known = {"classes": classes, "words": words}
+        write_atomically(self._vocabulary, json.dumps(known, ensure_ascii=False))
+        write_atomically(
+            self._weights, save({k: v.detach().contiguous() for k, v in tensors.items()})
         )
-    return RunSettings.read(folder / SETTINGS)
 
+    def read_model(self) -> "tuple[list[str], list[str], dict[str, Tensor]]":
+        """Words, classes and weights of an attention model that was trained here.
 
-def still(folder: Path, settings: RunSettings) -> None:
-    """Raises InputError where the run that was just read has been replaced meanwhile."""
-    if settings_of(folder) != settings:
-        raise InputError(f"{folder}: was written anew while it was read; try again")
+        Raises:
+            InputError: it is damaged.
+        """
+        from safetensors import SafetensorError
+        from safetensors.torch import load
 
+        try:
+            known = json.loads(self._vocabulary.read_text(encoding="utf-8"))
+            words, classes = known["words"], known["classes"]
+            if not all(isinstance(name, str) for name in (*words, *classes)):
+                raise TypeError("expected words and classes")
+            return words, classes, load(self._weights.read_bytes())
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            RecursionError,
+            SafetensorError,
+        ) as error:
+            raise self.damaged(error) from error
 
-def list_runs(root: Path) -> list[Path]:
-    """Run folders under `root`, itself included."""
-    return sorted(path.parent for path in root.glob(f"**/{SETTINGS}"))
+    def damaged(self, error: Exception) -> InputError:
+        """What to tell the user of a model that cannot be read."""
+        said = (str(error).splitlines() or [""])[0]
+        return InputError(
+            f"{self.path}: the run is damaged ({type(error).__name__}: {said}); make it again with the command "
+            "that made it and --overwrite"
+        )
 
+    # Its report
 
-def describe(folder: Path) -> tuple[str, str, str, str, str]:
-    """A line of `heedmap list`: folder, data, model, seed and how far the run has come."""
-    try:
-        settings = RunSettings.read(folder / SETTINGS)
-    except InputError as error:
-        return str(folder), "", "", "", f"unreadable ({error})"
-    state = "audited" if (folder / "report.html").exists() else "trained"
-    weights = (folder / "model.safetensors").exists() or (folder / "model" / "config.json").exists()
-    if settings.train is not None and not weights:
-        state = "training stopped"
-    elif settings.audit is not None and state == "trained":
-        state = "audit stopped"
-    return (
-        str(folder),
-        settings.data.source,
-        model_name(settings),
-        "" if settings.train is None else str(settings.train.seed),
-        state,
-    )
+    def write_conclusions(self, findings: str, report: str) -> None:
+        """Write findings.json and report.html."""
+        write_atomically(self._findings, findings)
+        write_atomically(self.report, report)
 
-
-def model_name(settings: RunSettings) -> str:
-    """The model in a few words."""
-    model = settings.model
-    if isinstance(model, TransformerSettings):
-        return f"{Path(model.source).name}, {model.view} of layer {model.layer}"
-    return f"{model.encoder} {model.score} {model.normaliser}"
+    def remove_conclusions(self) -> None:
+        """Remove them, before the tables that they are made from."""
+        for path in (self.report, self._findings):
+            path.unlink(missing_ok=True)

@@ -1,31 +1,32 @@
-"""Train, save and reopen runs of attention models; reopen any run."""
+"""Train a run: an attention model from scratch, or a transformer that is fine-tuned."""
 
-import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
-from torch import Tensor
-
-from heedmap.data.corpus import Corpus, load_corpus
+from heedmap.data.corpus import Corpus, as_written, load_corpus
 from heedmap.data.named import NAMED, QA
 from heedmap.data.vectors import vectors_hash
-from heedmap.data.vocabulary import Vocabulary
-from heedmap.errors import InputError
-from heedmap.files.identity import identity, weights_hash
-from heedmap.files.naming import kind_of
-from heedmap.files.storage import write_atomically
+from heedmap.files.naming import DATA, MODEL, kind_of, name_of
 from heedmap.keywords import split, takes
-from heedmap.models.attention_classifier import AttentionClassifier
-from heedmap.runs.folder import CHECKPOINT, SETTINGS, clear, held, settings_of, standing, still
+from heedmap.runs.folder import RunFolder
+from heedmap.runs.open import (
+    UNLIMITED,
+    fine_tuned_run,
+    open_fine_tuned,
+    open_own,
+    own_run,
+    save_run,
+)
 from heedmap.runs.places import Out
 from heedmap.runs.run import Run
-from heedmap.runs.transformers import open_model_run, save_model_run
 from heedmap.settings import (
+    ON_TRIAL,
+    RAW_TEXTS_TO_LEARN,
+    DataSettings,
+    FineTuneSettings,
     ModelSettings,
     RunSettings,
     Settings,
@@ -35,12 +36,8 @@ from heedmap.settings import (
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.checkpoint import load_checkpoint
 from heedmap.training.fit import Report, Trained, fit
-from heedmap.training.initialisation import build_model, init_model
-from heedmap.training.objective import Diverged
-from heedmap.training.record import read_training, write_training
-
-WEIGHTS = "model.safetensors"
-VOCABULARY = "vocabulary.json"
+from heedmap.training.initialisation import init_model, kind_for
+from heedmap.training.objective import Diverged, Objective
 
 
 @takes(ModelSettings, TrainSettings)
@@ -60,7 +57,7 @@ def train(
     Args:
         corpus: from `heedmap.load`.
         {options}
-        out: a run folder to keep the run in; where it holds this very run, it is continued.
+        out: a run folder to keep the run in; where it holds this very run, that is resumed.
         overwrite: replace a different run in `out` instead of refusing.
         report: called with steps done, steps in all and a text.
 
@@ -92,17 +89,25 @@ def train(
         model=model_settings,
         train=train_settings,
     )
-    if out is None:
-        return _train(corpus, wanted, None, report, False)
-    with held(out, wanted) as folder:
-        run, anew = standing(
-            folder,
-            wanted,
-            overwrite,
-            WEIGHTS,
-            lambda where, found: _load(where, found, corpus),
+    with _locked(out, wanted) as folder:
+        if folder is not None:
+            run = folder.finished(
+                wanted, overwrite, lambda where, found: open_own(where, found, corpus)
+            )
+            if run is not None:
+                return run
+        model, wanted, with_vectors = init_model(corpus, wanted, kind_for(corpus))
+        assert isinstance(wanted.train, TrainSettings)
+        texts, dev = corpus.splits["train"], corpus.splits["dev"]
+        objective = AttentionObjective(
+            model,
+            model.encoded(texts.texts, texts.labels),
+            model.encoded(dev.texts, dev.labels),
+            wanted.train,
         )
-        return run or _train(corpus, wanted, folder, report, anew)
+        trained = replace(_fit(objective, folder, wanted, overwrite, report), vectors=with_vectors)
+        run = own_run(wanted, corpus, model.cpu(), trained, None)
+        return run if folder is None else save_run(run, folder)
 
 
 def _recipe(corpus: Corpus) -> Mapping[str, Any]:
@@ -115,160 +120,99 @@ def _of(group: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in group.model_fields}
 
 
-def _train(
-    corpus: Corpus, settings: RunSettings, folder: Path | None, report: Report, anew: bool
+@takes(RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
+def fine_tune(
+    base: str | Path,
+    data: str | Path | Corpus,
+    *,
+    out: Out | None = None,
+    overwrite: bool = False,
+    report: Report = lambda done, total, text: None,
+    **settings: Any,
 ) -> Run:
-    assert isinstance(settings.train, TrainSettings)
-    model, settings, found = init_model(corpus, settings)
-    train, dev = corpus.splits["train"], corpus.splits["dev"]
-    assert isinstance(settings.train, TrainSettings)
-    objective = AttentionObjective(
-        model,
-        model.encoded(train.texts, train.labels),
-        model.encoded(dev.texts, dev.labels),
-        settings.train,
+    """Fine-tune a pretrained transformer to classify texts (see `heedmap.training.fine_tune`).
+
+    Longer texts than `max_positions` are cut for the training, and counted; the audit reads them whole.
+
+    Args:
+        base: the pretrained model's folder, or its name on the Hub. A head of another size is replaced.
+        data: as for `heedmap.load`, or a corpus from there, which is read again with its case and spaces.
+        {options}
+        out: a run folder to keep the run in; where it holds this very run, that is resumed.
+        overwrite: replace a different run in `out` instead of refusing.
+        report: called with steps done, steps in all and a text.
+
+    Raises:
+        InputError: what was expected, what came and what to do.
+        TypeError: a model or texts that are no path and no name, but the thing itself; or an option that there
+            is not.
+    """
+    from heedmap.huggingface import opening
+    from heedmap.huggingface.transformer_classifier import TransformerClassifier
+    from heedmap.training.fine_tune import FineTuning, limit_of, new_model
+
+    base = name_of(base, MODEL)
+    parts = split("fine_tune", settings, RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
+    of_texts, of_training, of_trial = parts
+    shown = TransformerSettings.of(source=base, **of_trial)
+    train = FineTuneSettings.of(base=base, **of_training)
+    corpus = _raw(data, **{"max_tokens": UNLIMITED, **of_texts})
+    known = RunSettings(
+        fingerprint=corpus.fingerprint(), data=corpus.settings, model=shown, train=train
     )
-    if folder is not None:
-        if not anew:
-            load_checkpoint(folder / CHECKPOINT, objective)
-        # Only now: what does not work so far has left what was there alone.
-        clear(folder, (SETTINGS,) if anew else (SETTINGS, CHECKPOINT))
-        write_atomically(folder / SETTINGS, settings.to_toml())
-    try:
-        trained = fit(objective, None if folder is None else folder / CHECKPOINT, report)
-    except Diverged:
+    with _locked(out, known) as folder:
         if folder is not None:
-            clear(folder)  # a smaller learning rate begins from nothing
+            run = folder.finished(
+                known, overwrite, lambda where, found: open_fine_tuned(where, found, corpus)
+            )
+            if run is not None:
+                return run
+        model, tokenizer = new_model(base, corpus.classes, train.seed)
+        # What cannot work is found before the training and before anything is written.
+        opening.rehearse(model, tokenizer, shown, corpus.classes)
+        limit_of(train, model, tokenizer)
+        texts, dev = corpus.splits["train"], corpus.splits["dev"]
+        objective = FineTuning(model, tokenizer, texts, dev, train)
+        trained = _fit(objective, folder, known, overwrite, report)
+        trained = replace(trained, left_out=objective.left_out)
+        shown = shown.model_copy(update={"weights": opening.fingerprint(model)})
+        known = known.model_copy(update={"model": shown})
+        entered = TransformerClassifier(model.cpu(), tokenizer, shown, corpus.classes)
+        run = fine_tuned_run(known, corpus, entered, trained, None)
+        return run if folder is None else save_run(run, folder)
+
+
+def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:
+    """A corpus whose tokens joined are the texts."""
+    if not isinstance(data, Corpus):
+        return load_corpus(DataSettings.of(source=name_of(data, DATA), raw=True, **options))
+    return as_written(data)
+
+
+def _locked(out: Out | None, settings: RunSettings) -> AbstractContextManager[RunFolder | None]:
+    return nullcontext() if out is None else RunFolder.locked(out, settings)
+
+
+def _fit(
+    objective: Objective,
+    folder: RunFolder | None,
+    settings: RunSettings,
+    overwrite: bool,
+    report: Report,
+) -> Trained:
+    """Train, in a folder that is made ready for it: what was stopped there is resumed, or overwritten.
+
+    Raises:
+        Diverged: the loss or the scores are not finite; the folder is empty then.
+        InputError: a checkpoint that is damaged or of another training; nothing is changed then.
+    """
+    if folder is None:
+        return fit(objective, None, report)
+    if not overwrite:
+        load_checkpoint(folder.checkpoint, objective)
+    folder.begin(settings, resume=not overwrite)
+    try:
+        return fit(objective, folder.checkpoint, report)
+    except Diverged:
+        folder.clear()  # a smaller learning rate begins from nothing
         raise
-    model.cpu()
-    trained = replace(trained, vectors=found)
-    run = Run(settings, corpus, model, trained, folder, _facts(corpus, model, trained))
-    return run if folder is None else save_run(run, folder)
-
-
-def save_run(run: Run, folder: Path) -> Run:
-    """Write settings, vocabulary, weights and training scores; the weights last: they say it is done.
-
-    Raises:
-        InputError: the place cannot be written, or an attention model that was not trained here.
-    """
-    if not isinstance(run.model, AttentionClassifier):
-        return save_model_run(run, folder)
-    if run.training is None:
-        raise InputError(
-            f"{folder}: expected a model that heedmap trained, got one from elsewhere, which has no run "
-            "folder; save the report alone, as .html"
-        )
-    words = {"classes": run.model.classes, "words": run.model.vocabulary.words}
-    write_atomically(folder / SETTINGS, run.settings.to_toml())
-    write_atomically(folder / VOCABULARY, json.dumps(words, ensure_ascii=False))
-    write_training(folder, run.training, _identity(run.settings, run.model))
-    tensors = {k: v.detach().contiguous() for k, v in run.model.state_dict().items()}
-    write_atomically(folder / WEIGHTS, save_tensors(tensors))
-    (folder / CHECKPOINT).unlink(missing_ok=True)
-    return replace(run, folder=folder)
-
-
-def open_run(folder: str | Path) -> Run:
-    """A finished run from its folder; the corpus is read again from its source.
-
-    Raises:
-        InputError: no run there, not trained to the end, damaged, or its corpus is not what it was.
-    """
-    folder = Path(folder)
-    settings = settings_of(folder)
-    if isinstance(settings.model, TransformerSettings):
-        run = open_model_run(folder, settings)
-        still(folder, settings)
-        return run
-    try:
-        corpus = load_corpus(settings.data)
-    except InputError as error:
-        raise InputError(f"{error} (so say the settings of {folder})") from error
-    if corpus.fingerprint() != settings.fingerprint:
-        raise InputError(
-            f"{folder}: {settings.data.source} is not what it was when the run was made; "
-            "bring it back, or make a new run"
-        )
-    if not (folder / WEIGHTS).exists():
-        raise InputError(f"{folder}: not trained to the end; run `heedmap train` again to go on")
-    run = _load(folder, settings, corpus)
-    still(folder, settings)
-    return run
-
-
-def _load(folder: Path, settings: RunSettings, corpus: Corpus) -> Run:
-    trained, known = read_training(folder)
-    try:
-        words, classes, tensors = _kept(folder)
-        model = build_model(settings, Vocabulary(words), classes, corpus.pairs)
-        model.load_state_dict(tensors)
-        if classes != corpus.classes:
-            raise ValueError(f"expected the classes {corpus.classes}, got {classes}")
-        if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
-            raise ValueError("weights that are not finite")
-        if known not in (None, _identity(settings, model)):
-            raise ValueError("not the model that was trained here with these settings")
-    except (ValueError, RuntimeError) as error:
-        raise _damaged(folder, error) from error
-    model.eval().requires_grad_(False)
-    return Run(settings, corpus, model, trained, folder, _facts(corpus, model, trained))
-
-
-def _kept(folder: Path) -> tuple[list[str], list[str], dict[str, Tensor]]:
-    """Words, classes and weights of a model that was trained here."""
-    try:
-        known = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
-        words, classes = known["words"], known["classes"]
-        if not all(isinstance(name, str) for name in (*words, *classes)):
-            raise TypeError("expected words and classes")
-        return words, classes, load_tensors((folder / WEIGHTS).read_bytes())
-    except (OSError, ValueError, LookupError, TypeError, RecursionError, SafetensorError) as error:
-        raise _damaged(folder, error) from error
-
-
-def _damaged(folder: Path, error: Exception) -> InputError:
-    said = (str(error).splitlines() or [""])[0]
-    return InputError(
-        f"{folder}: the run is damaged ({type(error).__name__}: {said}); make it again with the command that "
-        "made it and --overwrite"
-    )
-
-
-def weights_of(run: Run) -> str:
-    """A hash of a run's model."""
-    if isinstance(run.model, AttentionClassifier):
-        return weights_hash(run.model.state_dict(), run.model.vocabulary.words)
-    return getattr(run.settings.model, "weights", "")
-
-
-def weights_in(folder: Path, settings: RunSettings) -> str | None:
-    """The same of the model that stands in a folder; None where none does.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    if isinstance(settings.model, TransformerSettings):
-        return settings.model.weights
-    if not (folder / WEIGHTS).exists():
-        return None
-    words, _, tensors = _kept(folder)
-    return weights_hash(tensors, words)
-
-
-def _identity(settings: RunSettings, model: AttentionClassifier) -> str:
-    weights = weights_hash(model.state_dict(), model.vocabulary.words)
-    return identity(settings.model_copy(update={"audit": None}), weights, model.classes)
-
-
-def _facts(corpus: Corpus, model: AttentionClassifier, trained: Trained) -> dict[str, object]:
-    known = model.vocabulary
-    test = corpus.splits["test"]
-    tokens = [token for text in [*test.tokens, *(test.queries or [])] for token in text]
-    return {
-        "unknown_share": sum(token not in known for token in tokens) / len(tokens),
-        "vectors": trained.vectors,
-        "words": len(known.words),
-        "training": trained.scores,
-        "best_epoch": trained.best_epoch,
-    }

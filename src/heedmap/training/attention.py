@@ -12,7 +12,8 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint as read_again
 
 from heedmap.data.batches import Batch, Encoded
-from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.classifier import Classifier
+from heedmap.models.pair_classifier import PairClassifier
 from heedmap.settings import TrainSettings
 from heedmap.training.checkpoint import made_with
 from heedmap.training.evaluation import evaluate
@@ -35,11 +36,11 @@ class AttentionObjective(Objective):
     `loss` replaces the paper's.
     """
 
-    model: AttentionClassifier
+    model: Classifier
 
     def __init__(
         self,
-        model: AttentionClassifier,
+        model: Classifier,
         train: Encoded,
         dev: Encoded,
         settings: TrainSettings,
@@ -99,7 +100,7 @@ def outputs_of(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     return torch.cat(outputs), torch.cat(weights)
 
 
-def optimizer_of(model: AttentionClassifier, settings: TrainSettings) -> torch.optim.Optimizer:
+def optimizer_of(model: Classifier, settings: TrainSettings) -> torch.optim.Optimizer:
     """The paper's."""
     return torch.optim.Adam(
         _parameter_groups(model, settings.weight_decay),
@@ -109,9 +110,9 @@ def optimizer_of(model: AttentionClassifier, settings: TrainSettings) -> torch.o
     )
 
 
-def cross_entropy(model: AttentionClassifier, train: Encoded) -> Loss:
+def cross_entropy(model: Classifier, train: Encoded) -> Loss:
     """The paper's loss, of single texts or of pairs."""
-    pairs = model.query is not None
+    pairs = isinstance(model, PairClassifier)
     weight = _positive_weight(train.labels) if len(model.classes) == 2 and not pairs else None
 
     def summed(outputs: Tensor, attention: Tensor, batch: Batch) -> Tensor:
@@ -140,8 +141,8 @@ def _positive_weight(labels: NDArray[np.int64]) -> float:
     return float(len(labels) / labels.sum() - 1)
 
 
-def _parameter_groups(model: AttentionClassifier, weight_decay: float) -> list[dict[str, object]]:
-    attention = [] if model.query is not None else list(model.score.parameters())
+def _parameter_groups(model: Classifier, weight_decay: float) -> list[dict[str, object]]:
+    attention = model.attention_parameters()
     kept = {id(p) for p in attention}
     others = [p for p in model.parameters() if id(p) not in kept]
     return [

@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.data.batches import Encoded, scatter_rows, sorted_batches
-from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.classifier import Classifier
 from heedmap.training.objective import Diverged
 
 EVALUATION_TOKENS = 16_384
 
 
 @torch.no_grad()
-def predict_logits(model: AttentionClassifier, split: Encoded) -> Float[Tensor, "N C"]:
+def predict_logits(model: Classifier, split: Encoded) -> Float[Tensor, "N C"]:
     """Logits of a whole split, in its order."""
     model.eval()
     batches = [split.batch(r) for r in sorted_batches(split.lengths, EVALUATION_TOKENS)]
@@ -22,7 +22,7 @@ def predict_logits(model: AttentionClassifier, split: Encoded) -> Float[Tensor, 
     return scatter_rows([batch.rows for batch in batches], logits)
 
 
-def evaluate(model: AttentionClassifier, split: Encoded) -> dict[str, float]:
+def evaluate(model: Classifier, split: Encoded) -> dict[str, float]:
     """How well a model predicts a split (see `scores_of`)."""
     return scores_of(predict_logits(model, split), split.labels)
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeVar
 
 import torch
 
@@ -11,7 +11,9 @@ from heedmap.data.corpus import Corpus
 from heedmap.data.vectors import read_vectors, vectors_hash
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
+from heedmap.models.classifier import Classifier
+from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.scores import Lexical
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
 from heedmap.training.objective import seeded
@@ -20,18 +22,22 @@ from heedmap.training.objective import seeded
 TRAINED = 6 * 4
 
 
-class InitialModel(NamedTuple):
-    """`settings` have the vectors' size; `vectors` is how many words had one, None without a file of them."""
+M = TypeVar("M", bound=Classifier)
 
-    model: AttentionClassifier
-    settings: RunSettings
-    vectors: int | None
+
+def kind_for(corpus: Corpus) -> type[AttentionClassifier]:
+    """The attention classifier of single texts, or that of pairs."""
+    return PairClassifier if corpus.pairs else TextClassifier
 
 
 def init_model(
-    corpus: Corpus, settings: RunSettings, kind: type[AttentionClassifier] = AttentionClassifier
-) -> InitialModel:
+    corpus: Corpus, settings: RunSettings, kind: type[M]
+) -> tuple[M, RunSettings, int | None]:
     """A model for a corpus as the settings say; of single texts with two classes where scores are log-odds.
+
+    Returns:
+        The model, the settings with the vectors' size, and how many words had a vector: None without a file
+        of them.
 
     Raises:
         InputError: vectors that cannot be read or are not what they were, or a corpus that has no log-odds.
@@ -42,7 +48,7 @@ def init_model(
     answers = corpus.classes if split.allowed is not None else []
     vocabulary = Vocabulary.build(texts, settings.train.min_df, answers)
     if settings.train.vectors is None:
-        model, found = build_model(settings, vocabulary, corpus.classes, corpus.pairs, kind), None
+        model, found = build_model(settings, vocabulary, corpus.classes, kind), None
     else:
         path, known = Path(settings.train.vectors), settings.train.vectors_hash
         if known is not None and vectors_hash(path) != known:
@@ -52,27 +58,26 @@ def init_model(
         matrix, found = read_vectors(path, vocabulary)
         size = {"embedding_size": matrix.shape[1]}
         settings = settings.model_copy(update={"model": settings.model.model_copy(update=size)})
-        model = build_model(settings, vocabulary, corpus.classes, corpus.pairs, kind)
+        model = build_model(settings, vocabulary, corpus.classes, kind)
         with torch.no_grad():
-            model.embedding.weight.copy_(torch.from_numpy(matrix))
-            if model.query is not None:
-                model.query.embedding.weight.copy_(torch.from_numpy(matrix))
+            for embedding in model.embeddings():
+                embedding.weight.copy_(torch.from_numpy(matrix))
     assert isinstance(settings.model, ModelSettings)
     if settings.model.score == "log_odds":
         from heedmap.training.log_odds import fit_log_odds
 
+        assert isinstance(model, AttentionClassifier)
         assert isinstance(model.score, Lexical)
         model.score.set(fit_log_odds(corpus, vocabulary).coefficients)
-    return InitialModel(model, settings, found)
+    return model, settings, found
 
 
 def build_model(
     settings: RunSettings,
     vocabulary: Vocabulary,
     classes: Sequence[str],
-    pairs: bool,
-    kind: type[AttentionClassifier] = AttentionClassifier,
-) -> AttentionClassifier:
+    kind: type[M],
+) -> M:
     """Random weights, the same for the same seed; the global generator is left as it was.
 
     Raises:
@@ -81,7 +86,7 @@ def build_model(
     assert isinstance(settings.model, ModelSettings)
     assert isinstance(settings.train, TrainSettings)
     with torch.device("meta"):  # shapes alone
-        shapes = kind(settings.model, vocabulary, classes, pairs).parameters()
+        shapes = kind(settings.model, vocabulary, classes).parameters()
         needed = TRAINED * sum(parameter.numel() for parameter in shapes)
     if hasattr(os, "sysconf") and needed > (
         there := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -92,4 +97,4 @@ def build_model(
             "choose smaller ones"
         )
     with seeded(settings.train.seed):
-        return kind(settings.model, vocabulary, classes, pairs)
+        return kind(settings.model, vocabulary, classes)

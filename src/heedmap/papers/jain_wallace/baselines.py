@@ -6,7 +6,7 @@ Their released code trains and compares all of them; the paper does not print th
 """
 
 import warnings
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +14,8 @@ from torch import Tensor
 
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
-from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
+from heedmap.models.classifier import Classifier
 from heedmap.models.scores import Lexical
 from heedmap.papers.jain_wallace.frozen import Frozen, freeze, lexical
 from heedmap.papers.jain_wallace.no_attention import NoAttention
@@ -33,6 +34,7 @@ COLUMNS = (
     "variant", "accuracy", "f1", "roc_auc", "agreement", "jsd", "uniform_texts",
     "tvd", "flipped", "all_replaced",
 )  # fmt: skip
+M = TypeVar("M", bound=Classifier)
 TRAININGS = ("attention", "no attention", "log-odds in training", "regularised")
 
 
@@ -90,10 +92,10 @@ def baselines(
     except InputError as error:
         warnings.warn(f"{corpus.name}: no words replaced ({error})", stacklevel=2)
     own = freeze(model, test, scores)
-    unattended = _train(corpus, settings, reports["no attention"], kind=NoAttention)
+    unattended = _train(corpus, settings, reports["no attention"], NoAttention)
     lasts = predict_logits(unattended, unattended.encoded(test.texts, test.labels))
-    fixed = _train(corpus, _fixed(settings), reports["log-odds in training"])
-    pulled = _train(corpus, settings, reports["regularised"], towards=scores)
+    fixed = _train(corpus, _fixed(settings), reports["log-odds in training"], TextClassifier)
+    pulled = _train(corpus, settings, reports["regularised"], TextClassifier, scores)
 
     def row(variant: str, logits: Float[Tensor, "N C"], **more: object) -> dict[str, Any]:
         same = (logits.argmax(1) == own.own.argmax(1)).double().mean()
@@ -120,12 +122,12 @@ def _train(
     corpus: Corpus,
     settings: RunSettings,
     report: Report,
-    kind: type[AttentionClassifier] = AttentionClassifier,
+    kind: type[M],
     towards: Lexical | None = None,
-) -> AttentionClassifier:
+) -> M:
     """A variant, trained as `attention` was; its attention pulled `towards` fixed scores where given."""
     assert isinstance(settings.train, TrainSettings)
-    model = init_model(corpus, settings, kind).model
+    model, _, _ = init_model(corpus, settings, kind)
     split, dev = (
         model.encoded(part.texts, part.labels)
         for part in (corpus.splits["train"], corpus.splits["dev"])

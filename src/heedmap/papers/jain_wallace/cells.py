@@ -18,7 +18,7 @@ from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
 from heedmap.papers.kit.grid import Report
 from heedmap.report.phrases import vectors_text
 from heedmap.runs.audit import audit
-from heedmap.runs.folder import relocated
+from heedmap.runs.comparison import relocated
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import RunSettings

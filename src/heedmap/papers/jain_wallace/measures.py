@@ -14,6 +14,7 @@ from heedmap.files.storage import write_atomically
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.published import PERFORMANCE
 from heedmap.runs.audit import Audit
+from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 from heedmap.training.evaluation import evaluate
 
@@ -135,7 +136,7 @@ def _test_scores(run: Run) -> dict[str, float]:
     """Scores on the whole test split, kept beside the weights."""
     assert run.folder is not None
     assert isinstance(run.model, AttentionClassifier)
-    path = run.folder / TEST
+    path = RunFolder(run.folder).extra / TEST
     if not path.exists():
         split = run.corpus.splits["test"]
         scores = {**evaluate(run.model, run.encoded(split)), "n": float(len(split))}

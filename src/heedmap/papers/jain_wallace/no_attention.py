@@ -2,47 +2,35 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from heedmap.data.batches import Batch
 from heedmap.data.vocabulary import Vocabulary
-from heedmap.errors import InputError
-from heedmap.models.attention_classifier import AttentionClassifier
-from heedmap.models.scores import Lexical
-from heedmap.models.trace import Trace
+from heedmap.models.classifier import Classifier
+from heedmap.models.scores import SCORES
 from heedmap.settings import ModelSettings
 
 
-class NoAttention(AttentionClassifier):
+class NoAttention(Classifier):
     """logits = decoder(last(h)), of single texts: there are no weights to put on trial.
 
     Unlike in the released code, what `last` gives never depends on the padding (`models/encoders.py`).
     """
 
     def __init__(
-        self,
-        settings: ModelSettings,
-        vocabulary: Vocabulary,
-        classes: Sequence[str],
-        pairs: bool = False,
+        self, settings: ModelSettings, vocabulary: Vocabulary, classes: Sequence[str]
     ) -> None:
-        if pairs:
-            raise InputError("no attention: expected single texts, got pairs of texts")
         super().__init__(settings, vocabulary, classes)
-        self.score = Lexical(len(vocabulary))  # nothing that could be trained
+        SCORES[settings.score](
+            self.encoder.size
+        )  # the decoder is drawn as that of `TextClassifier`
+        self.decoder = nn.Linear(self.encoder.size, 1 if len(classes) == 2 else len(classes))
 
-    def trace(self, batch: Batch) -> Trace:
-        """There is none.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError("a model without attention has no weights to put on trial")
-
-    def _outputs(
-        self, embedded: Tensor, batch: Batch, attention: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def outputs(
+        self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None
+    ) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B 1 T"]]:
+        """Raw outputs; no position has any weight."""
         lengths = batch.lengths + 2
         last = self.encoder.last(self.encoder(embedded, lengths), lengths)
-        nothing = embedded.new_zeros(batch.mask.shape).unsqueeze(1)  # no position has any weight
-        return self.projection(last), nothing
+        return self.decoder(last), embedded.new_zeros(batch.mask.shape).unsqueeze(1)
