@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from heedmap.data.named import NAMED
+from heedmap.data.catalog import CATALOG
 from heedmap.errors import InputError
+from heedmap.papers.jain_wallace.locations import check_apart, locate, needed
 from heedmap.papers.jain_wallace.numbers import read
-from heedmap.papers.jain_wallace.sources import check_apart, locate, needed
 
 QUICK = (
     "--encoders", "average", "--scores", "dot", "--seeds", "2", "--epochs", "2", "--instances", "15",
@@ -146,7 +146,7 @@ def test_by_the_codes_rules_epsilon_the_gradient_and_the_first_epoch_are_the_cod
 def test_without_a_name_the_data_sets_are_listed_with_what_they_need(heedmap, sst):
     said = heedmap("reproduce", "jain-wallace", "--data", sst.parent)
     assert said.code == 0
-    for name, one in NAMED.items():
+    for name, one in CATALOG.items():
         assert f"{name} ({one.title})" in said.out
     assert f"sst (SST): {sst}" in said.out
     assert "adr (ADR Tweets): not at hand" in said.out
@@ -176,7 +176,7 @@ def test_what_cannot_be_run_is_refused_in_one_line(heedmap, tmp_path, arguments,
 def test_a_place_is_the_data_set_itself_or_holds_one_folder_for_each(sst):
     assert locate("sst", sst) == locate("sst", sst.parent) == str(sst)
     assert locate("imdb", sst.parent) is None
-    assert locate("imdb", sst.parent, hub=True) == NAMED["imdb"].hub
+    assert locate("imdb", sst.parent, hub=True) == CATALOG["imdb"].hub
     assert locate("babi_qa1", sst.parent) == "babi_qa1"
     with pytest.raises(InputError, match="--hub"):
         needed("imdb", sst.parent)

@@ -1,7 +1,6 @@
 """Train, save and reopen runs of attention models; reopen any run."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,14 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from heedmap.data.corpus import Corpus, load_corpus
-from heedmap.data.named import NAMED, QA
-from heedmap.data.vectors import vectors_hash
-from heedmap.data.vocabulary import Vocabulary
+from heedmap.data.vocabulary import Vocabulary, vectors_hash
 from heedmap.errors import InputError
 from heedmap.files.identity import identity, weights_hash
 from heedmap.files.naming import kind_of
 from heedmap.files.storage import write_atomically
 from heedmap.keywords import split, takes
 from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.runs.defaults import defaults_for
 from heedmap.runs.folder import CHECKPOINT, SETTINGS, clear, held, settings_of, standing, still
 from heedmap.runs.places import Out
 from heedmap.runs.run import Run
@@ -28,7 +26,6 @@ from heedmap.runs.transformers import open_model_run, save_model_run
 from heedmap.settings import (
     ModelSettings,
     RunSettings,
-    Settings,
     TrainSettings,
     TransformerSettings,
 )
@@ -41,6 +38,7 @@ from heedmap.training.record import read_training, write_training
 
 WEIGHTS = "model.safetensors"
 VOCABULARY = "vocabulary.json"
+PAIRS = {"epochs": 25, "batch_size": 100}  # defaults of pairs of texts
 
 
 @takes(ModelSettings, TrainSettings)
@@ -54,8 +52,8 @@ def train(
 ) -> Run:
     """Train an attention classifier on a corpus (see `AttentionObjective` for the protocol).
 
-    Sizes, epochs, batch size and document frequency that are not given are as the corpus's own recipe says
-    (`heedmap.data.named`), if it has one.
+    What is not given is as a paper has it that trains on this data set (`heedmap.runs.defaults`), if there is
+    one.
 
     Args:
         corpus: from `heedmap.load`.
@@ -74,21 +72,19 @@ def train(
             "a name on the Hub"
         )
     of_model, of_training = split("train", settings, ModelSettings, TrainSettings)
-    recipe = _recipe(corpus)
-    model_settings = ModelSettings.of(**{**_of(ModelSettings, recipe), **of_model})
+    data = corpus.settings
+    model_settings = ModelSettings.of(**{**defaults_for(data, ModelSettings), **of_model})
     if model_settings.score == "log_odds":
         from heedmap.training.log_odds import check_suitable
 
         check_suitable(corpus)
     if (vectors := of_training.get("vectors")) is not None:
         of_training |= {"vectors": str(vectors), "vectors_hash": vectors_hash(Path(vectors))}
-    train_settings = TrainSettings.of(
-        first_epoch=corpus.settings.rules == "paper",
-        **{**_of(TrainSettings, recipe), **of_training},
-    )
+    usual = {**(PAIRS if corpus.pairs else {}), **defaults_for(data, TrainSettings)}
+    train_settings = TrainSettings.of(**{**usual, **of_training})
     wanted = RunSettings(
         fingerprint=corpus.fingerprint(),
-        data=corpus.settings,
+        data=data,
         model=model_settings,
         train=train_settings,
     )
@@ -103,16 +99,6 @@ def train(
             lambda where, found: _load(where, found, corpus),
         )
         return run or _train(corpus, wanted, folder, report, anew)
-
-
-def _recipe(corpus: Corpus) -> Mapping[str, Any]:
-    """What the corpus is trained with where nothing is given."""
-    data = NAMED.get(corpus.settings.dataset or corpus.settings.source)
-    return data.recipe if data else QA if corpus.pairs else {}
-
-
-def _of(group: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name in group.model_fields}
 
 
 def _train(
