@@ -123,7 +123,7 @@ def fine_tune_model(
 
     Args:
         base: the pretrained model's folder, or its name on the Hub. A head of another size is replaced.
-        data: as for `heedmap.load`, or a corpus from there, which is read again with its case and spaces.
+        data: as for `heedmap.load`, or a corpus from there, whose texts are read with their case and spaces.
         {options}
         out: a run folder to keep the run in; where it holds this very run, it is continued.
         overwrite: replace a different run in `out` instead of refusing.
