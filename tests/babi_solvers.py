@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from heedmap.data.babi import ACTORS, PLACES, THINGS, stories
-from heedmap.data.babi_files import story_of
+from heedmap.data.babi_rows import story_of
 
 TASKS = (1, 2, 3)
 tasks = pytest.mark.parametrize("task", TASKS)

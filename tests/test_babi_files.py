@@ -5,8 +5,7 @@ import pytest
 from babi_solvers import ours, tasks
 
 from heedmap.data.babi import Story
-from heedmap.data.babi_files import read_official, read_stories, story_of
-from heedmap.data.babi_rows import row_of
+from heedmap.data.babi_rows import read_official, read_stories, row_of, story_of
 from heedmap.errors import InputError
 
 TEXT = """\

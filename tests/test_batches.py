@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from heedmap.data.batches import Encoded, bucketed_batches, scatter_rows, sorted_batches
-from heedmap.data.vectors import read_vectors
-from heedmap.data.vocabulary import EOS, SOS, UNK, Vocabulary
+from heedmap.data.vocabulary import EOS, SOS, UNK, Vocabulary, read_vectors
 from heedmap.errors import InputError
 
 

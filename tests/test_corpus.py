@@ -1,14 +1,16 @@
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from heedmap.data.corpus import load
+from heedmap.data.corpus import as_written, load, load_corpus
 from heedmap.data.tokens import spaces, words
 from heedmap.errors import InputError
+from heedmap.settings import DataSettings
 
 ROWS = [{"text": f"this is text {i} !", "label": i % 2} for i in range(40)]
 
@@ -270,3 +272,54 @@ def test_taking_rows_keeps_texts_labels_and_keys_together(reviews):
     assert some.keys == [split.keys[5], split.keys[2]]
     assert some.tokens[1] == split.tokens[2]
     assert np.array_equal(some.rationale[0], split.rationale[5])
+
+
+PARTS = [*"a'!ßΣ漢é\t\n\u2028 ", "BC", "d-E", "  ", "...", "3/4", "ΑΣ.Β"]
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "spaces"])
+@pytest.mark.parametrize("limits", [{}, {"max_tokens": 1}, {"max_tokens": 3, "min_tokens": 2}])
+def test_a_corpus_keeps_its_texts_as_they_are_written(tmp_path, tokenizer, limits):
+    rng = np.random.default_rng(0)
+    rows = [
+        {"text": "".join(rng.choice(PARTS, rng.integers(1, 9))), "label": i % 2} for i in range(200)
+    ]
+    path = write(tmp_path / "a.jsonl", rows)
+    settings = {"tokenizer": tokenizer, **limits}
+    raw = load_corpus(DataSettings(source=str(path), raw=True, **settings))
+    corpus = load(path, **settings)
+    path.unlink()
+    written = as_written(corpus)
+    assert written.settings == raw.settings
+    assert written.fingerprint() == raw.fingerprint()
+    for name, split in raw.splits.items():
+        for key, tokens in zip(split.keys, written.splits[name].tokens, strict=True):
+            text = rows[int(key)]["text"]
+            assert text.startswith("".join(tokens))
+            assert limits or "".join(tokens) == text.rstrip()
+    assert as_written(written) is written
+
+
+@pytest.mark.parametrize("source", ["reviews", "reviews-stars"])
+def test_the_embedded_reviews_as_they_are_written_are_their_tokens_with_spaces(source):
+    raw = load_corpus(DataSettings(source=source, raw=True, max_tokens=9))
+    written = as_written(load(source, max_tokens=9))
+    assert written.fingerprint() == raw.fingerprint()
+    assert "".join(written.splits["test"].tokens[0]) == " ".join(
+        load(source, max_tokens=9).splits["test"].tokens[0]
+    )
+    for name, split in raw.splits.items():
+        masks = zip(split.rationale, written.splits[name].rationale, strict=True)
+        assert all(np.array_equal(one, other) for one, other in masks)
+
+
+def test_texts_that_are_not_known_as_written_are_refused(tmp_path):
+    corpus = load(write(tmp_path / "a.jsonl"))
+    bare = {n: replace(split, written=None) for n, split in corpus.splits.items()}
+    with pytest.raises(InputError, match="expected texts as they are written, got tokens alone"):
+        as_written(replace(corpus, splits=bare))
+    # The dotted capital I is two tokens in lower case and one as it is written.
+    rows = [{"text": "İ" if i == 7 else "two words", "label": i % 2} for i in range(40)]
+    short = load(write(tmp_path / "b.jsonl", rows), min_tokens=2)
+    with pytest.raises(InputError, match="one that has as many only in lower case"):
+        as_written(short)

@@ -11,7 +11,7 @@ from safetensors.torch import save
 from transformers import BertConfig, BertForSequenceClassification
 
 import heedmap.papers.drozdyuk.paper as paper
-from heedmap.data.corpus import load
+from heedmap.data.corpus import as_written, load
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.files.tables import read_table
@@ -504,10 +504,16 @@ def test_a_trained_classifier_reads_the_texts_as_they_are_written(tmp_path):
     assert sorted(read) == sorted(row[:-2] for row in rows)
 
 
-def test_a_corpus_that_its_source_does_not_hold_is_not_read_again_in_silence(reviews):
-    half = {name: split.take(range(20)) for name, split in reviews.splits.items()}
-    with pytest.raises(InputError, match="expected the corpus as it is read from there"):
-        intervene(small_bert(), Letters(), replace(reviews, splits=half))
+def test_a_part_of_a_corpus_is_read_as_it_is_written_without_the_rest(tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text("text,label\n" + "".join(f"Film {i} is GREAT,{i % 2}\n" for i in range(40)))
+    whole = load(path)
+    part = replace(whole, splits={n: split.take([0, 1]) for n, split in whole.splits.items()})
+    path.unlink()
+    written = as_written(part)
+    assert {n: len(split) for n, split in written.splits.items()} == dict.fromkeys(whole.splits, 2)
+    row = int(part.splits["test"].keys[1])
+    assert "".join(written.splits["test"].tokens[1]) == f"Film {row} is GREAT"
 
 
 def test_the_command(heedmap, csv_file, tmp_path):

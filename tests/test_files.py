@@ -19,8 +19,7 @@ from heedmap.data import streams
 from heedmap.data.corpus import load
 from heedmap.data.labels import check_labels, match
 from heedmap.data.readers import read_hub, read_rows
-from heedmap.data.vectors import read_vectors
-from heedmap.data.vocabulary import Vocabulary
+from heedmap.data.vocabulary import Vocabulary, read_vectors
 from heedmap.errors import InputError
 
 HEAD = b"text,label\n"

@@ -240,7 +240,7 @@ def test_more_than_two_classes_get_a_head_of_their_size(base):
     assert run.model.classes == ["1", "2", "3", "4", "5"]
 
 
-def test_a_corpus_in_lower_case_is_read_again_as_it_was_written(base, few):
+def test_a_corpus_in_lower_case_is_read_as_it_was_written(base, few):
     run = hm.fine_tune(base, hm.load(few), **{**QUICK, "epochs": 1})
     assert "".join(run.corpus.splits["test"].tokens[1]) == "The film  is Wonderful indeed."
     assert run.settings.data.raw

@@ -6,10 +6,14 @@ import json
 import numpy as np
 import pytest
 
-from heedmap.data.named import NAMED
+from heedmap.data.catalog import CATALOG
 from heedmap.errors import InputError
+from heedmap.papers.jain_wallace.locations import check_apart, locate, needed
 from heedmap.papers.jain_wallace.numbers import read
-from heedmap.papers.jain_wallace.sources import check_apart, locate, needed
+from heedmap.papers.jain_wallace.settings import PUBLISHED_SIZES, RECIPES
+from heedmap.runs import defaults
+from heedmap.runs.defaults import defaults_for, register
+from heedmap.settings import AuditSettings, DataSettings, ModelSettings, Settings, TrainSettings
 
 QUICK = (
     "--encoders", "average", "--scores", "dot", "--seeds", "2", "--epochs", "2", "--instances", "15",
@@ -129,6 +133,50 @@ def test_the_variants_stand_in_the_result_and_are_not_made_twice(heedmap, sst, t
     assert (tmp_path / "out" / "result.md").read_text() == told
 
 
+BABI = {"epochs": 100, "batch_size": 50, "min_df": 1}
+CODE = {"epsilon": 0.05, "gradient_of": "probability"}
+
+
+@pytest.mark.parametrize(
+    ("data", "training", "model", "audit"),
+    [
+        ({"source": "x.csv"}, {}, {}, {}),
+        ({"source": "reviews"}, {}, {}, {}),
+        ({"source": "x", "dataset": "sst"}, {"min_df": 1}, {}, {}),
+        ({"source": "x", "dataset": "snli"}, {"epochs": 25, "batch_size": 128, "min_df": 3}, {}, {}),
+        ({"source": "x", "dataset": "cnn"}, {"epochs": 25, "batch_size": 90, "min_df": 8}, {}, {}),
+        ({"source": "babi_qa2"}, BABI, {"embedding_size": 50, "hidden_size": 32}, {}),
+        ({"source": "x", "dataset": "imdb", "rules": "code"}, {"min_df": 10, "first_epoch": False}, {}, CODE),
+        ({"source": "x.csv", "rules": "code"}, {"first_epoch": False}, {}, CODE),
+    ],
+)  # fmt: skip
+def test_a_data_set_of_the_paper_is_trained_and_audited_as_there(data, training, model, audit):
+    settings = DataSettings(**data)
+    assert defaults_for(settings, TrainSettings) == training
+    assert defaults_for(settings, ModelSettings) == model
+    assert defaults_for(settings, AuditSettings) == audit
+
+
+def test_runs_know_no_paper_but_those_that_are_registered(monkeypatch):
+    monkeypatch.setattr(defaults, "_registered", [])
+    for rules in ("paper", "code"):
+        data = DataSettings(source="x", dataset="sst", rules=rules)
+        assert not defaults_for(data, TrainSettings) | defaults_for(data, AuditSettings)
+    register(lambda data: {"epochs": 7} if data.dataset == "sst" else {})
+    assert defaults_for(data, TrainSettings) == {"epochs": 7}
+    assert defaults_for(DataSettings(source="sst"), TrainSettings) == {}
+
+
+def test_every_recipe_and_size_is_of_a_data_set_of_the_catalog_and_of_settings_that_there_are():
+    assert RECIPES.keys() == CATALOG.keys() >= PUBLISHED_SIZES.keys()
+    groups: tuple[type[Settings], ...] = (ModelSettings, TrainSettings)
+    for name in CATALOG:
+        found = [defaults_for(DataSettings(source=name), group) for group in groups]
+        for group, values in zip(groups, found, strict=True):
+            group.of(**values)
+        assert found[0] | found[1] == RECIPES[name]
+
+
 @pytest.mark.slow
 def test_by_the_codes_rules_epsilon_the_gradient_and_the_first_epoch_are_the_codes(
     heedmap, sst, tmp_path
@@ -146,7 +194,7 @@ def test_by_the_codes_rules_epsilon_the_gradient_and_the_first_epoch_are_the_cod
 def test_without_a_name_the_data_sets_are_listed_with_what_they_need(heedmap, sst):
     said = heedmap("reproduce", "jain-wallace", "--data", sst.parent)
     assert said.code == 0
-    for name, one in NAMED.items():
+    for name, one in CATALOG.items():
         assert f"{name} ({one.title})" in said.out
     assert f"sst (SST): {sst}" in said.out
     assert "adr (ADR Tweets): not at hand" in said.out
@@ -176,7 +224,7 @@ def test_what_cannot_be_run_is_refused_in_one_line(heedmap, tmp_path, arguments,
 def test_a_place_is_the_data_set_itself_or_holds_one_folder_for_each(sst):
     assert locate("sst", sst) == locate("sst", sst.parent) == str(sst)
     assert locate("imdb", sst.parent) is None
-    assert locate("imdb", sst.parent, hub=True) == NAMED["imdb"].hub
+    assert locate("imdb", sst.parent, hub=True) == CATALOG["imdb"].hub
     assert locate("babi_qa1", sst.parent) == "babi_qa1"
     with pytest.raises(InputError, match="--hub"):
         needed("imdb", sst.parent)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import heedmap as hm
-from heedmap.data.named import NAMED
+from heedmap.data.catalog import CATALOG
 from heedmap.errors import InputError
 from heedmap.papers.jain_wallace.lines import lines
 from heedmap.papers.jain_wallace.measures import TAUS, Cell, Measured, measured, numbers_of
@@ -31,7 +31,7 @@ def test_published_numbers_are_the_authors_files():
         0.48,
     )
     assert math.isnan(known["imdb", "average", "dot", "attention~gradient", "1"].value)
-    assert {key[0] for key in known} == set(NAMED)
+    assert {key[0] for key in known} == set(CATALOG)
     assert len({key[:3] for key in known}) == 72
 
 

@@ -11,8 +11,8 @@ from conftest import QUICK, small_pairs
 
 import heedmap as hm
 from heedmap.data import readers as files
+from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import as_written, load
-from heedmap.data.named import NAMED
 from heedmap.data.rows import Row
 from heedmap.errors import InputError
 from heedmap.report.figures import figures
@@ -217,8 +217,8 @@ def test_an_answer_that_is_no_candidate_is_one_clear_line(tmp_path, heedmap, mon
         "dev": [Row("c", ["x", "y"], "x", query=["q"], candidates=("x", "y"))],
         "test": [Row("d", ["x", "y"], "x", query=["q"], candidates=("x", "y"))],
     }
-    known = replace(NAMED["cnn"], read=lambda folder: (parts, {}))
-    monkeypatch.setitem(NAMED, "cnn", known)
+    known = replace(CATALOG["cnn"], read=lambda folder: (parts, {}))
+    monkeypatch.setitem(CATALOG, "cnn", known)
     done = heedmap("audit", "--data", tmp_path, "--dataset", "cnn", "--out", tmp_path / "out")
     assert done.code == 2
     assert done.err.count("\n") == 1

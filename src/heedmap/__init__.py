@@ -9,6 +9,9 @@ audit.show()
 
 from typing import TYPE_CHECKING
 
+from heedmap.papers.jain_wallace.settings import defaults as _jain_wallace
+from heedmap.runs.defaults import register as _register
+
 if TYPE_CHECKING:
     from heedmap.data.corpus import Corpus, Split, load
     from heedmap.errors import InputError
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from heedmap.runs.train import fine_tune, train
 
 __version__ = "0.1.0"
+
+# What a paper trains and audits its data sets with holds for every run on them. Runs know no papers.
+_register(_jain_wallace)
 
 # Names are imported when first used: `heedmap --help` must not wait for torch.
 _HOMES = {

@@ -1,13 +1,13 @@
 """Stories of a small world with a question each, whose answer and reasons are known.
 
 After tasks 1 to 3 of Weston et al. (2015), "Towards AI-complete question answering". Four people
-walk between six places and take and drop three things; every action is told in one sentence. Now
-and then somebody asks where a person is (task 1), where a thing is (task 2) or where it was before
+walk between six places and take and drop three things; every action is one sentence. Now
+and then a question asks where a person is (task 1), where a thing is (task 2) or where it was before
 (task 3). One, two or three sentences of the story are enough to answer: its supporting sentences.
 
 Nothing is copied from the original generator: the rules below were found by measuring its data.
 
-* Everybody and everything starts at a place of which nothing is told.
+* Everybody and everything starts at a place that the story does not mention.
 * Who acts and what they do are drawn together, and again until it can be done. So whoever stands
   by a thing or holds one acts more often than the others.
 * After every second sentence a question is asked if one can be. It is about a person or thing of
@@ -58,7 +58,7 @@ class Story:
 
 
 def stories(task: int, count: int, seed: int) -> list[Story]:
-    """Tell `count` stories of one task; the first of more stories by the same seed are the same.
+    """Generate `count` stories of one task; the first of more stories by the same seed are the same.
 
     `QUESTIONS_PER_WORLD` stories in a row come from one world: each has all sentences before its
     question, so each begins with the one before it. As in the original data, two short stories may
@@ -74,10 +74,10 @@ def stories(task: int, count: int, seed: int) -> list[Story]:
     if seed < 0:
         raise InputError(f"seed must not be negative, got {seed}")
     rng = np.random.default_rng((task, seed))
-    told: list[Story] = []
-    while len(told) < count:
-        told += _one_world(task, rng)
-    return told[:count]
+    found: list[Story] = []
+    while len(found) < count:
+        found += _one_world(task, rng)
+    return found[:count]
 
 
 class _Event(NamedTuple):
@@ -96,20 +96,20 @@ def _one_world(task: int, rng: np.random.Generator) -> list[Story]:
     world = _World(task, rng)
     events: list[_Event] = []
     sentences: list[list[str]] = []
-    told: list[Story] = []
-    while len(told) < QUESTIONS_PER_WORLD:
+    found: list[Story] = []
+    while len(found) < QUESTIONS_PER_WORLD:
         for _ in range(2):
             events.append(world.step())
             sentences.append(_sentence(task, events[-1], rng))
         inquiry = _inquiry(task, events, rng)
         if inquiry:
             question = inquiry.question.split()
-            told.append(Story(sentences[:], question, inquiry.answer, inquiry.supporting))
-    return told
+            found.append(Story(sentences[:], question, inquiry.answer, inquiry.supporting))
+    return found
 
 
 class _World:
-    """Where everybody and everything is, told or not."""
+    """Where everybody and everything is, whether the story says so or not."""
 
     def __init__(self, task: int, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -170,7 +170,7 @@ def _inquiry(task: int, events: list[_Event], rng: np.random.Generator) -> _Inqu
 
 
 def _whereabouts(task: int, events: list[_Event], thing: str) -> list[int]:
-    """What the story tells of the way of a thing: its last event, then the moves of its carrier.
+    """Collect what the story says of where a thing went: its last event, then the moves of its carrier.
 
     Empty where that is too little for a question of the task.
     """
@@ -178,7 +178,7 @@ def _whereabouts(task: int, events: list[_Event], thing: str) -> list[int]:
     last = own[-1]
     actor = events[last].actor
     if events[last].act == "take":
-        # Where it was taken is not asked, although it may have been told.
+        # Where it was taken is not asked, although the story may say so.
         moves = _moves(events, actor, last, len(events))
     elif task == 2:
         # Who drops a thing may have come to the place before taking it there.
@@ -190,7 +190,7 @@ def _whereabouts(task: int, events: list[_Event], thing: str) -> list[int]:
 
 
 def _moves(events: list[_Event], actor: str, start: int, stop: int) -> list[int]:
-    """Indices of what an actor's moves are in `events[start:stop]`."""
+    """Return the indices of an actor's moves in `events[start:stop]`."""
     return [i for i in range(start, stop) if events[i].actor == actor and events[i].act == "move"]
 
 

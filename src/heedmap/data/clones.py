@@ -1,7 +1,7 @@
 """A folder that is a clone of a data set on the Hub, read without the Hub and without leaving the folder.
 
-Which files are which split is told as the Hub tells it: the README's `configs` name them, or else the names of
-folders and files do (`data/train-00000-of-00001.parquet`). What the README names must lie in the folder.
+Splits are found as on the Hub: the README's `configs` name their files, or else the names of folders and files
+do (`data/train-00000-of-00001.parquet`). What the README names must lie in the folder.
 """
 
 import re
@@ -27,12 +27,12 @@ _KEYWORDS = {
     "validation": ("validation", "valid", "dev", "val"),
     "test": ("test", "testing", "eval", "evaluation"),
 }
-DEEPEST = 3  # data/en/train.parquet; further down lies what is none of its business
+DEEPEST = 3  # data/en/train.parquet; files further down belong to something else
 _KNOWN = {"config_name", "data_dir", "data_files", "default", "description", "features", "version"}
 
 
 def read_clone(folder: Path) -> dict[str, Rows]:
-    """The rows by split, as the Hub names them; none where no file is told to be data.
+    """Read the rows by split, as the Hub names them; none where no file looks like data.
 
     Raises:
         InputError: a README that cannot be followed, or that names what is not in the folder; several
@@ -41,10 +41,10 @@ def read_clone(folder: Path) -> dict[str, Rows]:
     about = _metadata(folder)
     config = _config(folder, about)
     if config.get("data_files") is not None:
-        found = _named(folder, config)
+        found = _by_pattern(folder, config)
     else:
         within = _inside(folder, config["data_dir"]) if config.get("data_dir") else folder
-        found = _told_by_name(within, _data(_below(within), within))
+        found = _by_name(within, _data(_below(within), within))
         if within == folder and not any(len(p.relative_to(folder).parts) > 1 for p in _all(found)):
             found = {}  # files of the folder itself are named train, dev and test
     for path in _all(found):
@@ -68,7 +68,7 @@ def confine(folder: Path, path: Path) -> None:
 
 
 def plain(folder: Path, name: object) -> PurePosixPath:
-    """A name that stands in a folder's own list, as a path below the folder.
+    """Check a name in a folder's own list and return it as a path below the folder.
 
     Raises:
         InputError: an absolute path, an address, or one with `..` in it.
@@ -104,7 +104,7 @@ def _metadata(folder: Path) -> dict[str, Any]:
 
 
 def _config(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-    """The only configuration, or the one that is called or marked the default."""
+    """Choose the only configuration, or the one that is called or marked the default."""
     configs = about.get("configs") or []
     if not isinstance(configs, list) or not all(isinstance(one, dict) for one in configs):
         raise InputError(f"{folder}/README.md: expected a list of configurations as `configs`")
@@ -129,8 +129,8 @@ def _inside(folder: Path, name: object) -> Path:
     return folder / plain(folder, name)
 
 
-def _named(folder: Path, config: Mapping[str, Any]) -> dict[str, list[Path]]:
-    """The files that the README's patterns match, by split."""
+def _by_pattern(folder: Path, config: Mapping[str, Any]) -> dict[str, list[Path]]:
+    """Find the files that the README's patterns match, by split."""
     given, base = config["data_files"], folder
     if config.get("data_dir"):
         base = _inside(folder, config["data_dir"])
@@ -160,7 +160,7 @@ def _named(folder: Path, config: Mapping[str, Any]) -> dict[str, list[Path]]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """What lies in a folder, DEEPEST folders down, but in no run of heedmap."""
+    """List what is in a folder, up to DEEPEST folders down, but not in runs of heedmap."""
     level = [folder] if folder.is_dir() else []
     for _ in range(DEEPEST):
         inside = [path for one in level for path in sorted(one.iterdir())]
@@ -170,7 +170,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _data(paths: Iterable[Path], base: Path) -> list[Path]:
-    """The files among some paths that may be data, of the most common kind, sorted."""
+    """Keep the files that may be data, of the most common kind, sorted."""
     found = sorted(
         path
         for path in paths
@@ -183,14 +183,16 @@ def _data(paths: Iterable[Path], base: Path) -> list[Path]:
     return [path for path in found if kind_of(path) == kinds[0][0]]
 
 
-def _told_by_name(base: Path, paths: list[Path]) -> dict[str, list[Path]]:
-    """By words in the names of folders, else of files; all are for training where neither says."""
+def _by_name(base: Path, paths: list[Path]) -> dict[str, list[Path]]:
+    """Sort files into splits by words in the names of folders, else of files; else all are for training."""
     for places in (lambda path: path.relative_to(base).parts[:-1], lambda path: [path.name]):
         found: dict[str, list[Path]] = {}
         for path in paths:
-            said = {word for part in places(path) for word in re.split(r"[-._ 0-9]+", part.lower())}
+            names = {
+                word for part in places(path) for word in re.split(r"[-._ 0-9]+", part.lower())
+            }
             for split, keywords in _KEYWORDS.items():
-                if said.intersection(keywords):
+                if names.intersection(keywords):
                     found.setdefault(split, []).append(path)
         if found:
             return found
@@ -216,7 +218,7 @@ def _joined(folder: Path, split: str, paths: list[Path], names: Mapping[str, lis
 
 
 def _class_names(about: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What the numbers of a column mean, where the README says so."""
+    """Find what the numbers of a column mean, where the README says so."""
     infos = about.get("dataset_info") or []
     infos = infos if isinstance(infos, list) else [infos]
     wanted = config.get("config_name", "default")

@@ -1,19 +1,18 @@
 """The CNN questions of Hermann et al. (2015): which entity does the gap in a question stand for?
 
-One `*.question` file a question, its parts set apart by empty lines: the address of the article; the article;
-the question, with `@placeholder` in it; the answer; what each entity was called.
+One `*.question` file per question, with empty lines between its parts: the address of the article; the article;
+the question, with `@placeholder` in it; the answer; the name of each entity.
 """
 
 import re
 from collections import Counter
 from pathlib import Path
 
-from heedmap.data.readers import SPLIT_NAMES
-from heedmap.data.rows import Row
+from heedmap.data.readers import SPLIT_NAMES, SPLITS
+from heedmap.data.rows import Parts, Row
 from heedmap.data.tokens import spaces
 from heedmap.errors import InputError
 
-SPLITS = ("train", "dev", "test")
 _ENTITY = re.compile(r"@entity\d+")
 _WANTED = (
     "the CNN questions of the DeepMind Q&A data set (cs.nyu.edu/~kcho/DMQA, or github.com/deepmind/rc-data), "
@@ -24,12 +23,12 @@ _PARTS = (
 )
 
 
-def read(folder: Path) -> tuple[dict[str, list[Row]], dict[str, int]]:
-    """The questions by split, in the order of their files' names, and what was left out and why.
+def read(folder: Path) -> tuple[Parts, dict[str, int]]:
+    """Read the questions by split, in the order of their files' names, and count what is left out and why.
 
     A row's tokens are the article, its query the question, its label the answer, its candidates the
-    entities that occur in the article. All is in lower case; the texts come tokenised. What the entities
-    were called is not used.
+    entities that occur in the article. All is in lower case; the texts come tokenised. The entities' names
+    are not used.
 
     Args:
         folder: holds `training`, `validation` and `test` (or `train` and `dev`), or `questions` that does.
@@ -82,13 +81,13 @@ def _split(folder: Path, split: str, left_out: Counter[str]) -> list[Row]:
 
 
 def _question(path: Path) -> Row | None:
-    """The row of one file, None where there is no article.
+    """Make the row of one file; return None where there is no article.
 
     Raises:
         InputError: naming the file.
     """
     try:
-        # Not `splitlines`, which also breaks at separators that stand inside articles.
+        # Not `splitlines`, which also breaks at separators inside articles.
         lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").split("\n")]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not readable as UTF-8 ({error}); get the file again") from error

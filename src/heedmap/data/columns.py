@@ -1,4 +1,4 @@
-"""Rows as they come from a file or a Hub data set, before texts and labels are told from the rest."""
+"""Rows as they come from a file or a Hub data set: all columns, before texts and labels are chosen."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ MOST_COLUMNS = 10_000
 class Rows:
     """Rows by column. `values(name)` are those of one column, one per row, None where missing.
 
-    `class_names` of a column say what its numbers stand for (a `ClassLabel` of the Hub).
+    `class_names` of a column say what its numbers mean (a `ClassLabel` of the Hub).
     """
 
     columns: list[str]

@@ -5,7 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.labels import match, ordered
-from heedmap.data.named_rows import answers, read_named
 from heedmap.data.readers import SPLITS
-from heedmap.data.rows import Row, kept
+from heedmap.data.rows import Parts, Row, complete, sampled, within_limits
+from heedmap.data.selection import classes_of, read_dataset
 from heedmap.data.sources import EMBEDDED, STORIES, read_parts
-from heedmap.data.splitting import complete, sampled
 from heedmap.data.streams import reading
 from heedmap.data.texts import Pair, Text
+from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, name_of
 from heedmap.keywords import split, takes
@@ -33,7 +33,8 @@ class Split:
     """Labelled texts. `keys` are the rows' own ids, so that a number can be traced to its text.
 
     Of pairs of texts, attention is over `tokens`, given `queries`; `allowed` (N, C) are the possible answers.
-    Where long texts are read in windows, one a row, `text_of` numbers the text of each row.
+    Where long texts are read in windows, one per row, `text_of` numbers the text of each row.
+    `written` are the texts of which `tokens` are a view; None where they are not known, or the tokens joined.
     """
 
     keys: list[str]
@@ -43,13 +44,14 @@ class Split:
     queries: list[list[str]] | None = None
     allowed: NDArray[np.bool_] | None = None
     text_of: NDArray[np.int64] | None = None
+    written: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     @property
     def texts(self) -> Sequence[Text]:
-        """What a model reads: the tokens, or `Pair`s of them and their query."""
+        """What a model reads: the tokens, or `Pair`s of tokens and their query."""
         if self.queries is None:
             return self.tokens
         allowed = [None] * len(self) if self.allowed is None else list(self.allowed)
@@ -66,11 +68,12 @@ class Split:
             None if self.queries is None else [self.queries[i] for i in rows],
             None if self.allowed is None else self.allowed[at],
             None if self.text_of is None else self.text_of[at],
+            None if self.written is None else [self.written[i] for i in rows],
         )
 
     @property
     def whole_texts(self) -> int:
-        """How many texts the rows are of."""
+        """Number of texts that the rows are from."""
         return len(self) if self.text_of is None else len(np.unique(self.text_of))
 
     def drawn(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
@@ -141,26 +144,74 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     left_out: Counter[str] = Counter()
     with reading(settings.source):
         if settings.dataset is not None and settings.source not in EMBEDDED:
-            parts = read_named(settings, left_out)
+            parts = read_dataset(settings, left_out)
         else:
             parts = read_parts(settings, left_out)
-    if not settings.training and settings.source not in EMBEDDED:
-        parts = {name: rows for name, rows in parts.items() if name in _to_test(parts)}
-        unread = tuple(f"{name}:" for name in SPLITS if name not in parts)
+    if settings.training:
+        return _to_train(parts, settings, left_out)
+    if settings.source not in EMBEDDED:
+        # The test split; without one, everything in a file without splits; without that, dev or train.
+        wanted = next(name for name in ("test", "all", "dev", "train") if name in parts)
+        unread = tuple(f"{name}:" for name in SPLITS if name != wanted)
+        parts = {wanted: parts[wanted]}
         left_out = Counter({why: n for why, n in left_out.items() if not why.startswith(unread)})
-    parts = {name: kept(rows, settings, left_out) for name, rows in parts.items()}
+    return _to_audit(parts, settings, left_out, outputs)
+
+
+def as_written(corpus: Corpus) -> Corpus:
+    """Return the same texts with their case and spaces: joined, the tokens are the text.
+
+    So a transformer reads them. A corpus of test texts alone is read from its source, with those to train on.
+
+    Raises:
+        InputError: the texts are pairs, read by a data set's own rules, which keep no case and no spaces, or
+            known by their tokens alone; or the source cannot be read.
+    """
+    settings = corpus.settings
+    if corpus.pairs or settings.dataset is not None:
+        raise InputError(
+            f"{settings.source}: expected single texts as they are written, got "
+            f"{'pairs of texts' if corpus.pairs else f'the data set {settings.dataset}'}; a transformer "
+            "reads its data without query and without dataset"
+        )
+    if settings.raw and settings.training:
+        return corpus
+    raw = settings.model_copy(update={"raw": True, "training": True})
     if not settings.training:
-        return _to_audit(parts, settings, left_out, outputs)
+        return load_corpus(raw)
+    splits = {name: _as_written(part, raw) for name, part in corpus.splits.items()}
+    return replace(corpus, splits=splits, settings=raw)
+
+
+def _as_written(part: Split, settings: DataSettings) -> Split:
+    texts, tokenizer = part.written, settings.tokenizer
+    if settings.source in EMBEDDED:
+        texts, tokenizer = [" ".join(tokens) for tokens in part.tokens], "spaces"
+    if texts is None:
+        raise InputError(
+            f"{settings.source}: expected texts as they are written, got tokens alone; a transformer reads the "
+            "texts: give the source"
+        )
+    tokens = [pieces(text, tokenizer) for text in texts]
+    if any(
+        len(text) < settings.min_tokens for text in tokens
+    ):  # a capital may be two in lower case
+        raise InputError(
+            f"{settings.source}: expected texts of {settings.min_tokens} tokens or more as they are written, "
+            "got one that has as many only in lower case; leave it out, or lower --min-tokens"
+        )
+    return replace(part, tokens=tokens, written=None)
+
+
+def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> Corpus:
+    parts = {name: within_limits(rows, settings, left_out) for name, rows in parts.items()}
     splits = complete(parts, settings)
     classes = ordered(row.label for row in splits["train"])
     splits["train"] = sampled(splits["train"], "train", settings, left_out)
-    gone = "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
     if not splits["train"]:
-        raise InputError(
-            f"{settings.source}: expected rows with a text and a label, none are left (left out: {gone})"
-        )
+        raise _nothing_left(settings, left_out)
     if settings.dataset is not None:
-        classes = answers(settings, splits["train"]) or classes
+        classes = classes_of(settings, splits["train"]) or classes
     present = ordered(row.label for row in splits["train"])
     if len(present) < 2:
         drawn = (
@@ -169,7 +220,7 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
         raise InputError(
             f"{settings.source}: expected at least two classes in{drawn} the training split, "
             f"got {len(present)} ({', '.join(present)}); check the label column"
-            f"{', or draw more' * bool(drawn)} (left out: {gone})"
+            f"{', or draw more' * bool(drawn)} (left out: {_counts(left_out)})"
         )
     number = {name: i for i, name in enumerate(classes)}
     arrays = {}
@@ -185,7 +236,8 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
         if not known:
             raise InputError(
                 f"{settings.source}: no rows for the {name} split; expected enough rows for train, dev and "
-                f"test, got {sum(map(len, splits.values()))} in all; give more (left out: {gone})"
+                f"test, got {sum(map(len, splits.values()))} in all; give more "
+                f"(left out: {_counts(left_out)})"
             )
         if name != "train":
             known = sampled(known, name, settings, left_out)
@@ -193,55 +245,17 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     return Corpus(_name(settings.source), classes, arrays, settings, dict(left_out))
 
 
-def as_written(corpus: Corpus) -> Corpus:
-    """The same texts with their case and spaces, as a transformer reads them: joined, tokens are the text.
-
-    They are read again from their source where the tokens do not keep them.
-
-    Raises:
-        InputError: the source cannot be read, or does not hold these very texts; they are pairs, or read by
-            a data set's own rules, which keep no case and no spaces.
-    """
-    if corpus.pairs or corpus.settings.dataset is not None:
-        raise InputError(
-            f"{corpus.settings.source}: expected single texts as they are written, got "
-            f"{'pairs of texts' if corpus.pairs else f'the data set {corpus.settings.dataset}'}; a transformer "
-            "reads its data without query and without dataset"
-        )
-    if corpus.settings.raw and corpus.settings.training:
-        return corpus
-    settings = corpus.settings.model_copy(update={"raw": True, "training": True})
-    found = load_corpus(settings)
-    here, there = (
-        {name: (split.keys, split.labels.tolist()) for name, split in which.splits.items()}
-        for which in (corpus, found)
-    )
-    if corpus.settings.training and here != there:
-        raise InputError(
-            f"{settings.source}: expected the corpus as it is read from there, got other texts or labels; a "
-            "transformer reads the texts as they are written: give the source, or tokens with their spaces"
-        )
-    return found
-
-
-def _to_test(parts: Mapping[str, object]) -> list[str]:
-    """The test split; without one, everything in a file without splits; without that, dev or train."""
-    return [next(name for name in ("test", "all", "dev", "train") if name in parts)]
-
-
 def _to_audit(
-    parts: dict[str, list[Row]],
+    parts: Parts,
     settings: DataSettings,
     left_out: Counter[str],
     outputs: Sequence[str],
 ) -> Corpus:
+    parts = {name: within_limits(rows, settings, left_out) for name, rows in parts.items()}
     rows = complete(parts, settings)["test"] if settings.source in EMBEDDED else []
     rows = rows or [row for part in parts.values() for row in part]
     if not rows:
-        gone = "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
-        raise InputError(
-            f"{settings.source}: expected rows with a text and a label, none are left (left out: {gone})"
-        )
+        raise _nothing_left(settings, left_out)
     number = match(
         settings.source,
         sorted({row.label for row in rows}),
@@ -258,6 +272,17 @@ def _to_audit(
     )
 
 
+def _counts(left_out: Mapping[str, int]) -> str:
+    return "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
+
+
+def _nothing_left(settings: DataSettings, left_out: Mapping[str, int]) -> InputError:
+    return InputError(
+        f"{settings.source}: expected rows with a text and a label, none are left "
+        f"(left out: {_counts(left_out)})"
+    )
+
+
 def _name(source: str) -> str:
     stem = Path(source).name.removesuffix(".gz")
     return re.sub(r"\.(csv|tsv|jsonl|ndjson|json|parquet)$", "", stem) or "corpus"
@@ -268,6 +293,7 @@ def _split_of(
 ) -> Split:
     masks = [row.rationale for row in rows if row.rationale is not None]
     queries = [row.query for row in rows if row.query is not None]
+    written = [row.written for row in rows if row.written is not None]
     return Split(
         [row.key for row in rows],
         [row.tokens for row in rows],
@@ -275,6 +301,7 @@ def _split_of(
         masks if len(masks) == len(rows) else None,
         queries if len(queries) == len(rows) else None,
         _allowed(rows, number, source, left_out, part),
+        written=None if len(written) < len(rows) else written,
     )
 
 

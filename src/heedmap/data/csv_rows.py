@@ -1,4 +1,4 @@
-"""Rows of a CSV file, read by pandas, and refused where pandas would guess."""
+"""Read the rows of a CSV file by pandas, and refuse it where pandas would guess."""
 
 import csv
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ LONGEST_HEADER = 1 << 20
 
 
 def read_csv(path: Path, separator: str) -> Rows:
-    """The rows of a CSV file. Numbers, truth values and missing ones (empty fields) are told by column.
+    """Read a CSV file. Each column is of numbers, of truth values or of texts; empty fields are missing.
 
     Raises:
         InputError: not UTF-8, no header of different names, lines that end in a carriage return alone, or
@@ -51,9 +51,9 @@ def read_csv(path: Path, separator: str) -> Rows:
 
 
 def _ambiguous(path: Path, separator: str, frame: "pd.DataFrame") -> dict[str, "pd.Series[str]"]:
-    """The columns whose numbers are written in several ways (1, 01, +1), as they are written.
+    """Find columns whose numbers are written in several ways (1, 01, +1), and return them as written.
 
-    As a label each is one of its own, and as a number it would be another.
+    As labels 1 and 01 are different, as numbers they would be the same.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Rows of a JSON file: one object a line, objects one after another, or one list of them."""
+"""Read the rows of a JSON file: one object per line, objects one after another, or one list of them."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def read_json(path: Path) -> Rows:
-    """The rows of a JSON file; its columns are the names that any object has, missing in the others.
+    """Read a JSON file; its columns are the names that any object has, missing in the others.
 
     Raises:
         InputError: not UTF-8, or not JSON objects, with the line.
@@ -66,7 +66,7 @@ def _by_line(path: Path) -> list[dict[str, Any]]:
                 if end < len(text):
                     raise ValueError("more than one value in the line")
             except ValueError as error:
-                if not rows:  # a value may go over several lines
+                if not rows:  # a value may span several lines
                     return _whole(path)
                 raise _broken(path, number, error) from error
             if not rows and isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Labels: what a class is called, in which order classes stand, and which of a model's outputs means which."""
+"""Labels: names of classes, their order, and which of a model's outputs means which class."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -7,7 +7,7 @@ from heedmap.errors import InputError
 
 
 def label_text(value: object) -> str:
-    """A label as the name of its class."""
+    """Return a label as the name of its class."""
     # A whole column turns into floats where one label is missing: 1.0 is the class 1.
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
@@ -15,9 +15,9 @@ def label_text(value: object) -> str:
 
 
 def ordered(labels: Iterable[str]) -> list[str]:
-    """The classes among some labels: by number where all are finite numbers, else by name.
+    """Sort the classes among some labels: by number where all are finite numbers, else by name.
 
-    Equal numbers (1, 01, +1) stand by name: the order of a set changes from process to process.
+    Equal numbers (1, 01, +1) are sorted by name: the order of a set changes from process to process.
     """
     found = sorted(set(labels))
     try:
@@ -30,7 +30,7 @@ def ordered(labels: Iterable[str]) -> list[str]:
 
 
 LABELLED = 50
-"""Up to so many rows each may have a label of its own."""
+"""Up to this many rows may each have a different label."""
 
 
 def check_labels(source: str, labels: Sequence[str]) -> None:
@@ -56,13 +56,13 @@ def match(
     *,
     remedy: str,
 ) -> dict[str, int]:
-    """Which output of a model each label of the data means: by its name, or by its number from 0 up.
+    """Find which output of a model each label of the data means: by its name, or by its number from 0 up.
 
     Args:
-        source: the data, as a refusal names them.
-        labels: the data's, each once.
+        source: the data's name in error messages.
+        labels: of the data, each once.
         outputs: the names of the model's classes, in their order.
-        given: how the data spell them, in their order, where the user said so.
+        given: how the data spell them, in their order, if the user said so.
         remedy: what a user can do about labels that do not fit.
 
     Raises:
@@ -76,14 +76,14 @@ def match(
     names = [name.lower() for name in (given or outputs)]
     if given is not None and len(set(names)) < len(names):
         raise InputError(f"--classes: expected different names, got {', '.join(given)}")
-    spelt: Callable[[str], str] = str.lower
+    fold: Callable[[str], str] = str.lower
     if len(set(names)) < len(names):  # of a model whose names differ in their case alone
-        names, spelt = list(outputs), str
+        names, fold = list(outputs), str
     numbers = [str(i) for i in range(len(outputs))]
     for known in (names, *([] if given else [numbers])):
         place = {name: i for i, name in enumerate(known)}
-        if all(spelt(label) in place for label in labels):
-            return {label: place[spelt(label)] for label in labels}
+        if all(fold(label) in place for label in labels):
+            return {label: place[fold(label)] for label in labels}
     numbered = "" if given else " or their numbers"
     got = ", ".join(f"{label:.40}" for label in labels[:8]) + (" …" if len(labels) > 8 else "")
     raise InputError(

@@ -1,32 +1,36 @@
 """Diabetes and Anemia of Jain & Wallace (2019), from the reader's own export of MIMIC-III.
 
 A row is an admission: its discharge summaries as tokens, a question about its diagnoses as the label.
-Length limits (6 < n < 4000 for Diabetes, n < 4000 for Anemia) are the caller's.
+The limits of length are the catalog's.
 """
 
+import csv
 import re
+import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal, get_args
 
-from heedmap.data import mimic_tables
-from heedmap.data.cleaning import cleaner_mimic
-from heedmap.data.rows import Row
+from heedmap.data.readers import SPLITS
+from heedmap.data.rows import Parts, Row
+from heedmap.data.streams import open_text
+from heedmap.data.tokens import clinical_words
 from heedmap.errors import InputError
 
 Task = Literal["diabetes", "anemia"]
-SPLITS = ("train", "dev", "test")
-# Splits of the paper's proportions and seeds. The rows stand in another order than in its notebooks, so
-# the admissions in a split are others.
+# Splits of the paper's proportions and seeds. The rows are in another order than in its notebooks, so
+# a split has other admissions.
 TEST_SHARE, TEST_SEED = 0.20, 12939
 DEV_SHARE, DEV_SEED = 0.15, 13448
 
+_SOURCE = "MIMIC-III 1.4 (physionet.org/content/mimiciii), whose export needs PhysioNet credentials"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def read(folder: Path, task: Task) -> tuple[dict[str, list[Row]], dict[str, int]]:
-    """The admissions by split, and what was left out and why; a row's key is its HADM_ID.
+def read(folder: Path, task: Task) -> tuple[Parts, dict[str, int]]:
+    """Read the admissions by split, and count what is left out and why; a row's key is its HADM_ID.
 
     `anemia`: "1" is acute (285.1 and no 285.2x), "0" chronic (the other way round); the rest is left out.
     `diabetes`: "1" where there is a code 250.00, else "0". Its split is the one of the files
@@ -44,7 +48,7 @@ def read(folder: Path, task: Task) -> tuple[dict[str, list[Row]], dict[str, int]
         raise InputError(f"{task!r}: no such task; expected {' or '.join(get_args(Task))}")
     folder = Path(folder)
     left_out: Counter[str] = Counter()
-    # First of all, since it takes no time to find a list missing.
+    # First, since a missing list is found at once.
     lists = _lists(folder) if task == "diabetes" else None
     codes = _codes(folder, left_out)
     labels = _labels(codes, task, left_out)
@@ -60,13 +64,13 @@ def read(folder: Path, task: Task) -> tuple[dict[str, list[Row]], dict[str, int]
     left_out["no discharge summary"] = len(labels.keys() - texts.keys())
     # Shorter ids first: the order of their numbers, whatever the order of the tables.
     keys = sorted(texts, key=lambda key: (len(key), key))
-    rows = {key: Row(key, cleaner_mimic(texts.pop(key)), labels[key]) for key in keys}
+    rows = {key: Row(key, clinical_words(texts.pop(key)), labels[key]) for key in keys}
     empty = [key for key, row in rows.items() if not row.tokens]
     left_out["empty discharge summary"] = len(empty)
     for key in empty:
         del rows[key]
     if not rows:
-        raise InputError(f"{folder}: no admission for {task} is left ({_said(left_out)})")
+        raise InputError(f"{folder}: no admission for {task} is left ({_counts(left_out)})")
     if lists is None:
         if task == "diabetes":
             left_out["split drawn here: no train_50_hadm_ids.csv (kept)"] = len(rows)
@@ -75,12 +79,12 @@ def read(folder: Path, task: Task) -> tuple[dict[str, list[Row]], dict[str, int]
     return splits, {reason: count for reason, count in left_out.items() if count}
 
 
-def _said(left_out: Counter[str]) -> str:
+def _counts(left_out: Counter[str]) -> str:
     return "; ".join(f"{why}: {n}" for why, n in left_out.items() if n) or "the tables are empty"
 
 
 def _lists(folder: Path) -> dict[str, list[str]] | None:
-    """The admissions of each split as its file lists them, one a line; None without any such file."""
+    """Read the admissions of each split, one per line of its file; None without any such file."""
     paths = {split: folder / f"{split}_50_hadm_ids.csv" for split in SPLITS}
     missing = [path.name for path in paths.values() if not path.is_file()]
     if len(missing) == len(SPLITS):
@@ -109,9 +113,9 @@ def _lists(folder: Path) -> dict[str, list[str]] | None:
 
 
 def _codes(folder: Path, left_out: Counter[str]) -> dict[str, set[str]]:
-    """The ICD-9 codes of every admission, with their dots."""
+    """Read the ICD-9 codes of every admission, with their dots."""
     codes: dict[str, set[str]] = {}
-    for given, code in mimic_tables.fields(folder, "DIAGNOSES_ICD", ("HADM_ID", "ICD9_CODE")):
+    for given, code in _fields(folder, "DIAGNOSES_ICD", ("HADM_ID", "ICD9_CODE")):
         key = _key(given)
         if key and code.strip():
             codes.setdefault(key, set()).add(dotted(code))
@@ -121,9 +125,9 @@ def _codes(folder: Path, left_out: Counter[str]) -> dict[str, set[str]]:
 
 
 def dotted(code: str) -> str:
-    """An ICD-9 diagnosis code with its dot, which MIMIC-III leaves out: `2851` is 285.1.
+    """Put the dot into an ICD-9 diagnosis code, which MIMIC-III leaves out: `2851` is 285.1.
 
-    It stands after the third character, in a code of external causes (E) after the fourth.
+    It comes after the third character, in a code of external causes (E) after the fourth.
     """
     code = code.strip().upper().replace(".", "")
     head = 4 if code.startswith("E") else 3
@@ -156,16 +160,14 @@ def _any(codes: Iterable[str], start: str) -> bool:
 def _discharge_summaries(
     folder: Path, wanted: Collection[str], left_out: Counter[str]
 ) -> tuple[dict[str, str], set[str]]:
-    """The discharge summary of each wanted admission, and which other admissions have one.
+    """Read the discharge summary of each wanted admission, and find which other admissions have one.
 
-    Reports come first, then addenda, either by date; of one date, as they stand in the table.
+    Reports come first, then addenda, each by date; of one date, in the order of the table.
     """
     notes: dict[str, list[tuple[int, str, int, str]]] = {}
     others: set[str] = set()
     columns = ("HADM_ID", "CHARTDATE", "CATEGORY", "DESCRIPTION", "TEXT")
-    for given, charted, category, described, text in mimic_tables.fields(
-        folder, "NOTEEVENTS", columns
-    ):
+    for given, charted, category, described, text in _fields(folder, "NOTEEVENTS", columns):
         if category.strip().lower() != "discharge summary":
             continue
         key, kind = _key(given), described.strip().lower()
@@ -206,3 +208,62 @@ def _drawn(rows: dict[str, Row], folder: Path) -> dict[str, list[str]]:
             f"{counts['0']} and {counts['1']}; give the whole tables"
         ) from error
     return {"train": train, "dev": dev, "test": test}
+
+
+def _fields(folder: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the fields of two or more columns of a table as they are written, one row at a time.
+
+    NOTEEVENTS alone is 4 GB. Python's `csv` reads it, since pandas cuts rows that are too long and fills those
+    that are too short, silently. The file is `TABLE.csv` or `TABLE.csv.gz`; upper and lower case are one in
+    its name and its columns'.
+
+    Raises:
+        InputError: no such table, two files for it, a column missing, or a broken file (with the line).
+    """
+    path = _file(folder, table)
+    line = 1
+    try:
+        with open_text(path, "utf-8-sig", newline="") as file:
+            rows = csv.reader(file, strict=True)
+            header = [name.strip() for name in next(rows, [])]
+            chosen = itemgetter(*_places(path, table, header, columns))
+            for row in rows:
+                line = rows.line_num
+                if row and len(row) != len(header):
+                    raise InputError(
+                        f"{path}, line {line}: expected {len(header)} fields as in the header, got "
+                        f"{len(row)}; export the table {table} again, with texts in quotes"
+                    )
+                if row:
+                    yield chosen(row)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"{path}: not readable as CSV in UTF-8 after line {line} ({error}); "
+            f"expected the table {table} of {_SOURCE}"
+        ) from error
+
+
+def _places(path: Path, table: str, header: list[str], columns: Sequence[str]) -> list[int]:
+    names = [name.upper() for name in header]
+    if missing := [name for name in columns if name not in names]:
+        raise InputError(
+            f"{path}: no column {', '.join(missing)}; found {', '.join(header)[:200] or 'none'}; "
+            f"expected the table {table} of {_SOURCE}"
+        )
+    return [names.index(name) for name in columns]
+
+
+def _file(folder: Path, table: str) -> Path:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; expected one with {table}.csv of {_SOURCE}")
+    wanted = (f"{table}.csv".lower(), f"{table}.csv.gz".lower())
+    found = sorted(path for path in folder.iterdir() if path.name.lower() in wanted)
+    if not found:
+        raise InputError(
+            f"{folder}: no {table}.csv or {table}.csv.gz; expected the table {table} of {_SOURCE}"
+        )
+    if len(found) > 1:
+        raise InputError(
+            f"{folder}: both {found[0].name} and {found[1].name} could be {table}; keep one"
+        )
+    return found[0]

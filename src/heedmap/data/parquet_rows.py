@@ -1,4 +1,4 @@
-"""Rows of a Parquet file."""
+"""Read the rows of a Parquet file."""
 
 import io
 from pathlib import Path
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH = 1000
-"""Rows unpacked at a time: a file that repeats one long text can be a thousand times what it is on disk."""
+"""Rows unpacked at a time: a file that repeats one long text can unpack to a thousand times its size."""
 
 
 def read_parquet(path: Path) -> Rows:
-    """The rows of a Parquet file, with the names of classes that a Hub data set keeps in it.
+    """Read a Parquet file, with the names of classes that a Hub data set keeps in it.
 
     Raises:
         InputError: damaged, a text that is not UTF-8, too many columns, or unpacked beyond the limit.

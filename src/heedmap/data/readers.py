@@ -1,7 +1,7 @@
-"""Tables that users bring: a CSV, JSONL or Parquet file, plain or gzipped, or a data set of the Hub.
+"""Read tables: a CSV, JSONL or Parquet file, plain or gzipped, or a data set of the Hub.
 
-A file is read here and now, by its own path, into memory: the `datasets` library would take the path for a
-pattern, tell a server of it and keep a copy on disk. That library is left to read from the Hub.
+A file is read into memory by its own path: the `datasets` library would take the path for a pattern, report it
+to a server and keep a copy on disk. That library only reads from the Hub.
 """
 
 import logging
@@ -32,7 +32,7 @@ _KNOWN = ", ".join(KINDS) + " (each also with .gz)"
 
 
 def kind_of(path: Path) -> str | None:
-    """`csv`, `json` or `parquet` by the file's name, None for any other."""
+    """Return `csv`, `json` or `parquet` by the file's name, None for any other."""
     return KINDS.get(_suffix(path))
 
 
@@ -42,7 +42,7 @@ def _suffix(path: Path) -> str:
 
 
 def read_rows(path: Path) -> Rows:
-    """The rows of one file.
+    """Read the rows of one file.
 
     Raises:
         InputError: no such file, unknown kind, empty, not UTF-8, or broken (with the line).
@@ -69,14 +69,17 @@ def read_rows(path: Path) -> Rows:
 
 
 def read_hub(name: str) -> dict[str, Rows]:
-    """The splits of a data set by its name on the Hub, kept in the cache of the `datasets` library.
+    """Read the splits of a data set on the Hub, through the cache of the `datasets` library.
 
     Raises:
         InputError: it cannot be loaded, with the first line of the reason; it names files elsewhere.
     """
     import datasets
 
-    for library in ("datasets", "huggingface_hub"):  # what they log before they raise is said below
+    for library in (
+        "datasets",
+        "huggingface_hub",
+    ):  # the error below says what they log before they raise
         logging.getLogger(library).setLevel(logging.CRITICAL)
     datasets.disable_progress_bars()
     try:
@@ -97,7 +100,7 @@ def read_hub(name: str) -> dict[str, Rows]:
 
 
 def rows_of(part: "Dataset") -> Rows:
-    """The rows of one split of a data set of the Hub."""
+    """Return the rows of one split of a data set of the Hub."""
     names = {
         column: list(feature.names)
         for column, feature in part.features.items()
@@ -128,7 +131,7 @@ SPLIT_NAMES: dict[str, Literal["train", "dev", "test"]] = {
 
 
 def split_files(folder: Path) -> dict[str, Path]:
-    """The train, dev and test files of a folder, by their names; none where there is no training file.
+    """Find the train, dev and test files of a folder by their names; none without a training file.
 
     Raises:
         InputError: two files for one split.

@@ -111,7 +111,7 @@ LEXICON: dict[str, int] = {
 
 
 class _Domain(NamedTuple):
-    """Something that is reviewed: its aspects, the things it is not, and what is told beside."""
+    """Something that is reviewed: its aspects, the things it is not, and what is said besides."""
 
     aspects: str
     others: tuple[str, ...]
@@ -293,7 +293,7 @@ def _words(text: str, role: str) -> _Pieces:
 
 
 def _joined(template: str, role: str, **parts: _Pieces) -> _Pieces:
-    """Put each part where its name stands in the template, whose own words have ``role``."""
+    """Put each part in the place of its name in the template, whose own words have ``role``."""
     pieces: _Pieces = []
     for token in template.split():
         pieces += parts.get(token.strip("{}")) or _words(token, role)

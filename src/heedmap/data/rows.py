@@ -1,4 +1,4 @@
-"""A labelled text on its way into a corpus."""
+"""Labelled texts on their way into a corpus: limits of length, splits and samples."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -7,18 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.tokens import cut
 from heedmap.settings import DataSettings
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
 LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
+# One file without splits: a fifth of each class is the test split, 15 % of the rest the dev split.
+TEST_SHARE, DEV_SHARE = 0.20, 0.15
 
 
 @dataclass
 class Row:
-    """A labelled text on its way into a split, or a pair: attention is paid to `tokens`, given `query`.
+    """A labelled text, or a pair: attention is paid to `tokens`, given `query`.
 
     `label` is its class by name. `rationale` says which tokens are known to decide the label; `candidates`
-    are the labels that are possible answers for this row, None where all are.
+    are the labels that are possible answers for this row, None where all are. `written` is the text before it
+    became tokens.
     """
 
     key: str
@@ -27,11 +31,16 @@ class Row:
     rationale: NDArray[np.bool_] | None = None
     query: list[str] | None = None
     candidates: tuple[str, ...] | None = None
+    written: str | None = None
+
+
+Parts = dict[str, list[Row]]
+"""Rows by split; those of a source without splits are `all`."""
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Which columns may hold what, the first that is there, and how a text becomes tokens."""
+class ColumnSpec:
+    """Names that a column may have, the first that is there, and how a text becomes tokens."""
 
     text: Sequence[str] = TEXT_COLUMNS
     label: Sequence[str] = LABEL_COLUMNS
@@ -39,9 +48,9 @@ class Reading:
     tokenize: Callable[[str], list[str]] | None = None
 
 
-def kept(rows: list[Row], settings: DataSettings, left_out: Counter[str]) -> list[Row]:
-    """The rows that are long enough, cut where they are too long."""
-    kept = []
+def within_limits(rows: list[Row], settings: DataSettings, left_out: Counter[str]) -> list[Row]:
+    """Leave out and count empty and short texts; cut and count long ones."""
+    found = []
     for row in rows:
         if not row.tokens:
             left_out["empty text"] += 1
@@ -52,8 +61,54 @@ def kept(rows: list[Row], settings: DataSettings, left_out: Counter[str]) -> lis
         else:
             if len(row.tokens) > settings.max_tokens:
                 left_out[f"cut to {settings.max_tokens} tokens (kept)"] += 1
-                row.tokens = row.tokens[: settings.max_tokens]
-                if row.rationale is not None:
-                    row.rationale = row.rationale[: settings.max_tokens]
-            kept.append(row)
-    return kept
+                _cut(row, settings)
+            found.append(row)
+    return found
+
+
+def _cut(row: Row, settings: DataSettings) -> None:
+    most = settings.max_tokens
+    row.tokens = row.tokens[:most]
+    if row.rationale is not None:
+        row.rationale = row.rationale[:most]
+    if row.written is not None and settings.dataset is None:  # a data set has its own tokens
+        row.written = cut(row.written, settings.tokenizer, most)
+
+
+def complete(parts: Parts, settings: DataSettings) -> Parts:
+    """Return train, dev and test: draw those that are missing from the training rows."""
+    train = [*parts.get("all", []), *parts.get("train", [])]
+    rng = np.random.default_rng([settings.seed, 0x5B117])
+    test = parts.get("test")
+    if test is None:
+        test, train = _draw(train, TEST_SHARE, rng)
+    dev = parts.get("dev")
+    if dev is None:
+        dev, train = _draw(train, DEV_SHARE, rng)
+    return {"train": train, "dev": dev, "test": test}
+
+
+def _draw(rows: list[Row], share: float, rng: np.random.Generator) -> tuple[list[Row], list[Row]]:
+    """Draw a share of every class, rounded to whole rows; return it and the rest, both in file order."""
+    drawn: set[int] = set()
+    members: dict[str, list[int]] = {}
+    for i, row in enumerate(rows):
+        members.setdefault(row.label, []).append(i)
+    for _, places in sorted(members.items()):
+        drawn.update(rng.permutation(places)[: round(share * len(places))].tolist())
+    return (
+        [row for i, row in enumerate(rows) if i in drawn],
+        [row for i, row in enumerate(rows) if i not in drawn],
+    )
+
+
+def sampled(
+    rows: list[Row], part: str, settings: DataSettings, left_out: Counter[str]
+) -> list[Row]:
+    """Draw the sample of a split that the settings ask for, in file order; count the rest."""
+    count = settings.train_texts if part == "train" else settings.test_texts
+    if count is None or count >= len(rows):
+        return rows
+    rng = np.random.default_rng([settings.seed, *part.encode()])
+    left_out[f"{part}: not drawn into the sample"] += len(rows) - count
+    return [rows[i] for i in np.sort(rng.permutation(len(rows))[:count])]

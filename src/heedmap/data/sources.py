@@ -1,4 +1,4 @@
-"""From a source to rows by split: which columns are read, and what is left out."""
+"""Read a source as rows by split: which columns are texts and labels, and what is left out."""
 
 import re
 import reprlib
@@ -16,7 +16,7 @@ from heedmap.data.clones import read_clone
 from heedmap.data.columns import Rows
 from heedmap.data.labels import check_labels, label_text
 from heedmap.data.reviews import reviews
-from heedmap.data.rows import Reading, Row
+from heedmap.data.rows import ColumnSpec, Parts, Row
 from heedmap.data.tokens import TOKENIZERS, pieces
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
@@ -27,16 +27,16 @@ EMBEDDED = ("reviews", "reviews-stars", *STORIES)
 
 
 def read_parts(
-    settings: DataSettings, left_out: Counter[str], reading: Reading | None = None
-) -> dict[str, list[Row]]:
-    """The rows of a file, a folder, a Hub data set or an embedded corpus, by split; `all` where it has none.
+    settings: DataSettings, left_out: Counter[str], spec: ColumnSpec | None = None
+) -> Parts:
+    """Read the rows of a file, a folder, a Hub data set or an embedded corpus, by split.
 
-    What is left out on the way is counted in `left_out` by its reason.
+    What is left out is counted in `left_out` by its reason.
 
     Raises:
         InputError: no such source, or columns or values that are no texts and labels.
     """
-    reading = reading or Reading()
+    spec = spec or ColumnSpec()
     if settings.source in EMBEDDED:
         return _embedded(settings)
     path = Path(settings.source)
@@ -49,14 +49,14 @@ def read_parts(
         read = {"all": files.read_rows(path)}
     else:
         read = {}
-        named = read_clone(path) if path.is_dir() else files.read_hub(settings.source)
-        if not named:
+        by_name = read_clone(path) if path.is_dir() else files.read_hub(settings.source)
+        if not by_name:
             there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
             raise InputError(
                 f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
                 f"there are any), found {there}"
             )
-        for name, rows in named.items():
+        for name, rows in by_name.items():
             split = files.SPLIT_NAMES.get(name)
             if split is None:
                 left_out[f"{name}: not a train, dev or test split"] += len(rows)
@@ -64,18 +64,16 @@ def read_parts(
                 read[split] = rows
         if "train" not in read:
             raise InputError(f"{settings.source}: expected a train split, found none")
-    parts: dict[str, list[Row]] = {}
+    parts: Parts = {}
     for name, rows in read.items():
-        columns = rows.columns
-        split_column = _find(columns, None, ("split", "exp_split")) if name == "all" else None
-        for part, row in _rows(rows, name, split_column, settings, left_out, reading):
+        for part, row in _rows(rows, name, settings, left_out, spec):
             parts.setdefault(part, []).append(row)
     check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
     return parts
 
 
 def refuse_columns(settings: DataSettings, what: str) -> None:
-    """Raises InputError where columns are named of a source that has none."""
+    """Raise InputError where columns are named of a source that has none."""
     for name in ("text", "label", "query"):
         if (column := getattr(settings, name)) is not None:
             raise InputError(
@@ -83,7 +81,7 @@ def refuse_columns(settings: DataSettings, what: str) -> None:
             )
 
 
-def _embedded(settings: DataSettings) -> dict[str, list[Row]]:
+def _embedded(settings: DataSettings) -> Parts:
     refuse_columns(settings, f"the embedded corpus {settings.source}")
     if settings.dataset not in (None, settings.source):
         raise InputError(
@@ -97,38 +95,29 @@ def _embedded(settings: DataSettings) -> dict[str, list[Row]]:
             )
         return generated_babi(int(settings.source[-1]), settings.seed)
     # The texts are always the same ones; the seed only draws the split.
-    told = reviews(stars=settings.source == "reviews-stars")
-    return {
-        "all": [
-            Row(
-                f"reviews-{i}",
-                pieces(" ".join(r.tokens), "spaces") if settings.raw else list(r.tokens),
-                r.label,
-                np.array(r.rationale, dtype=bool),
-            )
-            for i, r in enumerate(told)
-        ]
-    }
+    found = reviews(stars=settings.source == "reviews-stars")
+    rows = [
+        Row(f"reviews-{i}", list(one.tokens), one.label, np.array(one.rationale, dtype=bool))
+        for i, one in enumerate(found)
+    ]
+    for row in rows if settings.raw else ():
+        row.tokens = pieces(" ".join(row.tokens), "spaces")
+    return {"all": rows}
 
 
 def _rows(
-    rows: Rows,
-    part: str,
-    split_column: str | None,
-    settings: DataSettings,
-    left_out: Counter[str],
-    reading: Reading,
+    rows: Rows, part: str, settings: DataSettings, left_out: Counter[str], spec: ColumnSpec
 ) -> Iterable[tuple[str, Row]]:
     columns = rows.columns
-    text = _find(columns, settings.text, reading.text)
-    label = _find(columns, settings.label, reading.label)
-    query = _find(columns, settings.query, reading.query)
+    text = _find(columns, settings.text, spec.text)
+    label = _find(columns, settings.label, spec.label)
+    query = _find(columns, settings.query, spec.query)
     for what, found, option, guesses in (
-        ("text", text, "--text-column", reading.text),
-        ("label", label, "--label-column", reading.label),
-        ("query", query, "--query-column", reading.query),
+        ("text", text, "--text-column", spec.text),
+        ("label", label, "--label-column", spec.label),
+        ("query", query, "--query-column", spec.query),
     ):
-        if found is None and (what != "query" or settings.query or reading.query):
+        if found is None and (what != "query" or settings.query or spec.query):
             wanted = getattr(settings, what) or " / ".join(guesses)
             raise InputError(
                 f"{settings.source}: no {what} column ({wanted}); the columns are "
@@ -143,43 +132,44 @@ def _rows(
     assert text is not None
     assert label is not None
     names = rows.class_names.get(label)
-    tokenize = reading.tokenize or _tokenize(settings)
+    tokenize = spec.tokenize or _tokenizer(settings)
+    split_column = _find(columns, None, ("split", "exp_split")) if part == "all" else None
     keys = rows.values("id") if "id" in columns else range(len(rows))
-    parts = rows.values(split_column) if split_column else [part] * len(rows)
-    asked = rows.values(query) if query else [None] * len(rows)
-    for key, value, answer, said, question in zip(
-        keys, rows.values(text), rows.values(label), parts, asked, strict=True
+    splits = rows.values(split_column) if split_column else [part] * len(rows)
+    queries = rows.values(query) if query else [None] * len(rows)
+    for key, value, answer, split_name, question in zip(
+        keys, rows.values(text), rows.values(label), splits, queries, strict=True
     ):
-        where = files.SPLIT_NAMES.get(str(said).lower(), said)
-        if where not in (*files.SPLITS, "all"):
-            left_out[f"split column says {where!r}"] += 1
+        split = files.SPLIT_NAMES.get(str(split_name).lower(), split_name)
+        where = f"{settings.source}, row {key}"
+        if split not in (*files.SPLITS, "all"):
+            left_out[f"split column says {split!r}"] += 1
         elif any(isinstance(each, list | dict | bytes) for each in (value, answer, question)):
             raise InputError(
-                f"{settings.source}, row {key}: expected a text and a label, got "
+                f"{where}: expected a text and a label, got "
                 f"{text} = {reprlib.repr(value)}, {label} = {reprlib.repr(answer)}"
             )
-        elif not (
-            name := ""
-            if pd.isna(answer)
-            else _class_name(answer, names, f"{settings.source}, row {key}")
-        ):
-            left_out["label missing" if where == "all" else f"{where}: label missing"] += 1
+        elif not (name := "" if pd.isna(answer) else _class_name(answer, names, where)):
+            left_out["label missing" if split == "all" else f"{split}: label missing"] += 1
         elif len(name.splitlines()) > 1:  # most often a quote that is never closed
             raise InputError(
-                f"{settings.source}, row {key}: expected a label of one line, got {label} = "
+                f"{where}: expected a label of one line, got {label} = "
                 f"{name!r:.40}; check the file's quotes, or name another column with --label-column"
             )
         else:
-            tokens = tokenize("" if pd.isna(value) else str(value))
+            written = "" if pd.isna(value) else str(value)
+            tokens = tokenize(written)
             given = None if query is None else tokenize("" if pd.isna(question) else str(question))
             if not tokens or given == []:
                 left_out[" ".join(["empty", *(query if tokens and query else text).split()])] += 1
             else:
-                yield where, Row(str(key), tokens, name, query=given)
+                # Raw tokens joined are the text: it need not be kept twice.
+                kept = None if settings.raw else written
+                yield split, Row(str(key), tokens, name, query=given, written=kept)
 
 
 def _class_name(answer: Any, names: Sequence[str] | None, where: str) -> str:
-    """What a label is called; empty where there is none, which the Hub says with a number below 0."""
+    """Name a label; the name is empty where there is none, which the Hub says with a number below 0."""
     text = "" if pd.isna(answer) else label_text(answer)
     if names is None or not re.fullmatch(r"-?\d+", text):
         return text
@@ -196,7 +186,7 @@ def _some(columns: Sequence[str]) -> str:
     return ", ".join(columns[:20]) + more
 
 
-def _tokenize(settings: DataSettings) -> Callable[[str], list[str]]:
+def _tokenizer(settings: DataSettings) -> Callable[[str], list[str]]:
     if settings.raw:
         return lambda text: pieces(text, settings.tokenizer)
     return TOKENIZERS[settings.tokenizer]

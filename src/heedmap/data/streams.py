@@ -1,4 +1,4 @@
-"""Open files as users bring them, plain or gzipped, so that a hostile one is refused and does no harm."""
+"""Open users' files, plain or gzipped, and refuse those that would do harm."""
 
 import codecs
 import gzip
@@ -13,14 +13,14 @@ from typing import IO, Any, cast
 from heedmap.errors import InputError
 
 MOST_GROWTH = 100
-"""A compressed file may grow to so many times its size, as texts never do; a small one to `SMALL` bytes."""
+"""A compressed file may grow to this many times its size, which no text does; a small one to `SMALL` bytes."""
 SMALL = 100 << 20
 _LONE_CR = re.compile(rb"\r[^\n]")
 
 
 @contextmanager
 def reading(what: str | Path) -> Iterator[None]:
-    """Turn what the system and damaged archives raise while `what` is read into an `InputError`."""
+    """Turn errors of the system and of damaged archives while `what` is read into an `InputError`."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
@@ -31,18 +31,18 @@ def reading(what: str | Path) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or its type where it has none."""
+    """Return the first line of an error's text, or its type where it has none."""
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
 
 
 def limit_of(path: Path) -> int:
-    """How many bytes the content of a compressed file may have."""
+    """Return how many bytes the content of a compressed file may have."""
     return max(SMALL, MOST_GROWTH * path.stat().st_size)
 
 
 def grown(path: Path) -> InputError:
-    """The refusal of a file that grows beyond its limit."""
+    """Make the error for a file that grows beyond its limit."""
     return InputError(
         f"{path}: expected a compressed file that grows up to {MOST_GROWTH} times its size (or to "
         f"{SMALL >> 20} MiB), got one that grows to more; unpack it first if that is right"
@@ -72,10 +72,10 @@ class _Unpacked(io.RawIOBase):
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The content of a file, unpacked where its name ends in .gz.
+    """Open a file, unpacked where its name ends in .gz.
 
     Raises:
-        InputError: while it is read, where a compressed file grows beyond its limit.
+        InputError: while it is read, if a compressed file grows beyond its limit.
     """
     if not path.name.lower().endswith(".gz"):
         return path.open("rb")
@@ -83,12 +83,12 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
-    """As `open_bytes`, decoded."""
+    """Open a file as `open_bytes` does, decoded."""
     return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline)
 
 
 def check_utf8(path: Path) -> bool:
-    """Whether a carriage return stands alone somewhere in a UTF-8 file.
+    """Check that a file is UTF-8, and tell whether it has a carriage return without a line feed.
 
     Raises:
         InputError: not UTF-8, with the line; cannot be read.

@@ -1,4 +1,4 @@
-"""What attention is paid to: the tokens of a text, which may stand beside a query."""
+"""What attention is paid to: the tokens of a text, which may be read given a query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +12,10 @@ Text = Sequence[str]
 
 @dataclass(frozen=True, eq=False)
 class Pair(Sequence[str]):
-    """A text given another one: attention is over `tokens`, a question or hypothesis is the `query`.
+    """A text given another one: attention is over `tokens`; a question or hypothesis is the `query`.
 
-    It is the sequence of its own tokens, so that whoever asks about the text's tokens need not know of
-    the query. `allowed` (C,) are the classes that are possible answers, None where all are.
+    It is the sequence of its tokens, so that code about the text's tokens need not know of the query.
+    `allowed` (C,) are the classes that are possible answers, None where all are.
     """
 
     tokens: Sequence[str]
@@ -34,6 +34,6 @@ class Pair(Sequence[str]):
 
 
 def exchanged(text: Text, place: int, *tokens: str) -> Text:
-    """The text with other tokens, or none, in one token's place; a pair keeps its query."""
+    """Replace one token by others, or by none; a pair keeps its query."""
     changed = [*text[:place], *tokens, *text[place + 1 :]]
     return replace(text, tokens=changed) if isinstance(text, Pair) else changed

@@ -1,8 +1,17 @@
-"""From a text to its tokens."""
+"""Turn texts into tokens: as Jain & Wallace (2019) clean theirs, or plainly.
+
+Where they tokenise with spaCy we take `words`, so that no language model has to be fetched. It keeps
+`follow-up` and `don't` whole and splits `7.5` and `3/4` at their marks; spaCy does the opposite, so our
+token counts differ from theirs.
+"""
 
 import re
 import sys
 from collections.abc import Callable
+from itertools import islice
+
+NUMBER = "qqq"
+DE_IDENTIFIED = "<DE>"
 
 # A word may hold apostrophes and hyphens inside it; every other visible character stands alone.
 _WORD_OR_MARK = re.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]")
@@ -10,15 +19,23 @@ _WITH_SPACE = {
     "words": re.compile(rf"\s*(?:{_WORD_OR_MARK.pattern})"),
     "spaces": re.compile(r"\s*\S+"),
 }
+_DIGIT = re.compile(r"\d")
+# MIMIC-III writes [**Hospital 18**] where a name or date was. No bracket inside: a mark that is never
+# closed must not swallow the text up to the end of the next one.
+_DE_IDENTIFIED_MARK = re.compile(r"\[\*\*[^\[\]]*\*\*\]")
+# An underscore is a mark too: discharge summaries rule lines with it.
+_REPEATED_MARK = re.compile(r"([^\w\s]|_)(?:\s*\1)+")
+# A tag as HTML has it, so that "<3" and "a < b" stay.
+_TAG = re.compile(r"<!--.*?-->|</?[a-z][a-z0-9]*(?:\s[^<>]*)?/?>", re.IGNORECASE | re.DOTALL)
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words and single punctuation marks, for raw text."""
+    """Split into lower-case words and single punctuation marks."""
     return [sys.intern(token) for token in _WORD_OR_MARK.findall(text.lower())]
 
 
 def spaces(text: str) -> list[str]:
-    """What stands between white space, unchanged: for text that is tokenised already.
+    """Split at white space alone: for text that is tokenised already.
 
     Jain & Wallace split on single spaces; here a run of white space counts as one, so that no empty
     string becomes a token.
@@ -26,12 +43,50 @@ def spaces(text: str) -> list[str]:
     return [sys.intern(token) for token in text.split()]
 
 
-def pieces(text: str, tokenizer: str) -> list[str]:
-    """The same tokens with their case and the white space before them: joined they are the text.
+TOKENIZERS: dict[str, Callable[[str], list[str]]] = {"words": words, "spaces": spaces}
 
-    White space at the end is left out.
+
+def pieces(text: str, tokenizer: str) -> list[str]:
+    """Split into the same tokens with their case and the white space before them.
+
+    Joined they are the text, without white space at its end.
     """
     return [sys.intern(piece) for piece in _WITH_SPACE[tokenizer].findall(text)]
 
 
-TOKENIZERS: dict[str, Callable[[str], list[str]]] = {"words": words, "spaces": spaces}
+def cut(text: str, tokenizer: str, count: int) -> str:
+    """Return the text up to the end of its token of that number, counted from 1."""
+    ends = (piece.end() for piece in _WITH_SPACE[tokenizer].finditer(text))
+    return text[: next(islice(ends, count - 1, None), None)]
+
+
+def words_without_digits(text: str) -> list[str]:
+    """Split into `words`; any that contains a digit becomes `qqq` (for 20 News, AG News and others)."""
+    return [NUMBER if _DIGIT.search(token) else token for token in words(text)]
+
+
+def clinical_words(text: str) -> list[str]:
+    """Split a clinical note into `words_without_digits`, after two rules.
+
+    What was de-identified, `[** ... **]`, becomes the one token `<DE>`. A repeated mark, with or without
+    white space between, is kept once. `<DE>` keeps its capitals: no word can be mistaken for it.
+    The released expression also collapses a repeated letter outside a-z (`éé`); ours leaves letters.
+    """
+    # Split at the marks and clean each part: no rule can then reach into a <DE>.
+    tokens: list[str] = []
+    for number, part in enumerate(_DE_IDENTIFIED_MARK.split(text.lower())):
+        if number:
+            tokens.append(DE_IDENTIFIED)
+        tokens.extend(words_without_digits(_REPEATED_MARK.sub(r"\1 ", part)))
+    return tokens
+
+
+def without_markup(text: str) -> str:
+    """Replace each HTML tag or comment by a space (IMDB breaks its lines with `<br />`)."""
+    return _TAG.sub(" ", text)
+
+
+def words_alone(text: str) -> list[str]:
+    """Split into lower-case words and digits, without marks; SST's treebank spells brackets out."""
+    bare = text.replace("-LRB-", "").replace("-RRB-", " ")
+    return re.sub(r"\W", " ", bare).lower().split()

@@ -1,4 +1,4 @@
-"""Stanford Sentiment Treebank as it is published: one bracketed tree a line, a label 0-4 at every node.
+"""Stanford Sentiment Treebank as it is published: one bracketed tree per line, a label 0-4 at every node.
 
     (3 (2 It) (4 (4 (2 's) (4 good)) (2 .)))
 
@@ -9,38 +9,36 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from heedmap.data.rows import Row
+from heedmap.data.rows import Parts, Row
 from heedmap.errors import InputError
 
-SPLITS = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
+FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
 _TREE = re.compile(r"\(([0-4]) .*\)")
 _LEAF = re.compile(r"\([0-4] ([^() ]+)\)")  # a leaf may hold a non-breaking space
 NEUTRAL = "2"
 
 
 def is_treebank(folder: Path) -> bool:
-    """Whether a folder holds `train.txt`, as the treebank's does."""
-    return (folder / SPLITS["train"]).is_file()
+    """Tell whether a folder holds `train.txt`, as the treebank's does."""
+    return (folder / FILES["train"]).is_file()
 
 
-def read(
-    folder: Path, tokenize: Callable[[str], list[str]]
-) -> tuple[dict[str, list[Row]], dict[str, int]]:
-    """The rows of the splits that are there, labelled "0" or "1", and how many are left out and why.
+def read(folder: Path, tokenize: Callable[[str], list[str]]) -> tuple[Parts, dict[str, int]]:
+    """Read the splits that are there, labelled "0" or "1", and count what is left out and why.
 
     Raises:
         InputError: a file that cannot be read, or a line that is no tree, with its number.
     """
-    parts: dict[str, list[Row]] = {}
-    gone: dict[str, int] = {}
-    for split, name in SPLITS.items():
+    parts: Parts = {}
+    left_out: dict[str, int] = {}
+    for split, name in FILES.items():
         if not (folder / name).is_file():
             continue
         rows, neutral = _rows(folder / name, split, tokenize)
         parts[split] = rows
         if neutral:
-            gone[f"{split}: neither negative nor positive"] = neutral
-    return parts, gone
+            left_out[f"{split}: neither negative nor positive"] = neutral
+    return parts, left_out
 
 
 def _rows(path: Path, split: str, tokenize: Callable[[str], list[str]]) -> tuple[list[Row], int]:

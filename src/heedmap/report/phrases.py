@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedmap.data.named import NAMED
+from heedmap.data.catalog import CATALOG
 from heedmap.experiments.findings import Conclusions, Finding
 from heedmap.settings import AuditSettings, TransformerSettings
 
@@ -70,7 +70,7 @@ def query_name(audit: Conclusions) -> str | None:
     if "query" not in audit.tables["instances"].column_names:
         return None
     data = audit.settings.data
-    known = NAMED.get(data.dataset or data.source)
+    known = CATALOG.get(data.dataset or data.source)
     return QUERIES.get(known.task, "query") if known else "query"
 
 

@@ -29,6 +29,7 @@ from heedmap.runs.audit_folder import (
     read_audit,
     write_conclusions,
 )
+from heedmap.runs.defaults import defaults_for
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import save_run, weights_of
 from heedmap.runs.run import Run
@@ -118,7 +119,7 @@ def audit(
         announce: called with the name of each experiment as it starts.
         forecast: called once with what it will cost: of transformers, and of our own models from a minute on.
 
-    A corpus that was read by a released code's rules has its ε, .05, and its gradient, of the probability.
+    What is not given is as a paper has it that audits this data set (`heedmap.runs.defaults`), if there is one.
 
     Raises:
         InputError: a setting that does not fit, or an audit with other settings or another model in the
@@ -149,13 +150,13 @@ def audit(
 
 def _defaults(run: Run) -> dict[str, object]:
     """What an audit of such a run is made with where nothing is asked for."""
-    layered, code = isinstance(run.model, Layered), run.settings.data.rules == "code"
+    layered = isinstance(run.model, Layered)
     return {
-        "epsilon": 0.05 if code or run.corpus.pairs else 0.01,
+        "epsilon": 0.05 if run.corpus.pairs else 0.01,
         # Transformers: a gradient with the attention of one layer of many held fixed has no reader.
         "gradient_path": "open" if layered else "closed",
-        "gradient_of": "probability" if code else "log-odds",
         "descent_steps": 0 if layered else 500,
+        **defaults_for(run.settings.data, AuditSettings),
     }
 
 

@@ -1,16 +1,15 @@
 """Train a run: an attention model from scratch, or a transformer that is fine-tuned."""
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from heedmap.data.corpus import Corpus, as_written, load_corpus
-from heedmap.data.named import NAMED, QA
-from heedmap.data.vectors import vectors_hash
+from heedmap.data.vocabulary import vectors_hash
 from heedmap.files.naming import DATA, MODEL, kind_of, name_of
 from heedmap.keywords import split, takes
+from heedmap.runs.defaults import defaults_for
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import (
     UNLIMITED,
@@ -29,7 +28,6 @@ from heedmap.settings import (
     FineTuneSettings,
     ModelSettings,
     RunSettings,
-    Settings,
     TrainSettings,
     TransformerSettings,
 )
@@ -38,6 +36,8 @@ from heedmap.training.checkpoint import load_checkpoint
 from heedmap.training.fit import Report, Trained, fit
 from heedmap.training.initialisation import init_model, kind_for
 from heedmap.training.objective import Diverged, Objective
+
+PAIRS = {"epochs": 25, "batch_size": 100}  # defaults of pairs of texts
 
 
 @takes(ModelSettings, TrainSettings)
@@ -51,8 +51,8 @@ def train(
 ) -> Run:
     """Train an attention classifier on a corpus (see `AttentionObjective` for the protocol).
 
-    Sizes, epochs, batch size and document frequency that are not given are as the corpus's own recipe says
-    (`heedmap.data.named`), if it has one.
+    What is not given is as a paper has it that trains on this data set (`heedmap.runs.defaults`), if there is
+    one.
 
     Args:
         corpus: from `heedmap.load`.
@@ -71,21 +71,19 @@ def train(
             "a name on the Hub"
         )
     of_model, of_training = split("train", settings, ModelSettings, TrainSettings)
-    recipe = _recipe(corpus)
-    model_settings = ModelSettings.of(**{**_of(ModelSettings, recipe), **of_model})
+    data = corpus.settings
+    model_settings = ModelSettings.of(**{**defaults_for(data, ModelSettings), **of_model})
     if model_settings.score == "log_odds":
         from heedmap.training.log_odds import check_suitable
 
         check_suitable(corpus)
     if (vectors := of_training.get("vectors")) is not None:
         of_training |= {"vectors": str(vectors), "vectors_hash": vectors_hash(Path(vectors))}
-    train_settings = TrainSettings.of(
-        first_epoch=corpus.settings.rules == "paper",
-        **{**_of(TrainSettings, recipe), **of_training},
-    )
+    usual = {**(PAIRS if corpus.pairs else {}), **defaults_for(data, TrainSettings)}
+    train_settings = TrainSettings.of(**{**usual, **of_training})
     wanted = RunSettings(
         fingerprint=corpus.fingerprint(),
-        data=corpus.settings,
+        data=data,
         model=model_settings,
         train=train_settings,
     )
@@ -110,16 +108,6 @@ def train(
         return run if folder is None else save_run(run, folder)
 
 
-def _recipe(corpus: Corpus) -> Mapping[str, Any]:
-    """What the corpus is trained with where nothing is given."""
-    data = NAMED.get(corpus.settings.dataset or corpus.settings.source)
-    return data.recipe if data else QA if corpus.pairs else {}
-
-
-def _of(group: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name in group.model_fields}
-
-
 @takes(RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
 def fine_tune(
     base: str | Path,
@@ -136,7 +124,7 @@ def fine_tune(
 
     Args:
         base: the pretrained model's folder, or its name on the Hub. A head of another size is replaced.
-        data: as for `heedmap.load`, or a corpus from there, which is read again with its case and spaces.
+        data: as for `heedmap.load`, or a corpus from there, whose texts are read with their case and spaces.
         {options}
         out: a run folder to keep the run in; where it holds this very run, that is resumed.
         overwrite: replace a different run in `out` instead of refusing.

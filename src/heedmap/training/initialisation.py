@@ -8,8 +8,7 @@ from typing import TypeVar
 import torch
 
 from heedmap.data.corpus import Corpus
-from heedmap.data.vectors import read_vectors, vectors_hash
-from heedmap.data.vocabulary import Vocabulary
+from heedmap.data.vocabulary import Vocabulary, read_vectors, vectors_hash
 from heedmap.errors import InputError
 from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
 from heedmap.models.classifier import Classifier

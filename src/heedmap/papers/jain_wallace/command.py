@@ -81,7 +81,7 @@ def command(
 
 
 def _list(data: Path | None) -> None:
-    from heedmap.papers.jain_wallace.sources import listing
+    from heedmap.papers.jain_wallace.locations import listing
 
     for name, title, where, needs in listing(data):
         say(f"{name} ({title}): {where}")

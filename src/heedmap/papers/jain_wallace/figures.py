@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from heedmap.data.named import NAMED
+from heedmap.data.catalog import CATALOG
 from heedmap.papers.jain_wallace.log_odds_figures import log_odds_figures
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
@@ -23,7 +23,9 @@ def figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
     """Bars by data set and encoder, one figure a quantity and score; then attention beside log-odds."""
     numbers = [one for result in results for one in result.numbers if one.predicted == "Overall"]
     scores = list(dict.fromkeys(one.cell.score for one in numbers))
-    unlike = [f"{NAMED[one.dataset].title} ({', '.join(one.made)})" for one in results if one.made]
+    unlike = [
+        f"{CATALOG[one.dataset].title} ({', '.join(one.made)})" for one in results if one.made
+    ]
     compared = [
         _bars(
             [n for n in numbers if n.quantity == quantity and n.cell.score == score],
@@ -45,7 +47,7 @@ def _bars(numbers: Sequence[Measured], key: str, title: str, unlike: list[str]) 
     drawn = bars(
         [
             {
-                "dataset": NAMED[one.cell.dataset].title,
+                "dataset": CATALOG[one.cell.dataset].title,
                 "series": one.cell.encoder,
                 "seed": one.cell.seed,
                 "value": one.value,
@@ -59,7 +61,7 @@ def _bars(numbers: Sequence[Measured], key: str, title: str, unlike: list[str]) 
         caption="Tau: over the audited test texts of one model." if quantity != "accuracy" else "",
         published=[
             {
-                "dataset": NAMED[dataset].title,
+                "dataset": CATALOG[dataset].title,
                 "series": encoder,
                 "value": one.value,
                 "source": SOURCE,

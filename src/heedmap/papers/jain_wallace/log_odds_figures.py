@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.data.named import NAMED
+from heedmap.data.catalog import CATALOG
 from heedmap.measures import LN2
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.report.charts import Figure, colour, rows, specification, vertical
@@ -35,7 +35,7 @@ def _figures(result: DatasetNumbers) -> list[Figure]:
     )
     short = length < 2
     title, divided = (
-        NAMED[result.dataset].title,
+        CATALOG[result.dataset].title,
         Division(found[0]["classes"], predicted.astype(int), True),
     )
     gone = {"of one word left out": int(short.sum())}

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from heedmap.data.corpus import Corpus
-from heedmap.data.vectors import vectors_hash
+from heedmap.data.vocabulary import vectors_hash
 from heedmap.errors import InputError
 from heedmap.files.storage import write_atomically
 from heedmap.models.encoders import ENCODERS

@@ -16,20 +16,21 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import Corpus, load
-from heedmap.data.named import NAMED
-from heedmap.data.vectors import check_there
+from heedmap.data.vocabulary import check_there
 from heedmap.errors import InputError
 from heedmap.files.locking import writing
 from heedmap.files.storage import refuse_file
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.cells import Baselines, CellNumbers, Shared, run
+from heedmap.papers.jain_wallace.locations import check_apart, needed
 from heedmap.papers.jain_wallace.measures import Cell
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers, basis, check_alike, read, save
 from heedmap.papers.jain_wallace.result import result
+from heedmap.papers.jain_wallace.settings import RECIPES
 from heedmap.papers.jain_wallace.sizes import how_made, sizes
-from heedmap.papers.jain_wallace.sources import check_apart, needed
 from heedmap.papers.kit.grid import Report, run_cells
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
@@ -60,7 +61,7 @@ def reproduce(
     """Train and audit every cell; one result per data set.
 
     Args:
-        names: data sets (`heedmap.data.named.NAMED`).
+        names: data sets (`heedmap.data.catalog.CATALOG`).
         data: one data set's place, or a folder with one folder for each.
         hub: whether what is not there may be read from the Hugging Face Hub.
         encoders, scores: of the grid.
@@ -97,7 +98,7 @@ def reproduce(
         numbers: dict[str, DatasetNumbers] = {}
         jobs: list[Cell | Baselines] = []
         for name, corpus in corpora.items():
-            sized = "embedding_size" in NAMED[name].recipe
+            sized = "embedding_size" in RECIPES[name]
             options = {"vectors": None if sized else vectors, "epochs": epochs}
             shared[name] = Shared(corpus, options, out, instances, overwrite)
             missing = cells(name, encoders, scores, seeds)
@@ -107,7 +108,7 @@ def reproduce(
             )  # fmt: skip
             check_alike(out, numbers[name], overwrite)
             jobs += missing
-            if baselines and NAMED[name].task == "text":
+            if baselines and CATALOG[name].task == "text":
                 jobs += [Baselines(name, seed) for seed in range(seeds)]
             elif baselines:
                 warnings.warn(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from heedmap.data.named import NAMED
+from heedmap.data.catalog import CATALOG
 from heedmap.papers.jain_wallace.figures import figures
 from heedmap.papers.jain_wallace.lines import Line, lines
 from heedmap.papers.jain_wallace.measures import DISTANCES, TAUS
@@ -48,7 +48,7 @@ def result(found: Sequence[DatasetNumbers]) -> Result:
         figures=figures(found),
         rows=pd.DataFrame(numbers, columns=[f.name for f in fields(Line)]),
         latex=_compared(numbers),
-        reports=[(NAMED[one.dataset].title, _reports(one)) for one in found],
+        reports=[(CATALOG[one.dataset].title, _reports(one)) for one in found],
     )
 
 
@@ -78,7 +78,7 @@ def _compared(found: Iterable[Line]) -> Table:
     """All correlations."""
     rows = [
         [
-            NAMED[one.dataset].title,
+            CATALOG[one.dataset].title,
             f"{one.encoder} {one.score}",
             one.quantity.removeprefix("attention~").replace("_", "-"),
             one.predicted,
@@ -110,7 +110,7 @@ def _note(one: DatasetNumbers) -> str:
         n.undefined for n in one.numbers if n.predicted == "Overall" and n.quantity in TAUS
     )
     sentences = [
-        f"{NAMED[one.dataset].title}: by the {one.rules}'s rules, seeds {seeds}.",
+        f"{CATALOG[one.dataset].title}: by the {one.rules}'s rules, seeds {seeds}.",
         unlike(one.made),
         f"Left out: {gone}.",
         f"Undefined taus (one token, or a measure that is the same for all): {undefined}.",

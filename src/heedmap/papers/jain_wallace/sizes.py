@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from heedmap.data.corpus import Corpus
-from heedmap.data.named import NAMED
 from heedmap.data.sources import EMBEDDED
+from heedmap.papers.jain_wallace.settings import PUBLISHED_SIZES, RECIPES
 from heedmap.report.phrases import plural
 from heedmap.settings import TrainSettings
 
@@ -39,7 +39,7 @@ class Size:
 
 def sizes(name: str, corpus: Corpus) -> list[Size]:
     """One a split."""
-    known = NAMED[name].published
+    known = PUBLISHED_SIZES.get(name, {})
     return [
         Size(
             name,
@@ -55,7 +55,7 @@ def sizes(name: str, corpus: Corpus) -> list[Size]:
 
 def usual_epochs(name: str) -> int:
     """How long the paper trains on a data set."""
-    return int(NAMED[name].recipe.get("epochs", TrainSettings().epochs))
+    return int(RECIPES[name].get("epochs", TrainSettings().epochs))
 
 
 def how_made(
@@ -77,7 +77,7 @@ def how_made(
             differs.append(f"a sample of {drawn} of {drawn + gone} {split} texts")
     if len(corpus.splits["test"]) > instances:
         differs.append(f"{instances} of {len(corpus.splits['test'])} test texts audited")
-    if "embedding_size" not in NAMED[name].recipe:
+    if "embedding_size" not in RECIPES[name]:
         vectors, known = options["vectors"], f" ({coverage})" if coverage else ""
         differs.append(
             f"word vectors {Path(vectors).name}{known}" if vectors else "no pretrained word vectors"

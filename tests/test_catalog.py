@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import load
-from heedmap.data.named import NAMED, sst_tokens
+from heedmap.data.tokens import words_alone
 from heedmap.errors import InputError
+from heedmap.papers.jain_wallace.settings import PUBLISHED_SIZES
 
 
 def words(count, first="w"):
@@ -90,7 +92,7 @@ def test_words_with_digits_are_one_word(folder):
 
 
 def test_sst_keeps_words_alone():
-    assert sst_tokens("-LRB- It 's n't GOOD -RRB- !") == ["it", "s", "n", "t", "good"]
+    assert words_alone("-LRB- It 's n't GOOD -RRB- !") == ["it", "s", "n", "t", "good"]
 
 
 def test_inference_reads_the_premise_given_the_hypothesis_and_counts_what_has_no_label(folder):
@@ -222,7 +224,7 @@ def test_entities_of_articles_that_were_not_drawn_are_no_answers(tmp_path):
 def test_a_data_set_that_is_not_there_says_what_it_needs(tmp_path, name):
     with pytest.raises(InputError) as error:
         load(tmp_path / "nothing", dataset=name)
-    assert NAMED[name].needs in str(error.value)
+    assert CATALOG[name].needs in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -250,10 +252,10 @@ def test_samples_are_seeded_and_counted(folder):
 def test_the_real_data_give_the_authors_own_counts(real_data, name, place, rules, split):
     corpus = load(real_data / place, dataset=name, rules=rules)
     counts = tuple(np.bincount(corpus.splits[split].labels).tolist())
-    assert counts == NAMED[name].published[split]
+    assert counts == PUBLISHED_SIZES[name][split]
 
 
 def test_the_real_ag_news_differs_from_the_authors_by_the_two_texts_their_filter_drops(real_data):
     split = load(real_data / "ag_news", dataset="ag_news").splits["test"]
     assert np.bincount(split.labels).tolist() == [1900, 1900]
-    assert sum(NAMED["ag_news"].published["test"]) == 3798
+    assert sum(PUBLISHED_SIZES["ag_news"]["test"]) == 3798

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from heedmap.data.named import NAMED
+from heedmap.data.catalog import CATALOG
 from heedmap.data.readers import split_files
 from heedmap.data.sources import EMBEDDED, STORIES
 from heedmap.data.streams import reading
@@ -19,15 +19,15 @@ def locate(name: str, data: Path | None, hub: bool = False) -> str | None:
     `data` is the data set itself, or a folder with one folder for each; without it `data/NAME` is looked
     at. bAbI is generated where no files of it are there; the Hub is asked only with `hub`.
     """
-    if name not in NAMED:
-        raise InputError(f"{name}: expected one of {', '.join(NAMED)}")
+    if name not in CATALOG:
+        raise InputError(f"{name}: expected one of {', '.join(CATALOG)}")
     with reading(data or DATA):
         for place in (data / name, data) if data else (DATA / name,):
             if place.exists() and not (place == data and _holds_others(place)):
                 return str(place)
     if name in EMBEDDED:
         return name
-    return NAMED[name].hub if hub else None
+    return CATALOG[name].hub if hub else None
 
 
 def needed(name: str, data: Path | None, hub: bool = False) -> str:
@@ -43,7 +43,7 @@ def needed(name: str, data: Path | None, hub: bool = False) -> str:
             )
     if (found := locate(name, data, hub)) is not None:
         return found
-    one = NAMED[name]
+    one = CATALOG[name]
     there = f", or --hub to read {one.hub} from the Hugging Face Hub" if one.hub else ""
     looked = data / name if data else DATA / name
     raise InputError(
@@ -71,7 +71,7 @@ def check_apart(sources: Mapping[str, str]) -> None:
 def listing(data: Path | None) -> list[tuple[str, str, str, str]]:
     """Name, title, where it is (or that it is not), and what it needs."""
     lines = []
-    for name, one in NAMED.items():
+    for name, one in CATALOG.items():
         found = locate(name, data)
         where = (
             "generated" if found in EMBEDDED else found or ("--hub" if one.hub else "not at hand")
@@ -81,4 +81,4 @@ def listing(data: Path | None) -> list[tuple[str, str, str, str]]:
 
 
 def _holds_others(folder: Path) -> bool:
-    return any((folder / name).is_dir() for name in NAMED)
+    return any((folder / name).is_dir() for name in CATALOG)
