@@ -13,6 +13,7 @@ from heedmap.papers.jain_wallace.sources import check_apart, locate, needed
 
 QUICK = (
     "--encoders", "average", "--scores", "dot", "--seeds", "2", "--epochs", "2", "--instances", "15",
+    "--workers", "1",
 )  # fmt: skip
 
 
