@@ -131,6 +131,23 @@ def test_the_variants_stand_in_the_result_and_are_not_made_twice(heedmap, sst, t
 
 
 @pytest.mark.slow
+def test_variants_wait_for_the_models_that_other_workers_train(heedmap, sst, tmp_path):
+    for workers in (1, 2):
+        said = heedmap(
+            "reproduce", "jain-wallace", "sst", "--data", sst, "--encoders", "lstm", "--scores", "additive",
+            "--seeds", "2", "--epochs", "1", "--instances", "10", "--baselines", "--workers", workers,
+            "--out", tmp_path / str(workers),
+        )  # fmt: skip
+        assert said.code == 0, said.err
+    one, two = (
+        {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+        for out in (tmp_path / "1", tmp_path / "2")
+    )
+    assert one == two
+    assert sum(path.name.startswith("baselines-") for path in one) == 2
+
+
+@pytest.mark.slow
 def test_by_the_codes_rules_epsilon_the_gradient_and_the_first_epoch_are_the_codes(
     heedmap, sst, tmp_path
 ):
