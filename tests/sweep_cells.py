@@ -1,5 +1,6 @@
 """What the sweeps of the tests run: workers import it by name."""
 
+import errno
 import os
 import signal
 import time
@@ -63,6 +64,8 @@ def slow_or_wrong(folder, cell, tell):
         time.sleep(0.01)
     if cell == "bug":
         raise ZeroDivisionError("a bug")
+    if cell == "full":
+        raise OSError(errno.ENOSPC, "No space left on device", "there")
     raise InputError("expected this, got that; do so")
 
 
@@ -70,9 +73,11 @@ if __name__ == "__main__":  # a sweep to interrupt
     import sys
     from functools import partial
 
+    import sweep_cells
+
     from heedmap.training.sweep import sweep
 
     try:
-        sweep([1], partial(slow_or_wrong, sys.argv[1]))
+        sweep([1], partial(sweep_cells.slow_or_wrong, sys.argv[1]))
     except KeyboardInterrupt:
         sys.exit(130)

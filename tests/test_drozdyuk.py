@@ -66,7 +66,7 @@ def able(corpus):
 @pytest.fixture(scope="module")
 def done(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reproduction") / "run"
-    return reproduce(corpus, out=folder, per_layer=True, **TINY)
+    return reproduce(corpus, out=folder, per_layer=True, workers=1, **TINY)
 
 
 def contents(folder):
@@ -178,13 +178,60 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(done, corpus, tmp_path, monkeyp
     folder = tmp_path / "run"
     monkeypatch.setattr(paper, "_make", stop_at_the_second)
     with pytest.raises(KeyboardInterrupt):
-        reproduce(corpus, out=folder, per_layer=True, **TINY)
+        reproduce(corpus, out=folder, per_layer=True, workers=1, **TINY)
     assert "Not finished: 1 model is still to be run." in (folder / "result.md").read_text()
     state = torch.get_rng_state()
-    reproduce(corpus, out=folder, per_layer=True, **TINY)
+    reproduce(corpus, out=folder, per_layer=True, workers=1, **TINY)
     assert calls == ["softmax", "entmax15", "entmax15"]  # the finished part was not run again
     assert torch.equal(state, torch.get_rng_state())
     assert contents(folder) == contents(done.folder)
+
+
+class Stop(Exception):
+    pass
+
+
+LONGER = {**TINY, "epochs": 3, "adversary_epochs": 2, "activations": ("softmax",), "workers": 1}
+
+
+def stopped_at(words):
+    def report(done, total, text):
+        if words in text:
+            raise Stop
+
+    return report
+
+
+@pytest.fixture(scope="module")
+def longer(corpus, tmp_path_factory):
+    """All files of a reproduction of several epochs that nobody stopped."""
+    return contents(
+        reproduce(corpus, out=tmp_path_factory.mktemp("longer") / "run", **LONGER).folder
+    )
+
+
+@pytest.mark.parametrize(
+    "where", ["softmax-0: epoch 3 of 3", "softmax-0: adversarial, epoch 2 of 2",
+              "softmax-0: opposite random k, epoch 2 of 2"],
+)  # fmt: skip
+def test_a_training_that_was_stopped_is_resumed_in_its_middle(corpus, longer, tmp_path, where):
+    with pytest.raises(Stop):
+        reproduce(corpus, out=tmp_path / "run", report=stopped_at(where), **LONGER)
+    seen = []
+    reproduce(corpus, out=tmp_path / "run", report=lambda *at: seen.append(at[2]), **LONGER)
+    assert next(text for text in seen if "epoch" in text) == where
+    assert contents(tmp_path / "run") == longer
+
+
+def test_overwrite_begins_a_training_anew_that_was_stopped(corpus, longer, tmp_path):
+    with pytest.raises(Stop):
+        reproduce(corpus, out=tmp_path / "run", report=stopped_at("opposite, epoch 2"), **LONGER)
+    kept = tmp_path / "run" / "parts" / "softmax-0.checkpoints" / "transformer.safetensors"
+    kept.write_bytes(kept.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"^softmax-0: .*damaged.*--overwrite$"):
+        reproduce(corpus, out=tmp_path / "run", **LONGER)
+    reproduce(corpus, out=tmp_path / "run", overwrite=True, **LONGER)
+    assert contents(tmp_path / "run") == longer
 
 
 def test_another_run_in_the_folder_is_not_touched(done, corpus, tmp_path):
@@ -248,18 +295,6 @@ def test_attacks_learn_and_are_judged_on_texts_they_did_not_see(able):
         assert torch.equal(value, weights[name])  # the classifier is as it was
 
 
-class Stop(Exception):
-    pass
-
-
-def stopped_in(epoch):
-    def report(done, total, text):
-        if f"epoch {epoch} of" in text:
-            raise Stop
-
-    return report
-
-
 def test_a_stopped_transformer_goes_on_to_the_same_bytes(corpus, tmp_path):
     settings = settings_of(corpus, epochs=5, dropout=0.5, learning_rate=1e-2)
     vocabulary = vocabulary_of(corpus.splits["train"], settings)
@@ -272,11 +307,11 @@ def test_a_stopped_transformer_goes_on_to_the_same_bytes(corpus, tmp_path):
 
     path = tmp_path / "checkpoint.safetensors"
     with pytest.raises(Stop):
-        trained(checkpoint=path, report=stopped_in(3))
+        trained(checkpoint=path, report=stopped_at("epoch 3 of"))
     seen = []
     again = trained(checkpoint=path, report=lambda done, total, text: seen.append(text))
     assert again == trained()
-    assert list(dict.fromkeys(seen)) == [f"entmax15 0: epoch {i} of 5" for i in (3, 4, 5)]
+    assert list(dict.fromkeys(seen)) == [f"epoch {i} of 5" for i in (3, 4, 5)]
     for other in ({"alpha": 0.9}, {"learning_rate": 1e-3}):
         with pytest.raises(InputError, match="damaged or of another model"):
             trained(settings.model_copy(update=other), checkpoint=path)
@@ -310,7 +345,7 @@ def test_a_stopped_attack_goes_on_to_the_same_bytes(able, tmp_path, attack):
 
     path = tmp_path / "checkpoint.safetensors"
     with pytest.raises(Stop):
-        trained(checkpoint=path, report=stopped_in(3))
+        trained(checkpoint=path, report=stopped_at("epoch 3 of"))
     seen = []
     again = trained(checkpoint=path, report=lambda done, total, text: seen.append(done / total))
     assert again == trained()
@@ -372,7 +407,7 @@ def test_the_opposite_of_two_classes_is_the_other_and_of_more_the_next():
 
 
 def test_three_classes(tmp_path):
-    done = reproduce(small_corpus(classes=3), out=tmp_path / "run", **TINY)
+    done = reproduce(small_corpus(classes=3), out=tmp_path / "run", workers=1, **TINY)
     original = by_name(done.rows)["original", "all"]
     assert original["accuracy"] + original["opposite_accuracy"] <= 1
 

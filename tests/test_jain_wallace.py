@@ -17,6 +17,7 @@ from heedmap.settings import AuditSettings, DataSettings, ModelSettings, Setting
 
 QUICK = (
     "--encoders", "average", "--scores", "dot", "--seeds", "2", "--epochs", "2", "--instances", "15",
+    "--workers", "1",
 )  # fmt: skip
 
 
@@ -175,6 +176,23 @@ def test_every_recipe_and_size_is_of_a_data_set_of_the_catalog_and_of_settings_t
         for group, values in zip(groups, found, strict=True):
             group.of(**values)
         assert found[0] | found[1] == RECIPES[name]
+
+
+@pytest.mark.slow
+def test_variants_wait_for_the_models_that_other_workers_train(heedmap, sst, tmp_path):
+    for workers in (1, 2):
+        said = heedmap(
+            "reproduce", "jain-wallace", "sst", "--data", sst, "--encoders", "lstm", "--scores", "additive",
+            "--seeds", "2", "--epochs", "1", "--instances", "10", "--baselines", "--workers", workers,
+            "--out", tmp_path / str(workers),
+        )  # fmt: skip
+        assert said.code == 0, said.err
+    one, two = (
+        {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+        for out in (tmp_path / "1", tmp_path / "2")
+    )
+    assert one == two
+    assert sum(path.name.startswith("baselines-") for path in one) == 2
 
 
 @pytest.mark.slow

@@ -26,11 +26,12 @@ TUNE = ("train", "--model", "tiny", "--data", "texts.csv", "--out", "run", *TUNE
 MODEL = ("audit", "--model", "tiny", "--data", "few.csv", "--out", "run", *FEW)
 WALLACE = (
     "reproduce", "jain-wallace", "sst", "--data", "sst", "--encoders", "average,lstm", "--scores", "dot",
-    "--seeds", "1", "--epochs", "1", "--instances", "6", "--out", "run",
+    "--seeds", "1", "--epochs", "1", "--instances", "6", "--workers", "1", "--out", "run",
 )  # fmt: skip
 DROZDYUK = (
     "reproduce", "drozdyuk", "--data", "texts.csv", "--activations", "softmax,entmax15", "--seeds", "1",
-    "--epochs", "1", "--adversary-epochs", "1", "--train-texts", "16", "--test-texts", "8", "--out", "run",
+    "--epochs", "1", "--adversary-epochs", "1", "--train-texts", "16", "--test-texts", "8", "--workers", "1",
+    "--out", "run",
 )  # fmt: skip
 OTHER = ("--seed", "1")
 # The commands before, the one that is killed, and at every so-manieth operation; HEEDMAP_KILLS=1 kills at each.

@@ -2,11 +2,15 @@
 
 import csv
 import io
+import os
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
+from threadpoolctl import threadpool_info
 
+from heedmap.errors import InputError
 from heedmap.papers import __path__ as papers
 from heedmap.papers.kit.grid import run_cells
 from heedmap.papers.kit.registry import names
@@ -61,16 +65,21 @@ class Settings(Settings):
 def reproduce(seeds, scale, out, overwrite, report):
     settings, rows = Settings.of(seeds=seeds, scale=scale), []
     with claimed(out, settings, overwrite=overwrite) as folder:
-        for _, found in run_cells(range(seeds), partial(run, folder=folder, scale=scale), report):
-            rows += found
+        def keep(seed, found):
+            rows.extend(found)
             write(folder, result((settings, rows)))
+
+        run_cells(
+            range(seeds), partial(run, folder=folder, scale=scale), keep, workers=1, report=report,
+            is_finished=lambda seed: part_path(folder, str(seed)).exists(),
+        )
     return settings, rows
 
 
-def run(seed, report, folder, scale):
+def run(seed, tell, folder, scale):
     path = part_path(folder, str(seed))
     if not path.exists():
-        report(0, 1, f"squaring {seed}")
+        tell(f"squaring {seed}")
         rows = [{"seed": seed, "square": scale * seed**2}]
         save_part(path, pa.Table.from_pylist(rows, schema=SCHEMA), {})
     return read_part(path, SCHEMA, seed=seed)
@@ -159,29 +168,97 @@ def test_a_new_paper_has_a_command_a_result_and_figures_and_resumes(heedmap, toy
     assert (nothing.code, nothing.err.count("\n")) == (2, 1)
 
 
-def test_each_cell_is_run_once_in_order_and_counted():
-    said = []
+class Kept:
+    """Runs cells one after another, and keeps what comes of them."""
 
-    def run(cell, report):
-        report(1, 2, f"half of {cell}")
+    def __init__(self):
+        self.found, self.said, self.threads = [], [], []
+
+    def run(self, cell, tell):
+        tell("half")
+        self.threads.append(
+            (torch.get_num_threads(), *(x["num_threads"] for x in threadpool_info()))
+        )
+        if cell == "wrong":
+            raise InputError("expected this, got that")
+        if cell == "stop":
+            raise KeyboardInterrupt
         return cell.upper()
 
-    found = list(run_cells(["a", "b"], run, lambda *step: said.append(step)))
-    assert found == [("a", "A"), ("b", "B")]
-    assert said == [(0.5, 2, "half of a"), (1.5, 2, "half of b"), (2, 2, "done")]
+    def __call__(self, *cells, workers=1, finished=()):
+        run_cells(
+            cells, self.run, lambda *pair: self.found.append(pair), workers=workers,
+            is_finished=lambda cell: cell in finished, report=lambda *step: self.said.append(step),
+        )  # fmt: skip
+
+
+def test_each_cell_is_run_once_in_order_and_counted():
+    kept = Kept()
+    kept("a", "b")
+    assert kept.found == [("a", "A"), ("b", "B")]
+    assert kept.said == [
+        (0, 2, "a"),
+        (0, 2, "a: half"),
+        (1, 2, "b"),
+        (1, 2, "b: half"),
+        (2, 2, "done"),
+    ]
+
+
+def test_no_cells_are_no_work():
+    kept = Kept()
+    kept(workers=4)
+    assert (kept.found, kept.said) == ([], [(0, 0, "done")])
 
 
 def test_a_cell_that_is_stopped_leaves_those_before_it():
-    def run(cell, report):
-        if cell == "b":
-            raise KeyboardInterrupt
-        return cell
-
-    found = []
+    kept = Kept()
     with pytest.raises(KeyboardInterrupt):
-        found.extend(run_cells(["a", "b", "c"], run, lambda *step: None))
-    steps = run_cells(["a", "b", "c"], run, lambda *step: None)
-    assert next(steps) == ("a", "a")
+        kept("a", "stop", "c")
+    assert kept.found == [("a", "A")]
+
+
+def test_bad_input_of_a_cell_has_its_name():
+    with pytest.raises(InputError, match=r"^wrong: expected this, got that$"):
+        Kept()("a", "wrong")
+
+
+@pytest.mark.parametrize(("cells", "finished"), [("a", ""), ("ab", "a"), ("ab", "ab")])
+def test_no_worker_is_started_for_one_cell_to_make(monkeypatch, cells, finished):
+    monkeypatch.setattr("heedmap.papers.kit.grid.sweep", pytest.fail)
+    kept = Kept()
+    kept(*cells, workers=2, finished=finished)
+    assert kept.found == [(cell, cell.upper()) for cell in cells]
+
+
+def test_cells_of_this_process_have_one_thread_as_those_of_workers_have(monkeypatch):
+    monkeypatch.setenv("MKL_NUM_THREADS", "7")
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        kept = Kept()
+        kept("a")
+        assert {count for counts in kept.threads for count in counts} == {1}
+        assert (torch.get_num_threads(), os.environ["MKL_NUM_THREADS"]) == (2, "7")
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_fewer_workers_than_one_are_refused(heedmap, csv_file, tmp_path):
+    for paper in ("drozdyuk", "jain-wallace babi_qa1"):
+        said = heedmap(
+            "reproduce",
+            *paper.split(),
+            "--data",
+            csv_file,
+            "--workers",
+            "0",
+            "--out",
+            tmp_path / "out",
+        )
+        assert (said.code, said.err.count("\n")) == (2, 1)
+        assert "workers: expected a number from 1, got 0" in said.err
+    assert not (tmp_path / "out").exists()
 
 
 TABLE = Table(

@@ -90,6 +90,7 @@ def test_trainings_end_at_the_bytes_of_one_after_the_other_even_if_a_worker_is_k
     [
         (0, InputError, "0: expected this, got that; do so"),
         ("bug", RuntimeError, "bug: ZeroDivisionError: a bug"),
+        ("full", OSError, "[Errno 28] No space left on device: 'there'"),
     ],
 )
 def test_an_error_ends_the_sweep_and_its_workers(tmp_path, cell, error, said):
@@ -106,6 +107,30 @@ def test_a_worker_that_ends_or_gives_nothing_is_said(tmp_path):
         sweep(["x"], sweep_cells.dead)
     with pytest.raises(RuntimeError, match=r"^x: .*pickle"):
         sweep(["x"], sweep_cells.unpicklable)
+
+
+SCRIPT = """
+import sys
+from functools import partial
+
+import sweep_cells
+from heedmap.training.sweep import sweep
+
+print("begun")
+print([cell for cell, *_ in sweep("ab", sweep_cells.seen, 2)])
+"""
+
+
+def test_a_script_needs_no_guard_against_its_own_workers(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "begun\n['a', 'b']\n"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])

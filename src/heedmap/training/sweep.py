@@ -3,11 +3,13 @@
     numbers = sweep(cells, partial(run_cell, corpus, out), report=show)
 
 Every worker has one thread and every core one worker: a cell's numbers do not depend on how many there are.
+Nor do they in this process, within `one_thread`.
 """
 
 import multiprocessing
 import os
 import signal
+import sys
 import time
 import traceback
 import warnings
@@ -16,6 +18,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from types import ModuleType
 from typing import Any, TypeVar
 
 from heedmap.errors import InputError
@@ -44,8 +47,8 @@ def sweep(
 
     Args:
         cells: what to run; `str(cell)` names one.
-        work: a function of a module, or a `partial` of one: it is pickled, as cells and results are.
-            `tell` takes a text on how far the cell is.
+        work: a function of a module, or a `partial` of one: it is pickled, as cells and results are, and no
+            worker imports the script that was started. `tell` takes a text on how far the cell is.
         workers: how many processes; None for one per core, and never more than cells.
         report: called with cells done, cells in all, and what runs now.
         after: called with each cell and its result, in the order of the cells.
@@ -53,16 +56,15 @@ def sweep(
     Raises:
         InputError: the first that a cell raises, with the cell's name, or a worker that was killed; the
             other workers are ended, and what their cells have written stays.
+        OSError: as a cell raises it.
         RuntimeError: any other error of a cell, its traceback in a note.
     """
-    if workers is not None and workers < 1:
-        raise InputError(f"workers: expected a number from 1, got {workers}")
     results: dict[int, R] = {}
     waiting = list(range(len(cells)))[::-1]
     running: dict[Connection, _Worker] = {}
     reported = 0
     try:
-        for _ in range(min(workers or _cores(), len(cells))):
+        for _ in range(min(processes(workers), len(cells))):
             worker = _Worker(work)
             running[worker.connection] = worker
             worker.give(waiting.pop(), cells)
@@ -106,7 +108,7 @@ class _Worker:
         self.process: SpawnProcess = context.Process(
             target=_serve, args=(theirs, work), daemon=True
         )
-        with _one_thread(), _interrupts_held():
+        with one_thread(), _without_main(), _interrupts_held():
             self.process.start()
         theirs.close()
 
@@ -132,6 +134,8 @@ class _Worker:
             ) from None
         if kind == "input error":
             return "error", InputError(f"{self.name}: {content}")
+        if kind == "system error":
+            return "error", OSError(*content)
         if kind == "error":
             said, note = content
             error = RuntimeError(f"{self.name}: {said}")
@@ -186,6 +190,9 @@ def _serve(connection: Connection, work: Work[Any, Any]) -> None:
         except InputError as error:
             connection.send(("input error", str(error)))
         except Exception as error:  # of the work, or of a result that cannot be pickled
+            if isinstance(error, OSError) and error.strerror:
+                connection.send(("system error", (error.errno, error.strerror, error.filename)))
+                continue
             said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
             connection.send(("error", (said, traceback.format_exc())))
 
@@ -205,19 +212,36 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread in what is started within the block: libraries read this when they are loaded."""
+def one_thread() -> Iterator[None]:
+    """One thread in this process, in the libraries that it loads and the processes that it starts."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
     names = {**dict.fromkeys(THREADS, "1"), "TOKENIZERS_PARALLELISM": "false"}
-    before = {name: os.environ.get(name) for name in names}
+    before, threads = {name: os.environ.get(name) for name in names}, torch.get_num_threads()
     os.environ.update(names)
+    torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1):  # numpy's and scipy's, which torch knows nothing of
+            yield
     finally:
+        torch.set_num_threads(threads)
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep what is started within the block from running the user's script, which may start a sweep itself."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager
@@ -234,11 +258,18 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def processes(workers: int | None) -> int:
+    """How many were asked for, or one per core that this process may use.
+
+    Raises:
+        InputError: fewer than one.
+    """
+    if workers is None:
+        affinity = getattr(os, "sched_getaffinity", None)
+        return len(affinity(0)) if affinity else os.cpu_count() or 1
+    if workers < 1:
+        raise InputError(f"workers: expected a number from 1, got {workers}")
+    return workers
 
 
 def _death(code: int | None) -> str:

@@ -20,7 +20,6 @@ from heedmap.measures import total_variation
 from heedmap.papers.drozdyuk.model import (
     Subject,
     Texts,
-    labelled,
     made_with,
     real_positions,
     seed_of,
@@ -188,6 +187,8 @@ def train_attack(
     with seeded(seed_of(seed, attack, *sorted(chosen))):
         adversary = KeyAdversary(chosen, settings.adversary_hidden).to(subject.device)
     objective = AttackObjective(attack, adversary, subject, train, settings, seed)
-    what = f"{attack.replace('_', ' ')}, "
-    trained = fit(objective, checkpoint, labelled(report, subject, seed, what))
+    name = attack.replace("_", " ")
+    trained = fit(
+        objective, checkpoint, lambda done, total, text: report(done, total, f"{name}, {text}")
+    )
     return adversary, [scores["loss"] for scores in trained.scores]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import reporting, show, split
+from heedmap.papers.kit.command import Workers, reporting, show, split
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
 
@@ -56,6 +56,7 @@ def command(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what other settings made.")
     ] = False,
+    workers: Workers = None,
 ) -> None:
     """Is sparse attention a better explanation? Its Table 1 with seeds, distances and controls."""
     if data is None:
@@ -81,6 +82,7 @@ def command(
             corpus,
             out=out or DefaultPlace(Path("runs") / "-".join(parts)),
             overwrite=overwrite,
+            workers=workers,
             report=report,
             **options,
         )

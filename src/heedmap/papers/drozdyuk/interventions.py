@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,8 +94,13 @@ class Plan:
 
     @property
     def where(self) -> str:
-        """`all`, or the layers' numbers."""
-        return "all" if self.layers is None else ",".join(map(str, sorted(self.layers)))
+        """Its layers, as the table names them."""
+        return where(self.layers)
+
+
+def where(layers: frozenset[int] | None) -> str:
+    """`all`, or the layers' numbers."""
+    return "all" if layers is None else ",".join(map(str, sorted(layers)))
 
 
 def swapped(
@@ -262,8 +268,12 @@ def every_row(
     settings: DrozdyukSettings,
     seed: int,
     report: Report = lambda done, total, text: None,
+    checkpoints: Path | None = None,
 ) -> tuple[list[Row], dict[str, KeyAdversary]]:
-    """All rows of one classifier and seed, and the adversaries of all layers by name."""
+    """All rows of one classifier and seed, and the adversaries of all layers by name.
+
+    With a folder for their checkpoints, stopped attacks are resumed there.
+    """
     depth = len(key_widths(subject, test))
     plans = cheap_plans(subject, dev, depth, lambda name: report(0, 1, name))
     places: list[frozenset[int] | None] = [None]
@@ -273,8 +283,9 @@ def every_row(
     losses: dict[tuple[str, str], list[float]] = {}
     for attack in ATTACKS:
         for layers in places:
+            at = checkpoints and checkpoints / f"{attack}-{where(layers)}.safetensors"
             adversary, history = train_attack(
-                attack, subject, train, settings, seed, layers, report
+                attack, subject, train, settings, seed, layers, report, at
             )
             plan = attack_plan(attack, adversary, layers)
             plans.append(plan)

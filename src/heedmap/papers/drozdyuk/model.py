@@ -255,15 +255,8 @@ def train_transformer(
     """
     subject.model.to(Accelerator().device)
     objective = TransformerObjective(subject, train, dev, settings, seed)
-    trained = fit(objective, checkpoint, labelled(report, subject, seed))
+    trained = fit(objective, checkpoint, report)
     return [scores["accuracy"] for scores in trained.scores]
-
-
-def labelled(report: Report, subject: Subject, seed: int, what: str = "") -> Report:
-    """Say which model a progress text is about."""
-    return lambda done, total, text: report(
-        done, total, f"{subject.activation} {seed}: {what}{text}"
-    )
 
 
 @torch.no_grad()

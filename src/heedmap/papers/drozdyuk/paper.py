@@ -18,11 +18,14 @@ import pyarrow as pa
 from torch import nn
 
 from heedmap.data.corpus import Corpus, Split, as_written
+from heedmap.data.readers import SPLITS
+from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.files.storage import write_atomically
+from heedmap.files.storage import remove, write_atomically
 from heedmap.files.tables import write_table
 from heedmap.papers.drozdyuk.interventions import SCHEMA, every_row
 from heedmap.papers.drozdyuk.model import (
+    Texts,
     new_transformer,
     numbered,
     train_transformer,
@@ -31,9 +34,10 @@ from heedmap.papers.drozdyuk.model import (
 from heedmap.papers.drozdyuk.result import Reproduction, result
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.drozdyuk.trained import load, subject_of, tokenised
-from heedmap.papers.kit.grid import Report, run_cells
+from heedmap.papers.kit.grid import run_cells
 from heedmap.papers.kit.parts import (
     Row,
+    checkpoints_of,
     claimed,
     part_path,
     read_part,
@@ -43,6 +47,8 @@ from heedmap.papers.kit.parts import (
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.runs.places import Out
+from heedmap.training.fit import Report
+from heedmap.training.sweep import Tell, processes
 
 TABLE, VOCABULARY = "table.parquet", "vocabulary.json"
 
@@ -58,6 +64,26 @@ class Cell:
         return f"{self.activation}-{self.seed}"
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What all cells have in common; `texts` are train, dev and test as the classifier reads them."""
+
+    data: str
+    classes: list[str]
+    settings: DrozdyukSettings
+    texts: list[Texts]
+    words: int
+    folder: Path
+
+    def path(self, cell: Cell) -> Path:
+        """The table of a cell."""
+        return part_path(self.folder, str(cell))
+
+    def is_finished(self, cell: Cell) -> bool:
+        """Whether its rows stand."""
+        return self.path(cell).exists()
+
+
 def cells(settings: DrozdyukSettings) -> list[Cell]:
     """All activations of a seed before the next seed: a run cut short still compares them."""
     return [Cell(a, seed) for seed in range(settings.seeds) for a in settings.activations]
@@ -68,6 +94,7 @@ def reproduce(
     *,
     out: Out,
     overwrite: bool = False,
+    workers: int | None = None,
     report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> Reproduction:
@@ -76,8 +103,9 @@ def reproduce(
     Args:
         corpus: from `heedmap.load`; words are read in lower case, by a trained `model` as they are written.
         out: the folder; each part is written when it is done, the result anew after each.
-        overwrite: replace a reproduction with other settings.
-        report: called with what is done, what there is to do in all and a text.
+        overwrite: replace a reproduction with other settings, and begin unfinished parts anew.
+        workers: how many processes; one per core by default. The numbers do not depend on it.
+        report: called with cells done, cells in all and a text.
         options: see `DrozdyukSettings`. With `model`, a trained classifier stands in for the small
             transformer: its attention is a softmax, seeds draw adversaries and shuffles only.
 
@@ -85,6 +113,7 @@ def reproduce(
         InputError: a setting that does not fit, another reproduction in `out` or another process that writes
             there, a model that cannot be loaded, has other classes or is not on the attention interface.
     """
+    processes(workers)
     if options.get("model") is not None:
         options["activations"] = ("softmax",)
         corpus = as_written(corpus)
@@ -96,19 +125,36 @@ def reproduce(
             f"activations: expected each at most once; got {', '.join(settings.activations)}"
         )
     splits, notes = sampled(corpus, settings)
-    if settings.model is not None:
-        load(settings.model, corpus, splits, settings.max_length)  # before anything is written
+    vocabulary: Vocabulary | None = None
+    if settings.model is None:
+        vocabulary = vocabulary_of(splits["train"], settings)
+        texts = [numbered(splits[name], vocabulary, settings) for name in SPLITS]
+    else:
+        subject, tokenizer = load(settings.model, corpus.classes)
+        texts = tokenised(corpus, splits, subject.model, tokenizer, settings.max_length)
         notes.append(f"Classifier: {settings.model}, trained already, its attention a softmax.")
     rows: list[Row] = []
+    todo = cells(settings)
     with claimed(out, settings, overwrite=overwrite, own=(TABLE, VOCABULARY)) as folder:
-        of_cell = partial(run, corpus=corpus, splits=splits, settings=settings, folder=folder)
-        missing = len(cells(settings))
-        for _, found in run_cells(cells(settings), of_cell, report):
-            rows, missing = rows + found, missing - 1
-            so_far = Reproduction(corpus.name, settings, rows, notes, folder, missing)
+        shared = Shared(corpus.name, corpus.classes, settings, texts, len(vocabulary or ()), folder)
+        if vocabulary is not None:
+            text = json.dumps(vocabulary.words, ensure_ascii=False)
+            write_atomically(folder / VOCABULARY, text)
+
+        def so_far() -> Reproduction:
+            missing = len(todo) - len({(row["activation"], row["seed"]) for row in rows})
+            return Reproduction(corpus.name, settings, rows, notes, folder, missing)
+
+        def keep(cell: Cell, found: list[Row]) -> None:
+            rows.extend(found)
             write_table(folder / TABLE, pa.Table.from_pylist(rows, schema=SCHEMA))
-            write(folder, result(so_far))
-    return so_far
+            write(folder, result(so_far()))
+
+        run_cells(
+            todo, partial(run, shared=shared), keep,
+            is_finished=shared.is_finished, workers=workers, report=report,
+        )  # fmt: skip
+    return so_far()
 
 
 def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split], list[str]]:
@@ -134,56 +180,44 @@ def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split
     return splits, notes
 
 
-def run(
-    cell: Cell,
-    report: Report,
-    *,
-    corpus: Corpus,
-    splits: dict[str, Split],
-    settings: DrozdyukSettings,
-    folder: Path,
-) -> list[Row]:
+def run(cell: Cell, tell: Tell, *, shared: Shared) -> list[Row]:
     """The rows of one cell, read where they stand."""
-    path = part_path(folder, str(cell))
+    path = shared.path(cell)
     if not path.exists():
-        _make(path, cell, report, corpus, splits, settings)
+        _make(path, cell, tell, shared)
+    remove(checkpoints_of(path))
     return read_part(path, SCHEMA, activation=cell.activation, seed=cell.seed)
 
 
-def _make(
-    path: Path,
-    cell: Cell,
-    report: Report,
-    corpus: Corpus,
-    splits: dict[str, Split],
-    settings: DrozdyukSettings,
-) -> None:
+def _make(path: Path, cell: Cell, tell: Tell, shared: Shared) -> None:
+    def report(done: int, total: int, text: str) -> None:
+        tell(text)
+
+    settings, checkpoints = shared.settings, checkpoints_of(path)
+    train, dev, test = shared.texts
+    trained: dict[str, nn.Module] = {}
     accuracies: list[float] | None = None
     if settings.model is None:
-        vocabulary = vocabulary_of(splits["train"], settings)
-        train, dev, test = (
-            numbered(splits[name], vocabulary, settings) for name in ("train", "dev", "test")
+        subject = new_transformer(
+            settings, shared.words, len(shared.classes), cell.activation, cell.seed
         )
-        words, classes = len(vocabulary), len(corpus.classes)
-        subject = new_transformer(settings, words, classes, cell.activation, cell.seed)
-        accuracies = train_transformer(subject, train, dev, settings, cell.seed, report)
+        at = checkpoints / "transformer.safetensors"
+        accuracies = train_transformer(subject, train, dev, settings, cell.seed, report, at)
+        trained["model"] = subject.model
     else:
-        subject, (train, dev, test) = load(settings.model, corpus, splits, settings.max_length)
-    rows, adversaries = every_row(subject, train, dev, test, settings, cell.seed, report)
+        subject, _ = load(settings.model, shared.classes)
+    rows, adversaries = every_row(
+        subject, train, dev, test, settings, cell.seed, report, checkpoints
+    )
     own = {
-        "data": corpus.name,
+        "data": shared.data,
         "model": settings.model or "transformer",
         "activation": cell.activation,
         "seed": cell.seed,
         "dev_accuracies": accuracies,
     }
-    trained: dict[str, nn.Module] = dict(adversaries)
-    if settings.model is None:
-        text = json.dumps(vocabulary.words, ensure_ascii=False)
-        write_atomically(path.parents[1] / VOCABULARY, text)
-        trained["model"] = subject.model
     table = pa.Table.from_pylist([{**row, **own} for row in rows], schema=SCHEMA)
-    save_part(path, table, trained)
+    save_part(path, table, {**adversaries, **trained})
 
 
 def read(folder: Path) -> Reproduction | None:

@@ -13,15 +13,12 @@ from heedmap.huggingface.door import NAME
 from heedmap.papers.drozdyuk.model import Subject, Texts
 
 
-def load(
-    model: str, corpus: Corpus, splits: Mapping[str, Split], max_length: int
-) -> tuple[Subject, list[Texts]]:
-    """A trained classifier, and train, dev and test in its tokens."""
+def load(model: str, classes: Sequence[str]) -> tuple[Subject, Any]:
+    """A trained classifier and its tokenizer."""
     from heedmap.huggingface.loading import load_classifier
 
     loaded, tokenizer = load_classifier(model)
-    subject = subject_of(loaded, corpus.classes)
-    return subject, tokenised(corpus, splits, loaded, tokenizer, max_length)
+    return subject_of(loaded, classes), tokenizer
 
 
 def subject_of(model: Any, classes: Sequence[str]) -> Subject:

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,15 +15,13 @@ from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.baselines import COLUMNS, baselines
 from heedmap.papers.jain_wallace.frozen import text_by_text
 from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
-from heedmap.papers.kit.grid import Report
 from heedmap.report.phrases import vectors_text
 from heedmap.runs.audit import audit
 from heedmap.runs.comparison import relocated
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import RunSettings
-
-Say = Callable[[str], None]
+from heedmap.training.sweep import Tell
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,18 @@ class Baselines:
     dataset: str
     seed: int
 
+    def __str__(self) -> str:
+        return f"{self.dataset} baselines, seed {self.seed}"
+
+    @property
+    def cell(self) -> Cell:
+        """That model."""
+        return Cell(self.dataset, "lstm", "additive", self.seed)
+
+    def path(self, out: Path) -> Path:
+        """What is kept of them."""
+        return out / self.dataset / f"baselines-{self.seed}.json"
+
 
 class CellNumbers(NamedTuple):
     """The numbers of a cell; how many words had a vector, where some could."""
@@ -60,31 +70,32 @@ class Variants(NamedTuple):
     texts: dict[str, Any]
 
 
+def is_finished(job: Cell | Baselines, *, shared: Mapping[str, Shared]) -> bool:
+    """Whether an earlier call has made it: at most it is to be read."""
+    of = shared[job.dataset]
+    last = job.path(of.out) if isinstance(job, Baselines) else job.folder(of.out) / "report.html"
+    return last.exists() and not of.overwrite
+
+
 def run(
-    job: Cell | Baselines, report: Report, *, shared: Mapping[str, Shared]
+    job: Cell | Baselines, tell: Tell, *, shared: Mapping[str, Shared]
 ) -> CellNumbers | Variants:
     """Train and audit a cell, or compare its variants; what an earlier call has finished is read."""
     of = shared[job.dataset]
     if isinstance(job, Baselines):
-        cell = Cell(job.dataset, "lstm", "additive", job.seed)
-        name = f"{job.dataset} baselines, seed {job.seed}"
-        return variants(cell, of, lambda text: report(0, 1, f"{name}: {text}"))
-
-    def say(text: str) -> None:
-        report(0, 1, f"{job.dataset} {job.encoder} {job.score}, seed {job.seed}: {text}")
-
+        return variants(job, of, tell)
     with whole_command():  # a cell's folder is held while it is worked on, not those of all cells
         found = audit(
-            trained(job, of, say),
+            trained(job, of, tell),
             seed=job.seed,
             instances=of.instances,
             overwrite=of.overwrite,
-            announce=say,
+            announce=tell,
         )
     return CellNumbers(job, measured(job, found), vectors_text(found))
 
 
-def trained(cell: Cell, of: Shared, say: Say) -> Run:
+def trained(cell: Cell, of: Shared, tell: Tell) -> Run:
     """The cell's model, from its folder where it stands there."""
     return train(
         of.corpus,
@@ -93,18 +104,18 @@ def trained(cell: Cell, of: Shared, say: Say) -> Run:
         seed=cell.seed,
         out=cell.folder(of.out),
         overwrite=of.overwrite,
-        report=lambda done, total, text: say(f"training, {text}"),
+        report=lambda done, total, text: tell(f"training, {text}"),
         **of.options,
     )
 
 
-def variants(cell: Cell, of: Shared, say: Say) -> Variants:
-    """The variants of a cell's model, kept in OUT/DATA/baselines-SEED.json.
+def variants(job: Baselines, of: Shared, tell: Tell) -> Variants:
+    """The variants of a model, kept in OUT/DATA/baselines-SEED.json.
 
     What other settings made is made anew.
     """
-    model, corpus = trained(cell, of, say), of.corpus
-    path = of.out / cell.dataset / f"baselines-{cell.seed}.json"
+    cell, corpus, path = job.cell, of.corpus, job.path(of.out)
+    model = trained(cell, of, tell)
     settings = model.settings.model_copy(update={"audit": None})
     if path.exists():
         try:
@@ -123,7 +134,7 @@ def variants(cell: Cell, of: Shared, say: Say) -> Variants:
         score=cell.score,
         seed=cell.seed,
         attention=model,
-        report=lambda done, total, text: say(text),
+        report=lambda done, total, text: tell(text),
     )
     rows = [{"seed": cell.seed, **row} for row in found]
     assert isinstance(model.model, AttentionClassifier)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heedmap.papers.kit.command import reporting, show, split
+from heedmap.papers.kit.command import Workers, reporting, show, split
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 
@@ -51,6 +51,7 @@ def command(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what other settings made.")
     ] = False,
+    workers: Workers = None,
 ) -> None:
     """Every task, model and number: trains, audits, and prints ours beside the published numbers."""
     if not names:
@@ -75,6 +76,7 @@ def command(
             baselines=baselines,
             out=out,
             overwrite=overwrite,
+            workers=workers,
             report=report,
         )
     show(PAPER.result(found), out)

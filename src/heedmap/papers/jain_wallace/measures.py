@@ -43,6 +43,9 @@ class Cell:
     score: str
     seed: int
 
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.encoder} {self.score}, seed {self.seed}"
+
     def folder(self, out: Path) -> Path:
         """Its run folder."""
         return out / self.dataset / f"{self.encoder}-{self.score}-{self.seed}"

@@ -24,17 +24,26 @@ from heedmap.files.locking import writing
 from heedmap.files.storage import refuse_file
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
-from heedmap.papers.jain_wallace.cells import Baselines, CellNumbers, Shared, run
+from heedmap.papers.jain_wallace.cells import (
+    Baselines,
+    CellNumbers,
+    Shared,
+    Variants,
+    is_finished,
+    run,
+)
 from heedmap.papers.jain_wallace.locations import check_apart, needed
 from heedmap.papers.jain_wallace.measures import Cell
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers, basis, check_alike, read, save
 from heedmap.papers.jain_wallace.result import result
 from heedmap.papers.jain_wallace.settings import RECIPES
 from heedmap.papers.jain_wallace.sizes import how_made, sizes
-from heedmap.papers.kit.grid import Report, run_cells
+from heedmap.papers.kit.grid import run_cells
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.settings import AuditSettings, TrainSettings
+from heedmap.training.fit import Report
+from heedmap.training.sweep import processes
 
 MOST_SEEDS = 10_000
 
@@ -56,6 +65,7 @@ def reproduce(
     baselines: bool = False,
     out: Path = Path("runs/jain-wallace"),
     overwrite: bool = False,
+    workers: int | None = None,
     report: Report = lambda done, total, text: None,
 ) -> list[DatasetNumbers]:
     """Train and audit every cell; one result per data set.
@@ -74,12 +84,14 @@ def reproduce(
         baselines: their variants of attention too, and no attention at all, for single texts of two classes.
         out: a folder for everything; a cell's run is in DATA/ENCODER-SCORE-SEED.
         overwrite: replace cells that other settings made.
+        workers: how many processes; one per core by default. The numbers do not depend on it.
         report: called with cells done, cells in all and a text.
 
     Raises:
         InputError: an unknown name, a data set that is not at hand, models in `out` that were made otherwise,
             another process that works on the same data set there, or what `train` and `audit` raise.
     """
+    processes(workers)
     _check(encoders, scores, seeds, instances, epochs, vectors, out)
     encoders, scores, names = (list(dict.fromkeys(given)) for given in (encoders, scores, names))
     sources = {name: needed(name, data, hub) for name in names}
@@ -96,7 +108,8 @@ def reproduce(
             stack.enter_context(writing(out / name))
         shared: dict[str, Shared] = {}
         numbers: dict[str, DatasetNumbers] = {}
-        jobs: list[Cell | Baselines] = []
+        models: list[Cell | Baselines] = []
+        variants: list[Cell | Baselines] = []
         for name, corpus in corpora.items():
             sized = "embedding_size" in RECIPES[name]
             options = {"vectors": None if sized else vectors, "epochs": epochs}
@@ -107,14 +120,15 @@ def reproduce(
                 basis=basis(corpus, options, instances),
             )  # fmt: skip
             check_alike(out, numbers[name], overwrite)
-            jobs += missing
+            models += missing
             if baselines and CATALOG[name].task == "text":
-                jobs += [Baselines(name, seed) for seed in range(seeds)]
+                variants += [Baselines(name, seed) for seed in range(seeds)]
             elif baselines:
                 warnings.warn(
                     f"{name}: no baselines, which are for single texts of two classes", stacklevel=2
                 )
-        for job, found in run_cells(jobs, partial(run, shared=shared), report):
+
+        def keep(job: Cell | Baselines, found: CellNumbers | Variants) -> None:
             one, of = numbers[job.dataset], shared[job.dataset]
             if isinstance(found, CellNumbers):
                 one.numbers += found.numbers
@@ -126,6 +140,11 @@ def reproduce(
             # Other data sets may be run into the same folder at the same time: a result is of all so far.
             with writing(out, wait=True):
                 write(out, result(save(out, one)))
+
+        of_job, made = partial(run, shared=shared), partial(is_finished, shared=shared)
+        # Variants are of a model of the grid: two workers would want its folder.
+        for jobs in filter(None, (models, variants)):
+            run_cells(jobs, of_job, keep, is_finished=made, workers=workers, report=report)
     return list(numbers.values())
 
 

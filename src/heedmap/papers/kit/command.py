@@ -3,14 +3,20 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from heedmap.terminal.output import say
 from heedmap.terminal.progress import progress
 
 if TYPE_CHECKING:
-    from heedmap.papers.kit.grid import Report
     from heedmap.papers.kit.result import Result
+    from heedmap.training.fit import Report
+
+Workers = Annotated[
+    int | None, typer.Option(help="How many processes, each of one thread. [one per core]")
+]
 
 
 def split(text: str) -> list[str]:

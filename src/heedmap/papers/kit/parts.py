@@ -3,6 +3,7 @@
     OUT/settings.toml             everything that the rows depend on
     OUT/parts/CELL.parquet        the rows of one cell; there only when it is finished
     OUT/parts/CELL.safetensors    what was trained for them
+    OUT/parts/CELL.checkpoints/   how far its trainings are, while it is not finished
     OUT/result.*                  a function of all parts
 
 A part that is there is read and not made again.
@@ -26,7 +27,7 @@ from heedmap.papers.kit.render import FILES
 from heedmap.runs.places import Out, is_free, taken
 from heedmap.settings import Settings
 
-SETTINGS, PARTS = "settings.toml", "parts"
+SETTINGS, PARTS, CHECKPOINTS = "settings.toml", "parts", ".checkpoints"
 S = TypeVar("S", bound=Settings)
 Row = dict[str, Any]
 
@@ -40,7 +41,7 @@ def claimed(
     Args:
         out: the folder, or where to look for one (see `places.taken`).
         settings: of the reproduction.
-        overwrite: replace one with other settings.
+        overwrite: replace one with other settings; of one with these, begin what is unfinished anew.
         own: further names that it writes.
 
     Raises:
@@ -83,7 +84,8 @@ def _claim(folder: Path, settings: Settings, overwrite: bool, names: Sequence[st
         raise InputError(
             f"{folder}: holds files that are not a reproduction's; choose another --out"
         )
-    for path in (*leftovers(folder, names), *leftovers(folder / PARTS)):
+    unfinished = (folder / PARTS).glob(f"*{CHECKPOINTS}") if overwrite else ()
+    for path in (*leftovers(folder, names), *leftovers(folder / PARTS), *unfinished):
         remove(path)
     text = tomli_w.dumps(settings.model_dump(exclude_none=True, mode="json"))
     if not there.exists() or there.read_text(encoding="utf-8") != text:
@@ -130,6 +132,11 @@ def read_reproduction(
 def part_path(folder: Path, cell: str) -> Path:
     """The table of one cell."""
     return folder / PARTS / f"{cell}.parquet"
+
+
+def checkpoints_of(path: Path) -> Path:
+    """The folder for the checkpoints of a part; whoever finishes the part removes it."""
+    return path.with_suffix(CHECKPOINTS)
 
 
 def save_part(path: Path, rows: pa.Table, modules: Mapping[str, nn.Module]) -> None:
