@@ -260,3 +260,18 @@ def test_full_tolerance_is_no_constraint():
 def test_a_negative_tolerance_is_an_error():
     with pytest.raises(ValueError, match=r"epsilon >= 0, got -0\.1"):
         prediction_interval(torch.zeros(1), -0.1)
+
+
+def test_rectangles_of_one_block_are_padded_to_no_more_than_it_holds(monkeypatch):
+    monkeypatch.setattr(pairs, "BLOCK", 24)
+    sides = [(0, 5), (0, 9), (1, 1), (1, 7), (2, 3), (2, 4), (3, 3), (3, 4), (9, 9)]
+    shorts, longs = (list(side) for side in zip(*sides, strict=True))
+    ranges = pairs._blocks(shorts, longs)
+    # Every rectangle with an area is in one range; one too large for a block has its own.
+    assert [row for start, stop in ranges for row in range(start, stop)] == list(range(2, 9))
+    assert ranges[-1] == (8, 9)
+    for start, stop in ranges[:-1]:
+        assert (stop - start) * shorts[stop - 1] * max(longs[start:stop]) <= 24
+    for (start, _), (_, stop) in pairwise(ranges):
+        assert (stop - start) * shorts[stop - 1] * max(longs[start:stop]) > 24  # no two make one
+    assert pairs._blocks([0, 0], [3, 4]) == pairs._blocks([], []) == []

@@ -10,7 +10,7 @@ from transformers import GPT2Config, GPT2ForSequenceClassification, PreTrainedTo
 
 import heedmap as hm
 from heedmap.data.corpus import Split
-from heedmap.huggingface.fitting import merge
+from heedmap.huggingface.fitting import fit, merge
 
 FEW = {"permutations": 5}
 PIECES = [["(", "so", " bad", ")", ".", " Really", ".", ".", "."], ["Good", " film"]]
@@ -111,3 +111,64 @@ def test_a_text_with_an_end_of_its_own_is_left_out_where_the_model_reads_its_end
     none = written(tmp_path / "y.jsonl", ["[SEP]", "bad [SEP] plot"])
     with pytest.raises(hm.InputError, match="all of them hold the model's own end-of-text token"):
         hm.open_model(tmp_path / "bart", none)
+
+
+def characters(texts):
+    """As a tokenizer of characters counts positions: one each, and two marks."""
+    return np.array([2 + sum(map(len, words)) for words in texts])
+
+
+LONG = [["ab", "c", "d"], ["abc", "de", "f", "ghij", "k"], ["a"], ["abcd"], ["ab", "cd", "ef"]]
+
+
+@pytest.mark.parametrize("longest", [6, 7, 8, 9, 11, 13])
+def test_windows_are_the_longest_stretches_that_fit_one_after_another(longest):
+    gold = [np.arange(len(words)) % 2 == 0 for words in LONG]
+    found, count = fit(split_of(LONG, gold), characters, longest, "windows")
+    tokens, keys, rows, marks = [], [], [], []
+    for row, words in enumerate(LONG):
+        spans = [[]]
+        for at, word in enumerate(words):
+            if characters([[*(words[i] for i in spans[-1]), word]])[0] > longest:
+                spans.append([])
+            spans[-1].append(at)
+        for number, span in enumerate(spans):
+            tokens.append([words[i] for i in span])
+            keys.append(f"t{row}#{number}" if len(spans) > 1 else f"t{row}")
+            rows.append(row)
+            marks.append(gold[row][span].tolist())
+    assert [list(words) for words in found.tokens] == tokens
+    assert found.keys == keys
+    assert found.labels.tolist() == [row % 2 for row in rows]
+    assert [mask.tolist() for mask in found.rationale] == marks
+    longer = [row for row in range(5) if rows.count(row) > 1]
+    if longer:
+        assert found.text_of.tolist() == rows
+        ((reason, number),) = count.items()
+        assert (
+            f"{longest} positions, read as {len([r for r in rows if r in longer])} windows"
+            in reason
+        )
+        assert number == len(longer)
+    else:
+        assert count == {}
+
+
+def test_a_text_is_cut_to_the_words_from_its_start_that_fit():
+    found, count = fit(split_of(LONG), characters, 7, "cut")
+    assert [list(words) for words in found.tokens] == [
+        ["ab", "c", "d"], ["abc", "de"], ["a"], ["abcd"], ["ab", "cd"],
+    ]  # fmt: skip
+    assert found.keys == [f"t{i}" for i in range(5)]
+    assert found.text_of is None
+    assert count == {"longer than the model's 7 positions, cut (kept)": 2}
+
+
+@pytest.mark.parametrize("how", ["cut", "windows"])
+def test_texts_that_all_fit_are_left_alone_and_a_word_that_does_not_is_named(how):
+    split = split_of(LONG)
+    same, count = fit(split, characters, 13, how)
+    assert same is split
+    assert count == {}
+    with pytest.raises(hm.InputError, match=r"the model's 5 positions, got one .* 'abcd'"):
+        fit(split_of([["a"], ["abcd"]]), characters, 5, how)

@@ -120,3 +120,9 @@ def test_what_has_no_flow_is_refused():
             spoilt[0, 1, j] = bad
             with pytest.raises(ValueError, match="finite and not negative"):
                 flow(spoilt, 0, all_real(3))
+
+
+def test_single_precision_is_widened_before_anything_is_computed_of_it():
+    layers = random_layers(3, 5).float()
+    real = all_real(5)
+    assert torch.equal(max_flows(layers, 0, real), max_flows(layers.double(), 0, real))

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from conftest import random_pairs, random_texts, small_model
@@ -95,3 +96,30 @@ def test_too_few_steps_show_in_the_completeness_error():
     coarse = integrated_gradients(model, batch, model.trace(batch), steps=2)[1]
     fine = integrated_gradients(model, batch, model.trace(batch), steps=64)[1]
     assert fine < coarse
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "cnn"])
+@pytest.mark.parametrize(("classes", "steps"), [(2, 2), (3, 8)])
+def test_integrated_gradients_are_the_sum_over_the_path_written_out(encoder, classes, steps):
+    model = small_model(encoder, classes=classes).double()
+    model.embedding.weight.mul_(3)
+    batch = model.batch(random_texts((6, 1, 3)), range(3))
+    trace = model.trace(batch)
+    embedded = model.embed(batch)
+    start = embedded.clone()
+    for row, size in enumerate((6, 1, 3)):
+        start[row, 1 : 1 + size] = 0  # the marks before and after the tokens stay
+    places, weights = np.polynomial.legendre.leggauss(steps)
+    slope = torch.zeros_like(embedded)
+    for place, weight in zip(places, weights, strict=True):
+        point = (start + (1 + place) / 2 * (embedded - start)).requires_grad_()
+        y = log_odds(model.logits_from(point, batch), trace.predicted).sum()
+        slope += weight / 2 * torch.autograd.grad(y, point)[0]
+    signed = ((embedded - start) * slope).sum(-1)
+    values, error = integrated_gradients(model, batch, trace, steps=steps)
+    assert torch.allclose(values, signed[:, 1:-1].abs() * batch.mask, atol=1e-8)
+    assert (values > 0).equal(batch.mask)
+    y, at_start = (
+        log_odds(model.logits_from(x, batch), trace.predicted) for x in (embedded, start)
+    )
+    assert torch.allclose(error, (signed.sum(-1) - (y - at_start)).abs(), atol=1e-8)

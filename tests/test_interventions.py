@@ -307,3 +307,30 @@ def test_bad_input_is_said(bert, inputs):
         record(bert, inputs, Keys(lambda call: call.key[:1]))
     with pytest.raises(InputError, match="attention interface"):
         Activation("entmax15").attend(Call(0, "layer"), lambda: None)
+
+
+def test_what_is_not_edited_is_the_layers_own_output_and_not_made_again():
+    call, eager = softmax_attention(VECTOR.view(1, 1, 1, 3))
+    own = eager()
+    output, weights = Intervention().attend(call, lambda key=None, dropout=0.0: own)
+    assert output is own[0]
+    assert weights is own[1]
+
+
+@pytest.mark.parametrize("name", ["entmax15", "sparsemax"])
+def test_a_map_is_taken_in_single_precision_at_least(name):
+    exact = {"entmax15": entmax15, "sparsemax": sparsemax}[name]
+    scores = 2 * torch.randn(3, 2, 5, 9, generator=generator(), dtype=torch.float64)
+    call = Call(0, "layer", scores, scores, scores)
+    double = Activation(name).edit_weights(call, scores.softmax(-1))
+    assert double.dtype == torch.float64
+    torch.testing.assert_close(double, exact(scores, dim=-1), atol=1e-12, rtol=0)
+    low = scores.softmax(-1).bfloat16()
+    found = Activation(name).edit_weights(call, low)
+    assert torch.equal(found, Activation(name).edit_weights(call, low.float()).bfloat16())
+
+
+def test_keys_of_another_precision_are_taken_in_the_models(bert, inputs):
+    logits, _ = record(bert, inputs, Keys(lambda call: 2 * call.key))
+    wide, _ = record(bert, inputs, Keys(lambda call: 2 * call.key.double()))
+    assert torch.equal(wide, logits)

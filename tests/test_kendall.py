@@ -61,12 +61,19 @@ def test_rows_of_different_lengths_in_one_batch_are_each_their_own():
         assert result.p[b, 0, 1].item() == pytest.approx(expected.pvalue, rel=1e-8)
 
 
-def test_almost_perfect_order_of_a_long_vector_has_an_exact_p():
-    x = np.arange(50.0)
+@pytest.mark.parametrize("discordant", [0, 1])
+@pytest.mark.parametrize("n", [34, 50])
+def test_almost_perfect_order_of_a_long_vector_has_an_exact_p(n, discordant):
+    """2/n! and 2n/n!: of all orders, one has no discordant pair and n have at most one."""
+    x = np.arange(float(n))
     y = x.copy()
-    y[[3, 4]] = y[[4, 3]]
-    result = kendall_tau(torch.tensor(np.stack([x, y]))[None], torch.ones(1, 50, dtype=torch.bool))
-    assert result.p[0, 0, 1].item() == pytest.approx(kendalltau(x, y).pvalue, rel=1e-8)
+    if discordant:
+        y[[3, 4]] = y[[4, 3]]
+    result = kendall_tau(torch.tensor(np.stack([x, y]))[None], torch.ones(1, n, dtype=torch.bool))
+    expected = kendalltau(x, y).pvalue
+    assert 0 < expected < 1e-30
+    # Without abs=0 every such p would equal every other: approx allows 1e-12.
+    assert result.p[0, 0, 1].item() == pytest.approx(expected, rel=1e-8, abs=0)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 34])

@@ -2,7 +2,7 @@ import pytest
 import torch
 from conftest import random_texts, small_model
 
-from heedmap.importance import leave_one_out
+from heedmap.importance import deletions, leave_one_out
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.leave_one_out import logits_without_each
 
@@ -68,3 +68,49 @@ def test_a_model_of_another_family_is_read_again():
     assert torch.allclose(
         again, logits_without_each(model, batch, texts), atol=1e-6, equal_nan=True
     )
+
+
+def test_a_masked_token_keeps_its_place_and_a_removed_one_does_not():
+    model = small_model("cnn", classes=3)
+    text = random_texts((5,))[0]
+    masked, removed = (reread_without_each(model, [text], how)[0] for how in ("mask", "remove"))
+    for j in range(5):
+        unknown = [*text[:j], "never seen", *text[j + 1 :]]
+        shorter = [*text[:j], *text[j + 1 :]]
+        for row, changed in ((masked[j], unknown), (removed[j], shorter)):
+            assert torch.allclose(row, model.trace(model.batch([changed], [0])).logits[0])
+    batch = model.batch([text], [0])
+    for how, expected in (("mask", masked), ("remove", removed)):
+        assert torch.allclose(
+            logits_without_each(model, batch, [text], how)[0], expected, atol=2e-6
+        )
+    assert not torch.allclose(masked, removed, atol=1e-3)
+
+
+def test_the_deletions_of_a_long_text_are_written_out_a_few_at_a_time(monkeypatch):
+    model = small_model("average")
+    texts = random_texts((3, 1, 5))
+    whole = reread_without_each(model, texts)
+    sizes = []
+    lengths = model.lengths
+    monkeypatch.setattr(deletions, "AT_ONCE", 3)
+    monkeypatch.setattr(
+        model, "lengths", lambda changed: sizes.append(len(changed)) or lengths(changed)
+    )
+    for row, same in zip(reread_without_each(model, texts), whole, strict=True):
+        assert torch.allclose(row, same, equal_nan=True)
+    assert sizes == [3, 3, 2]  # the only token of a text is none of them
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "average"])
+def test_states_are_kept_up_to_the_most_that_a_text_may_take(monkeypatch, encoder):
+    """Numbers per (deletion, position): what the decoder makes of a state, or the half of one that is new."""
+    model = small_model(encoder, classes=3)  # 3 logits, 16 numbers a state
+    texts = random_texts((4, 7))
+    batch = model.batch(texts, [0, 1])
+    monkeypatch.setattr(leave_one_out, "reread_without_each", None)
+    monkeypatch.setattr(leave_one_out, "MOST", 7 * 7 * 3)
+    logits_without_each(model, batch, texts)
+    monkeypatch.setattr(leave_one_out, "MOST", 7 * 7 * 3 - 1)
+    with pytest.raises(TypeError):
+        logits_without_each(model, batch, texts)

@@ -125,3 +125,41 @@ def test_without_any_deletion_the_resolution_is_that_of_the_prediction():
     assert resolution(before, before[:0].view(0, 2), torch.float32).item() == pytest.approx(
         expected
     )
+
+
+def test_entropy_is_taken_of_each_row():
+    rows = torch.tensor([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
+    assert entropy(rows).tolist() == pytest.approx([math.log(2), 0])
+
+
+def test_distributions_that_differ_by_rounding_have_no_negative_divergence():
+    generator = torch.Generator().manual_seed(0)
+    p = torch.randn(500, 9, generator=generator).softmax(-1)
+    q = p * (1 + 1e-7 * torch.randn(500, 9, generator=generator))
+    halves = 0.5 * (torch.xlogy(p, p / (0.5 * (p + q))) + torch.xlogy(q, q / (0.5 * (p + q))))
+    assert (halves.sum(-1) < 0).any()  # written out, it falls below 0
+    assert (jensen_shannon(p, q) >= 0).all()
+
+
+def test_a_change_of_two_classes_far_below_rounding_has_its_digits():
+    """To first order it is p(1 − p) times the change of the log-odds; a difference of softmaxes loses it."""
+    before = torch.tensor([0.0, 0.3], dtype=torch.float64)
+    after = before + torch.tensor([0.0, 1e-13], dtype=torch.float64)
+    p = before.softmax(-1)
+    expected = p.prod() * (after - before)[1]
+    assert change_in_prediction(before, after).item() == pytest.approx(
+        expected.item(), rel=1e-9, abs=0
+    )
+
+
+def test_one_class_never_changes_its_probability():
+    before, after = torch.tensor([[0.3], [2.0]]), torch.tensor([[0.9], [-4.0]])
+    assert change_in_prediction(before, after).tolist() == [0, 0]
+
+
+def test_the_resolution_counts_a_class_as_possible_by_its_probability_and_not_by_its_logit():
+    """All logits far below 0 are still a choice between two classes, and are rounded coarsely."""
+    low = torch.tensor([[-1000.0, -999.5]])
+    near = torch.tensor([[0.0, 0.5]])
+    far, close = (resolution(x, x.unsqueeze(1), torch.float32) for x in (low, near))
+    assert far.item() == pytest.approx(1000 * close.item())

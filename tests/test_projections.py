@@ -100,3 +100,14 @@ def test_what_is_changed_on_its_way_to_a_linear_module_has_no_projection():
     output = model.bert.encoder.layer[1].attention.output
     output.dense = _Halved(output.dense)
     assert projections_of(model, names, inputs) == {}
+
+
+def test_looking_for_projections_leaves_no_hook_behind():
+    model = tiny_model("bert")
+    inputs = {"input_ids": torch.tensor([[2, 5, 3]]), "attention_mask": torch.ones(1, 3).long()}
+    entrance = enter(model, inputs)
+    with torch.no_grad(), entrance.visiting(Visitor()) as names:
+        model(**inputs)
+    before = sum(len(module._forward_pre_hooks) for module in model.modules())
+    assert projections_of(model, names, inputs)
+    assert sum(len(module._forward_pre_hooks) for module in model.modules()) == before

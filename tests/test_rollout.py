@@ -100,3 +100,12 @@ def test_a_start_on_padding_is_refused():
     mask = torch.tensor([[True, False]])
     with pytest.raises(ValueError, match="padding"):
         rollout_rows(torch.rand(1, 1, 2, 2), mask, torch.tensor([[0.0, 1.0]]))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_layer_of_lower_precision_is_rolled_out_in_that_of_the_rows(dtype):
+    layer, mask = random_layers(1, 2, 4)[0].to(dtype), all_real(2, 4)
+    assert mixed(layer, mask).dtype == dtype
+    rolled = torch.eye(4, dtype=torch.float64).expand(2, 4, 4)
+    found = extend(rolled, layer, mask)
+    assert torch.equal(found, mixed(layer.double(), mask) @ rolled)

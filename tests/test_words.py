@@ -147,7 +147,7 @@ def test_no_positions_and_no_words_sum_to_nothing():
 
 @pytest.mark.parametrize("word", [-2, 2])
 def test_words_that_are_not_there_are_refused(word):
-    with pytest.raises(ValueError, match="between -1 and 1"):
+    with pytest.raises(ValueError, match=f"between -1 and 1, got {min(0, word)} to {max(0, word)}"):
         sum_by_word(torch.rand(1, 2), torch.tensor([[0, word]]), 2)
 
 
@@ -210,5 +210,5 @@ def test_a_text_of_padding_has_no_shares():
 
 @pytest.mark.parametrize("kind", [-2, 3])
 def test_kinds_that_are_not_there_are_refused(kind):
-    with pytest.raises(ValueError, match="between -1 and 2"):
+    with pytest.raises(ValueError, match=f"between -1 and 2, got {min(0, kind)} to {max(0, kind)}"):
         expected(torch.tensor([[0, kind]]), 3)
