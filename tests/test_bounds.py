@@ -1,5 +1,7 @@
 import pytest
 import torch
+from making import random_rows
+from oracles import distance
 
 from heedmap.counterfactual import local_search as climbing
 from heedmap.counterfactual import polytope
@@ -8,29 +10,6 @@ from heedmap.counterfactual.exact import adversary, most_different
 from heedmap.counterfactual.null_space_walk import pivot
 from heedmap.counterfactual.tolerance import Instances
 from heedmap.measures import LN2, jensen_shannon, total_variation
-
-
-def random_rows(rows, positions, classes, seed=0, scale=2.0, shortest=1):
-    """Attention, read-out, bias and mask; real positions lie anywhere in the row."""
-    generator = torch.Generator().manual_seed(seed)
-    lengths = torch.randint(shortest, positions + 1, (rows,), generator=generator)
-    rank = torch.rand(rows, positions, generator=generator).argsort(-1).argsort(-1)
-    mask = rank < lengths[:, None]
-    scores = 1.5 * torch.randn(rows, positions, generator=generator, dtype=torch.float64)
-    attention = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-    readout = scale * torch.randn(
-        rows, positions, classes, generator=generator, dtype=torch.float64
-    )
-    bias = 0.3 * torch.randn(classes, generator=generator, dtype=torch.float64)
-    return attention, readout, bias, mask
-
-
-def distance(weights, rows):
-    attention, readout, bias, _ = rows
-    moved, original = (
-        (torch.einsum("bt,btc->bc", a, readout) + bias).softmax(-1) for a in (weights, attention)
-    )
-    return total_variation(moved, original)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4, 6])
@@ -160,8 +139,8 @@ def test_one_position_is_its_own_only_weighting(classes):
 
 
 def test_two_positions_are_a_segment_that_a_grid_can_search():
-    rows = random_rows(20, 2, 3, shortest=2)
-    attention = rows[0]
+    attention, readout, bias, mask = random_rows(20, 2, 3, shortest=2)
+    rows = attention, readout, 0.3 * bias, mask
     bounds = bound_adversary(*rows, 0.1)
     best = torch.zeros(20, dtype=torch.float64)
     for w in torch.linspace(0, 1, 2001, dtype=torch.float64):
