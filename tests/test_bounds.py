@@ -176,3 +176,39 @@ def test_one_class_is_an_error_that_says_what_to_do():
 def test_a_negative_tolerance_is_an_error():
     with pytest.raises(ValueError, match="epsilon >= 0"):
         bound_adversary(*random_rows(2, 3, 3), -0.1)
+
+
+def a_little_beyond(weights, rows, epsilon):
+    """The weights with a little moved to the first position where that is no longer feasible."""
+    found = weights
+    for position in reversed(range(weights.shape[1])):
+        one = torch.zeros_like(weights[0])
+        one[position] = 1
+        moved = weights + epsilon / 20 * (one - weights)
+        beyond = (distance(moved, rows) > epsilon) & rows[3][:, position]
+        found = torch.where(beyond.unsqueeze(1), moved, found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("classes", "epsilon", "helped"), [(3, 0.01, 1), (5, 0.01, 3), (5, 0.1, 5)]
+)
+def test_a_start_that_is_not_feasible_is_drawn_towards_the_own_weights(classes, epsilon, helped):
+    rows = random_rows(24, 12, classes, shortest=8)
+    own = rows[0]
+    alone = bound_adversary(*rows, epsilon, searching=False)
+    start = a_little_beyond(bound_adversary(*rows, epsilon).attention, rows, epsilon)
+    beyond = distance(start, rows) > epsilon
+    assert beyond.sum() >= 20
+    told = bound_adversary(*rows, epsilon, starts=[start], searching=False)
+    # The farthest feasible point on the way to each start, the slow way: no less was found.
+    reached = torch.zeros(24, dtype=torch.float64)
+    for part in torch.linspace(0, 1, 501, dtype=torch.float64):
+        weights = own + part * (start - own)
+        jsd = torch.where(distance(weights, rows) <= epsilon, jensen_shannon(weights, own), 0)
+        reached = torch.maximum(reached, jsd)
+    assert (told.lower >= reached - 1e-9)[beyond].all()
+    assert (distance(told.attention, rows) <= epsilon + 1e-9).all()
+    torch.testing.assert_close(told.lower, jensen_shannon(told.attention, own), rtol=0, atol=1e-12)
+    # And nothing else finds it: a start thrown away would be seen.
+    assert (beyond & (reached > alone.lower + 1e-3)).sum() >= helped
