@@ -1,6 +1,7 @@
 """What the tests share: small corpora, small trained runs, the command in this process."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -139,6 +140,19 @@ def small_pairs(size=60, seed=0, candidates=True):
     return Corpus("small-pairs", places, splits, DataSettings(source="small-pairs"))
 
 
+def contents(folder):
+    """The bytes of every file in a folder."""
+    files = (path for path in Path(folder).rglob("*") if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in files}
+
+
+def stamped(folder):
+    """The bytes of every file in a folder, and when it and each folder were last written."""
+    files = contents(folder)
+    names = {path.relative_to(folder): path for path in Path(folder).rglob("*")}
+    return {name: (path.lstat().st_mtime_ns, files.get(name)) for name, path in names.items()}
+
+
 @pytest.fixture(scope="session")
 def small_run() -> Run:
     """A model trained for a moment on the small corpus, in memory."""
@@ -186,3 +200,34 @@ def csv_file(tmp_path):
 
 
 QUICK = ("--encoder", "average", "--epochs", "1", "--embedding-size", "8", "--hidden-size", "8")
+
+HOLD = """
+import sys
+from pathlib import Path
+from heedmap.files import locking
+if sys.argv[2] == "elsewhere":
+    locking.fcntl = None
+with locking.writing(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def hold():
+    """hold(folder): another process writes in a folder, until a line is sent to it or it is killed."""
+    started = []
+
+    def start(folder, how="folder"):
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(folder), how],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.append(process)
+        assert process.stdout.readline() == "held\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

@@ -4,8 +4,8 @@
 
 A job: {"name", "before": [command, ...], "command": [...], "every"}. For each, in a fresh folder every time:
 the commands before, then the command uninterrupted, which gives the tree that all must end with; then, for
-every so-manieth operation k, the command killed at its k-th operation and run again. Every command is a fork
-of this process, which has imported all that any of them imports and computed nothing.
+one of every so many operations, the middle one first, the command killed at it and run again. Every command is
+a fork of this process, which has imported all that any of them imports and computed nothing.
 
 An operation is what the interpreter reports of files under ROOT (opened for writing, renamed, removed, made),
 every write (half of it is done), and every fsync.
@@ -152,13 +152,13 @@ def draw():
     altair.Chart(altair.Data(values=[])).mark_bar().encode(**places).to_dict()
 
 
-def tree():
-    """What stands under ROOT: folders, and files by their hash."""
+def tree(root):
+    """What is in a folder: folders, and files by their hash."""
     return {
-        str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest()
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
         if path.is_file()
         else "folder"
-        for path in ROOT.rglob("*")
+        for path in root.rglob("*")
     }
 
 
@@ -168,36 +168,55 @@ def fresh(start):
     shutil.copytree(start, ROOT)
 
 
+class States:
+    """Copies of ROOT after uninterrupted commands, each sequence run once and kept beside ROOT."""
+
+    def __init__(self):
+        self.kept = {(): (ROOT.with_name(f"{ROOT.name}.0"), 0)}
+        shutil.copytree(ROOT, self.kept[()][0])
+
+    def after(self, *commands):
+        """The copy, and how many operations the last of the commands made."""
+        if commands not in self.kept:
+            start, _ = self.after(*commands[:-1])
+            fresh(start)
+            report = ROOT.with_name(f"{ROOT.name}.count")
+            code, said = run(commands[-1], report=report)
+            assert code == 0, said
+            count, modules = json.loads(report.read_text())
+            prepare(modules)
+            copy = ROOT.with_name(f"{ROOT.name}.{len(self.kept)}")
+            shutil.copytree(ROOT, copy)
+            self.kept[commands] = copy, count
+        return self.kept[commands]
+
+
+def prepare(modules):
+    """Import what a command imported, so that no later fork waits for it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in modules:
+            try:
+                importlib.import_module(name)
+            except Exception:
+                continue
+        draw()
+
+
 def main():
     jobs = json.load(sys.stdin)
-    inputs, start, report = (ROOT.with_name(f"{ROOT.name}.{x}") for x in ("in", "start", "count"))
-    shutil.copytree(ROOT, inputs)
-    result = {}
+    states, result = States(), {}
     for job in jobs:
-        fresh(inputs)
-        for command in job["before"]:
-            code, said = run(command)
-            assert code == 0, said
-        shutil.rmtree(start, ignore_errors=True)
-        shutil.copytree(ROOT, start)
-        code, said = run(job["command"], report=report)
-        assert code == 0, said
-        count, modules = json.loads(report.read_text())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for name in modules:  # no later fork waits for an import
-                try:
-                    importlib.import_module(name)
-                except Exception:
-                    continue
-            draw()
-        whole, wrong, kills = tree(), [], 0
-        for fatal in range(1, count + 1, job["every"]):
+        before, command = tuple(map(tuple, job["before"])), tuple(job["command"])
+        start, _ = states.after(*before)
+        end, count = states.after(*before, command)
+        whole, wrong, kills = tree(end), [], 0
+        for fatal in range((job["every"] + 1) // 2, count + 1, job["every"]):
             fresh(start)
-            code, said = run(job["command"], fatal)
+            code, said = run(command, fatal)
             kills += code == -signal.SIGKILL
-            code, said = run(job["command"])
-            found = tree()
+            code, said = run(command)
+            found = tree(ROOT)
             changed = sorted(k for k in whole.keys() | found.keys() if whole.get(k) != found.get(k))
             if code or changed:
                 wrong.append([fatal, code, said.strip()[-300:], changed])

@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedmap.importance.rollout import mixed
+from heedmap.measures import total_variation
 
 
 def permutation_moments(
@@ -43,3 +44,12 @@ def rollout_rows(
     for layer in reversed(layers.unbind(0)):
         row = torch.einsum("bi,bij->bj", row, mixed(layer.double(), mask))
     return row
+
+
+def distance(weights: Float[Tensor, "B T"], rows: tuple[Tensor, ...]) -> Float[Tensor, " B"]:
+    """TVD of the predictions of other weights from those of the rows' own: (attention, readout, bias, mask)."""
+    attention, readout, bias, _ = rows
+    moved, original = (
+        (torch.einsum("bt,btc->bc", a, readout) + bias).softmax(-1) for a in (weights, attention)
+    )
+    return total_variation(moved, original)

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from making import random_rows
+from oracles import distance
 
 from heedmap.counterfactual import local_search as climbing
 from heedmap.counterfactual import polytope
@@ -8,29 +10,6 @@ from heedmap.counterfactual.exact import adversary, most_different
 from heedmap.counterfactual.null_space_walk import pivot
 from heedmap.counterfactual.tolerance import Instances
 from heedmap.measures import LN2, jensen_shannon, total_variation
-
-
-def random_rows(rows, positions, classes, seed=0, scale=2.0, shortest=1):
-    """Attention, read-out, bias and mask; real positions lie anywhere in the row."""
-    generator = torch.Generator().manual_seed(seed)
-    lengths = torch.randint(shortest, positions + 1, (rows,), generator=generator)
-    rank = torch.rand(rows, positions, generator=generator).argsort(-1).argsort(-1)
-    mask = rank < lengths[:, None]
-    scores = 1.5 * torch.randn(rows, positions, generator=generator, dtype=torch.float64)
-    attention = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-    readout = scale * torch.randn(
-        rows, positions, classes, generator=generator, dtype=torch.float64
-    )
-    bias = 0.3 * torch.randn(classes, generator=generator, dtype=torch.float64)
-    return attention, readout, bias, mask
-
-
-def distance(weights, rows):
-    attention, readout, bias, _ = rows
-    moved, original = (
-        (torch.einsum("bt,btc->bc", a, readout) + bias).softmax(-1) for a in (weights, attention)
-    )
-    return total_variation(moved, original)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4, 6])
@@ -160,8 +139,8 @@ def test_one_position_is_its_own_only_weighting(classes):
 
 
 def test_two_positions_are_a_segment_that_a_grid_can_search():
-    rows = random_rows(20, 2, 3, shortest=2)
-    attention = rows[0]
+    attention, readout, bias, mask = random_rows(20, 2, 3, shortest=2)
+    rows = attention, readout, 0.3 * bias, mask
     bounds = bound_adversary(*rows, 0.1)
     best = torch.zeros(20, dtype=torch.float64)
     for w in torch.linspace(0, 1, 2001, dtype=torch.float64):
@@ -197,3 +176,39 @@ def test_one_class_is_an_error_that_says_what_to_do():
 def test_a_negative_tolerance_is_an_error():
     with pytest.raises(ValueError, match="epsilon >= 0"):
         bound_adversary(*random_rows(2, 3, 3), -0.1)
+
+
+def a_little_beyond(weights, rows, epsilon):
+    """The weights with a little moved to the first position where that is no longer feasible."""
+    found = weights
+    for position in reversed(range(weights.shape[1])):
+        one = torch.zeros_like(weights[0])
+        one[position] = 1
+        moved = weights + epsilon / 20 * (one - weights)
+        beyond = (distance(moved, rows) > epsilon) & rows[3][:, position]
+        found = torch.where(beyond.unsqueeze(1), moved, found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("classes", "epsilon", "helped"), [(3, 0.01, 1), (5, 0.01, 3), (5, 0.1, 5)]
+)
+def test_a_start_that_is_not_feasible_is_drawn_towards_the_own_weights(classes, epsilon, helped):
+    rows = random_rows(24, 12, classes, shortest=8)
+    own = rows[0]
+    alone = bound_adversary(*rows, epsilon, searching=False)
+    start = a_little_beyond(bound_adversary(*rows, epsilon).attention, rows, epsilon)
+    beyond = distance(start, rows) > epsilon
+    assert beyond.sum() >= 20
+    told = bound_adversary(*rows, epsilon, starts=[start], searching=False)
+    # The farthest feasible point on the way to each start, the slow way: no less was found.
+    reached = torch.zeros(24, dtype=torch.float64)
+    for part in torch.linspace(0, 1, 501, dtype=torch.float64):
+        weights = own + part * (start - own)
+        jsd = torch.where(distance(weights, rows) <= epsilon, jensen_shannon(weights, own), 0)
+        reached = torch.maximum(reached, jsd)
+    assert (told.lower >= reached - 1e-9)[beyond].all()
+    assert (distance(told.attention, rows) <= epsilon + 1e-9).all()
+    torch.testing.assert_close(told.lower, jensen_shannon(told.attention, own), rtol=0, atol=1e-12)
+    # And nothing else finds it: a start thrown away would be seen.
+    assert (beyond & (reached > alone.lower + 1e-3)).sum() >= helped

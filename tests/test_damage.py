@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from conftest import QUICK, WORDS
+from conftest import QUICK, WORDS, contents, stamped
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -49,13 +49,6 @@ def place(made, tmp_path, monkeypatch):
     shutil.copytree(made, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     return Path("run")
-
-
-def contents(folder):
-    return {
-        path: (path.stat().st_mtime_ns, path.is_file() and path.read_bytes())
-        for path in Path(folder).rglob("*")
-    }
 
 
 def write(name, content):
@@ -211,27 +204,27 @@ def refused(done, before):
     assert done.err.startswith("heedmap: ")
     assert len(done.err.strip().splitlines()) == 1
     assert "internal error" not in done.err
-    assert contents(".") == before, "nothing is rewritten"
+    assert stamped(".") == before, "nothing is rewritten"
 
 
 @pytest.mark.parametrize("what", [*MODEL, *SETTINGS])
 def test_a_damaged_run_is_refused_in_one_line_and_nothing_is_rewritten(heedmap, place, what):
     (MODEL | SETTINGS)[what](place)
-    refused(heedmap("audit", "--run", "run", *AUDIT), contents("."))
+    refused(heedmap("audit", "--run", "run", *AUDIT), stamped("."))
     # From a place that has moved, which the settings would name.
     shutil.move("texts.csv", "moved.csv")
-    refused(heedmap("audit", "--data", "moved.csv", "--out", "run", *QUICK, *AUDIT), contents("."))
+    refused(heedmap("audit", "--data", "moved.csv", "--out", "run", *QUICK, *AUDIT), stamped("."))
 
 
 @pytest.mark.parametrize("what", [*TABLES, *SETTINGS])
 def test_tables_that_are_not_known_to_be_the_models_are_not_told(heedmap, place, what):
     (TABLES | SETTINGS)[what](place)
-    before = contents(".")
+    before = stamped(".")
     refused(heedmap("report", "run"), before)
     refused(heedmap("figures", "run", "--format", "svg"), before)
     with pytest.raises(InputError):
         open_audit("run")
-    assert contents(".") == before
+    assert stamped(".") == before
 
 
 @pytest.mark.parametrize(
@@ -265,8 +258,8 @@ def test_a_run_is_not_audited_into_a_folder_that_another_model_has_taken(place):
     from_other("settings.toml")(place)
     with pytest.raises(InputError, match=r"train\.seed: 1 -> 0"):
         audit(run, instances=9, permutations=2)
-    (place / "settings.toml").write_bytes(before[place / "settings.toml"][1])
-    assert {k: v[1] for k, v in contents(".").items()} == {k: v[1] for k, v in before.items()}
+    (place / "settings.toml").write_bytes(before[place / "settings.toml"])
+    assert contents(".") == before
 
 
 def checkpoint(alter):
@@ -331,11 +324,11 @@ def test_a_checkpoint_of_something_else_is_refused_before_anything_is_cleared(wh
         train(corpus, out=run, report=stop, **small)
     (run / "vocabulary.json").write_text("left behind")
     CHECKPOINTS[what](run)
-    before = contents(run)
+    before = stamped(run)
     with pytest.raises(InputError, match="damaged or of another model") as caught:
         train(corpus, out=run, **small)
     assert "\n" not in str(caught.value)
-    assert contents(run) == before
+    assert stamped(run) == before
     train(corpus, out=run, overwrite=True, **small)
     assert open_run(run).training is not None
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from conftest import small_corpus
+from conftest import contents, small_corpus
 from safetensors.torch import save
 from transformers import BertConfig, BertForSequenceClassification
 
@@ -67,10 +67,6 @@ def able(corpus):
 def done(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reproduction") / "run"
     return reproduce(corpus, out=folder, per_layer=True, workers=1, **TINY)
-
-
-def contents(folder):
-    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def by_name(rows, activation="softmax"):

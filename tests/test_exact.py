@@ -6,27 +6,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from making import random_rows
 
 from heedmap.counterfactual import pairs
 from heedmap.counterfactual.exact import adversary, most_different, prediction_interval
 from heedmap.measures import LN2, jensen_shannon, total_variation
-
-
-def random_rows(rows, positions, seed=0, scale=2.0, shortest=1, sparse=False, tied=False):
-    """Attention, two-class read-out, bias and mask; real positions lie anywhere in the row."""
-    generator = torch.Generator().manual_seed(seed)
-    lengths = torch.randint(shortest, positions + 1, (rows,), generator=generator)
-    rank = torch.rand(rows, positions, generator=generator).argsort(-1).argsort(-1)
-    mask = rank < lengths[:, None]
-    scores = 1.5 * torch.randn(rows, positions, generator=generator, dtype=torch.float64)
-    attention = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-    if sparse:
-        attention = (attention - 0.5 * attention.amax(-1, keepdim=True)).clamp(min=0)
-        attention /= attention.sum(-1, keepdim=True)
-    readout = scale * torch.randn(rows, positions, 2, generator=generator, dtype=torch.float64)
-    readout = readout.round() if tied else readout
-    bias = torch.randn(2, generator=generator, dtype=torch.float64)
-    return attention, readout, bias, mask
 
 
 def slow_optimum(weights, logits, low, high):
@@ -84,7 +68,9 @@ def test_the_optimum_is_the_best_vertex(epsilon, kind):
     tied=st.booleans(),
 )
 def test_the_optimum_keeps_the_prediction_and_is_what_it_says(seed, epsilon, scale, sparse, tied):
-    attention, readout, bias, mask = random_rows(8, 9, seed, scale, sparse=sparse, tied=tied)
+    attention, readout, bias, mask = random_rows(
+        8, 9, seed=seed, scale=scale, sparse=sparse, tied=tied
+    )
     found = adversary(attention, readout, bias, mask, epsilon)
     dense = found.dense(9)
     lower, upper = prediction_interval(logit_of(attention, readout, bias), epsilon)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import small_corpus, small_model
+from making import SETTINGS, evidence_of
 from scipy.stats import kendalltau
 from sklearn.metrics import roc_auc_score
 
@@ -18,15 +19,6 @@ from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import LN2, change_in_prediction, jensen_shannon
 from heedmap.runs.audit import audit
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings
-
-SETTINGS = AuditSettings(permutations=20, integrated_gradients_instances=6)
-
-
-def evidence_of(model, texts, **settings):
-    labels = np.zeros(len(texts), dtype=np.int64)
-    split = Split([f"k{i}" for i in range(len(texts))], texts, labels)
-    return Evidence(model, split, SETTINGS.model_copy(update=settings))
 
 
 @pytest.fixture(scope="module")

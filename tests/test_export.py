@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from made_audits import make_audit
 from PIL import Image
-from test_report import make_audit
 
 from heedmap.errors import InputError
 from heedmap.files.storage import write_atomically

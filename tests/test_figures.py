@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_report import make_audit
+from made_audits import make_audit
 
 from heedmap.report.adversary_figures import jsd_histograms
 from heedmap.report.entropy_figures import entropy

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from conftest import contents
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
@@ -80,10 +81,6 @@ def weights(run):
     return run.model.model.state_dict()
 
 
-def files(folder):
-    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
 class Stop(Exception):
     pass
 
@@ -113,7 +110,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(base, few, tm
         hm.fine_tune(base, few, seed=seed, out=tmp_path / name, **QUICK)
         for seed, name in ((3, "one"), (3, "two"), (4, "other"))
     )
-    assert files(tmp_path / "one") == files(tmp_path / "two")
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
     assert one.settings.model.weights == two.settings.model.weights != other.settings.model.weights
 
 

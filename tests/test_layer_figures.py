@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_report import make_audit
+from made_audits import make_audit
 
 from heedmap.measures import LN2
 from heedmap.report.figures import figures

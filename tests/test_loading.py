@@ -297,7 +297,10 @@ def test_layers_that_the_configuration_drops_are_missed(tmp_path, name):
 def test_a_head_of_pretraining_in_the_weights_is_no_dropped_layer(tmp_path):
     with quiet():
         model = AutoModelForMaskedLM.from_config(architecture("bert").configuration())
-    load_for_training(save(tmp_path / "mlm", model), ["no", "yes"])
+    loaded, _ = load_for_training(save(tmp_path / "mlm", model), ["no", "yes"])
+    assert loaded.config.num_hidden_layers == model.config.num_hidden_layers
+    for name, tensor in model.bert.state_dict().items():
+        assert torch.equal(loaded.bert.state_dict()[name], tensor), name
 
 
 @pytest.mark.parametrize("count", [101, 10_000, 100_000, 10**12, 1e30])
@@ -315,7 +318,9 @@ def test_more_layers_than_weights_are_refused_before_they_are_built(folder, coun
 def test_no_architecture_is_taken_for_one_with_layers_missing(tmp_path, name):
     model = architecture(name).build()
     if "SequenceClassification" in type(model).__name__:  # not of pictures, speech and translations
-        load_classifier(save(tmp_path / name, model))
+        loaded, _ = load_classifier(save(tmp_path / name, model))
+        assert type(loaded) is type(model)
+        assert loaded.state_dict().keys() == model.state_dict().keys()
 
 
 @pytest.mark.parametrize(

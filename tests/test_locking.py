@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from conftest import contents
 
 from heedmap.data.corpus import load
 from heedmap.errors import InputError
@@ -18,17 +19,6 @@ from heedmap.runs import train as runs
 from heedmap.runs.audit import open_audit
 from heedmap.runs.open import open_run
 from heedmap.runs.train import train
-
-HOLD = """
-import sys
-from pathlib import Path
-from heedmap.files import locking
-if sys.argv[2] == "elsewhere":
-    locking.fcntl = None
-with locking.writing(Path(sys.argv[1])):
-    print("held", flush=True)
-    sys.stdin.readline()
-"""
 
 
 @pytest.fixture(params=["folder", "elsewhere"])
@@ -41,26 +31,6 @@ def how(request, monkeypatch, tmp_path_factory):
     elif locking.fcntl is None:
         pytest.skip("folders cannot be locked here")
     return request.param
-
-
-@pytest.fixture
-def hold():
-    """hold(folder): another process writes in a folder, until a line is sent to it or it is killed."""
-    started = []
-
-    def start(folder, how="folder"):
-        process = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(folder), how],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        started.append(process)
-        assert process.stdout.readline() == "held\n"
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 def test_a_second_process_is_refused_in_one_line_until_the_first_is_done(hold, how, tmp_path):
@@ -149,7 +119,7 @@ def test_a_moments_work_waits_for_others_and_is_over_at_once(hold, tmp_path):
     with whole_command():
         with writing(tmp_path, wait=True):
             pass
-        hold(tmp_path)
+        assert hold(tmp_path).poll() is None, "another holds it while the command goes on"
     timer.join()
 
 
@@ -184,10 +154,6 @@ OWN = (
     "--encoder", "average", "--epochs", "1", "--embedding-size", "8", "--hidden-size", "8",
     "--instances", "9", "--permutations", "2",
 )  # fmt: skip
-
-
-def contents(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_while_one_writes_others_are_refused_and_readers_see_what_is_whole(

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from conftest import small_model
+from making import evidence_of, random_rows
+from oracles import distance
 from scipy.optimize import minimize
-from test_bounds import distance, random_rows
-from test_experiments import evidence_of
 
 from heedmap.counterfactual.bounds import bound_adversary
 from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries

@@ -2,14 +2,15 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import random_texts, small_corpus, small_model, small_pairs
+from making import evidence_of
 
 from heedmap import kendall
-from heedmap.data.corpus import Corpus, Split
 from heedmap.experiments import adversary, evidence, permutation
 from heedmap.experiments.cost import estimate, forecast
 from heedmap.experiments.evidence import Evidence
@@ -20,7 +21,7 @@ from heedmap.importance.deletions import reread_without_each
 from heedmap.models.attention_classifier import LOGITS, TOKENS
 from heedmap.runs import audit as auditing
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings, DataSettings
+from heedmap.settings import AuditSettings
 from heedmap.training import attention
 
 SLOW = pytest.mark.slow
@@ -28,9 +29,7 @@ SHORT = AuditSettings(permutations=7, descent_steps=3, search_steps=3, search_in
 
 
 def audited(model, texts, labels=None, settings=SHORT):
-    labels = np.zeros(len(texts), int) if labels is None else labels
-    split = Split([str(i) for i in range(len(texts))], list(texts), labels)
-    return Evidence(model, split, settings)
+    return evidence_of(model, texts, settings, labels)
 
 
 @pytest.mark.parametrize(("encoder", "pairs"), [("lstm", True), ("cnn", False), ("average", False)])
@@ -200,50 +199,14 @@ def test_a_forecast_of_our_own_model_is_told_from_a_minute_on(monkeypatch, small
     assert said == ["about 61 seconds (adversary 100%)"]
 
 
-def thousand_classes(texts=6000):
-    rng = np.random.default_rng(0)
-    names = [f"class {i}" for i in range(1000)]
-    splits = {}
-    for name, count in (("train", texts), ("dev", 1000), ("test", 1000)):
-        labels = np.arange(count) % 1000
-        tokens = [[f"m{c}", *(f"w{w}" for w in rng.integers(0, 50, 5))] for c in labels]
-        splits[name] = Split([f"{name}-{i}" for i in range(count)], tokens, labels)
-    return Corpus("thousand", names, splits, DataSettings(source="thousand"))
-
-
-LIMITED = r"""
-import re, resource, sys
-resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]) << 20, -1))
-sys.path.insert(0, sys.argv[2])
-import test_memory
-getattr(test_memory, sys.argv[3])()
-# Not ru_maxrss, which begins with that of the process that started this one.
-print(int(re.search(r'VmHWM:\s*(\d+)', open('/proc/self/status').read())[1]) // 1024)
-"""
-
-
 def peak(what, limit=16_000):
-    """Megabytes that a function of this file takes at its most, in a process of its own."""
+    """Megabytes that a function of `memory_peaks.py` takes at its most, in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(limit), str(sys.path[0]), what],
-        capture_output=True, text=True, check=False, cwd=__file__.rsplit("/", 1)[0],
+        [sys.executable, Path(__file__).with_name("memory_peaks.py"), str(limit), what],
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     return int(done.stdout.splitlines()[-1])
-
-
-def trains_on_long_texts(tokens=4000):
-    rng = np.random.default_rng(0)
-    texts = [[f"w{w}" for w in rng.integers(0, 40, tokens)] for _ in range(32)]
-    split = Split([str(i) for i in range(32)], texts, np.arange(32) % 2)
-    corpus = Corpus(
-        "long", ["a", "b"], dict.fromkeys(("train", "dev", "test"), split), DataSettings(source="l")
-    )
-    train(corpus, epochs=1, out=None)
-
-
-def trains_on_short_texts():
-    trains_on_long_texts(20)
 
 
 @SLOW
@@ -252,32 +215,9 @@ def test_training_on_texts_of_4000_tokens_takes_bounded_memory():
     assert peak("trains_on_long_texts") - peak("trains_on_short_texts") < 1200
 
 
-def audits_a_thousand_classes():
-    run = train(thousand_classes(), encoder="average", embedding_size=16, hidden_size=16, epochs=1)
-    auditing.audit(run, instances=40, permutations=10)
-
-
 @SLOW
 def test_a_thousand_classes_are_audited_in_bounded_time_and_memory():
     assert peak("audits_a_thousand_classes") < 1600
-
-
-def audits_long_texts():
-    model = small_model()
-    held = audited(model, random_texts([4000, 4000]))
-    for name in ("gradient", "integrated_gradients", "permutation", "agreement", "adversary"):
-        held.table(name) if name != "agreement" else tau_of_long_texts()
-
-
-def tau_of_long_texts():
-    values = torch.rand(1, 4, 4000, dtype=torch.float64)
-    kendall.kendall_tau(values, torch.ones(1, 4000, dtype=torch.bool))
-
-
-def audits_short_texts():
-    held = audited(small_model(), random_texts([400, 400]))
-    for name in ("gradient", "integrated_gradients", "permutation", "adversary"):
-        held.table(name)
 
 
 @SLOW

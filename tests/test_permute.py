@@ -5,22 +5,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from making import padded_rows
 from oracles import permutation_moments
 
 from heedmap.counterfactual.permute import _shuffled, orders, permuted_logits
 
 
-def random_rows(lengths, classes=2, positions=8, seed=0, side="left"):
-    """Rows of the given lengths, real positions at a random place when side is 'mixed'."""
-    generator = torch.Generator().manual_seed(seed)
-    mask = torch.zeros(len(lengths), positions, dtype=torch.bool)
-    for row, length in enumerate(lengths):
-        start = {"left": positions - length, "right": 0}[side]
-        mask[row, start : start + length] = True
-    scores = torch.randn(mask.shape, generator=generator, dtype=torch.float64)
-    attention = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-    readout = torch.randn(*mask.shape, classes, generator=generator, dtype=torch.float64)
-    bias = torch.randn(classes, generator=generator, dtype=torch.float64)
+def by_mask(*arguments, **options):
+    """The rows in the order in which permutations take them: the mask second."""
+    attention, readout, bias, mask = padded_rows(*arguments, **options)
     return attention, mask, readout, bias
 
 
@@ -37,7 +30,7 @@ def every_permutation(attention, mask, readout, bias):
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_moments_are_those_of_all_permutations(side):
-    rows = random_rows([1, 2, 3, 4, 5], side=side)
+    rows = by_mask([1, 2, 3, 4, 5], side=side)
     mean, variance = permutation_moments(*rows)
     attention, mask, readout, bias = rows
     for row in range(5):
@@ -47,7 +40,7 @@ def test_moments_are_those_of_all_permutations(side):
 
 
 def test_one_position_never_varies():
-    attention, mask, readout, bias = random_rows([1])
+    attention, mask, readout, bias = by_mask([1])
     mean, variance = permutation_moments(attention, mask, readout, bias)
     sampled = permuted_logits(attention, mask, readout, bias, 7, np.random.default_rng(0))
     assert variance.eq(0).all()
@@ -63,7 +56,7 @@ def test_one_position_never_varies():
 )
 def test_each_sample_is_a_permutation_of_the_real_weights(lengths, side, seed):
     # A read-out of one class a position hands the shuffled weights back.
-    attention, mask, _, _ = random_rows(lengths, seed=seed, side=side)
+    attention, mask, _, _ = by_mask(lengths, seed=seed, side=side)
     identity = torch.eye(8, dtype=torch.float64).expand(len(lengths), 8, 8)
     shuffled = permuted_logits(
         attention,
@@ -93,7 +86,7 @@ def test_every_permutation_is_equally_likely(length):
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("permutations", [1, 2, 5, 6, 23, 24, 100])
 def test_where_there_are_few_orders_each_comes_once(permutations, side):
-    rows = random_rows([1, 2, 3, 4, 7], side=side)
+    rows = by_mask([1, 2, 3, 4, 7], side=side)
     attention, mask, readout, bias = rows
     found = permuted_logits(*rows, permutations, np.random.default_rng(0))
     counts = orders(mask.sum(-1, keepdim=True))
@@ -109,7 +102,7 @@ def test_where_there_are_few_orders_each_comes_once(permutations, side):
 
 
 def test_short_texts_do_not_change_what_is_drawn_for_long_ones():
-    attention, mask, readout, bias = random_rows([2, 6, 3, 6])
+    attention, mask, readout, bias = by_mask([2, 6, 3, 6])
     found = permuted_logits(attention, mask, readout, bias, 30, np.random.default_rng(7))
     rng = np.random.default_rng(7)
     for rows in ([0], [2], [1, 3]):
@@ -125,7 +118,7 @@ def test_the_orders_of_a_long_text_are_more_than_can_be_asked_for(size):
 
 
 def test_rows_of_the_same_length_are_shuffled_independently():
-    attention, mask, readout, bias = random_rows([6, 6])
+    attention, mask, readout, bias = by_mask([6, 6])
     twins = [x[:1].expand_as(x) for x in (attention, mask, readout)]
     first, second = permuted_logits(*twins, bias, 50, np.random.default_rng(0))
     assert not torch.isclose(first, second).all()
@@ -133,7 +126,7 @@ def test_rows_of_the_same_length_are_shuffled_independently():
 
 
 def test_sampled_moments_approach_the_closed_form():
-    rows = random_rows([2, 3, 5, 8, 8, 1], classes=3, side="right")
+    rows = by_mask([2, 3, 5, 8, 8, 1], classes=3, side="right")
     mean, variance = permutation_moments(*rows)
     draws = 20_000
     sampled = permuted_logits(*rows, draws, np.random.default_rng(3))
@@ -143,7 +136,7 @@ def test_sampled_moments_approach_the_closed_form():
 
 
 def test_the_seed_decides_the_samples():
-    rows = random_rows([4, 7, 2])
+    rows = by_mask([4, 7, 2])
     same = [permuted_logits(*rows, 9, np.random.default_rng(5)) for _ in range(2)]
     other = permuted_logits(*rows, 9, np.random.default_rng(6))
     assert torch.equal(*same)
@@ -152,7 +145,7 @@ def test_the_seed_decides_the_samples():
 
 def test_a_length_that_needs_more_blocks_than_one_is_shuffled_whole():
     # 60 rows of 100 × 30 entries span two blocks; each row keeps its own weights.
-    attention, mask, _, _ = random_rows([30] * 60, positions=30)
+    attention, mask, _, _ = by_mask([30] * 60, positions=30)
     squares = torch.ones(60, 30, 1, dtype=torch.float64)
     scaled = attention * torch.arange(1, 61)[:, None]
     total = permuted_logits(
@@ -165,4 +158,4 @@ def test_a_length_that_needs_more_blocks_than_one_is_shuffled_whole():
 
 def test_no_permutations_is_an_error():
     with pytest.raises(ValueError, match="at least 1 permutation, got 0"):
-        permuted_logits(*random_rows([3]), 0, np.random.default_rng(0))
+        permuted_logits(*by_mask([3]), 0, np.random.default_rng(0))

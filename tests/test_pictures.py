@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from test_report import Elements
+from made_audits import Elements
 from tiny_transformers import CONFIGS, tiny_classifier
 
 from heedmap.errors import InputError

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from conftest import QUICK, WORDS
-from test_locking import hold  # noqa: F401 - a fixture
 
 from heedmap.files.locking import BusyError
 from heedmap.runs.folder import OWN
@@ -56,7 +55,7 @@ def test_overwriting_without_a_name_replaces_no_other_run(heedmap, two):
     assert names() == [NAME, f"{NAME}-2"]
 
 
-def test_a_run_that_is_just_beginning_is_not_met(hold, tmp_path):  # noqa: F811
+def test_a_run_that_is_just_beginning_is_not_met(hold, tmp_path):
     place = DefaultPlace(tmp_path / "run")
     hold(tmp_path / "run")
     with taken(place, lambda folder: False, OWN) as folder:

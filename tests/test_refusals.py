@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from conftest import QUICK
+from conftest import QUICK, stamped
 
 import heedmap as hm
 from heedmap.errors import InputError
@@ -100,23 +100,17 @@ def place(csv_file, tmp_path, monkeypatch):
     return tmp_path
 
 
-def contents(folder):
-    return sorted(
-        (p.relative_to(folder).as_posix(), p.lstat().st_mtime_ns) for p in folder.rglob("*")
-    )
-
-
 @pytest.mark.parametrize(
     "line", TABLE, ids=lambda line: " ".join(map(str, (*line[0], *line[1:])))[:90]
 )
 def test_what_cannot_be_is_one_line_and_exit_code_2_and_nothing_is_written(heedmap, place, line):
-    before = contents(place)
+    before = stamped(place)
     done = heedmap(*line[0], *line[1:])
     assert done.code == 2, done.out + done.err
     said = done.err.splitlines()
     assert len(said) == 1
     assert said[0].startswith("heedmap: ")
-    assert contents(place) == before
+    assert stamped(place) == before
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from making import random_rows
 
 from heedmap.counterfactual import jain_wallace_search as search
 from heedmap.counterfactual.bounds import bound_adversary
@@ -9,19 +10,6 @@ from heedmap.counterfactual.exact import adversary
 from heedmap.counterfactual.jain_wallace_autograd import best_of, descend
 from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries
 from heedmap.measures import jensen_shannon, total_variation
-
-
-def random_rows(rows, positions, classes=2, seed=0, shortest=1):
-    """Attention, read-out, bias and mask; real positions lie anywhere in the row."""
-    generator = torch.Generator().manual_seed(seed)
-    lengths = torch.randint(shortest, positions + 1, (rows,), generator=generator)
-    rank = torch.rand(rows, positions, generator=generator).argsort(-1).argsort(-1)
-    mask = rank < lengths[:, None]
-    scores = 1.5 * torch.randn(rows, positions, generator=generator, dtype=torch.float64)
-    attention = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-    readout = 2 * torch.randn(rows, positions, classes, generator=generator, dtype=torch.float64)
-    bias = torch.randn(classes, generator=generator, dtype=torch.float64)
-    return attention, readout, bias, mask
 
 
 def literal_loss(logits, attention, readout, bias, mask, penalty, slack):

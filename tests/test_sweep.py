@@ -11,15 +11,12 @@ from pathlib import Path
 import pytest
 import sweep_cells
 import torch
+from conftest import contents
 
 from heedmap.errors import InputError
 from heedmap.training.sweep import sweep
 
 pytestmark = pytest.mark.slow  # a worker imports torch, which takes seconds
-
-
-def contents(out):
-    return {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
 
 
 def gone(pid):

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from making import evidence_of
 from oracles import rollout_rows
 from tiny_transformers import CONFIGS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
-from heedmap.data.corpus import Split
-from heedmap.experiments.evidence import Evidence
 from heedmap.huggingface import maps
 from heedmap.huggingface.door import Visitor
 from heedmap.huggingface.inputs import kinds_of
@@ -321,11 +320,6 @@ def test_a_layer_or_head_that_is_not_there_is_refused(settings, said):
 FEW = AuditSettings(permutations=20, search_restarts=2, search_steps=6, descent_steps=0)
 
 
-def evidence_of(model, texts=TEXTS):
-    split = Split([f"k{i}" for i in range(len(texts))], texts, np.zeros(len(texts), dtype=np.int64))
-    return Evidence(model, split, FEW)
-
-
 def texts_of_all_lengths():
     words = [word for text in TEXTS for word in text]
     return [[words[(3 * i + k) % len(words)] for k in range(1 + i % 9)] for i in range(14)]
@@ -334,7 +328,7 @@ def texts_of_all_lengths():
 def read_in_batches(table, **settings):
     """One table, of texts that are read together, a few at a time and one by one."""
     return [
-        evidence_of(tiny_classifier(batch_tokens=tokens, **settings), texts_of_all_lengths())
+        evidence_of(tiny_classifier(batch_tokens=tokens, **settings), texts_of_all_lengths(), FEW)
         .table(table)
         .to_pandas()
         for tokens in (2048, 64, 9)
@@ -364,13 +358,13 @@ def test_how_texts_are_batched_hardly_changes_what_the_search_finds(settings):
 
 def test_each_table_says_with_how_many_threads_and_in_what_batches_it_was_made():
     model = tiny_classifier(batch_tokens=64)
-    made = evidence_of(model).table("permutation").schema.metadata
+    made = evidence_of(model, TEXTS, FEW).table("permutation").schema.metadata
     assert made == {b"threads": str(torch.get_num_threads()).encode(), b"batch_tokens": b"64"}
 
 
 def test_the_scan_tells_a_flow_that_was_not_computed_from_a_map_without_a_rank(monkeypatch):
     monkeypatch.setattr(maps, "LONGEST", 8)  # with [CLS] and [SEP]: the second text has more
-    scan = evidence_of(tiny_classifier()).table("scan").to_pandas()
+    scan = evidence_of(tiny_classifier(), TEXTS, FEW).table("scan").to_pandas()
     flows = scan[scan["view"] == "flow"]
     assert flows["computed"].tolist() == [row != 1 for row in flows["row"]]
     assert scan[scan["view"] != "flow"]["computed"].all()
