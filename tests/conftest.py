@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from tiny_transformers import reviews_classifier
 
 from heedmap import cli
 from heedmap.data.corpus import Corpus, Split, load
@@ -24,6 +25,16 @@ from heedmap.settings import DataSettings, ModelSettings
 # starts as another process inherits it.
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
+
+# Of several workers none shall begin on minutes of work when the others are done.
+LONGEST_FIRST = ("test_kills.py", "test_docs.py", "test_memory.py")
+
+
+def pytest_collection_modifyitems(items):
+    """Put the modules that take longest in front; all others keep their order."""
+    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+
 
 SHARED = Path(__file__).parents[2] / "shared"
 
@@ -50,6 +61,14 @@ def real_models():
 def minilm(real_models):
     """The folder of a small real classifier of films."""
     return real_models / "minilm-sst2"
+
+
+@pytest.fixture(scope="session", params=["stand-in", "real"])
+def classifier(request, tmp_path_factory):
+    """The folder of a classifier of texts: one made here, and the real one where there is one."""
+    if request.param == "real":
+        return request.getfixturevalue("minilm")
+    return reviews_classifier(tmp_path_factory.mktemp("classifier"))
 
 
 WORDS = [f"w{i:02d}" for i in range(40)]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from conftest import contents, small_corpus
 from safetensors.torch import save
+from tiny_transformers import reviews_classifier
 from transformers import BertConfig, BertForSequenceClassification
 
 import heedmap.papers.drozdyuk.paper as paper
@@ -557,6 +558,19 @@ def test_the_command(heedmap, csv_file, tmp_path):
     missing = heedmap("reproduce", "drozdyuk", "--data", csv_file, "--model", tmp_path / "none",
                       "--out", tmp_path / "b")  # fmt: skip
     assert (missing.code, missing.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.slow
+def test_the_command_runs_a_classifier_of_the_users(heedmap, csv_file, tmp_path):
+    """The same as below without the real ones: what an untrained stand-in must have as well."""
+    done = heedmap("reproduce", "drozdyuk", "--data", csv_file, "--model",
+                   reviews_classifier(tmp_path / "model"), "--seeds", "1", "--train-texts", "16",
+                   "--test-texts", "8", "--adversary-epochs", "1", "--out", tmp_path / "run")  # fmt: skip
+    assert done.code == 0, done.err
+    rows = by_name(read_table(tmp_path / "run" / "table.parquet").to_pylist())
+    tvd = rows["activation:sparsemax", "2"]["layer_tvd"]
+    assert tvd[1] == 0
+    assert max(tvd) > 0
 
 
 @pytest.mark.slow

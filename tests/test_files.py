@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import datasets
 import numpy as np
@@ -547,10 +546,10 @@ def test_an_audit_of_local_data_goes_without_the_network(tmp_path, csv_file):
 
 
 @pytest.mark.slow
-def test_an_audit_of_a_local_model_goes_without_the_network(tmp_path, minilm):
+def test_an_audit_of_a_local_model_goes_without_the_network(tmp_path, classifier):
     rows = b"".join(b"%s film,%d\n" % ((b"bad", b"good")[i % 2], i % 2) for i in range(12))
     csv = clone(tmp_path / "data", texts_csv=HEAD + rows) / "texts.csv"
-    command = ("audit", "--model", minilm, "--data", csv, "--out", tmp_path / "run")
+    command = ("audit", "--model", classifier, "--data", csv, "--out", tmp_path / "run")
     assert watched(COMMAND, *command, tmp_path=tmp_path)[0] == "[]"
 
 
@@ -578,8 +577,33 @@ def test_a_hub_data_set_is_read_into_memory_by_way_of_the_librarys_cache(tmp_pat
     assert found["test"].values("label") == [row["label"] for row in LINES]
 
 
-def test_the_real_data_sets_are_read_as_the_datasets_library_reads_them(real_data, tmp_path):
-    for path in sorted(Path(real_data).glob("*/dev.jsonl.gz")):
+@pytest.fixture(params=["stand-in", "real"])
+def data_sets(request, tmp_path):
+    """A folder of data sets in folders: made up, and the real ones where there are any."""
+    if request.param == "real":
+        return request.getfixturevalue("real_data")
+    rows = [
+        {"id": "a-0", "text": "Fine, “really”.", "label": 1, "score": 0.5, "rationale": [0, 1]},
+        {
+            "id": "a-1",
+            "text": "Line\nbreak\u2028 and \ud83d\ude00",
+            "label": 0,
+            "score": -1.0,
+            "rationale": [],
+        },
+        {"id": "a-2", "text": "", "label": 1, "score": 3.25, "rationale": [1]},
+    ]
+    for name in ("films", "news"):
+        (tmp_path / "sets" / name).mkdir(parents=True)
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / "sets" / name / "dev.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    return tmp_path / "sets"
+
+
+def test_data_sets_are_read_as_the_datasets_library_reads_them(data_sets, tmp_path):
+    paths = sorted(data_sets.glob("*/dev.jsonl.gz"))
+    assert paths
+    for path in paths:
         by_library = datasets.load_dataset(
             "json",
             data_files=str(path),

@@ -1,5 +1,6 @@
 """The handshake: it passes what is exact, and catches what is not."""
 
+import json
 import math
 from contextlib import contextmanager
 from pathlib import Path
@@ -306,30 +307,36 @@ def test_fully_masked_rows_are_left_out_of_every_number():
 # --- a real one, and the page -------------------------------------------------------------------------------
 
 
-def test_a_real_classifier_passes(minilm):
-    found = handshake(*load_classifier(minilm))
+def size_of(folder):
+    """Layers × heads, from the classifier's own file."""
+    config = json.loads((folder / "config.json").read_text())
+    return f"{config['num_hidden_layers']} × {config['num_attention_heads']}"
+
+
+def test_a_classifier_passes(classifier):
+    found = handshake(*load_classifier(classifier))
     assert found.ok, found.refusal
-    assert (found.kind, found.size) == ("interface", "6 × 12")
+    assert (found.kind, found.size) == ("interface", size_of(classifier))
     assert found.value("entered as eager") == found.value("same weights, same answer") == 0
 
 
 @pytest.mark.slow
-def test_half_precision_passes(minilm):
-    assert handshake(*load_classifier(minilm, dtype="bfloat16")).ok
+def test_half_precision_passes(classifier):
+    assert handshake(*load_classifier(classifier, dtype="bfloat16")).ok
 
 
-def test_the_check_command(heedmap, minilm, tmp_path):
-    ran = heedmap("check", minilm)
+def test_the_check_command(heedmap, classifier, tmp_path):
+    ran = heedmap("check", classifier)
     assert ran.code == 0
-    assert "6 × 12" in ran.out
+    assert size_of(classifier) in ran.out
     assert "Verdict: " in ran.out
     ran = heedmap("check", tmp_path)
     assert ran.code == 2
     assert len(ran.err.splitlines()) == 1
 
 
-def test_the_check_command_refuses_after_the_table(heedmap, minilm, unregistered_mask):
-    ran = heedmap("check", minilm)
+def test_the_check_command_refuses_after_the_table(heedmap, classifier, unregistered_mask):
+    ran = heedmap("check", classifier)
     assert ran.code == 2
     assert "FAILS" in ran.out
     assert len(ran.err.splitlines()) == 1

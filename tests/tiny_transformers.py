@@ -2,11 +2,12 @@
 
 import torch
 import transformers as hf
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
+from heedmap.data.corpus import load_corpus
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import TransformerSettings
+from heedmap.settings import DataSettings, TransformerSettings
 
 WORDS = [
     "a",
@@ -107,3 +108,29 @@ def tiny_classifier(architecture="bert", classes=2, seed=0, **settings):
     wanted = TransformerSettings(source=architecture, **settings)
     model = tiny_model(architecture, classes, seed)
     return TransformerClassifier(model, tiny_tokenizer(architecture), wanted, names)
+
+
+def reviews_classifier(folder):
+    """An untrained BERT saved in a folder, whose WordPiece tokenizer has learned the embedded reviews."""
+    corpus = load_corpus(DataSettings(source="reviews", raw=True))
+    texts = ["".join(tokens) for tokens in corpus.splits["train"].tokens]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    learner = trainers.WordPieceTrainer(vocab_size=150, special_tokens=SPECIAL, show_progress=False)
+    tokenizer.train_from_iterator(texts, learner)
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]", model_max_length=64,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    ).save_pretrained(folder)  # fmt: skip
+    sizes = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 32}
+    config = hf.BertConfig(
+        vocab_size=tokenizer.get_vocab_size(), intermediate_size=64, max_position_embeddings=64,
+        id2label={0: "neg", 1: "pos"}, initializer_range=0.3, **sizes,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        hf.BertForSequenceClassification(config).save_pretrained(folder)
+    return folder
