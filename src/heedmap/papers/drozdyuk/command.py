@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Workers, reporting, show, split
+from heedmap.papers.kit.command import Workers, reporting, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
 
@@ -14,7 +14,7 @@ NEEDS = """Drozdyuk et al. trained on a data set that they do not name (two clas
   heedmap reproduce drozdyuk sst  --data PATH   a folder with train, dev and test files, such as SST
   heedmap reproduce drozdyuk imdb --data PATH   such as IMDB; --train-texts and --test-texts draw a sample
   heedmap reproduce drozdyuk --data reviews     the embedded corpus, to try it out
-It needs a text and a label column, a train split, and time: about 10 minutes a seed and activation on SST."""
+It needs a text and a label column, a train split, and time: about 10 minutes per seed and activation on SST."""
 
 
 def command(
@@ -65,7 +65,7 @@ def command(
             raise InputError(f"{name}: expected --data, the place where {name} is")
         return
     options: dict[str, Any] = {
-        "activations": tuple(split(activations)),
+        "activations": tuple(opt.names(activations)),
         "seeds": seeds, "train_texts": train_texts, "test_texts": test_texts, "model": model,
         "per_layer": per_layer, "pooling": pooling, "epochs": epochs, "learning_rate": learning_rate,
         "batch_size": batch_size, "adversary_epochs": adversary_epochs, "alpha": alpha,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heedmap.papers.kit.command import Workers, reporting, show, split
+from heedmap.papers.kit.command import Workers, reporting, show
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 
@@ -64,8 +64,8 @@ def command(
             names,
             data=data,
             hub=hub,
-            encoders=split(encoders),
-            scores=split(scores),
+            encoders=opt.names(encoders),
+            scores=opt.names(scores),
             seeds=seeds,
             rules=rules,
             train_texts=train_texts,

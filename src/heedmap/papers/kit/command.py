@@ -1,4 +1,4 @@
-"""What the commands of all papers share: lists with commas, the bar, how they end."""
+"""What the commands of all papers share: the option `--workers`, the bar, how they end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 Workers = Annotated[
     int | None, typer.Option(help="How many processes, each of one thread. [one per core]")
 ]
-
-
-def split(text: str) -> list[str]:
-    """The names between commas.
-
-    >>> split("softmax, entmax15,")
-    ['softmax', 'entmax15']
-    """
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 @contextmanager
