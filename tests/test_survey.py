@@ -78,3 +78,12 @@ def test_a_masked_word_is_read_as_the_model_reads_it_where_the_mark_is_the_paddi
             assert torch.allclose(masked, torch.stack(slow), atol=CLOSE)
     last = rows_with_a_gradient(on_trial.entrance, on_trial.inputs(batch), on_trial.calls[-1])
     assert [[int(r)] for r in on_trial.read_rows(on_trial.inputs(batch))] == last
+
+
+def test_of_an_encoder_and_a_decoder_the_attention_between_them_is_on_trial():
+    model = tiny_model("bart")
+    ids = torch.tensor([[2, 5, 6, 3]])
+    entrance = enter(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+    found = survey(entrance, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+    assert len(found.names) == 6  # two layers of each of three kinds
+    assert [name.split(".")[-1] for name in found.layers] == ["encoder_attn"] * 2
