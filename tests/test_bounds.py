@@ -3,12 +3,11 @@ import torch
 from making import random_rows
 from oracles import distance
 
-from heedmap.counterfactual import local_search as climbing
-from heedmap.counterfactual import polytope
-from heedmap.counterfactual.bounds import bound_adversary
+from heedmap.counterfactual import local_search, polytope
+from heedmap.counterfactual.bounds import _feasible, bound_adversary
 from heedmap.counterfactual.exact import adversary, most_different
-from heedmap.counterfactual.null_space_walk import pivot
-from heedmap.counterfactual.tolerance import Instances
+from heedmap.counterfactual.null_space_walk import walk
+from heedmap.counterfactual.tolerance import Instances, added_divergence
 from heedmap.measures import LN2, jensen_shannon, total_variation
 
 
@@ -106,7 +105,7 @@ def test_blocks_do_not_change_the_answer(monkeypatch):
     rows = random_rows(20, 9, 3)
     whole = bound_adversary(*rows, 0.03)
     monkeypatch.setattr(polytope, "BLOCK", 1)
-    monkeypatch.setattr(climbing, "BLOCK", 1)
+    monkeypatch.setattr(local_search, "BLOCK", 1)
     split = bound_adversary(*rows, 0.03)
     torch.testing.assert_close(split.upper, whole.upper)
     torch.testing.assert_close(split.lower, whole.lower)
@@ -159,13 +158,53 @@ def test_long_rows_are_bounded_too(classes):
     assert (bounds.lower > 0.6).all()
 
 
-def test_pivoting_keeps_every_probability_and_empties_all_but_c_positions():
+def test_walking_keeps_every_probability_and_empties_all_but_c_positions():
     rows = random_rows(30, 12, 4, shortest=8)
     instances = Instances.of(*rows, 0.0)
-    moved = pivot(instances, instances.attention)
+    moved = walk(instances, instances.attention)
     assert distance(moved, rows).max() < 1e-12
     assert ((moved > 1e-12).sum(-1) <= 4).float().mean() > 0.9
     assert jensen_shannon(moved, instances.attention).median() > 0.3
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1])
+def test_an_infeasible_start_is_drawn_to_the_edge_of_the_tolerance(epsilon):
+    rows = random_rows(40, 6, 4, shortest=2)
+    start = torch.zeros_like(rows[0]).scatter(1, rows[0].argmin(1, keepdim=True), 1.0)
+    start = torch.where(rows[3], start, 0) + 1e-3 * rows[0]
+    start = start / start.sum(-1, keepdim=True)
+    outside = distance(start, rows) > epsilon
+    assert outside.sum() > 5
+    drawn = _feasible(Instances.of(*rows, epsilon), start)
+    torch.testing.assert_close(
+        distance(drawn, rows)[outside],
+        torch.full((int(outside.sum()),), epsilon, dtype=torch.float64),
+        rtol=0,
+        atol=1e-8,
+    )
+    assert torch.equal(drawn[~outside], start[~outside])
+
+
+def test_bisection_ends_at_the_last_feasible_step_and_stays_where_there_is_none():
+    rows = random_rows(30, 5, 3, shortest=2)
+    instances = Instances.of(*rows, 0.02)
+    base = instances.logits_of(instances.attention)
+    step = torch.randn(30, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    none, far = torch.zeros(30, dtype=torch.float64), torch.full((30,), 8.0, dtype=torch.float64)
+    w = instances.last_feasible(base, step, none, far)
+    assert instances.is_feasible(base + w[:, None] * step).all()
+    assert not instances.is_feasible(base + (w + 1e-8)[:, None] * step).any()
+    assert instances.last_feasible(base, 1e15 * step, none, far).eq(0).all()
+    still = instances.last_feasible(base, 0 * step, none, far)
+    torch.testing.assert_close(still, far, rtol=0, atol=1e-8)
+
+
+def test_the_divergence_is_the_sum_of_what_its_positions_add():
+    weights, own = random_rows(20, 7, 3)[0], random_rows(20, 7, 3, seed=1)[0]
+    weights[0], weights[1] = 0, 0
+    weights[0, 0] = weights[1, 1] = 1  # all mass on one position
+    parts = added_divergence(weights, own) + 0.5 * (LN2 * own + torch.xlogy(own, own))
+    torch.testing.assert_close(parts.sum(-1), jensen_shannon(weights, own), rtol=0, atol=1e-14)
 
 
 def test_one_class_is_an_error_that_says_what_to_do():

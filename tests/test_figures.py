@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from made_audits import make_audit
 
+from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.report.adversary_figures import jsd_histograms
 from heedmap.report.entropy_figures import entropy
 from heedmap.report.figures import figures
@@ -85,6 +86,32 @@ def test_a_histogram_says_where_its_numbers_come_from():
     assert f"found nothing in {missed} texts" in two["search-histogram"].notes[0]
     assert "by search" in bare["adversary-histogram"].title
     assert "search-histogram" not in bare
+
+
+@pytest.mark.parametrize(
+    ("classes", "searched", "glossary"),
+    [
+        (2, False, "the most different weights are computed exactly"),
+        (3, False, "With 3 classes the number is attained"),
+        (2, True, "the\nbest that a search on the model itself meets"),
+        (3, True, "the\nbest that a search on the model itself meets"),
+    ],
+)
+def test_figures_page_and_heat_maps_agree_on_what_is_exact(classes, searched, glossary):
+    audit = make_audit(classes=classes)
+    if searched:
+        audit = with_columns(audit, "adversary", curve_lower=None, curve_upper=None)
+    columns = audit.tables["adversary"].column_names
+    exact = classes == 2 and not searched
+    assert (is_searched(columns), is_exact(columns, classes)) == (searched, exact)
+    shown = made(audit)
+    assert ("curve" in shown) != searched
+    assert ("exact optimum" in shown["adversary-histogram"].title) == exact
+    assert ("at least" in shown["adversary"].title) != exact
+    assert ("by search" in shown["adversary-histogram"].title) == searched
+    html = page(audit)
+    assert ("adversarial attention (best found)" in html) != exact
+    assert " ".join(glossary.split()) in " ".join(html.split())
 
 
 def test_differences_are_those_of_the_table_and_the_undefined_are_counted():

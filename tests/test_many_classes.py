@@ -102,7 +102,7 @@ def test_a_text_read_backwards_by_a_bag_of_words_has_the_same_jsd():
 
 
 def test_words_that_are_repeated_do_not_end_the_walk():
-    """Twenty copies of a filler: the pivot's null space is full of directions that change no logit."""
+    """Twenty copies of a filler: the null space is full of directions that change no logit."""
     attention, readout, bias, mask = planted(10, 6, 5)
     copies = [0, 1, 2, 3, 4, *[5] * 20]
     attention = attention[:, copies] / torch.tensor([*[1] * 5, *[20] * 20])

@@ -1,4 +1,4 @@
-"""The most different attention with the same prediction, for models that are not linear in it.
+"""The most different attention with the same prediction, by search, for any differentiable model.
 
 Jain & Wallace (2019, section 4.2.2) penalise a change of prediction and descend. Here every step
 solves a small problem of its own: the divergence and the logits are replaced by their tangents, and
@@ -14,13 +14,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.linearised_problem import Point, Predict, Problem, Shown, spread
+from heedmap.counterfactual.linearised_problem import Point, Predict, Problem, ToHeatMap, per_weight
 from heedmap.measures import LN2
 
 START_SPREAD = 3.0  # Jain & Wallace's
 NEARBY = 0.1  # spread around the start that is near α̂
 LEAST = 1e-3  # a smaller weight is as good as none for the starts made from α̂
-FIRST, LARGEST, STALLED = 4.0, 200.0, 1e-3  # η; a lane below the last begins anew elsewhere
+FIRST, LARGEST, STALLED = 4.0, 200.0, 1e-3  # η; a lane below the last restarts at random
 GROW, SHRINK = 2.0, 0.25
 RESERVE = 0.2  # the part of ε that a lane at first leaves to the tangent's error
 HALVINGS = 12
@@ -45,7 +45,7 @@ class Found:
 
 def search(
     predict: Predict,
-    shown: Shown,
+    to_heat_map: ToHeatMap,
     attention: Float[Tensor, "B K P"],
     support: Bool[Tensor, "B K P"],
     mask: Bool[Tensor, "B T"],
@@ -58,21 +58,20 @@ def search(
     reach: Float[Tensor, " B"] | None = None,
     begin: Float[Tensor, "B K P"] | None = None,
 ) -> Found:
-    """Maximise JSD(shown(a), shown(α̂)) subject to TVD(softmax predict(a), softmax ẑ) ≤ ε.
+    """Maximise JSD(map(a), map(α̂)) subject to TVD(softmax predict(a), softmax ẑ) ≤ ε.
 
-    a moves within its support, and every row keeps its total mass, also where that is not 1 (what
-    went to an attention sink stays there). `shown` is differentiable, and its rows sum to 1 or are all
-    0; a heat map of zeros shows nothing, and its divergence counts as 0. `reach`, where it is known,
-    bounds the divergence of whatever `shown` can show: steps are sized by it, and `upper` is the smaller
-    bound. `begin` are weights for the first lane to begin from: nothing less is found than they give,
-    where their prediction is within ε.
+    `map` is `to_heat_map`: differentiable, of rows that sum to 1 or are all 0; the divergence of a heat map
+    of zeros counts as 0. a moves within its support, and every row keeps its total mass, also where that is
+    not 1 (what went to an attention sink stays there). `reach`, where it is known, bounds the divergence of
+    any such map: steps are sized by it, and `upper` is the smaller bound. The first lane begins at `begin`,
+    if given; where its prediction is within ε, the result is no less different.
 
     `restarts` lanes run side by side: the first from weights ∝ noise/α̂, the second from ∝ α̂² (from
     α̂ itself, where the divergence has no slope, ascent ends at the nearest poor summit), others at
-    random, from one generator per instance; a lane that stalls begins anew at random. One step is one
+    random, from one generator per instance; a lane that stalls restarts at random. One step is one
     call of `predict` with S = restarts and min(C, 9) − 1 backward passes; one such call precedes the
     first, and without gradient there are one more and the 12 of the pull-back. Every returned point was
-    judged by a call of `predict`, never by the tangent. Memory: some S·B·K·P·min(C, 9) numbers besides
+    judged by a call of `predict`, never by the tangent. Memory: about S·B·K·P·min(C, 9) numbers besides
     what `predict` needs.
     """
     if restarts < 1 or steps < 0:
@@ -83,30 +82,30 @@ def search(
         raise ValueError(f"expected epsilon >= 0, got {epsilon}")
     # A logarithm of 1e-30 needs at least single precision.
     attention = attention.to(torch.promote_types(attention.dtype, torch.float32))
-    problem = Problem(predict, shown, attention, support, logits, epsilon)
+    problem = Problem(predict, to_heat_map, attention, support, logits, epsilon)
     noise = problem.noise(restarts, generators)
     start = START_SPREAD * noise
     known = attention.clamp(min=LEAST).log()
-    start[0] = noise[0] - known  # the other way round
+    start[0] = noise[0] - known  # ∝ noise/α̂
     start[1:2] = 2 * known + NEARBY * noise[1:2]  # sharper
     weights = problem.weights(start)
     if begin is not None:
         weights[0] = begin
-    now = problem.look(weights)
+    now = problem.linearise(weights)
     best = _Best(problem, restarts)
     best.offer(now)
     size = torch.full_like(now.jsd, FIRST)
     reserve = torch.full_like(now.jsd, RESERVE)
-    # A map that can move by little only has slopes as small.
+    # The slopes of a map that can hardly move are as small.
     scale = 1.0 if reach is None else LN2 / reach.clamp(min=SMALLEST)
     for _ in range(steps):
         fresh = problem.weights(START_SPREAD * problem.noise(restarts, generators))
         stalled = size < STALLED
-        moved = torch.where(spread(stalled), fresh, problem.step(now, size * scale, reserve))
-        new = problem.look(moved)
+        moved = torch.where(per_weight(stalled), fresh, problem.step(now, size * scale, reserve))
+        new = problem.linearise(moved)
         best.offer(new)
         # Feasible before infeasible, then the more different; of infeasible ones, the nearer.
-        was, fits = problem.keeps(now.tvd), problem.keeps(new.tvd)
+        was, fits = problem.is_feasible(now.tvd), problem.is_feasible(new.tvd)
         better = torch.where(was, fits & (new.jsd > now.jsd), fits | (new.tvd < now.tvd))
         size = torch.where(better, (size * GROW).clamp(max=LARGEST), size * SHRINK)
         reserve = torch.where(better, reserve, reserve / 2)
@@ -120,7 +119,7 @@ def search(
     upper = torch.where((problem.heat > 0).any(-1), upper, 0.0)
     if reach is not None:
         upper = torch.minimum(upper, reach.to(upper))
-    feasible = problem.keeps(best.tvd)
+    feasible = problem.is_feasible(best.tvd)
     return Found(torch.minimum(best.jsd, upper), best.attention, best.tvd, feasible, upper)
 
 
@@ -142,26 +141,26 @@ class _Best:
     def offer(self, point: Point) -> None:
         """Weights that the model has judged."""
         self._keep(point.weights, point.jsd, point.tvd)
-        further = ~self.problem.keeps(point.tvd) & (point.jsd > self.far_jsd)
-        self.far = torch.where(spread(further), point.weights, self.far)
+        further = ~self.problem.is_feasible(point.tvd) & (point.jsd > self.far_jsd)
+        self.far = torch.where(per_weight(further), point.weights, self.far)
         self.far_jsd = torch.where(further, point.jsd, self.far_jsd)
 
     def pull_back(self) -> None:
         """Bisect the segments from α̂ to `far` for where the prediction leaves the tolerance.
 
-        Where `shown` is linear up to normalising its rows, JSD grows along each segment: it is convex and
-        least at α̂, and `shown` maps a segment to a segment, in order. Where it is not, the point found
+        Where `to_heat_map` is linear up to normalising its rows, JSD grows along each segment: it is convex and
+        least at α̂, and `to_heat_map` maps a segment to a segment, in order. Where it is not, the point found
         is judged like any other, but a better one may lie before it.
         """
         low, high = torch.zeros_like(self.far_jsd), torch.ones_like(self.far_jsd)
         origin = self.problem.attention
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            weights = origin + spread(middle).to(origin) * (self.far - origin)
+            weights = origin + per_weight(middle).to(origin) * (self.far - origin)
             with torch.no_grad():
                 jsd, tvd = self.problem.judge(weights, self.problem.predict(weights))
             self._keep(weights, jsd, tvd)
-            inside = self.problem.keeps(tvd)
+            inside = self.problem.is_feasible(tvd)
             low, high = torch.where(inside, middle, low), torch.where(inside, high, middle)
 
     def _keep(
@@ -170,7 +169,7 @@ class _Best:
         jsd: Float[Tensor, "S B"],
         tvd: Float[Tensor, "S B"],
     ) -> None:
-        jsd, lane = jsd.masked_fill(~self.problem.keeps(tvd), -1.0).max(0)
+        jsd, lane = jsd.masked_fill(~self.problem.is_feasible(tvd), -1.0).max(0)
         better, rows = jsd > self.jsd, torch.arange(len(jsd), device=jsd.device)
         self.jsd = torch.where(better, jsd, self.jsd)
         self.tvd = torch.where(better, tvd[lane, rows], self.tvd)

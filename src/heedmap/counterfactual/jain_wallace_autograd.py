@@ -1,7 +1,7 @@
 """The search for adversarial attention of Jain & Wallace (2019), for a read-out that is not linear.
 
-The loss of `search`, whose gradient is written out for linear read-outs; here autograd follows the model's
-own `predict`. It serves models of one row of weights whose decoder is cheap.
+The loss of `jain_wallace_search`, whose gradient is written out for linear read-outs; here autograd follows
+the model's own `predict`. For models of one row of weights whose decoder is cheap.
 """
 
 import math
@@ -27,13 +27,13 @@ def descend(
     penalty: float = 500.0,
     slack: float = 0.01,
     generator: torch.Generator,
-) -> Float[Tensor, "K B T"]:
-    """K weightings a row, as different from α̂ and each other as descent makes them; the last iterate.
+) -> Float[Tensor, "S B T"]:
+    """S weightings per row, as different from α̂ and each other as descent makes them; the last iterate.
 
-    loss = Σ_k [−JSD(α_k, α̂) + λ max(0, Σ_c |p_kc − p̂_c| − slack)] − mean_{k,k'} JSD(α_k, α_k') a row, as
-    in `search.search_adversaries`: the same start, optimiser and step. `predict` gives logits (K, B, C) of
-    weights (K, B, 1, T), differentiably. The distance of predictions is not halved, as in the released code
-    for questions: a slack of .01 is a total variation distance of .005.
+    loss = Σ_s [−JSD(α_s, α̂) + λ max(0, Σ_c |p_sc − p̂_c| − slack)] − mean_{s,s'} JSD(α_s, α_s') per row, as
+    in `jain_wallace_search.search_adversaries`: the same start, optimiser and step. `predict` gives logits
+    (S, B, C) of weights (S, B, 1, T), differentiably. The distance of predictions is not halved, as in the
+    released code for questions: a slack of .01 is a total variation distance of .005.
     """
     if adversaries < 1:
         raise ValueError(f"expected at least 1 adversary, got {adversaries}")
@@ -65,12 +65,12 @@ def descend(
 
 def best_of(
     predict: Predict,
-    candidates: Float[Tensor, "K B T"],
+    candidates: Float[Tensor, "S B T"],
     attention: Float[Tensor, "B T"],
     mask: Bool[Tensor, "B T"],
     epsilon: float,
 ) -> tuple[Float[Tensor, " B"], Bool[Tensor, " B"]]:
-    """The most different candidate with TVD(p, p̂) ≤ ε: its JSD (0 where there is none), and if there is one."""
+    """The JSD of the most different candidate with TVD(p, p̂) ≤ ε (else 0), and whether there is one."""
     own = attention.masked_fill(~mask, 0.0)
     with torch.no_grad():
         before = predict(own[None, :, None]).softmax(-1)

@@ -1,7 +1,7 @@
 """The search for adversarial attention of Jain & Wallace (2019, section 4.2.2, Algorithm 3).
 
-Gradient descent on the logits of K weightings at once, as they ran it, on the cached read-out
-instead of the encoder's states, with the gradient written out: no graph, no autograd, one pass an
+Gradient descent on the logits of S weightings at once, as they ran it, on the cached read-out
+instead of the encoder's states, with the gradient written out: no graph, no autograd, one pass per
 operation.
 """
 
@@ -34,14 +34,14 @@ def search_adversaries(
     penalty: float = 500.0,
     slack: float = 0.01,
     generator: torch.Generator,
-) -> Float[Tensor, "K B T"]:
-    """K weightings a row, as different from α̂ and each other as 500 steps of descent make them.
+) -> Float[Tensor, "S B T"]:
+    """S weightings per row, as different from α̂ and each other as 500 steps of descent make them.
 
-    loss = Σ_k [−JSD(α_k, α̂) + λ max(0, d(p_k, p̂) − slack)] − mean_{k,k'} JSD(α_k, α_k'), a row,
+    loss = Σ_s [−JSD(α_s, α̂) + λ max(0, d(p_s, p̂) − slack)] − mean_{s,s'} JSD(α_s, α_s'), per row,
     where d = |p_1 − p̂_1| for two classes (the paper's models have one output) and Σ_c |Δp_c| for
     more. Start: ln(1/T) + 3 N(0, 1); Adam(0.01, amsgrad); the last iterate, feasible or not:
-    `best_feasible` judges. As in the released code, the mean runs over the K × K pairs with the
-    zero diagonal, where the paper has 2/(K(K−1)) Σ_{k<k'} of which this is (K−1)/K. Run in the
+    `best_feasible` judges. As in the released code, the mean runs over the S × S pairs with the
+    zero diagonal, where the paper has 2/(S(S−1)) Σ_{s<s'} of which this is (S−1)/S. Run in the
     dtype of `attention`.
     """
     if adversaries < 1:
@@ -63,7 +63,7 @@ def search_adversaries(
         block = order[at : at + size]
         columns = packed[block, : int(lengths[block].max())]
         pick = (block.unsqueeze(1), columns)
-        start = logits[:, *pick].permute(2, 0, 1).contiguous()  # (T, K, b)
+        start = logits[:, *pick].permute(2, 0, 1).contiguous()  # (T, S, b)
         weights = _descend(
             start,
             attention[pick].T.contiguous(),
@@ -79,18 +79,18 @@ def search_adversaries(
 
 
 def best_feasible(
-    candidates: Float[Tensor, "K B T"],
+    candidates: Float[Tensor, "S B T"],
     attention: Float[Tensor, "B T"],
     readout: Float[Tensor, "B T C"],
     bias: Float[Tensor, " C"],
     mask: Bool[Tensor, "B T"],
     epsilon: float,
 ) -> tuple[Float[Tensor, " B"], Bool[Tensor, " B"], Float[Tensor, "B T"]]:
-    """The most different candidate with TVD(p, p̂) ≤ ε: its JSD, if there is one, its weights.
+    """The most different candidate with TVD(p, p̂) ≤ ε: its JSD, whether there is one, its weights.
 
-    ε-max JSD of Jain & Wallace (2019). Where no candidate is feasible the original stands in with a
-    JSD of 0, as in the released code; `found` keeps such rows apart from real zeros, which it does
-    not.
+    ε-max JSD of Jain & Wallace (2019). Where no candidate is feasible, the result is the original with
+    a JSD of 0, as in the released code; whether there is one tells such rows from real zeros, which
+    the released code does not.
     """
     original = attention.double().masked_fill(~mask, 0.0)
     weights = candidates.double().masked_fill(~mask, 0.0)
@@ -106,7 +106,7 @@ def best_feasible(
 
 
 def _descend(
-    logits: Float[Tensor, "T K b"],
+    logits: Float[Tensor, "T S b"],
     attention: Float[Tensor, "T b"],
     readout: Float[Tensor, "T others b"],
     bias: Float[Tensor, " others"],
@@ -114,7 +114,7 @@ def _descend(
     steps: int,
     penalty: float,
     slack: float,
-) -> Float[Tensor, "T K b"]:
+) -> Float[Tensor, "T S b"]:
     """Adam with amsgrad (Reddi et al. 2018), in place; positions first: sums are vectorised."""
     original = _predict(attention.unsqueeze(1), readout, bias)
     mean, square, largest = (torch.zeros_like(logits) for _ in range(3))
@@ -133,10 +133,10 @@ def _descend(
 
 
 def _predict(
-    weights: Float[Tensor, "T K b"],
+    weights: Float[Tensor, "T S b"],
     readout: Float[Tensor, "T others b"],
     bias: Float[Tensor, " others"],
-) -> Float[Tensor, "K C b"]:
+) -> Float[Tensor, "S C b"]:
     """softmax(0, Σ_t α_t (R_tc − R_t0) + b_c − b_0, …)."""
     z = [
         (weights * r.unsqueeze(1)).sum(0) + b for r, b in zip(readout.unbind(1), bias, strict=True)
@@ -145,22 +145,22 @@ def _predict(
 
 
 def _gradient(
-    logits: Float[Tensor, "T K b"],
-    weights: Float[Tensor, "T K b"],
+    logits: Float[Tensor, "T S b"],
+    weights: Float[Tensor, "T S b"],
     attention: Float[Tensor, "T b"],
     readout: Float[Tensor, "T others b"],
     bias: Float[Tensor, " others"],
     original: Float[Tensor, "1 C b"],
     penalty: float,
     slack: float,
-) -> Float[Tensor, "T K b"]:
+) -> Float[Tensor, "T S b"]:
     """∂loss/∂logits of `search_adversaries`, written out.
 
-    ∂JSD(a, q)/∂a_t = ½ ln(2a_t/(a_t + q_t)); through the softmax, a_t (g_t − Σ_s a_s g_s):
-    constants in g cancel, and with them ln 2 and the normaliser of ln a_t, so that the logit s_t
-    stands for ln a_t:
+    ∂JSD(a, q)/∂a_t = ½ ln(2a_t/(a_t + q_t)); through the softmax, a_t (g_t − Σ_u a_u g_u):
+    constants in g cancel, and with them ln 2 and the normaliser of ln a_t, so that the logit x_t
+    replaces ln a_t:
 
-        g_k = −½ [s_k − ln(a_k + q)] − K⁻² Σ_{k'≠k} [s_k − ln(a_k + a_k')] + λ ∂d/∂a_k
+        g_s = −½ [x_s − ln(a_s + q)] − S⁻² Σ_{s'≠s} [x_s − ln(a_s + a_s')] + λ ∂d/∂a_s
         ∂d/∂a_t = Σ_c p_c (v_c − Σ_c' p_c' v_c') R_tc,  v = sign(Δp) (two classes: of class 1 only)
     """
     count = logits.shape[1]
@@ -169,7 +169,7 @@ def _gradient(
     g.log_().mul_(0.5)
     g.sub_(logits, alpha=0.5 + (count - 1) * pair)
     for apart in range(1, count):
-        # Every unordered pair once: k with k + apart, whose term goes to both.
+        # Every unordered pair once: s with s + apart, whose term goes to both.
         term = (weights[:, apart:] + weights[:, :-apart]).log_()
         g[:, apart:].add_(term, alpha=pair)
         g[:, :-apart].add_(term, alpha=pair)

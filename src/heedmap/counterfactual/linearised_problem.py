@@ -12,11 +12,11 @@ from heedmap.measures import change_in_prediction, jensen_shannon
 
 PROJECTIONS = 40
 REACH = 3.0  # the largest tilt of one projection, in nats: Newton's step may be far too long
-GROUPS = 9  # classes told apart in the tangent: one backward pass each but the first
+GROUPS = 9  # of classes in the tangent: one backward pass for each but the first
 TINY = 1e-30  # stands for a weight of 0: its logarithm is finite
 
 Predict = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, C) logits
-Shown = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, T) heat
+ToHeatMap = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, T) heat
 
 
 @dataclass(frozen=True)
@@ -44,22 +44,22 @@ class Problem:
     def __init__(
         self,
         predict: Predict,
-        shown: Shown,
+        to_heat_map: ToHeatMap,
         attention: Float[Tensor, "B K P"],
         support: Bool[Tensor, "B K P"],
         logits: Float[Tensor, "B C"],
         epsilon: float,
     ) -> None:
-        self.predict, self.shown, self.epsilon = predict, shown, epsilon
+        self.predict, self.to_heat_map, self.epsilon = predict, to_heat_map, epsilon
         self.attention, self.support, self.before = attention, support, logits
         self.mass = attention.sum(-1, keepdim=True)
-        self.heat = shown(attention.unsqueeze(0))[0].detach().double()
+        self.heat = to_heat_map(attention.unsqueeze(0))[0].detach().double()
         order = torch.argsort(logits, dim=-1, descending=True, stable=True)
         self.likely, self.rest = order[:, : GROUPS - 1], order[:, GROUPS - 1 :]
         self.log_p = self.groups(logits.unsqueeze(0))[0].log_softmax(-1)
 
     def noise(self, lanes: int, generators: Sequence[torch.Generator]) -> Float[Tensor, "S B K P"]:
-        """Standard normal scores, from each instance's own generator: no others' and no padding's."""
+        """Standard normal scores; each instance's own generator makes them independent of batch and padding."""
         drawn = torch.zeros(lanes, *self.attention.shape)
         for i, generator in enumerate(generators):
             support = self.support[i].cpu()
@@ -73,7 +73,7 @@ class Problem:
         hidden = scores.masked_fill(~self.support, -torch.inf)
         return hidden.softmax(-1).masked_fill(~self.support, 0.0) * self.mass
 
-    def keeps(self, tvd: Float[Tensor, "*S B"]) -> Bool[Tensor, "*S B"]:
+    def is_feasible(self, tvd: Float[Tensor, "*S B"]) -> Bool[Tensor, "*S B"]:
         """Whether the prediction counts as the same."""
         return tvd <= self.epsilon + ROUNDING
 
@@ -89,20 +89,20 @@ class Problem:
     def judge(
         self, weights: Float[Tensor, "S B K P"], logits: Float[Tensor, "S B C"]
     ) -> tuple[Float[Tensor, "S B"], Float[Tensor, "S B"]]:
-        """Divergence of what is shown, and change of the prediction."""
-        heat = self.shown(weights).detach().double()
+        """Divergence of the heat map, and change of the prediction."""
+        heat = self.to_heat_map(weights).detach().double()
         jsd = jensen_shannon(heat, self.heat.expand_as(heat))
         visible = (heat > 0).any(-1) & (self.heat > 0).any(-1)
         before = self.before.expand_as(logits)
         return jsd.masked_fill(~visible, 0.0), change_in_prediction(before, logits.detach())
 
-    def look(self, weights: Float[Tensor, "S B K P"]) -> Point:
-        """The tangents: ∂JSD/∂h_t = ½ ln(2h_t/(h_t + ĥ_t)) through `shown`, and of the logits."""
+    def linearise(self, weights: Float[Tensor, "S B K P"]) -> Point:
+        """The tangents: ∂JSD/∂h_t = ½ ln(2h_t/(h_t + ĥ_t)) through `to_heat_map`, and of the logits."""
         a = weights.detach().requires_grad_()
         with torch.enable_grad():
             logits = self.predict(a)
             z = self.groups(logits)
-            heat = self.shown(a).double()
+            heat = self.to_heat_map(a).double()
             fixed = heat.detach().clamp(min=TINY)
             gain = (heat * 0.5 * torch.log(2 * fixed / (fixed + self.heat))).sum()
             (slope,) = torch.autograd.grad(gain, a)
@@ -150,7 +150,7 @@ class Problem:
         is the variance of c under the rows. No call of the model.
         """
         epsilon = self.epsilon * (1 - reserve)
-        scores = now.weights.clamp(min=TINY).log() + spread(size).to(now.slope) * now.slope
+        scores = now.weights.clamp(min=TINY).log() + per_weight(size).to(now.slope) * now.slope
         weights = self.weights(scores)
         for _ in range(PROJECTIONS):
             change = torch.einsum("sbgkp,sbkp->sbg", now.tangent, weights - now.weights)
@@ -164,11 +164,11 @@ class Problem:
             lowest = c.masked_fill(~self.support, torch.inf).amin(-1)
             reach = (highest - lowest).amax(-1).clamp(min=TINY)
             tilt = torch.minimum(excess.to(c) / variance.clamp(min=TINY), REACH / reach)
-            scores = scores - spread(tilt) * c
+            scores = scores - per_weight(tilt) * c
             weights = self.weights(scores)
         return weights
 
 
-def spread(lanes: Shaped[Tensor, "S B"]) -> Shaped[Tensor, "S B 1 1"]:
-    """A number a lane and instance, against weights."""
+def per_weight(lanes: Shaped[Tensor, "S B"]) -> Shaped[Tensor, "S B 1 1"]:
+    """One number per lane and instance, in a shape that multiplies weights."""
     return lanes[..., None, None]

@@ -15,10 +15,9 @@ from heedmap.measures import jensen_shannon
 BLOCK = 1 << 20  # entries of the largest temporary
 SMALLEST, LARGEST = 32, 16  # of a long row, the positions tried: by attention
 GRID = 9  # points on the part of a segment that the margins allow
-HALVINGS = 40
 SOURCES = 6  # positions that mass is taken from, largest first
 ROUNDS = 20
-PROGRESS = 1e-9  # a smaller gain ends the climb
+PROGRESS = 1e-9  # a smaller gain ends the search
 
 
 def best_pair(instances: Instances) -> Float[Tensor, "B T"]:
@@ -41,8 +40,8 @@ def best_pair(instances: Instances) -> Float[Tensor, "B T"]:
     return torch.cat(blocks)
 
 
-def climb(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """Local search: move mass from one position to another, the best move first, within ε.
+def move_mass(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    """Move mass from one position to another within ε, the best move first.
 
     Each round moves some of the mass of one of the six heaviest positions to any candidate
     position, as much as keeps the prediction within ε, if that makes the weighting more different;
@@ -65,10 +64,10 @@ def climb(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B
     return weights
 
 
-def _candidates(instances: Instances) -> Int[Tensor, "B M"]:
+def _candidates(instances: Instances) -> Int[Tensor, "B tried"]:
     """The positions tried: all real ones, or of a long row the least and the most attended.
 
-    Short rows fill up with padding, whose weight is never moved: it fails the mask.
+    Padding fills short rows; no mass is moved to it.
     """
     width = instances.mask.shape[1]
     ordered = instances.attention.masked_fill(~instances.mask, torch.inf)
@@ -79,17 +78,6 @@ def _candidates(instances: Instances) -> Int[Tensor, "B M"]:
     lengths = instances.mask.sum(-1, keepdim=True)
     skip = (lengths - (SMALLEST + LARGEST)).clamp(min=0)
     return ranked.gather(1, torch.where(column < SMALLEST, column, column + skip))
-
-
-def _edge(
-    instances: Instances, base: Tensor, step: Tensor, inside: Tensor, outside: Tensor
-) -> Tensor:
-    """Bisection from a feasible w towards an infeasible one; always returns a feasible w."""
-    for _ in range(HALVINGS):
-        middle = 0.5 * (inside + outside)
-        keeps = instances.keeps(base + middle.unsqueeze(-1) * step)
-        inside, outside = torch.where(keeps, middle, inside), torch.where(keeps, outside, middle)
-    return inside
 
 
 def _best_pair(
@@ -104,12 +92,12 @@ def _best_pair(
     start, end = start.clamp(min=0), end.clamp(max=1)
     possible = (start <= end) & real[:, i] & real[:, j]
 
-    # Most pairs cannot keep the prediction: only those that may are put on the grid.
+    # Most pairs are infeasible: only those that may not be are put on the grid.
     row, pair = possible.nonzero(as_tuple=True)
     grid = torch.linspace(0, 1, GRID, dtype=z.dtype, device=z.device)
     w = start[row, pair, None] + (end - start)[row, pair, None] * grid  # (pairs, GRID)
     points = base[row, pair, None] + w.unsqueeze(-1) * step[row, pair, None]
-    keeps = instances.rows(row).keeps(points)
+    feasible = instances.rows(row).is_feasible(points)
     q_i, q_j = q[row, i[pair], None], q[row, j[pair], None]
     value = (
         added_divergence(1 - w, q_i)
@@ -119,7 +107,7 @@ def _best_pair(
     value = (
         torch.full_like(start, -torch.inf)[..., None]
         .expand(-1, -1, GRID)
-        .index_put((row, pair), value.masked_fill(~keeps, -torch.inf))
+        .index_put((row, pair), value.masked_fill(~feasible, -torch.inf))
     )
     value, best = value.flatten(1).max(-1)
     pair, at = best // GRID, best % GRID
@@ -131,7 +119,7 @@ def _best_pair(
     result, jsd = instances.attention, torch.zeros_like(value)
     for away in (0.0, -1.0, 1.0):
         neighbour = (middle + away * spacing).clamp(0, 1)
-        w = _edge(instances, base[rows, pair], step[rows, pair], middle, neighbour)
+        w = instances.last_feasible(base[rows, pair], step[rows, pair], middle, neighbour)
         mixed = torch.zeros_like(result).scatter_(1, ends, torch.stack([1 - w, w], dim=1))
         new = torch.where(found, jensen_shannon(mixed, instances.attention), 0)
         result = torch.where((new > jsd).unsqueeze(1), mixed, result)
@@ -140,7 +128,7 @@ def _best_pair(
 
 
 def _best_move(
-    instances: Instances, weights: Float[Tensor, "b T"], positions: Int[Tensor, "b M"]
+    instances: Instances, weights: Float[Tensor, "b T"], positions: Int[Tensor, "b tried"]
 ) -> tuple[Float[Tensor, "b T"], Float[Tensor, " b"]]:
     """The weights after the best single move of mass, and its gain: 0 and no move if none did."""
     classes = instances.logits.shape[-1]
@@ -148,13 +136,15 @@ def _best_move(
     z = instances.logits_of(weights)
     z_from = instances.logits.gather(1, source.unsqueeze(-1).expand(-1, -1, classes))
     z_to = instances.logits.gather(1, positions.unsqueeze(-1).expand(-1, -1, classes))
-    step = z_to.unsqueeze(1) - z_from.unsqueeze(2)  # (b, sources, M, C)
+    step = z_to.unsqueeze(1) - z_from.unsqueeze(2)  # (b, sources, tried, C)
     _, end = instances.range_along(z[:, None, None], step)
     end = torch.minimum(end, mass.unsqueeze(-1)).clamp(min=0)
 
     grid = torch.linspace(0, 1, GRID, dtype=z.dtype, device=z.device)[1:]
     amount = end.unsqueeze(-1) * grid  # (b, sources, M, GRID − 1)
-    keeps = instances.keeps(z[:, None, None, None] + amount.unsqueeze(-1) * step.unsqueeze(3))
+    feasible = instances.is_feasible(
+        z[:, None, None, None] + amount.unsqueeze(-1) * step.unsqueeze(3)
+    )
     q_from = instances.attention.gather(1, source)
     q_to, a_to = instances.attention.gather(1, positions), weights.gather(1, positions)
     less = added_divergence(
@@ -166,7 +156,7 @@ def _best_move(
     allowed = instances.mask.gather(1, positions)[:, None] & (
         source[:, :, None] != positions[:, None]
     )
-    gain = gain.masked_fill(~(keeps & allowed.unsqueeze(-1)), -torch.inf)
+    gain = gain.masked_fill(~(feasible & allowed.unsqueeze(-1)), -torch.inf)
 
     gain, best = gain.flatten(1).max(-1)
     move = best // (GRID - 1)
@@ -177,16 +167,14 @@ def _best_move(
     taken = amount.flatten(1).gather(1, best.unsqueeze(1))[:, 0]
     gain = torch.where(gain > 0, gain, 0.0)
     taken = torch.where(gain > 0, taken, 0.0)
-    # Beyond the grid point there may be room before the next one, and convexity says it is better
-    # used.
+    # There may be room between the grid point and the next; by convexity, using it is better.
     further = torch.minimum(taken + reach / (GRID - 1), reach)
-    taken = torch.where(gain > 0, _edge(instances, z, direction, taken, further), 0.0)
+    taken = torch.where(gain > 0, instances.last_feasible(z, direction, taken, further), 0.0)
     change = torch.zeros_like(weights)
     change.scatter_add_(1, source.gather(1, at_source), -taken.unsqueeze(1))
     change.scatter_add_(1, positions.gather(1, at_target), taken.unsqueeze(1))
     moved = (weights + change).clamp(min=0)
-    # A grid point followed by a dip would be worse a little further out: keep what is really
-    # better.
+    # Past a grid point that is followed by a dip it would be worse: keep only what is better.
     old, new = (jensen_shannon(a, instances.attention) for a in (weights, moved))
-    better = (new > old) & instances.keeps(instances.logits_of(moved))
+    better = (new > old) & instances.is_feasible(instances.logits_of(moved))
     return torch.where(better.unsqueeze(1), moved, weights), torch.where(better, new - old, 0.0)

@@ -12,15 +12,15 @@ from torch import Tensor
 
 from heedmap.counterfactual.tolerance import Instances, added_divergence
 
-FEWEST_ROUNDS = 60  # a round empties one position as a rule: a longer row has as many as positions
+FEWEST_ROUNDS = 60  # as a rule a round empties one position: a longer row gets one per position
 PROGRESS = 1e-9  # a smaller gain ends the walk
-DEPENDENT = 1e-6  # a position that is nearer to what the chosen ones say says the same
-EXACT = 1e-9  # of the largest logit: a direction that is off by more is none
+DEPENDENT = 1e-6  # relative distance from the span of the chosen columns that counts as within it
+EXACT = 1e-9  # of the largest logit: a direction that changes the logits by more is not used
 LONGEST = 1e9  # directions longer than this are rounding
 
 
-def pivot(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """Moves that keep every probability, the best first, until none adds to the difference.
+def walk(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    """Make moves that keep every probability, the best first, until none adds to the difference.
 
     Ends at a vertex (at most C positions) when nothing degenerates. α̂ is a valid start for any ε.
     """
@@ -48,15 +48,17 @@ def pivot(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B
         active = active[gain > PROGRESS]
         if not len(active):
             break
-    return torch.where(instances.keeps(instances.logits_of(weights)).unsqueeze(1), weights, start)
+    return torch.where(
+        instances.is_feasible(instances.logits_of(weights)).unsqueeze(1), weights, start
+    )
 
 
 def _base(
     order: Float[Tensor, "b T"], real: Bool[Tensor, "b T"], columns: Float[Tensor, "b C T"]
 ) -> tuple[Int[Tensor, "b C"], Bool[Tensor, "b C"]]:
-    """Up to C positions that say different things, those of largest `order` first; which there are.
+    """Up to C positions of independent columns, those of largest `order` first; which of them exist.
 
-    Gram-Schmidt: words that stand in a text twice, or say the same, would make the base singular.
+    Gram-Schmidt: words that come twice, or have the same logits, would make the base singular.
     """
     rest = columns.clone()
     scale = columns.square().sum(1).sqrt().clamp(min=1e-30)
@@ -83,7 +85,7 @@ def _best_exchange(
     """The best end of all directions e_t − Σ_s x_s e_s, s in the base and t any other position."""
     classes, width = columns.shape[1:]
     matrix = columns.gather(2, base.unsqueeze(1).expand(-1, classes, -1)) * chosen.unsqueeze(1)
-    # (b, C, T): what each t is in the base's terms; of a smaller base, in those of least squares.
+    # (b, C, T): each column in terms of the base; least squares where the base is smaller than C.
     x = torch.linalg.pinv(matrix, rtol=1e-13) @ columns * chosen.unsqueeze(2)
     off = (matrix @ x - columns).abs().amax(1)
     exact = off <= EXACT * columns.abs().amax(1).clamp(min=1.0)

@@ -34,10 +34,10 @@ def permuted_logits(
     bias: Float[Tensor, " C"],
     permutations: int,
     rng: np.random.Generator,
-) -> Float[Tensor, "B P C"]:
+) -> Float[Tensor, "B S C"]:
     """Logits under permutations of the real positions: z = Σ_t α_π(t) R_t + b.
 
-    Of a row with n! ≤ P the first n! are all there are (`orders`), which the others repeat; else P
+    Of a row with n! ≤ S the first n! are all there are (`orders`), which the others repeat; else S
     independent uniform ones; in float64. The paper draws 100 for every row. It permutes only the
     content tokens and so does this, when the mask is False on padding and on the start and end
     marks.
@@ -70,7 +70,7 @@ def permuted_logits(
 
 def _shuffled(
     weights: Float[np.ndarray, "rows n"], permutations: int, rng: np.random.Generator
-) -> Float[np.ndarray, "rows P n"]:
+) -> Float[np.ndarray, "rows S n"]:
     """Independent uniform permutations of each row, drawn by sorting random 64-bit keys.
 
     The low bits of a key hold its position, so the sorted keys are the permutation: numpy sorts

@@ -1,4 +1,4 @@
-"""The tighter upper bound for three classes: every vertex of the polytope that holds the answer.
+"""The tighter upper bound for three classes: every vertex of the polytope that contains the answer.
 
 Two logit differences place each position in a plane. The tolerance becomes a polygon of at most six
 sides there; the weightings whose mean position lies in it form a polytope in the simplex, and a
@@ -11,16 +11,16 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.tolerance import Instances
+from heedmap.counterfactual.tolerance import Instances, added_divergence
 from heedmap.measures import LN2
 
 BLOCK = 1 << 20  # entries of the largest temporary
-SLACK = 1e-9  # taking in points this far outside can only raise an upper bound
+SLACK = 1e-9  # accepting points this far outside can only raise an upper bound
 SIDES = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]], dtype=torch.float64)
 
 
 def vertex_bound(instances: Instances) -> Float[Tensor, " B"]:
-    """Largest JSD(α, α̂) over the polytope of the margins, C = 3: an upper bound, in O(n³) a row."""
+    """Largest JSD(α, α̂) over the polytope of the margins, C = 3: an upper bound, in O(n³) per row."""
     lengths = instances.mask.sum(-1)
     order = torch.argsort(lengths, stable=True)
     bound = torch.zeros_like(instances.attention[:, 0])
@@ -52,15 +52,15 @@ def _vertex_bound(instances: Instances, width: int) -> Float[Tensor, " b"]:
 
     fixed = 0.5 * LN2 * q.sum(-1)
     inside = real & _inside(points, low, high)
-    best = _shared(torch.ones_like(q), q).masked_fill(~inside, -torch.inf).amax(-1)
+    best = _gain(torch.ones_like(q), q).masked_fill(~inside, -torch.inf).amax(-1)
     best = torch.maximum(best, _pairs(points, q, real, low, high))
     best = torch.maximum(best, _triples(points, q, real, low, high))
-    # α̂ is feasible: should rounding have lost every vertex, its own divergence remains.
+    # α̂ is feasible: if rounding lost every vertex, its own divergence remains.
     return (best + fixed).clamp(min=0)
 
 
 def _polygon(instances: Instances, q: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
-    """Bounds (b, 3) of z_1 − z_0, z_2 − z_0 and z_1 − z_2, which hold those of α̂."""
+    """Bounds (b, 3) of z_1 − z_0, z_2 − z_0 and z_1 − z_2, which include those of α̂."""
     margins = instances.margins
     first, second = (1, 2, 1), (0, 0, 2)
     current = torch.einsum("bt,btx->bx", q, points) @ SIDES.to(q.device).mT
@@ -77,10 +77,9 @@ def _inside(points: Tensor, low: Tensor, high: Tensor) -> Bool[Tensor, "b *S"]:
     return within.all(-1)
 
 
-def _shared(a: Tensor, q: Tensor) -> Tensor:
+def _gain(a: Tensor, q: Tensor) -> Tensor:
     """What a position of weight a adds to the divergence, less what it adds at 0 (½ q ln 2)."""
-    total = torch.xlogy(a, a) + torch.xlogy(q, q) - torch.xlogy(a + q, a + q)
-    return 0.5 * (a * LN2 + total)
+    return added_divergence(a, q) + 0.5 * torch.xlogy(q, q)
 
 
 def _pairs(points: Tensor, q: Tensor, real: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -98,14 +97,14 @@ def _pairs(points: Tensor, q: Tensor, real: Tensor, low: Tensor, high: Tensor) -
             crosses = (w >= 0) & (w <= 1) & real[:, i] & real[:, j]
             w = torch.where(crosses, w, 0)
             on = points[:, i] + w.unsqueeze(-1) * (points[:, j] - points[:, i])
-            value = _shared(1 - w, q[:, i]) + _shared(w, q[:, j])
+            value = _gain(1 - w, q[:, i]) + _gain(w, q[:, j])
             value = value.masked_fill(~(crosses & _inside(on, low, high)), -torch.inf)
             best = torch.maximum(best, value.amax(-1))
     return best
 
 
 def _corners(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Corners of the polygons (b, k, 2), k the most that any has, and which of them are there."""
+    """Corners of the polygons (b, n, 2), n the most that any has, and which of them exist."""
     sides = SIDES.to(low.device)
     found = []
     for one, other in ((0, 1), (0, 2), (1, 2)):
@@ -150,6 +149,6 @@ def _triples(points: Tensor, q: Tensor, real: Tensor, low: Tensor, high: Tensor)
         value = torch.zeros_like(row, dtype=q.dtype)
         for area, position in zip(areas, (i, j, k), strict=True):
             weight = (area[row, triple] / total[row, triple]).clamp(0, 1)
-            value += _shared(weight, q[row, position[triple]])
+            value += _gain(weight, q[row, position[triple]])
         best = best.scatter_reduce(0, row, value, "amax")
     return best

@@ -1,4 +1,4 @@
-"""Interventions on rows of weights: spread evenly, or dealt out anew.
+"""Interventions on rows of weights: uniform, or permuted.
 
 `permute` reads permutations off a linear read-out; a model that is not linear in its attention
 needs the weights themselves. Every row keeps its total mass and stays on its support.
@@ -79,8 +79,8 @@ def _blocks(
         yield torch.zeros_like(source).scatter(-1, slots.expand_as(order), source)
 
 
-def _all_orders(allowed: Bool[np.ndarray, "K P"]) -> Int[np.ndarray, "J K P"]:
-    """Which position's weight each supported one gets, in turn, in every joint order of the rows."""
+def _all_orders(allowed: Bool[np.ndarray, "K P"]) -> Int[np.ndarray, "orders K P"]:
+    """The source position of every position's weight, in each joint order of the rows."""
     rest = [np.flatnonzero(~row) for row in allowed]
     each = (every_order(np.flatnonzero(row).tolist()) for row in allowed)
     found = [

@@ -10,16 +10,19 @@ from heedmap.measures import LN2
 
 # Rounding of a total variation distance computed in float64; far below any ε of interest.
 ROUNDING = 1e-12
+# Of a segment from a feasible weighting to an infeasible one. They end about 1e-9 short of the edge: nearer
+# to it, the rounding of a walk along equal predictions leaves the tolerance, and its result is lost.
+HALVINGS = 30
 
 
 def canonical_order(
     attention: Float[Tensor, "B T"], logits: Float[Tensor, "B T C"], mask: Bool[Tensor, "B T"]
 ) -> Int[Tensor, "B T"]:
-    """Each row's positions by what they are and not by where they stand: padding last.
+    """Sort each row's positions by their values, not by their place in the text; padding last.
 
-    By attention, then by the logits of each class in turn; positions that share all of them are the same
-    to whoever reads on. What is found in this order does not change with the order of the tokens, ties
-    and random numbers included.
+    By attention, then by the logits of each class in turn; positions that share all of them cannot be told
+    apart. What is found in this order does not change with the order of the tokens, ties and random numbers
+    included.
     """
     order = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
     for key in (*reversed(logits.unbind(-1)), attention, (~mask).long()):
@@ -28,7 +31,10 @@ def canonical_order(
 
 
 def added_divergence(a: Tensor, q: Tensor) -> Tensor:
-    """½ [a ln 2 + a ln a − (a + q) ln(a + q)]: what of the divergence from weights q moves with weights a."""
+    """½ [a ln 2 + a ln a − (a + q) ln(a + q)]: the part of a position's term of JSD(a, q) that a changes.
+
+    JSD(a, q) is the sum of these and of ½ [q ln 2 + q ln q] over positions.
+    """
     return 0.5 * (a * LN2 + torch.xlogy(a, a) - torch.xlogy(a + q, a + q))
 
 
@@ -69,7 +75,7 @@ class Instances:
         relevance = readout.double().masked_fill(~mask.unsqueeze(-1), 0.0)
         z = torch.einsum("bt,btc->bc", weights, relevance) + bias.double()
         log_p = z.log_softmax(-1)
-        # The tolerance that `keeps` grants, so that the polytope holds all that it accepts.
+        # The tolerance that `is_feasible` grants, so that the polytope holds all that it accepts.
         granted = torch.tensor(epsilon + ROUNDING, dtype=torch.float64, device=z.device)
         ratio = granted.log() - log_p  # ln(ε/p): logarithms throughout, for p that round to 0 or 1
         less = log_p + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
@@ -97,16 +103,34 @@ class Instances:
         """z(α) of one weighting per row, whose weights sum to one."""
         return torch.einsum("bt,btc->bc", weights, self.logits)
 
-    def keeps(self, logits: Float[Tensor, "B *S C"]) -> Bool[Tensor, "B *S"]:
-        """Whether TVD(softmax z, p̂) ≤ ε, for any number of logit vectors a row."""
+    def is_feasible(self, logits: Float[Tensor, "B *S C"]) -> Bool[Tensor, "B *S"]:
+        """Whether TVD(softmax z, p̂) ≤ ε, for any number of logit vectors per row."""
         p = self.prediction[(slice(None), *(None for _ in logits.shape[1:-1]))]
         distance = 0.5 * (logits.softmax(-1) - p).abs().sum(-1)
         return distance <= self.epsilon + ROUNDING
 
+    def last_feasible(
+        self,
+        base: Float[Tensor, "B C"],
+        step: Float[Tensor, "B C"],
+        inside: Float[Tensor, " B"],
+        outside: Float[Tensor, " B"],
+    ) -> Float[Tensor, " B"]:
+        """The last feasible w that bisection finds from `inside`, which is feasible, towards `outside`.
+
+        The logits at w are base + w·step.
+        """
+        for _ in range(HALVINGS):
+            middle = 0.5 * (inside + outside)
+            feasible = self.is_feasible(base + middle.unsqueeze(-1) * step)
+            inside = torch.where(feasible, middle, inside)
+            outside = torch.where(feasible, outside, middle)
+        return inside
+
     def range_along(
         self, base: Float[Tensor, "B *#S C"], step: Float[Tensor, "B *S C"]
     ) -> tuple[Float[Tensor, "B *S"], Float[Tensor, "B *S"]]:
-        """Interval of w that holds every base + w·step within ε; empty where its ends are reversed.
+        """An interval of w that contains all feasible base + w·step; empty where its ends are reversed.
 
         From the margins between the predicted class and each other one: necessary, not sufficient.
         """

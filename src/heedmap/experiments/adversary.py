@@ -1,10 +1,12 @@
 """How different can the attention be while the prediction stays? (Jain & Wallace 2019, experiment 2b)"""
 
 import time
+from collections.abc import Container
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from heedmap.counterfactual import exact
 from heedmap.counterfactual.linearised_problem import GROUPS
@@ -66,6 +68,16 @@ def is_enclosed(trace: Trace) -> bool:
     return is_linear(trace) and trace.logits.shape[-1] <= MOST_CLASSES
 
 
+def is_searched(columns: Container[str]) -> bool:
+    """Whether a table with these columns comes from a search on the model: no optimum, no bounds, no curve."""
+    return "curve_lower" not in columns
+
+
+def is_exact(columns: Container[str], classes: int) -> bool:
+    """Whether the most different weights are the global optimum: two classes and a linear read-out."""
+    return classes == 2 and not is_searched(columns)
+
+
 def _findings(results: Results) -> list[Finding]:
     return [_freedom(results)]
 
@@ -101,9 +113,7 @@ def _freedom(results: Results) -> Finding:
     return finding
 
 
-def _how_found(
-    results: Results, used: "np.ndarray[tuple[int], np.dtype[np.bool_]]", most: float
-) -> str:
+def _how_found(results: Results, used: NDArray[np.bool_], most: float) -> str:
     settings, classes = results.settings, len(results.classes)
     columns = results.tables["adversary"].column_names
     bound = f"at least this, at most {_number(most)} on average"
@@ -113,8 +123,10 @@ def _how_found(
     if "search_jsd" in columns:
         found = results.column("adversary", "search_jsd")[used]
         papers = f"the paper's search finds {_number(mean(found) / LN2)}"
-    if "on_text" not in columns:
-        return papers if classes == 2 else f"{bound}; {papers}"
+    if is_exact(columns, classes):
+        return papers
+    if not is_searched(columns):
+        return f"{bound}; {papers}"
     if papers:
         pairs = "query" in results.tables["instances"].column_names
         why = "" if pairs else f" ({classes} classes are too many for a bound of each two)"
@@ -137,8 +149,8 @@ def _heat_maps(row: Row) -> list[HeatMap]:
     own, other = row["instances"], row["adversary"]
     if other["attention"] is None:  # the text was not sampled for the search
         return []
-    exactly = len(own["probabilities"]) == 2 and "curve_lower" in other
-    name = "adversarial attention" + ("" if exactly else " (best found)")
+    exact = is_exact(other, len(own["probabilities"]))
+    name = "adversarial attention" + ("" if exact else " (best found)")
     weights = other["attention"] if len(own["tokens"]) > 1 else None
     return [HeatMap(name, "attention", weights)]
 

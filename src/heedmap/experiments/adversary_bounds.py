@@ -1,6 +1,5 @@
 """The adversary's columns where the read-out is linear: the optimum for two classes, bounds for more."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -8,7 +7,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedmap.counterfactual import exact
 from heedmap.counterfactual.bounds import Bounds, bound_adversary
 from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries
 from heedmap.counterfactual.tolerance import canonical_order
@@ -69,7 +67,7 @@ def _dimension(trace: Trace) -> Int[Tensor, " B"]:
 
 
 def _order(trace: Trace) -> Int[Tensor, "B T"]:
-    """The order in which positions are looked at: their own, unless what is found may depend on it."""
+    """The order in which positions are tried: that of the text, unless the result may depend on it."""
     assert trace.readout is not None
     relevance = trace.readout.relevance[:, 0]
     if relevance.shape[-1] == 2:  # an exact optimum, and the paper's search as it always was
@@ -78,7 +76,7 @@ def _order(trace: Trace) -> Int[Tensor, "B T"]:
 
 
 def _reordered(trace: Trace, order: Int[Tensor, "B T"]) -> Trace:
-    """The trace with its positions in another order, as far as the closed forms look at it."""
+    """The trace with its positions in another order, in the parts that the closed forms read."""
     assert trace.readout is not None
     relevance = trace.readout.relevance
     rows = order.unsqueeze(1)
@@ -92,59 +90,43 @@ def _reordered(trace: Trace, order: Int[Tensor, "B T"]) -> Trace:
 
 
 def _along(
-    trace: Trace, epsilons: list[float], candidates: Float[Tensor, "K B T"], searched: float
+    trace: Trace, epsilons: list[float], candidates: Float[Tensor, "S B T"], searched: float
 ) -> list[Bounds]:
-    """Bounds for growing ε, with a constrained search at `searched` alone, for it takes most of the time.
+    """Bounds for growing ε, with a constrained search only at `searched`: it takes most of the time.
 
     What is feasible for a smaller ε is so for a larger one: the lower bound never falls along the curve, and
     no upper bound exceeds a later one.
     """
-    found = most_different(trace, searched, candidates, searching=True)
+    problem = _problem(trace)
+
+    def bounds(epsilon: float, *starts: Tensor) -> Bounds:
+        of_search = best_feasible(candidates, *problem, epsilon)[2]
+        return bound_adversary(
+            *problem, epsilon, starts=[of_search, *starts], searching=epsilon == searched
+        )
+
+    found = bounds(searched)
     curve: list[Bounds] = []
     for epsilon in epsilons:
-        if epsilon == searched:
-            curve.append(found)
-            continue
-        starts = [found.attention, *([curve[-1].attention] if curve else [])]
-        curve.append(most_different(trace, epsilon, candidates, starts))
+        before = [curve[-1].attention] if curve else []
+        curve.append(found if epsilon == searched else bounds(epsilon, found.attention, *before))
     for i in range(1, len(curve)):
-        before, here = curve[i - 1], curve[i]
-        kept = before.lower > here.lower
-        attention = torch.where(kept.unsqueeze(1), before.attention, here.attention)
-        curve[i] = Bounds(torch.maximum(before.lower, here.lower), here.upper, attention)
+        smaller, here = curve[i - 1], curve[i]
+        kept = smaller.lower > here.lower
+        attention = torch.where(kept.unsqueeze(1), smaller.attention, here.attention)
+        curve[i] = Bounds(torch.maximum(smaller.lower, here.lower), here.upper, attention)
     for i in reversed(range(len(curve) - 1)):
         upper = torch.minimum(curve[i].upper, curve[i + 1].upper)
         curve[i] = Bounds(curve[i].lower, upper, curve[i].attention)
     return curve
 
 
-def most_different(
-    trace: Trace,
-    epsilon: float,
-    candidates: Float[Tensor, "K B T"],
-    starts: Sequence[Float[Tensor, "B T"]] = (),
-    *,
-    searching: bool = False,
-) -> Bounds:
-    """The exact optimum for two classes, bounds for more.
-
-    `candidates` are what the paper's search ends with, `starts` what was found for other ε; `searching`: by a
-    constrained search too.
-    """
-    problem = weights, relevance, _, _ = _problem(trace)
-    if relevance.shape[-1] > 2:
-        of_search = best_feasible(candidates, *problem, epsilon)[2]
-        return bound_adversary(*problem, epsilon, starts=[of_search, *starts], searching=searching)
-    optimum = exact.adversary(*problem, epsilon)
-    return Bounds(optimum.jsd, optimum.jsd, optimum.dense(weights.shape[1]))
-
-
 def _problem(trace: Trace) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What the closed forms ask for: weights, relevance, bias and mask."""
+    """What the closed forms take: weights, relevance, bias and mask."""
     return (*linear(trace), trace.mask)
 
 
-def _candidates(trace: Trace, generator: torch.Generator) -> Float[Tensor, "K B T"]:
+def _candidates(trace: Trace, generator: torch.Generator) -> Float[Tensor, "S B T"]:
     """What the paper's search ends with, in single precision as there."""
     weights, relevance, bias = linear(trace)
     found = search_adversaries(

@@ -1,11 +1,9 @@
 """Figures of the most different heat map: against the paper's search, and by how much may move."""
 
-from collections.abc import Mapping, Sequence
-
 import altair as alt
 import numpy as np
-import pyarrow as pa
 
+from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.experiments.findings import Conclusions
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
@@ -19,24 +17,17 @@ JSD = Axis("largest JSD", 0, 0.7, 40, (0, 0.2, 0.4, 0.6), (LN2, "ln 2: nothing i
 SEARCHED = f"as found by the gradient search of {PAPER}, which gives a lower bound"
 
 
-def is_exact(tables: Mapping[str, pa.Table], classes: Sequence[str]) -> bool:
-    """Whether the most different weights are the optimum: two classes, and a linear read-out.
-
-    Only there and with more classes is there a curve of bounds; a transformer is searched.
-    """
-    return len(classes) == 2 and "curve_lower" in tables["adversary"].column_names
-
-
 def jsd_histograms(audit: Conclusions) -> list[Figure]:
     """Largest JSD by predicted class: ours, and the paper's own search where the table has it."""
     if "adversary" not in audit.tables:
         return []
-    if is_exact(audit.tables, audit.classes):
+    columns = audit.tables["adversary"].column_names
+    if is_exact(columns, len(audit.classes)):
         how, source = "exact optimum", "the global optimum, where the paper has a search"
-    elif "curve_lower" in audit.tables["adversary"].column_names:
-        how, source = "at least", "with more than two classes a lower bound"
-    else:
+    elif is_searched(columns):
         how, source = "at least, by search", "the best that a search on the model itself meets"
+    else:
+        how, source = "at least", "with more than two classes a lower bound"
     compared = (
         "the heat map of the model's weights and that of others"
         if derived(audit)
@@ -48,7 +39,7 @@ def jsd_histograms(audit: Conclusions) -> list[Figure]:
         ("adversary-histogram", "jsd", how, source),
         ("search-histogram", "search_jsd", "the paper's search", SEARCHED),
     ):
-        values, told = of_words(audit, column(audit.tables, "adversary", name))
+        values, n = of_words(audit, column(audit.tables, "adversary", name))
         if not np.isfinite(values).any():
             continue
         chart, keys, read = by_class(values, divided, JSD)
@@ -56,7 +47,7 @@ def jsd_histograms(audit: Conclusions) -> list[Figure]:
             Figure(
                 key=key,
                 title=f"How different may the heat map be? ({how_found})",
-                n=told,
+                n=n,
                 caption=(
                     f"The largest JSD between {compared} that move the "
                     f"prediction by at most {epsilon(audit):g} (TVD): {from_where}. {read}; the "
@@ -74,8 +65,8 @@ def exact_and_search(audit: Conclusions) -> list[Figure]:
     """Histogram of the largest JSD: ours and what the paper's search finds."""
     if "adversary" not in audit.tables:
         return []
-    exact = is_exact(audit.tables, audit.classes)
-    ours, told = of_words(audit, column(audit.tables, "adversary", "jsd"))
+    exact = is_exact(audit.tables["adversary"].column_names, len(audit.classes))
+    ours, n = of_words(audit, column(audit.tables, "adversary", "jsd"))
     theirs, _ = of_words(audit, column(audit.tables, "adversary", "search_jsd"))
     if not np.isfinite(ours).any() or not np.isfinite(theirs).any():
         return []
@@ -89,7 +80,7 @@ def exact_and_search(audit: Conclusions) -> list[Figure]:
         Figure(
             key="exact-search",
             title=f"{'The optimum' if exact else 'What is found here'} and the paper's search",
-            n=told,
+            n=n,
             caption=(
                 f"The largest JSD at the same prediction as computed here, and {SEARCHED}. Each "
                 "histogram sums to 100 %; the vertical lines are the means, the dashed one ln 2."
@@ -113,17 +104,17 @@ def curve(audit: Conclusions) -> list[Figure]:
     if "adversary" not in audit.tables or audit.settings.audit is None:
         return []
     length = column(audit.tables, "instances", "n_tokens")
-    _, told = of_words(audit, length)
+    _, n = of_words(audit, length)
     used = length >= 2
     steps = audit.settings.audit.curve
     if not used.any() or not steps:
         return []
     table = audit.tables["adversary"]
-    if "curve_lower" not in table.column_names:
+    if is_searched(table.column_names):
         return []
     lower = np.array(table["curve_lower"].to_pylist(), dtype=float)[used]
     upper = np.array(table["curve_upper"].to_pylist(), dtype=float)[used]
-    exact = is_exact(audit.tables, audit.classes)
+    exact = is_exact(table.column_names, len(audit.classes))
     data = [
         {"epsilon": e, "lower": lo, "upper": up, "low": q[0], "high": q[1]}
         for e, lo, up, q in zip(
@@ -168,7 +159,7 @@ def curve(audit: Conclusions) -> list[Figure]:
         Figure(
             key="curve",
             title="The freedom of the heat map",
-            n=told,
+            n=n,
             caption=(
                 "How different the heat map may be when the prediction may move by so much (axis "
                 "stretched near 0); the dashed grey line is ln 2. "

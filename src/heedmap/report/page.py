@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.experiments.adversary_weights import FILE
 from heedmap.experiments.findings import Conclusions, pooled
 from heedmap.experiments.notes import drift_text, noted
@@ -37,6 +38,8 @@ from heedmap.settings import AuditSettings, TransformerSettings
 def page(audit: Conclusions) -> str:
     """The whole report. The same audit gives the same bytes; all text from the data is escaped."""
     whole = pooled(audit)
+    adversary = audit.tables.get("adversary")  # instances alone can be shown too
+    columns = [] if adversary is None else adversary.column_names
     return (
         environment()
         .get_template("page.html")
@@ -60,7 +63,8 @@ def page(audit: Conclusions) -> str:
             classes=len(audit.classes),
             many=LISTED,
             query=query_name(audit),
-            searched=_is_searched(audit),
+            searched=adversary is not None and is_searched(columns),
+            exact=is_exact(columns, len(audit.classes)),
             derived=derived(audit),
             path=(audit.settings.audit or AuditSettings()).gradient_path,
             epsilon=f"{epsilon(audit):g}",
@@ -94,12 +98,6 @@ def environment() -> Environment:
     environment.filters["shade"] = lambda x: f"{x:.3f}".rstrip("0").rstrip(".")
     environment.filters["weight"] = lambda x: f"{x:.4g}"
     return environment
-
-
-def _is_searched(audit: Conclusions) -> bool:
-    """Whether the most different weights come from a search on the model: no optimum, no curve."""
-    adversary = audit.tables.get("adversary")
-    return adversary is not None and "curve_lower" not in adversary.column_names
 
 
 def _facts(audit: Conclusions) -> list[tuple[str, str]]:

@@ -6,9 +6,9 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.experiments.findings import Conclusions
 from heedmap.measures import LN2
-from heedmap.report.adversary_figures import is_exact
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import (
     QUIET,
@@ -66,13 +66,14 @@ def most_different(audit: Conclusions) -> list[Figure]:
     """Largest JSD at the same prediction, by sharpness of the attention."""
     if "adversary" not in audit.tables:
         return []
-    exact = is_exact(audit.tables, audit.classes)
+    columns = audit.tables["adversary"].column_names
+    exact = is_exact(columns, len(audit.classes))
     if exact:
         how = "an exact optimum, where the paper has a search"
-    elif "curve_lower" in audit.tables["adversary"].column_names:
-        how = "with more than two classes a lower bound: at least this much is possible"
-    else:
+    elif is_searched(columns):
         how = "found by a search on the model itself: at least this much is possible"
+    else:
+        how = "with more than two classes a lower bound: at least this much is possible"
     whose = (
         "whose heat map is furthest from the model's"
         if derived(audit)
@@ -102,15 +103,15 @@ def most_different(audit: Conclusions) -> list[Figure]:
 
 
 def _of_table(audit: Conclusions, table: str, name: str, **drawn: Any) -> list[Figure]:
-    values, told = of_words(audit, column(audit.tables, table, name))
+    values, n = of_words(audit, column(audit.tables, table, name))
     sharp = column(audit.tables, "instances", "max_attention")
-    figure = violin_figure(values, told, sharp, division(audit), **drawn)
+    figure = violin_figure(values, n, sharp, division(audit), **drawn)
     return [] if figure is None else [figure]
 
 
 def violin_figure(
     values: NDArray[np.float64],
-    told: str,
+    n: str,
     sharp: NDArray[np.float64],
     divided: Division,
     *,
@@ -122,7 +123,7 @@ def violin_figure(
 ) -> Figure | None:
     """Violins of the values in four bins of the largest weight `sharp`; None where no value is finite.
 
-    `told` says how many texts are in it, `limit` is where the measure ends.
+    `n` says how many texts are in it, `limit` is where the measure ends.
     """
     found = violins(values, sharp, divided.of, len(divided.labels))
     if not found:
@@ -133,7 +134,7 @@ def violin_figure(
     return Figure(
         key=key,
         title=title,
-        n=told,
+        n=n,
         caption=f"{caption} All shapes are drawn equally wide; the white ticks are median and quartiles.",
         spec=specification(
             _violin_chart(found, shown, divided.labels, axis, limit),
@@ -147,7 +148,7 @@ def violin_figure(
 def _violin_chart(
     found: list[Violin], shown: list[int], classes: list[str], axis: alt.X, limit: float | None
 ) -> Drawing:
-    """Horizontal violins: a row of height 1 a bin, in it a slot a class."""
+    """Horizontal violins: a row of height 1 per bin, in it a slot per class."""
     slot = 0.9 / len(shown)
     shapes, points, ticks, labels, lines = [], [], [], [], []
     for v in found:
@@ -170,7 +171,7 @@ def _violin_chart(
             {**group, "x": x, "low": centre - h, "high": centre + h}
             for x, h in zip(v.shape[0].tolist(), half.tolist(), strict=True)
         ]
-    # Values on the axis stand in the middle of their rows; the expression gives the bins' names.
+    # Values on the axis are in the middle of their rows; the expression gives the bins' names.
     names = "[" + ",".join(f"'{name}'" for name in BIN_NAMES) + "]"
     y_axis = alt.Axis(
         values=[0.5, 1.5, 2.5, 3.5],
