@@ -194,7 +194,7 @@ def test_an_unexpected_error_is_one_line_without_a_traceback(heedmap, monkeypatc
     def broken(root):
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("heedmap.runs.folder.list_runs", broken)
+    monkeypatch.setattr("heedmap.runs.listing.list_runs", broken)
     done = heedmap("list")
     assert done.code == 1
     assert done.err.startswith("heedmap: internal error (ZeroDivisionError: oh)")

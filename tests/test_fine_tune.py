@@ -12,6 +12,7 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 import heedmap as hm
 from heedmap.data.corpus import load_corpus
 from heedmap.errors import InputError
+from heedmap.runs.folder import RunFolder
 from heedmap.runs.listing import describe
 from heedmap.runs.open import save_run
 from heedmap.settings import DataSettings, FineTuneSettings
@@ -159,7 +160,7 @@ def test_a_run_opens_again_and_says_the_same(base, few, tmp_path):
 @pytest.mark.parametrize("out", ["run", None])
 def test_a_run_is_saved_elsewhere(base, few, tmp_path, out):
     run = hm.fine_tune(base, few, out=out and tmp_path / out, **QUICK)
-    save_run(run, tmp_path / "copy")
+    save_run(run, RunFolder(tmp_path / "copy"))
     copy = hm.open_run(tmp_path / "copy")
     assert torch.equal(predictions(copy), predictions(run))
     assert copy.training == run.training

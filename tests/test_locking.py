@@ -15,7 +15,7 @@ from heedmap.errors import InputError
 from heedmap.files import locking
 from heedmap.files.locking import BusyError, whole_command, writing
 from heedmap.files.storage import write_atomically
-from heedmap.runs import train as runs
+from heedmap.runs import open as opening
 from heedmap.runs.audit import open_audit
 from heedmap.runs.open import open_run
 from heedmap.runs.train import train
@@ -211,14 +211,14 @@ def test_a_run_that_is_replaced_while_it_is_read_is_said_to_be(csv_file, tmp_pat
     small = {"encoder": "average", "epochs": 1, "embedding_size": 8, "hidden_size": 8}
     train(load(csv_file), out=tmp_path / "run", **small)
     train(load(csv_file), out=tmp_path / "other", seed=1, **small)
-    original = runs._load
+    original = opening.open_own
 
-    def slow(folder, settings, corpus):
-        found = original(folder, settings, corpus)
-        shutil.copy(tmp_path / "other" / "settings.toml", folder / "settings.toml")
+    def slow(folder, settings):
+        found = original(folder, settings)
+        shutil.copy(tmp_path / "other" / "settings.toml", folder.path / "settings.toml")
         return found
 
-    monkeypatch.setattr(runs, "_load", slow)
+    monkeypatch.setattr(opening, "open_own", slow)
     with pytest.raises(InputError, match="was written anew while it was read"):
         open_run(tmp_path / "run")
 

@@ -215,7 +215,7 @@ def test_a_warning_is_one_harmless_line(heedmap_raw, monkeypatch, text):
         warnings.warn(text, stacklevel=1)
         return []
 
-    monkeypatch.setattr("heedmap.runs.folder.list_runs", warns)
+    monkeypatch.setattr("heedmap.runs.listing.list_runs", warns)
     _, err = streams(monkeypatch, "ascii")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
