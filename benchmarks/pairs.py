@@ -61,7 +61,7 @@ class Today:
         self.model, self.graph = model, False
 
     def query(self, batch: PairBatch) -> Tensor | None:
-        return self.model.queries(batch)
+        return self.model.encode_query(batch)
 
     def read(self, batch: PairBatch, query: Tensor | None) -> Tensor:
         states = self.model.encode(self.model.embed(batch), batch)
@@ -87,11 +87,11 @@ class Released(Today):
         return None
 
     def read(self, batch: PairBatch, query: None) -> Tensor:
-        of_text = plain.packed(self.text, self.model.embed(batch), batch.lengths + 2)
+        token_positions = plain.packed(self.text, self.model.embed(batch), batch.lengths + 2)
         lengths = batch.query_lengths + 2
         of_query = plain.packed(self.asked, self.model.query.embedding(batch.query_ids), lengths)
         last = self.model.query.encoder.last(of_query, lengths).unsqueeze(1)
-        return self.decode(of_text[:, 1:-1], batch, last)
+        return self.decode(token_positions[:, 1:-1], batch, last)
 
 
 def loop(read: Today, split: EncodedPairs, size: int) -> dict[int, np.ndarray]:

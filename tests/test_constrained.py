@@ -125,7 +125,7 @@ def holds(model, found, epsilon=0.01, tolerance=1e-9):
     assert (change <= epsilon + tolerance).all()
     torch.testing.assert_close(change, found.tvd, rtol=0, atol=tolerance)
     heat, own = (
-        model.shown(a[None])[0].double()
+        model.to_heatmap(a[None])[0].double()
         for a in (found.attention, model.attention.view_as(found.attention))
     )
     torch.testing.assert_close(found.jsd, jensen_shannon(heat, own), rtol=0, atol=1e-6)

@@ -20,7 +20,7 @@ from heedmap.papers.drozdyuk.adversaries import ATTACKS, attack_loss, opposite, 
 from heedmap.papers.drozdyuk.claims import claims
 from heedmap.papers.drozdyuk.interventions import attack_plan, cheap_plans, judge
 from heedmap.papers.drozdyuk.model import (
-    Subject,
+    ProbedClassifier,
     Texts,
     all_logits,
     new_transformer,
@@ -365,7 +365,7 @@ def test_the_judges_numbers_are_those_of_plain_predictions(able):
     subject, texts, _ = able
     plan = next(p for p in cheap_plans(subject, texts["dev"], 2) if p.name == "activation:softmax")
     row = judge(subject, [plan], texts["test"], 0)[0]
-    softmax = Subject(subject.model, "softmax", 2)
+    softmax = ProbedClassifier(subject.model, "softmax", 2)
     expected = (all_logits(softmax, texts["test"]).argmax(1).numpy() == texts["test"].labels).mean()
     assert row["accuracy"] == expected
     own = all_logits(subject, texts["test"]).softmax(1)

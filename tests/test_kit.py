@@ -46,7 +46,7 @@ import pandas as pd
 import pyarrow as pa
 
 from heedmap.papers.kit.grid import run_cells
-from heedmap.papers.kit.parts import claimed, part_path, read_part, read_reproduction, save_part
+from heedmap.papers.kit.parts import reserved, part_path, read_part, read_reproduction, save_part
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Claim, Result, Table, unlike
@@ -64,7 +64,7 @@ class Settings(Settings):
 
 def reproduce(seeds, scale, out, overwrite, report):
     settings, rows = Settings.of(seeds=seeds, scale=scale), []
-    with claimed(out, settings, overwrite=overwrite) as folder:
+    with reserved(out, settings, overwrite=overwrite) as folder:
         def keep(seed, found):
             rows.extend(found)
             write(folder, result((settings, rows)))

@@ -58,8 +58,8 @@ def test_a_model_of_another_family_is_read_again():
         precision = model.precision
 
     names = (
-        "lengths", "masked", "batch", "trace", "logits", "predict", "shown", "embed", "on_tokens",
-        "of_text", "logits_from",
+        "lengths", "mask_token", "batch", "trace", "logits", "predict", "to_heatmap", "embed", "on_tokens",
+        "token_positions", "logits_from",
     )  # fmt: skip
     for name in names:
         setattr(Other, name, staticmethod(getattr(model, name)))

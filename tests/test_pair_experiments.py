@@ -131,7 +131,7 @@ def test_integrated_gradients_are_complete_and_a_sum_along_the_way(evidence):
         assert row["completeness_error"] < 0.01
         batch = evidence.model.batch([evidence.texts[row["row"]]] * steps, range(steps))
         full = evidence.model.embed(batch)
-        empty = full.masked_fill(evidence.model.of_text(batch).unsqueeze(-1), 0.0)
+        empty = full.masked_fill(evidence.model.token_positions(batch).unsqueeze(-1), 0.0)
         target = evidence.model.logits(batch).argmax(-1)
         along = ((torch.arange(steps) + 0.5) / steps)[:, None, None]
         points = (empty + along * (full - empty)).requires_grad_()

@@ -84,8 +84,8 @@ def test_an_answer_that_is_no_candidate_has_no_probability_whatever_the_weights(
 def test_the_last_states_of_a_query_are_those_of_its_own_length():
     model = pair_model("lstm")
     short, long = Pair(["w01"], ["w02"]), Pair(["w01"], ["w03"] * 9)
-    beside = model.queries(model.batch([short, long], [0, 1]))[0]
-    alone = model.queries(model.batch([short], [0]))[0]
+    beside = model.encode_query(model.batch([short, long], [0, 1]))[0]
+    alone = model.encode_query(model.batch([short], [0]))[0]
     assert torch.allclose(beside, alone, atol=1e-6)
     assert torch.equal(alone[0], model.query.encoder.last(
         model.query.encoder(model.query.embedding(torch.tensor([[2, 6, 3]])), torch.tensor([3])),

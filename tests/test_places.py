@@ -9,7 +9,7 @@ from conftest import QUICK, WORDS
 from heedmap.files.locking import BusyError
 from heedmap.runs.folder import OWN
 from heedmap.runs.listing import list_runs
-from heedmap.runs.places import DefaultPlace, is_free, taken
+from heedmap.runs.places import DefaultPlace, is_free, reserve_folder
 
 NAME = "texts-average-additive-softmax-0"
 
@@ -58,12 +58,12 @@ def test_overwriting_without_a_name_replaces_no_other_run(heedmap, two):
 def test_a_run_that_is_just_beginning_is_not_met(hold, tmp_path):
     place = DefaultPlace(tmp_path / "run")
     hold(tmp_path / "run")
-    with taken(place, lambda folder: False, OWN) as folder:
+    with reserve_folder(place, lambda folder: False, OWN) as folder:
         assert folder == tmp_path / "run-2"
         (folder / "settings.toml").write_text("")
     with (
         pytest.raises(BusyError, match="is being written"),
-        taken(place, lambda folder: folder == tmp_path / "run", OWN),
+        reserve_folder(place, lambda folder: folder == tmp_path / "run", OWN),
     ):
         pass
 

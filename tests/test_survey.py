@@ -74,7 +74,7 @@ def test_a_masked_word_is_read_as_the_model_reads_it_where_the_mark_is_the_paddi
         assert torch.allclose(found, torch.stack([alone(text) for text in texts]), atol=CLOSE)
     for text, masked in zip(texts, reread_without_each(on_trial, texts, "mask"), strict=True):
         if len(text) > 1:
-            slow = [alone(on_trial.masked(text, j)) for j in range(len(text))]
+            slow = [alone(on_trial.mask_token(text, j)) for j in range(len(text))]
             assert torch.allclose(masked, torch.stack(slow), atol=CLOSE)
     last = rows_with_a_gradient(on_trial.entrance, on_trial.inputs(batch), on_trial.calls[-1])
     assert [[int(r)] for r in on_trial.read_rows(on_trial.inputs(batch))] == last

@@ -196,8 +196,8 @@ def test_without_a_word_means_the_text_without_its_characters():
 
 def test_a_masked_word_keeps_its_place_and_the_space_before_it():
     model = tiny_classifier()
-    assert list(model.masked(TEXTS[0], 1)) == ["A", " [MASK]", " film", "."]
-    batch = model.batch([model.masked(TEXTS[0], 1)], [0])
+    assert list(model.mask_token(TEXTS[0], 1)) == ["A", " [MASK]", " film", "."]
+    batch = model.batch([model.mask_token(TEXTS[0], 1)], [0])
     assert 4 in batch.ids[0].tolist()
 
 
@@ -248,7 +248,7 @@ def test_every_view_can_be_on_trial(view):
     batch = model.batch(TEXTS, range(3))
     trace = model.trace(batch)
     assert torch.allclose(trace.heat.sum(-1), torch.ones(3), atol=1e-5)
-    at = model.heat_maps(batch, [model.shown_map()])[:, 0]
+    at = model.heat_maps(batch, [model.map_on_trial()])[:, 0]
     assert torch.allclose(trace.heat, at, atol=1e-5)
 
 

@@ -52,7 +52,7 @@ def on_trial(architecture, **settings):
 
 def slow_map(model, batch, weights):
     """The map on trial as the reader of all maps finds it, in a whole pass with these weights imposed."""
-    return model.heat_maps(batch, [model.shown_map()], weights)[:, 0]
+    return model.heat_maps(batch, [model.map_on_trial()], weights)[:, 0]
 
 
 def draws(trace):
@@ -68,10 +68,10 @@ def test_the_tiny_models_read_the_first_row_the_last_and_all(architecture):
 @pytest.mark.parametrize(("architecture", "settings"), CASES)
 def test_every_view_is_made_anew_as_the_edited_model_itself_would_show_it(architecture, settings):
     model, batch, trace = on_trial(architecture, **settings)
-    own = model.shown(trace, trace.attention.unsqueeze(0))[0]
+    own = model.to_heatmap(trace, trace.attention.unsqueeze(0))[0]
     assert torch.allclose(own, trace.heat, atol=CLOSE), "the model's own weights give its own map"
     edited = other_weights(trace)
-    found = model.shown(trace, edited)
+    found = model.to_heatmap(trace, edited)
     for weights, shown in zip(edited, found, strict=True):
         assert torch.allclose(shown, slow_map(model, batch, weights), atol=CLOSE)
     assert not torch.allclose(found[0], found[1], atol=1e-3)
@@ -84,7 +84,7 @@ def test_no_weights_at_all_move_a_rollout_further_than_its_reach(architecture, l
     reach = model.reach(trace)
     assert (reach < LN2).all(), "the residual connection alone keeps a part of the map"
     for sharp in (1.0, 5.0, 1000.0):
-        shown = model.shown(trace, other_weights(trace, 200, sharp)).double()
+        shown = model.to_heatmap(trace, other_weights(trace, 200, sharp)).double()
         assert (jensen_shannon(shown, trace.heat.double().expand_as(shown)) <= reach + 1e-6).all()
 
 
@@ -93,7 +93,7 @@ def test_a_rollouts_reach_is_reached_by_all_rows_on_one_position(layer):
     model, batch, trace = on_trial("bert", view="rollout", layer=layer)
     positions = trace.attention.shape[-1]
     corners = torch.eye(positions)[:, None, None].expand(-1, *trace.attention.shape)
-    shown = model.shown(trace, corners * trace.attention.sum(-1, keepdim=True)).double()
+    shown = model.to_heatmap(trace, corners * trace.attention.sum(-1, keepdim=True)).double()
     moved = jensen_shannon(shown, trace.heat.double().expand_as(shown))
     most = moved.masked_fill(~batch.real.T, 0.0).amax(0)
     assert torch.allclose(most, model.reach(trace), atol=1e-7)
@@ -135,7 +135,7 @@ def test_a_derived_maps_search_finds_no_less_than_the_search_for_its_weights(vie
         predict, partial(model.plain, trace), *rest, epsilon=0.05, steps=4, restarts=2,
         generators=draws(trace),
     )  # fmt: skip
-    shown = model.shown(trace, plain.attention.unsqueeze(0))[0].double()
+    shown = model.to_heatmap(trace, plain.attention.unsqueeze(0))[0].double()
     moved = jensen_shannon(shown, trace.heat.double())
     assert (found.jsd >= moved - CLOSE).all()
     assert found.jsd.sum() > moved.sum() + 1e-3

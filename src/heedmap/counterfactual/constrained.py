@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.linearised_problem import Point, Predict, Problem, ToHeatMap, per_weight
+from heedmap.counterfactual.linearised_problem import Point, Predict, Problem, ToHeatmap, per_weight
 from heedmap.measures import LN2
 
 START_SPREAD = 3.0  # Jain & Wallace's
@@ -45,7 +45,7 @@ class Found:
 
 def search(
     predict: Predict,
-    to_heat_map: ToHeatMap,
+    to_heatmap: ToHeatmap,
     attention: Float[Tensor, "B K P"],
     support: Bool[Tensor, "B K P"],
     mask: Bool[Tensor, "B T"],
@@ -60,7 +60,7 @@ def search(
 ) -> Found:
     """Maximise JSD(map(a), map(α̂)) subject to TVD(softmax predict(a), softmax ẑ) ≤ ε.
 
-    `map` is `to_heat_map`: differentiable, of rows that sum to 1 or are all 0; the divergence of a heat map
+    `map` is `to_heatmap`: differentiable, of rows that sum to 1 or are all 0; the divergence of a heat map
     of zeros counts as 0. a moves within its support, and every row keeps its total mass, also where that is
     not 1 (what went to an attention sink stays there). `reach`, where it is known, bounds the divergence of
     any such map: steps are sized by it, and `upper` is the smaller bound. The first lane begins at `begin`,
@@ -82,7 +82,7 @@ def search(
         raise ValueError(f"expected epsilon >= 0, got {epsilon}")
     # A logarithm of 1e-30 needs at least single precision.
     attention = attention.to(torch.promote_types(attention.dtype, torch.float32))
-    problem = Problem(predict, to_heat_map, attention, support, logits, epsilon)
+    problem = Problem(predict, to_heatmap, attention, support, logits, epsilon)
     noise = problem.noise(restarts, generators)
     start = START_SPREAD * noise
     known = attention.clamp(min=LEAST).log()
@@ -148,8 +148,8 @@ class _Best:
     def pull_back(self) -> None:
         """Bisect the segments from α̂ to `far` for where the prediction leaves the tolerance.
 
-        Where `to_heat_map` is linear up to normalising its rows, JSD grows along each segment: it is convex and
-        least at α̂, and `to_heat_map` maps a segment to a segment, in order. Where it is not, the point found
+        Where `to_heatmap` is linear up to normalising its rows, JSD grows along each segment: it is convex and
+        least at α̂, and `to_heatmap` maps a segment to a segment, in order. Where it is not, the point found
         is judged like any other, but a better one may lie before it.
         """
         low, high = torch.zeros_like(self.far_jsd), torch.ones_like(self.far_jsd)

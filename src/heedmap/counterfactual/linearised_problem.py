@@ -16,7 +16,7 @@ GROUPS = 9  # of classes in the tangent: one backward pass for each but the firs
 TINY = 1e-30  # stands for a weight of 0: its logarithm is finite
 
 Predict = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, C) logits
-ToHeatMap = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, T) heat
+ToHeatmap = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, T) heat
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,16 @@ class Problem:
     def __init__(
         self,
         predict: Predict,
-        to_heat_map: ToHeatMap,
+        to_heatmap: ToHeatmap,
         attention: Float[Tensor, "B K P"],
         support: Bool[Tensor, "B K P"],
         logits: Float[Tensor, "B C"],
         epsilon: float,
     ) -> None:
-        self.predict, self.to_heat_map, self.epsilon = predict, to_heat_map, epsilon
+        self.predict, self.to_heatmap, self.epsilon = predict, to_heatmap, epsilon
         self.attention, self.support, self.before = attention, support, logits
         self.mass = attention.sum(-1, keepdim=True)
-        self.heat = to_heat_map(attention.unsqueeze(0))[0].detach().double()
+        self.heat = to_heatmap(attention.unsqueeze(0))[0].detach().double()
         order = torch.argsort(logits, dim=-1, descending=True, stable=True)
         self.likely, self.rest = order[:, : GROUPS - 1], order[:, GROUPS - 1 :]
         self.log_p = self.groups(logits.unsqueeze(0))[0].log_softmax(-1)
@@ -90,19 +90,19 @@ class Problem:
         self, weights: Float[Tensor, "S B K P"], logits: Float[Tensor, "S B C"]
     ) -> tuple[Float[Tensor, "S B"], Float[Tensor, "S B"]]:
         """Divergence of the heat map, and change of the prediction."""
-        heat = self.to_heat_map(weights).detach().double()
+        heat = self.to_heatmap(weights).detach().double()
         jsd = jensen_shannon(heat, self.heat.expand_as(heat))
         visible = (heat > 0).any(-1) & (self.heat > 0).any(-1)
         before = self.before.expand_as(logits)
         return jsd.masked_fill(~visible, 0.0), change_in_prediction(before, logits.detach())
 
     def linearise(self, weights: Float[Tensor, "S B K P"]) -> Point:
-        """The tangents: ∂JSD/∂h_t = ½ ln(2h_t/(h_t + ĥ_t)) through `to_heat_map`, and of the logits."""
+        """The tangents: ∂JSD/∂h_t = ½ ln(2h_t/(h_t + ĥ_t)) through `to_heatmap`, and of the logits."""
         a = weights.detach().requires_grad_()
         with torch.enable_grad():
             logits = self.predict(a)
             z = self.groups(logits)
-            heat = self.to_heat_map(a).double()
+            heat = self.to_heatmap(a).double()
             fixed = heat.detach().clamp(min=TINY)
             gain = (heat * 0.5 * torch.log(2 * fixed / (fixed + self.heat))).sum()
             (slope,) = torch.autograd.grad(gain, a)

@@ -170,7 +170,7 @@ def _cost(speed: Speed) -> float:
     evidence, settings = speed.evidence, speed.evidence.settings
     model, texts = evidence.model, len(evidence.lengths)
     if isinstance(model, Layered):
-        view = model.shown_map().view
+        view = model.map_on_trial().view
         searched = speed.sampled(settings.search_instances) * texts
         searches = (
             0 if view in SLOW else 1 if view in PLAIN else 2

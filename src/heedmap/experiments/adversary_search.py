@@ -29,7 +29,7 @@ def search_all(evidence: Evidence) -> dict[str, object]:
     heat: list[object] = [None] * total
     model, slow = evidence.model, False
     if isinstance(model, Layered):
-        slow = model.shown_map().view in SLOW
+        slow = model.map_on_trial().view in SLOW
     chosen = evidence.sample("adversary", 0 if slow else settings.search_instances)
     kept: dict[int, Tensor] = {}
     room = adversary_weights.MOST
@@ -37,7 +37,7 @@ def search_all(evidence: Evidence) -> dict[str, object]:
         trace = model.trace(batch)
         own_draws = evidence.torch_generators("adversary", batch.rows)
         best = most_different_met(model, trace, settings, own_draws)
-        shown = model.shown(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
+        shown = model.to_heatmap(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
         alone = model.unpadded(trace, best.attention) if isinstance(model, Layered) else []
         own, found = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
         for i, row in enumerate(batch.rows.tolist()):
@@ -103,8 +103,8 @@ def most_different_met(
         steps=settings.search_steps,
         generators=generators,
     )
-    shown = partial(model.shown, trace)
-    if not isinstance(model, Layered) or model.shown_map().view in PLAIN:
+    shown = partial(model.to_heatmap, trace)
+    if not isinstance(model, Layered) or model.map_on_trial().view in PLAIN:
         return find(shown)
     begin = find(partial(model.plain, trace)).attention
     return find(shown, reach=model.reach(trace), begin=begin)
@@ -113,6 +113,10 @@ def most_different_met(
 def _on_text(trace: Trace, attention: Float[Tensor, "B K P"]) -> list[float]:
     """Share of the rows' mass that lies on the text's tokens, which is all that a heat map shows."""
     mass = attention.mean(1)
-    text = torch.ones_like(mass, dtype=torch.bool) if trace.of_text is None else trace.of_text
+    text = (
+        torch.ones_like(mass, dtype=torch.bool)
+        if trace.token_positions is None
+        else trace.token_positions
+    )
     shares: list[float] = ((mass * text).sum(-1) / mass.sum(-1).clamp(min=1e-9)).tolist()
     return shares

@@ -19,9 +19,8 @@ from torch import Tensor
 from heedmap.errors import InputError
 
 FILE = "adversary.safetensors"
-MOST = (
-    1 << 28
-)  # bytes: 4 · heads · positions a text where one row is on trial, times positions where all are
+# Bytes: 4 · heads · positions per text where one row is on trial, times positions where all are.
+MOST = 1 << 28
 
 
 def pack(weights: Mapping[int, Float[Tensor, "_ _"]]) -> bytes:

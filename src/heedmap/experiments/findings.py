@@ -90,7 +90,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Conclusions:
+class AuditResult:
     """What card and report are made of: settings, tables by name, findings, and facts about the run."""
 
     settings: RunSettings
@@ -100,7 +100,7 @@ class Conclusions:
     about: dict[str, Any]
 
 
-def pooled(audit: Conclusions) -> Conclusions:
+def pooled(audit: AuditResult) -> AuditResult:
     """The same conclusions with the tables by text, as the findings were made of them."""
     return replace(audit, tables=by_text(audit.tables))
 

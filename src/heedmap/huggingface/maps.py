@@ -15,7 +15,7 @@ from heedmap.huggingface.entrance import Entrance
 from heedmap.huggingface.inputs import SubwordBatch, kinds_of
 from heedmap.huggingface.measuring import Leaves
 from heedmap.huggingface.projections import transformed_values
-from heedmap.huggingface.survey import Survey, at_rows
+from heedmap.huggingface.survey import AttentionLayout, at_rows
 from heedmap.importance.effective import effective_attention, effective_share, freedom
 from heedmap.importance.flow import LONGEST, flow
 from heedmap.importance.rollout import extend
@@ -39,7 +39,7 @@ class Maps:
         self,
         entrance: Entrance,
         tokenizer: PreTrainedTokenizerBase,
-        survey: Survey,
+        survey: AttentionLayout,
         projections: Mapping[str, nn.Module],
     ) -> None:
         self.entrance, self.tokenizer = entrance, tokenizer

@@ -68,7 +68,7 @@ def transformed_values(call: Call, projection: nn.Module, heads: int) -> Float[T
 
 
 def _by_input(module: nn.Module) -> Float[Tensor, "inputs outputs"] | None:
-    """The weight of a linear module, a row an input; None of any other."""
+    """The weight of a linear module, one row per input; None of any other."""
     if isinstance(module, nn.Linear):
         return module.weight.T
     weight = getattr(module, "weight", None)

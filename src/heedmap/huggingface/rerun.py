@@ -135,7 +135,7 @@ class Rerun:
             logits = self._above(one, kept, times, _Answer(self.place.within, output, beside))
         return logits.reshape(*weights.shape[:2], -1)
 
-    def glance(self, inputs: Inputs) -> Float[Tensor, "B C"]:
+    def fast_logits(self, inputs: Inputs) -> Float[Tensor, "B C"]:
         """The model's own logits, without the rows of the last block that nobody reads; `narrow` only.
 
         The pass is broken off once the read row's attention is there, and goes on with that row alone.

@@ -18,7 +18,7 @@ CROSS = ("cross", "encoder_attn", "encdec")  # how model files call attention ov
 
 
 @dataclass(frozen=True)
-class Survey:
+class AttentionLayout:
     """The calls of the attention in one pass of a model.
 
     `names` are the layers' of all calls; `calls` the numbers of those on trial: all of one stack, in an
@@ -45,7 +45,7 @@ class Survey:
         return self.rows(given)
 
 
-def survey(entrance: Entrance, inputs: Inputs) -> Survey:
+def survey(entrance: Entrance, inputs: Inputs) -> AttentionLayout:
     """Finds it out from passes over the inputs, texts of several lengths with an `attention_mask`."""
     config = entrance.model.config
     leaves, total, names = _pass(entrance, inputs)
@@ -69,8 +69,8 @@ def survey(entrance: Entrance, inputs: Inputs) -> Survey:
         if bool((read == only).all()) and not any(
             bool((there & ~_only(rows(other), there)).any()) for other, there in others
         ):
-            return Survey(names, calls, heads, reads, rows, end)
-    return Survey(names, calls, heads, "all", None)
+            return AttentionLayout(names, calls, heads, reads, rows, end)
+    return AttentionLayout(names, calls, heads, "all", None)
 
 
 def at_rows(

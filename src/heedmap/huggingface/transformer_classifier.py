@@ -116,7 +116,7 @@ class TransformerClassifier:
             return np.ones(len(texts), dtype=bool)
         return np.equal(inputs.holding(self.tokenizer, texts, self.survey.end), 1)
 
-    def masked(self, text: Sequence[str], place: int) -> Sequence[str]:
+    def mask_token(self, text: Sequence[str], place: int) -> Sequence[str]:
         """The text with the tokenizer's mask token (else its unknown or padding token) for one word."""
         word = text[place]
         space = word[: len(word) - len(word.lstrip())]
@@ -150,17 +150,17 @@ class TransformerClassifier:
         if self.settings.view in ("row", "received"):
             heat = on_words(attention.mean(1), batch)
         else:
-            heat = self.heat_maps(batch, [self.shown_map()]).squeeze(1)
+            heat = self.heat_maps(batch, [self.map_on_trial()]).squeeze(1)
         return Trace(
             batch.rows, batch.mask, attention, support, heat, kept.logits.float(),
-            state=_State(batch, kept), of_text=batch.words >= 0,
+            state=_State(batch, kept), token_positions=batch.words >= 0,
         )  # fmt: skip
 
     @torch.inference_mode()
     def logits(self, batch: Batch) -> Float[Tensor, "B C"]:
         """Predictions alone."""
         given = self.inputs(batch)
-        logits = self.quick.glance(given) if self.quick else self.model(**given).logits
+        logits = self.quick.fast_logits(given) if self.quick else self.model(**given).logits
         return logits.float()
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
@@ -185,7 +185,9 @@ class TransformerClassifier:
                 parts.append(found.float())
         return torch.cat(parts)
 
-    def shown(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
+    def to_heatmap(
+        self, trace: Trace, attention: Float[Tensor, "S B K P"]
+    ) -> Float[Tensor, "S B T"]:
         """The view on trial made anew (see `heedmap.huggingface.views`), as shares of what falls on words."""
         return self._view(trace)(attention, partial(self.predict, trace))
 
@@ -219,7 +221,7 @@ class TransformerClassifier:
         assert isinstance(batch, SubwordBatch)
         return sum_by_word(values, batch.words, batch.mask.shape[1])
 
-    def of_text(self, batch: Batch) -> Bool[Tensor, "B L"]:
+    def token_positions(self, batch: Batch) -> Bool[Tensor, "B L"]:
         """The positions of words: no special tokens, no padding."""
         assert isinstance(batch, SubwordBatch)
         return batch.words >= 0
@@ -240,7 +242,7 @@ class TransformerClassifier:
         """Every heat map that the model could show."""
         return self._maps.available()
 
-    def shown_map(self) -> Map:
+    def map_on_trial(self) -> Map:
         """The one on trial."""
         return Map(self.settings.view, self.layer, self.head)
 
@@ -261,7 +263,7 @@ class TransformerClassifier:
         state = trace.state
         assert isinstance(state, _State)
         if state.view is None:
-            state.view = View(self._maps, state.batch, self.shown_map(), self.one_row)
+            state.view = View(self._maps, state.batch, self.map_on_trial(), self.one_row)
         return state.view
 
     def _imposing(self, batch: Batch, attention: Float[Tensor, "B K P"]) -> Imposed:
@@ -285,7 +287,7 @@ class TransformerClassifier:
         if last.way != "narrow":
             return None
         with torch.no_grad():
-            off = (last.glance(probe) - self.model(**probe).logits).abs().max()
+            off = (last.fast_logits(probe) - self.model(**probe).logits).abs().max()
         return last if off <= TOLERANCE else None
 
     def _projections(self) -> dict[str, torch.nn.Module]:

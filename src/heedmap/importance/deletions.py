@@ -29,7 +29,7 @@ def reread_without_each(
     for start in range(0, len(jobs), AT_ONCE):
         some = jobs[start : start + AT_ONCE]
         changed = [
-            exchanged(texts[i], j) if how == "remove" else model.masked(texts[i], j)
+            exchanged(texts[i], j) if how == "remove" else model.mask_token(texts[i], j)
             for i, j in some
         ]
         for rows in sorted_batches(model.lengths(changed), model.tokens_at_once):

@@ -22,7 +22,7 @@ def integrated_gradients(
     from captum.attr import IntegratedGradients
 
     embedded = model.embed(batch).detach()
-    baseline = embedded.masked_fill(model.of_text(batch).unsqueeze(-1), 0.0)
+    baseline = embedded.masked_fill(model.token_positions(batch).unsqueeze(-1), 0.0)
 
     def target(path: Tensor) -> Tensor:
         times = len(path) // len(embedded)  # Captum stacks the steps along the batch

@@ -9,7 +9,7 @@ deletions.py.
 * average: nothing changes but the token that is gone.
 * cnn: only windows that hold the seam change, at most three positions on either side of it.
 * lstm: forward states before j and backward states after j stay, and so do all input projections
-  (staircase.py).
+  (lstm_leave_one_out.py).
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def logits_without_each(
 ) -> Float[Tensor, "B T C"]:
     """Logits of each text without its token t; NaN where t is padding or the only token.
 
-    `how`: the token is removed, or masked (`Model.masked`).
+    `how`: the token is removed, or masked (`Model.mask_token`).
     """
     if (
         isinstance(model, AttentionClassifier)
@@ -72,12 +72,12 @@ def _reuse(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
 
 
 def _without_each(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B J C"]:
-    query, mask, size = model.queries(batch), batch.mask, batch.mask.shape[1]
+    query, mask, size = model.encode_query(batch), batch.mask, batch.mask.shape[1]
     scores, project = _states(model, batch, query)
     others = mask.unsqueeze(1) & ~torch.eye(size, dtype=torch.bool, device=mask.device)
     weights = normalise(scores, others, model.settings.normaliser)
     projected = project(weights) + model.projection.bias
-    logits = model.as_logits(model.decoded(projected, batch, query))
+    logits = model.as_logits(model.decode(projected, batch, query))
     defined = mask & (mask.sum(1, keepdim=True) > 1)
     return logits.masked_fill(~defined.unsqueeze(-1), torch.nan)
 
@@ -131,7 +131,7 @@ def _mended(
                 tap = functional.linear(embedded, convolution.weight[:, :, offset + half])
                 window = window + _shift(tap, source)
             columns.append(window + convolution.bias)
-        states = functional.relu(torch.cat(columns, dim=-1))[:, 1:-1]  # one a deletion j
+        states = functional.relu(torch.cat(columns, dim=-1))[:, 1:-1]  # one per deletion j
         deleted = torch.arange(max(0, -near), size - max(0, near), device=embedded.device)
         scores[:, deleted, deleted + near] = model.score(states[:, deleted], query)
         new = torch.matmul(states[:, deleted], model.projection.weight.T)

@@ -142,7 +142,7 @@ class _Direction:
         )
         self.recurrent = (0.5 * of_state * scale[:, None]).T.contiguous()
         self._read_whole()
-        # After step s: its new states or projections, a row a deletion.
+        # After step s: its new states or projections, one row per deletion.
         self.history: list[Float[Tensor, "J B V"]] = []
 
     def _read_whole(self) -> None:

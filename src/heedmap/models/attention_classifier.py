@@ -32,7 +32,7 @@ class AttentionClassifier(Classifier):
         """The linear part of the decoder, up to which weights and states add up."""
         raise NotImplementedError
 
-    def queries(self, batch: Batch) -> Float[Tensor, "B 1 D"] | None:
+    def encode_query(self, batch: Batch) -> Float[Tensor, "B 1 D"] | None:
         """The queries' vectors; None for single texts."""
         return None
 
@@ -44,7 +44,7 @@ class AttentionClassifier(Classifier):
         scores = self.score(batch.ids[:, 1:-1]) if lexical else self.score(states, query)
         return normalise(scores, batch.mask, self.settings.normaliser).unsqueeze(1)
 
-    def decoded(
+    def decode(
         self, projected: Float[Tensor, "B S A"], batch: Batch, query: Tensor | None
     ) -> Float[Tensor, "B S O"]:
         """Raw outputs from what `projection` made of S contexts per instance."""
@@ -54,12 +54,14 @@ class AttentionClassifier(Classifier):
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None
     ) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
         """Raw outputs and the weights used: imposed ones (B, 1, T), or the model's own."""
-        states, query = self.encode(embedded, batch), self.queries(batch)
+        states, query = self.encode(embedded, batch), self.encode_query(batch)
         weights = self.attend(states, batch, query) if attention is None else attention  # the door
         context = torch.matmul(weights, states)
-        return self.decoded(self.projection(context), batch, query).squeeze(1), weights
+        return self.decode(self.projection(context), batch, query).squeeze(1), weights
 
-    def shown(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
+    def to_heatmap(
+        self, trace: Trace, attention: Float[Tensor, "S B K P"]
+    ) -> Float[Tensor, "S B T"]:
         """The weights are the heat map: K = 1."""
         return attention.squeeze(2)
 

@@ -65,7 +65,7 @@ class Classifier(nn.Module):
         """Tokens of each text, queries not counted."""
         return np.array([len(text) for text in texts], dtype=np.int64)
 
-    def masked(self, text: Text, place: int) -> Text:
+    def mask_token(self, text: Text, place: int) -> Text:
         """The text with the unknown word in one token's place."""
         return exchanged(text, place, UNKNOWN_WORD)
 
@@ -87,7 +87,7 @@ class Classifier(nn.Module):
         """Of values at all positions, those of the tokens: without the start mark and the last column."""
         return values[:, 1:-1]
 
-    def of_text(self, batch: Batch) -> Bool[Tensor, "B L"]:
+    def token_positions(self, batch: Batch) -> Bool[Tensor, "B L"]:
         """The tokens' positions, between the start mark and the end mark."""
         return functional.pad(batch.mask, (1, 1))
 

@@ -29,7 +29,7 @@ class Layered(Protocol):
         """Every heat map that it could show."""
         ...
 
-    def shown_map(self) -> Map:
+    def map_on_trial(self) -> Map:
         """The one that is on trial."""
         ...
 
@@ -40,7 +40,7 @@ class Layered(Protocol):
         ...
 
     def plain(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
-        """The weights themselves, of the rows that the map on trial is made of, as `Model.shown` shows maps."""
+        """The weights of the rows that the map on trial is made of, shown as `Model.to_heatmap` does."""
         ...
 
     def unpadded(

@@ -79,13 +79,13 @@ class PairClassifier(AttentionClassifier):
                 allowed[row] = pair.allowed
         return EncodedPairs(numbers, queries, labels, allowed)
 
-    def queries(self, batch: Batch) -> Float[Tensor, "B 1 D"]:
+    def encode_query(self, batch: Batch) -> Float[Tensor, "B 1 D"]:
         """The queries' vectors."""
         assert isinstance(batch, PairBatch)
         vectors: Tensor = self.query(batch)
         return vectors
 
-    def decoded(
+    def decode(
         self, projected: Float[Tensor, "B S A"], batch: Batch, query: Tensor | None
     ) -> Float[Tensor, "B S C"]:
         """Logits from W_c c + b of S contexts per instance."""
@@ -97,7 +97,7 @@ class PairClassifier(AttentionClassifier):
     def trace(self, batch: Batch) -> Trace:
         """One forward pass: weights and logits."""
         assert isinstance(batch, PairBatch)
-        states, query = self.encode(self.embed(batch), batch), self.queries(batch)
+        states, query = self.encode(self.embed(batch), batch), self.encode_query(batch)
         attention = self.attend(states, batch, query)
         state = _State(torch.matmul(states, self.projection.weight.T), query, batch)
         logits = self._decode(state, attention)[:, 0]
@@ -111,4 +111,4 @@ class PairClassifier(AttentionClassifier):
 
     def _decode(self, state: _State, attention: Float[Tensor, "B S T"]) -> Float[Tensor, "B S C"]:
         inner = torch.matmul(attention.to(state.inner.dtype), state.inner) + self.projection.bias
-        return self.decoded(inner, state.batch, state.query)
+        return self.decode(inner, state.batch, state.query)

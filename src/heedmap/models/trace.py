@@ -30,11 +30,11 @@ class Readout:
 class Trace:
     """Tokens' mask, attention weights, heat map and logits of one batch.
 
-    `attention` is what the model uses, K rows an instance over P positions; `support` is where a row may have
+    `attention` is what the model uses, K rows per instance over P positions; `support` is where a row may have
     weight. `heat` is what a person is shown, one number per token, 0 where `mask` is False. Where the model
-    reads its tokens one by one the positions are the tokens, P = T; else `of_text` are the positions that
-    belong to a token. `readout` is None where the model has no linear one; `state` is what `Model.predict`
-    keeps from the pass, nobody else's business.
+    reads its tokens one by one the positions are the tokens, P = T; else `token_positions` are those that
+    belong to a token. `readout` is None where the model has no linear one; `state` is private to the model:
+    what `Model.predict` needs from the pass.
     """
 
     rows: Int[Tensor, " B"]
@@ -45,7 +45,7 @@ class Trace:
     logits: Float[Tensor, "B C"]
     readout: Readout | None = None
     state: object = None
-    of_text: Bool[Tensor, "B P"] | None = None
+    token_positions: Bool[Tensor, "B P"] | None = None
 
     @property
     def predicted(self) -> Int[Tensor, " B"]:
@@ -70,7 +70,7 @@ class Model(Protocol):
         """Positions that the model reads for each text."""
         ...
 
-    def masked(self, text: Text, place: int) -> Text:
+    def mask_token(self, text: Text, place: int) -> Text:
         """The text with a mask, or the unknown word, in one token's place."""
         ...
 
@@ -90,7 +90,9 @@ class Model(Protocol):
         """Logits under S other weightings each, differentiable; what lies before them is not read again."""
         ...
 
-    def shown(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
+    def to_heatmap(
+        self, trace: Trace, attention: Float[Tensor, "S B K P"]
+    ) -> Float[Tensor, "S B T"]:
         """The heat maps of S other weightings each, in the manner of the trace's own."""
         ...
 
@@ -102,7 +104,7 @@ class Model(Protocol):
         """Values at the model's input positions, added up over each token of the text."""
         ...
 
-    def of_text(self, batch: Batch) -> Bool[Tensor, "B L"]:
+    def token_positions(self, batch: Batch) -> Bool[Tensor, "B L"]:
         """The input positions that hold the text's tokens: no marks, no padding."""
         ...
 

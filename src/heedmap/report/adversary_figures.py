@@ -4,7 +4,7 @@ import altair as alt
 import numpy as np
 
 from heedmap.experiments.adversary import is_exact, is_searched
-from heedmap.experiments.findings import Conclusions
+from heedmap.experiments.findings import AuditResult
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification
@@ -17,7 +17,7 @@ JSD = Axis("largest JSD", 0, 0.7, 40, (0, 0.2, 0.4, 0.6), (LN2, "ln 2: nothing i
 SEARCHED = f"as found by the gradient search of {PAPER}, which gives a lower bound"
 
 
-def jsd_histograms(audit: Conclusions) -> list[Figure]:
+def jsd_histograms(audit: AuditResult) -> list[Figure]:
     """Largest JSD by predicted class: ours, and the paper's own search where the table has it."""
     if "adversary" not in audit.tables:
         return []
@@ -61,7 +61,7 @@ def jsd_histograms(audit: Conclusions) -> list[Figure]:
     return figures
 
 
-def exact_and_search(audit: Conclusions) -> list[Figure]:
+def exact_and_search(audit: AuditResult) -> list[Figure]:
     """Histogram of the largest JSD: ours and what the paper's search finds."""
     if "adversary" not in audit.tables:
         return []
@@ -92,14 +92,14 @@ def exact_and_search(audit: Conclusions) -> list[Figure]:
     ]
 
 
-def _missed(audit: Conclusions) -> list[str]:
+def _missed(audit: AuditResult) -> list[str]:
     """In how many texts the paper's search found nothing, which counts as 0."""
     found, _ = of_words(audit, column(audit.tables, "adversary", "search_found"))
     missed = int((found == 0).sum())
     return [f"the search found nothing in {missed} texts, which count as 0"] if missed else []
 
 
-def curve(audit: Conclusions) -> list[Figure]:
+def curve(audit: AuditResult) -> list[Figure]:
     """Largest JSD as the prediction may move further."""
     if "adversary" not in audit.tables or audit.settings.audit is None:
         return []

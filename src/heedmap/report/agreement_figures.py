@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.experiments.findings import Conclusions
+from heedmap.experiments.findings import AuditResult
 from heedmap.report.charts import (
     PALETTE,
     QUIET,
@@ -29,7 +29,7 @@ WITHOUT = "without a τ left out"
 SOLID, DASHED, DOTTED = ("solid", [1, 0]), ("dashed", [7, 4]), ("dotted", [2, 3])
 
 
-def tau_histograms(audit: Conclusions) -> list[Figure]:
+def tau_histograms(audit: AuditResult) -> list[Figure]:
     """Attention against each other measure: one histogram a predicted class."""
     measures = [
         ("gradient", "the gradient", "as"),
@@ -61,7 +61,7 @@ def tau_histograms(audit: Conclusions) -> list[Figure]:
     return figures
 
 
-def tau_densities(audit: Conclusions) -> list[Figure]:
+def tau_densities(audit: AuditResult) -> list[Figure]:
     """Gradient, leave-one-out and attention against one another: three curves."""
     pairs = [
         ("attention, leave-one-out", "attention_leave_one_out", SOLID),
@@ -87,7 +87,7 @@ def tau_densities(audit: Conclusions) -> list[Figure]:
     )
 
 
-def tau_differences(audit: Conclusions) -> list[Figure]:
+def tau_differences(audit: AuditResult) -> list[Figure]:
     """By how much gradient and leave-one-out agree better with each other than with attention."""
     yardstick = column(audit.tables, "agreement", "tau_gradient_leave_one_out")
     pairs = [
@@ -181,7 +181,7 @@ def _curves(
     ]
 
 
-def rationale(audit: Conclusions) -> list[Figure]:
+def rationale(audit: AuditResult) -> list[Figure]:
     """Mean ROC AUC of each measure, with its interval, from the findings."""
     names = {
         "rationale_attention": "attention",

@@ -6,7 +6,7 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
 
-from heedmap.experiments.findings import Conclusions, Finding, Level, pooled
+from heedmap.experiments.findings import AuditResult, Finding, Level, pooled
 from heedmap.experiments.notes import noted
 from heedmap.report.phrases import (
     audited_text,
@@ -30,7 +30,7 @@ STYLES: dict[Level, str] = {
 }
 
 
-def card(audit: Conclusions) -> RenderableType:
+def card(audit: AuditResult) -> RenderableType:
     """Every question in plain words with its number, interval, n, reading and what was left out.
 
     Whatever comes from the data goes in as a `cell`: brackets in it are never markup.
@@ -48,7 +48,7 @@ def card(audit: Conclusions) -> RenderableType:
     )
 
 
-def _header(audit: Conclusions) -> RenderableType:
+def _header(audit: AuditResult) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

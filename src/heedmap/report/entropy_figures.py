@@ -5,7 +5,7 @@ import math
 import altair as alt
 import numpy as np
 
-from heedmap.experiments.findings import Conclusions
+from heedmap.experiments.findings import AuditResult
 from heedmap.report.charts import QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.grouping import division, texts
 from heedmap.report.phrases import column
@@ -16,7 +16,7 @@ TICKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 FEWEST_TICKS = 3
 
 
-def entropy(audit: Conclusions) -> list[Figure]:
+def entropy(audit: AuditResult) -> list[Figure]:
     """A point per text, by predicted class; the line is what uniform attention would have, ln n.
 
     In Jain & Wallace's released code (`plot_entropy`), not in their paper.

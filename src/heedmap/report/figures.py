@@ -2,12 +2,12 @@
 
 from pkgutil import resolve_name
 
-from heedmap.experiments.findings import Conclusions, pooled
+from heedmap.experiments.findings import AuditResult, pooled
 from heedmap.experiments.registry import registered
 from heedmap.report.charts import Figure
 
 
-def figures(audit: Conclusions) -> list[Figure]:
+def figures(audit: AuditResult) -> list[Figure]:
     """Every figure that the experiments offer and the tables can fill. Windows of a text are pooled."""
     audit = pooled(audit)
     return [

@@ -59,7 +59,7 @@ def bars(
     up to fit a stored mean and standard deviation, so this figure is like theirs in the bars only.
 
     Args:
-        runs: one a row: `dataset`, `series`, `seed`, `value` (None or NaN where it is undefined).
+        runs: one per row: `dataset`, `series`, `seed`, `value` (None or NaN where it is undefined).
         key, title, caption: of the figure.
         measure: what the value is, on the axis; `none` what 0 of it means.
         published: numbers to put beside them as hollow marks: `dataset`, `series`, `value`, `source`.

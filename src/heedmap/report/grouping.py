@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.experiments.findings import Conclusions
+from heedmap.experiments.findings import AuditResult
 from heedmap.report.charts import PALETTE, Key
 from heedmap.report.phrases import column, number
 
@@ -41,7 +41,7 @@ class Division:
         return [self.note] if self.note else []
 
 
-def division(audit: Conclusions) -> Division:
+def division(audit: AuditResult) -> Division:
     """One series a predicted class, up to MOST of them; more are one series of all texts.
 
     Jain & Wallace go by class up to three and show all together from four on; with up to MOST we stay
@@ -67,7 +67,7 @@ def texts(n: int, left_out: Mapping[str, int]) -> str:
     return ", ".join([f"n = {n} texts", *(f"{c} {why}" for why, c in left_out.items() if c)])
 
 
-def of_words(audit: Conclusions, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
+def of_words(audit: AuditResult, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
     """The values with NaN for texts of one word, which have nothing to weigh; and their n in words."""
     short = column(audit.tables, "instances", "n_tokens") < 2
     kept = np.where(short, np.nan, values)

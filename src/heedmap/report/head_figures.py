@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.experiments.findings import Conclusions
+from heedmap.experiments.findings import AuditResult
 from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification
 from heedmap.report.head_maps import MORE, Panel
@@ -19,21 +19,21 @@ CLARK = "Clark et al. (2019)"
 BRUNNER = "Brunner et al. (2019)"
 
 
-def heads(audit: Conclusions) -> list[Figure]:
+def heads(audit: AuditResult) -> list[Figure]:
     """Every figure that the table `heads` can fill."""
     if "heads" not in audit.tables or not audit.tables["heads"].num_rows:
         return []
     return [*_mass(audit), *_freedom(audit), *_entropy(audit), *_effective(audit)]
 
 
-def _cells(audit: Conclusions, name: str) -> dict[tuple[int, int | None], float]:
+def _cells(audit: AuditResult, name: str) -> dict[tuple[int, int | None], float]:
     if name not in audit.tables["heads"].column_names:
         return {}
     layer, head = column(audit.tables, "heads", "layer"), column(audit.tables, "heads", "head")
     return head_maps.means(layer, head, column(audit.tables, "heads", name))
 
 
-def _n(audit: Conclusions) -> str:
+def _n(audit: AuditResult) -> str:
     return sampled(audit, len(np.unique(column(audit.tables, "heads", "row"))))
 
 
@@ -41,7 +41,7 @@ def _scale(top: float) -> list[Key]:
     return [Key(number(top), MORE), Key(number(top / 2), MORE + "80")]
 
 
-def _mass(audit: Conclusions) -> list[Figure]:
+def _mass(audit: AuditResult) -> list[Figure]:
     names = [n for n in audit.tables["heads"].column_names if n.startswith("share_")]
     panels, absent = [], []
     for name in names:
@@ -76,7 +76,7 @@ def _mass(audit: Conclusions) -> list[Figure]:
     ]
 
 
-def _entropy(audit: Conclusions) -> list[Figure]:
+def _entropy(audit: AuditResult) -> list[Figure]:
     cells = _cells(audit, "entropy")
     found = [v for v in cells.values() if math.isfinite(v)]
     if not found:
@@ -98,7 +98,7 @@ def _entropy(audit: Conclusions) -> list[Figure]:
     ]
 
 
-def _effective(audit: Conclusions) -> list[Figure]:
+def _effective(audit: AuditResult) -> list[Figure]:
     cells = _cells(audit, "effective_share")
     if not any(math.isfinite(v) for v in cells.values()):
         return []
@@ -120,7 +120,7 @@ def _effective(audit: Conclusions) -> list[Figure]:
     ]
 
 
-def _freedom(audit: Conclusions) -> list[Figure]:
+def _freedom(audit: AuditResult) -> list[Figure]:
     if "free_on_simplex" not in audit.tables["heads"].column_names:
         return []
     length = column(audit.tables, "heads", "positions")

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.experiments.findings import Conclusions, interval
+from heedmap.experiments.findings import AuditResult, interval
 from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.head_maps import LESS, MARK, MORE, Panel
@@ -43,7 +43,7 @@ class _Scan:
     tau: NDArray[np.float64]
 
     @classmethod
-    def of(cls, audit: Conclusions, reference: str) -> "_Scan":
+    def of(cls, audit: AuditResult, reference: str) -> "_Scan":
         table = audit.tables["scan"]
         return cls(
             row=table["row"].to_numpy(),
@@ -54,7 +54,7 @@ class _Scan:
         )
 
 
-def scans(audit: Conclusions) -> list[Figure]:
+def scans(audit: AuditResult) -> list[Figure]:
     """Every map's agreement, layer by layer: with leave-one-out, then with the gradient."""
     if "scan" not in audit.tables:
         return []
@@ -66,7 +66,7 @@ def scans(audit: Conclusions) -> list[Figure]:
     return figures
 
 
-def _by_head(audit: Conclusions, scan: _Scan, reference: str) -> list[Figure]:
+def _by_head(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
     shown = _on_trial(audit, scan)
     panels, fewest = [], []
     for view, title in PER_HEAD.items():
@@ -108,7 +108,7 @@ def _by_head(audit: Conclusions, scan: _Scan, reference: str) -> list[Figure]:
     ]
 
 
-def _by_layer(audit: Conclusions, scan: _Scan, reference: str) -> list[Figure]:
+def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
     seed = (audit.settings.audit or AuditSettings()).seed
     data, keys, notes, counts = [], [], [], []
     layers = sorted(set(scan.layer.tolist()))
@@ -193,7 +193,7 @@ def _by_layer(audit: Conclusions, scan: _Scan, reference: str) -> list[Figure]:
     ]
 
 
-def _on_trial(audit: Conclusions, scan: _Scan) -> tuple[str, int, int | None] | None:
+def _on_trial(audit: AuditResult, scan: _Scan) -> tuple[str, int, int | None] | None:
     """View, layer and head of the map that the audit is about; None for other models."""
     model = audit.settings.model
     if not isinstance(model, TransformerSettings):
@@ -201,7 +201,7 @@ def _on_trial(audit: Conclusions, scan: _Scan) -> tuple[str, int, int | None] | 
     return model.view, *model.on_trial(1 + int(scan.layer.max()), 1 + int(scan.head.max()))
 
 
-def _texts(audit: Conclusions, scan: _Scan) -> str:
+def _texts(audit: AuditResult, scan: _Scan) -> str:
     return sampled(audit, len(np.unique(scan.row)))
 
 
@@ -211,7 +211,7 @@ def _behind(scan: _Scan, counts: list[int]) -> str:
     return f", at least {fewest} in each mean" if fewest < len(np.unique(scan.row)) else ""
 
 
-def sampled(audit: Conclusions, count: int) -> str:
+def sampled(audit: AuditResult, count: int) -> str:
     """`n = 300 texts, a seeded sample of 2000`."""
     total = audit.tables["instances"].num_rows
     return f"n = {count} texts" + (f", a seeded sample of {total}" if count < total else "")

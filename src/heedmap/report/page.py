@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.experiments.adversary_weights import FILE
-from heedmap.experiments.findings import Conclusions, pooled
+from heedmap.experiments.findings import AuditResult, pooled
 from heedmap.experiments.notes import drift_text, noted
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
@@ -35,7 +35,7 @@ from heedmap.report.verdict import verdicts
 from heedmap.settings import AuditSettings, TransformerSettings
 
 
-def page(audit: Conclusions) -> str:
+def page(audit: AuditResult) -> str:
     """The whole report. The same audit gives the same bytes; all text from the data is escaped."""
     whole = pooled(audit)
     adversary = audit.tables.get("adversary")  # instances alone can be shown too
@@ -100,7 +100,7 @@ def environment() -> Environment:
     return environment
 
 
-def _facts(audit: Conclusions) -> list[tuple[str, str]]:
+def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     settings = audit.settings
     facts = [
         ("data", settings.data.source),
@@ -147,7 +147,7 @@ def _grouped(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _training(audit: Conclusions) -> dict[str, Any]:
+def _training(audit: AuditResult) -> dict[str, Any]:
     """Scores on the development split by epoch, and which epoch was kept."""
     scores = audit.about.get("training")
     if not isinstance(scores, Sequence) or not scores:

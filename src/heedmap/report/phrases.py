@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.data.catalog import CATALOG
-from heedmap.experiments.findings import Conclusions, Finding
+from heedmap.experiments.findings import AuditResult, Finding
 from heedmap.settings import AuditSettings, TransformerSettings
 
 LISTED = 12  # classes; of more, the first ones and how many there are
@@ -49,7 +49,7 @@ def interval_text(finding: Finding) -> str:
     return "no interval"
 
 
-def model_text(audit: Conclusions) -> str:
+def model_text(audit: AuditResult) -> str:
     """The architecture in one line."""
     model = audit.settings.model
     if isinstance(model, TransformerSettings):
@@ -59,13 +59,13 @@ def model_text(audit: Conclusions) -> str:
     return f"{model.encoder} encoder, {model.score} score{given}, {model.normaliser} attention"
 
 
-def derived(audit: Conclusions) -> bool:
+def derived(audit: AuditResult) -> bool:
     """Whether the heat map is made of the layer's weights and more, and is not these weights."""
     model = audit.settings.model
     return isinstance(model, TransformerSettings) and model.derived
 
 
-def query_name(audit: Conclusions) -> str | None:
+def query_name(audit: AuditResult) -> str | None:
     """What the second text of a pair is called; None where the texts stand alone."""
     if "query" not in audit.tables["instances"].column_names:
         return None
@@ -74,7 +74,7 @@ def query_name(audit: Conclusions) -> str | None:
     return QUERIES.get(known.task, "query") if known else "query"
 
 
-def pairs_text(audit: Conclusions) -> str | None:
+def pairs_text(audit: AuditResult) -> str | None:
     """What is read given what, of pairs of texts."""
     asked = query_name(audit)
     return None if asked is None else f"pairs: attention over the text, given its {asked}"
@@ -88,7 +88,7 @@ def classes_text(classes: Sequence[str]) -> str:
     return f"{len(classes)}: {shown} and {len(classes) - LISTED} more"
 
 
-def audited_text(audit: Conclusions) -> str:
+def audited_text(audit: AuditResult) -> str:
     """How many texts, of how many."""
     audited = audit.tables["instances"].num_rows
     total = audit.about.get("test_texts", audited)
@@ -100,7 +100,7 @@ def audited_text(audit: Conclusions) -> str:
     return some
 
 
-def vectors_text(audit: Conclusions) -> str | None:
+def vectors_text(audit: AuditResult) -> str | None:
     """How many words began with a pretrained vector; None where none could."""
     known, words = audit.about.get("vectors"), audit.about.get("words")
     return (
@@ -108,7 +108,7 @@ def vectors_text(audit: Conclusions) -> str | None:
     )
 
 
-def maps_left_out(audit: Conclusions) -> str | None:
+def maps_left_out(audit: AuditResult) -> str | None:
     """The views that the model does not give, how many maps, and why; None where it gives all."""
     found = audit.about.get("maps_left_out")
     if not isinstance(found, Mapping) or not found:
@@ -116,7 +116,7 @@ def maps_left_out(audit: Conclusions) -> str | None:
     return "; ".join(f"{view}, {why}" for view, why in found.items())
 
 
-def weights_kept(audit: Conclusions, short: bool = False) -> str | None:
+def weights_kept(audit: AuditResult, short: bool = False) -> str | None:
     """Of how many texts the adversary's weights are kept; `short`: None where it is all of them."""
     found = audit.about.get("adversary_weights")
     if not isinstance(found, Mapping) or (short and found["kept"] == found["searched"]):
@@ -125,12 +125,12 @@ def weights_kept(audit: Conclusions, short: bool = False) -> str | None:
     return f"kept of {found['kept']} of {found['searched']} searched texts{which}"
 
 
-def epsilon(audit: Conclusions) -> float:
+def epsilon(audit: AuditResult) -> float:
     """The change within which a prediction counts as the same."""
     return (audit.settings.audit or AuditSettings()).epsilon
 
 
-def left_out(audit: Conclusions) -> dict[str, int]:
+def left_out(audit: AuditResult) -> dict[str, int]:
     """Texts of the data set that never came to the audit, by reason."""
     found = audit.about.get("left_out")
     return {str(k): int(v) for k, v in found.items()} if isinstance(found, Mapping) else {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.experiments.findings import BANDS, Conclusions, Finding, Level
+from heedmap.experiments.findings import BANDS, AuditResult, Finding, Level
 from heedmap.report.phrases import column, counts, interval_text, number
 
 # Every scale ends at 1 and begins at 0, but for a correlation's.
@@ -38,12 +38,12 @@ class Verdict:
     by_class: list[tuple[str, str]]
 
 
-def verdicts(audit: Conclusions) -> list[Verdict]:
+def verdicts(audit: AuditResult) -> list[Verdict]:
     """All findings, in the order of the card."""
     return [_verdict(audit, finding) for finding in audit.findings]
 
 
-def _verdict(audit: Conclusions, f: Finding) -> Verdict:
+def _verdict(audit: AuditResult, f: Finding) -> Verdict:
     kind, low = f.kind, BEGINS.get(f.kind, 0.0)
 
     def at(x: float) -> float:
@@ -70,7 +70,7 @@ def _verdict(audit: Conclusions, f: Finding) -> Verdict:
     )
 
 
-def _on_scale(audit: Conclusions, kind: str, edge: float) -> float:
+def _on_scale(audit: AuditResult, kind: str, edge: float) -> float:
     """An edge of a reading on the value's scale: skill is read as gain over the commonest class."""
     if kind != "skill":
         return edge

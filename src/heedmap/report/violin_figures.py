@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.experiments.adversary import is_exact, is_searched
-from heedmap.experiments.findings import Conclusions
+from heedmap.experiments.findings import AuditResult
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import (
@@ -28,7 +28,7 @@ NARROW = 0.008  # a violin thinner than this would not be seen: it is drawn as a
 QUARTILES = ("lower quartile", "median", "upper quartile")
 
 
-def permutation(audit: Conclusions) -> list[Figure]:
+def permutation(audit: AuditResult) -> list[Figure]:
     """Median change of the prediction under shuffles, by sharpness of the attention."""
     shuffled = (
         "The rows of the layer on trial are shuffled over the text's positions"
@@ -62,7 +62,7 @@ def permutation(audit: Conclusions) -> list[Figure]:
     )
 
 
-def most_different(audit: Conclusions) -> list[Figure]:
+def most_different(audit: AuditResult) -> list[Figure]:
     """Largest JSD at the same prediction, by sharpness of the attention."""
     if "adversary" not in audit.tables:
         return []
@@ -102,7 +102,7 @@ def most_different(audit: Conclusions) -> list[Figure]:
     )
 
 
-def _of_table(audit: Conclusions, table: str, name: str, **drawn: Any) -> list[Figure]:
+def _of_table(audit: AuditResult, table: str, name: str, **drawn: Any) -> list[Figure]:
     values, n = of_words(audit, column(audit.tables, table, name))
     sharp = column(audit.tables, "instances", "max_attention")
     figure = violin_figure(values, n, sharp, division(audit), **drawn)

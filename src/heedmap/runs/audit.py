@@ -12,7 +12,7 @@ from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.experiments import cost
 from heedmap.experiments.evidence import Announce, Evidence
-from heedmap.experiments.findings import Conclusions
+from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.notes import far_from_default, noted
 from heedmap.experiments.registry import applicable, registered
 from heedmap.experiments.results import make_findings
@@ -43,7 +43,7 @@ LONG = 60  # seconds that are forecast of our own models, which most often take 
 
 
 @dataclass(frozen=True)
-class Audit(Conclusions):
+class Audit(AuditResult):
     """The conclusions on one run, `run` itself where it is at hand.
 
     `kept` are files beside the tables by name, of a run without a folder.

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from heedmap.errors import InputError
-from heedmap.experiments.findings import Conclusions, to_json
+from heedmap.experiments.findings import AuditResult, to_json
 from heedmap.files.identity import identity
 from heedmap.files.table_folder import TableFolder, clear, listed
 from heedmap.runs.folder import RunFolder
@@ -77,7 +77,7 @@ def read_audit(folder: RunFolder) -> Kept:
 
 
 def keep_tables(
-    result: Conclusions, folder: RunFolder, weights: str, beside: Mapping[str, bytes]
+    result: AuditResult, folder: RunFolder, weights: str, beside: Mapping[str, bytes]
 ) -> None:
     """Keep all tables of an audit in a run's folder, and the files `beside` them, in place of others.
 
@@ -94,7 +94,7 @@ def keep_tables(
     put_about(result, kept, weights)
 
 
-def put_about(result: Conclusions, kept: TableFolder, weights: str) -> None:
+def put_about(result: AuditResult, kept: TableFolder, weights: str) -> None:
     """What the report needs beside the tables; written once all tables are there."""
     about = {name: value for name, value in result.about.items() if name != "name"}
     content = {
@@ -106,7 +106,7 @@ def put_about(result: Conclusions, kept: TableFolder, weights: str) -> None:
     kept.put(ABOUT, json.dumps(content, indent=1, ensure_ascii=False).encode())
 
 
-def write_conclusions(result: Conclusions, folder: RunFolder) -> None:
+def write_conclusions(result: AuditResult, folder: RunFolder) -> None:
     """Write findings and report."""
     from heedmap.report.page import page
 

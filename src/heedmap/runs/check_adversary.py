@@ -57,9 +57,9 @@ def check_adversary(run: Run, row: int) -> Imposed:
     attention = attention.to(trace.attention)
     logits = model.logits_from(model.embed(batch), batch, attention)
     if isinstance(model, Layered):
-        shown = model.heat_maps(batch, [model.shown_map()], attention)[:, 0]
+        shown = model.heat_maps(batch, [model.map_on_trial()], attention)[:, 0]
     else:
-        shown = model.shown(trace, attention.unsqueeze(0))[0]
+        shown = model.to_heatmap(trace, attention.unsqueeze(0))[0]
     heat, own = shown.double(), trace.heat.double()
     visible = bool((heat > 0).any() and (own > 0).any())  # a map of zeros shows nothing
     return Imposed(

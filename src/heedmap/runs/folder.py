@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from heedmap.errors import InputError
 from heedmap.files.storage import leftovers, refuse_file, remove, write_atomically
 from heedmap.runs.comparison import differences, relocated
-from heedmap.runs.places import Out, is_free, taken
+from heedmap.runs.places import Out, is_free, reserve_folder
 from heedmap.settings import RunSettings, TransformerSettings
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class RunFolder:
     @classmethod
     @contextmanager
     def locked(cls, out: Out, settings: RunSettings) -> "Iterator[RunFolder]":
-        """The folder for a run, locked for writing (see `places.taken`)."""
+        """The folder for a run, locked for writing (see `places.reserve_folder`)."""
 
         def is_this_run(path: Path) -> bool:
             try:
@@ -80,7 +80,7 @@ class RunFolder:
             except InputError:
                 return False
 
-        with taken(out, is_this_run, OWN) as path:
+        with reserve_folder(out, is_this_run, OWN) as path:
             yield cls(path)
 
     # Which run it holds

@@ -22,7 +22,7 @@ Out = str | Path | DefaultPlace
 
 
 @contextmanager
-def taken(out: Out, mine: Callable[[Path], bool], own: Collection[str]) -> Iterator[Path]:
+def reserve_folder(out: Out, mine: Callable[[Path], bool], own: Collection[str]) -> Iterator[Path]:
     """The folder of a run, held: the one that was named; else the one that is `mine`, or the first free one.
 
     Args:

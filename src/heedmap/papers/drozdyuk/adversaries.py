@@ -18,7 +18,7 @@ from heedmap.huggingface.interventions import KeyAdversary, Keys
 from heedmap.huggingface.recording import Recorder, key_distance, mean_over_rows
 from heedmap.measures import total_variation
 from heedmap.papers.drozdyuk.model import (
-    Subject,
+    ProbedClassifier,
     Texts,
     made_with,
     real_positions,
@@ -48,7 +48,7 @@ def opposite(labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
     return (labels + 1) % classes
 
 
-def key_widths(subject: Subject, texts: Texts) -> dict[int, int]:
+def key_widths(subject: ProbedClassifier, texts: Texts) -> dict[int, int]:
     """The width of the keys of every layer, its heads together: {layer: H'·D}."""
     recorder = Recorder(weights=False)
     with torch.no_grad():
@@ -118,7 +118,7 @@ class AttackObjective(Objective):
         self,
         attack: str,
         adversary: KeyAdversary,
-        subject: Subject,
+        subject: ProbedClassifier,
         train: Texts,
         settings: DrozdyukSettings,
         seed: int,
@@ -169,7 +169,7 @@ class AttackObjective(Objective):
 
 def train_attack(
     attack: str,
-    subject: Subject,
+    subject: ProbedClassifier,
     train: Texts,
     settings: DrozdyukSettings,
     seed: int,

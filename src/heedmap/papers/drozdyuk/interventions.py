@@ -33,7 +33,7 @@ from heedmap.papers.drozdyuk.adversaries import (
     train_attack,
 )
 from heedmap.papers.drozdyuk.model import (
-    Subject,
+    ProbedClassifier,
     Texts,
     all_logits,
     real_positions,
@@ -104,7 +104,7 @@ def where(layers: frozenset[int] | None) -> str:
 
 
 def swapped(
-    subject: Subject, name: str, temperature: float, layers: frozenset[int] | None
+    subject: ProbedClassifier, name: str, temperature: float, layers: frozenset[int] | None
 ) -> Chain:
     """Another activation in some layers (None: all) and the model's own in the others."""
     other = Activation(name, temperature, layers)
@@ -125,7 +125,10 @@ class _Outside(Activation):
 
 
 def cheap_plans(
-    subject: Subject, dev: Texts, layers: int, report: Callable[[str], None] = lambda name: None
+    subject: ProbedClassifier,
+    dev: Texts,
+    layers: int,
+    report: Callable[[str], None] = lambda name: None,
 ) -> list[Plan]:
     """What needs no training: per layer and all layers; readings of the shuffle and temperatures for all."""
     everywhere = [None, *(frozenset([n]) for n in range(layers))] if layers > 1 else [None]
@@ -145,7 +148,7 @@ def cheap_plans(
     return plans
 
 
-def fitted_temperature(subject: Subject, name: str, dev: Texts) -> float:
+def fitted_temperature(subject: ProbedClassifier, name: str, dev: Texts) -> float:
     """The temperature of `TEMPERATURES` with the smallest cross entropy on the dev split.
 
     A control for the change of activation: another map of the same scores is also sharper or flatter than
@@ -171,7 +174,7 @@ def _uniform(layers: frozenset[int] | None) -> Callable[[Pass], Any]:
 
 
 def _swap(
-    subject: Subject, name: str, temperature: float, layers: frozenset[int] | None
+    subject: ProbedClassifier, name: str, temperature: float, layers: frozenset[int] | None
 ) -> Callable[[Pass], Any]:
     return lambda at: (None, swapped(subject, name, temperature, layers))
 
@@ -181,7 +184,7 @@ def _shuffle(how: How, layers: frozenset[int] | None) -> Callable[[Pass], Any]:
 
 
 @torch.no_grad()
-def judge(subject: Subject, plans: Sequence[Plan], texts: Texts, seed: int) -> list[Row]:
+def judge(subject: ProbedClassifier, plans: Sequence[Plan], texts: Texts, seed: int) -> list[Row]:
     """A row for each plan: accuracies and distances over the texts, which no attack was trained on.
 
     accuracy is against the gold labels, opposite_accuracy against the flipped ones; kept is the share
@@ -261,7 +264,7 @@ def majority_row(train: Texts, test: Texts, original: Row, classes: int) -> Row:
 
 
 def every_row(
-    subject: Subject,
+    subject: ProbedClassifier,
     train: Texts,
     dev: Texts,
     test: Texts,

@@ -109,7 +109,7 @@ class SmallTransformer(nn.Module):
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProbedClassifier:
     """A classifier and the activation that its attention was trained with."""
 
     model: nn.Module
@@ -176,10 +176,10 @@ def numbered(split: Split, vocabulary: Vocabulary, settings: DrozdyukSettings) -
 
 def new_transformer(
     settings: DrozdyukSettings, words: int, classes: int, activation: str, seed: int
-) -> Subject:
+) -> ProbedClassifier:
     """An untrained transformer; the same seed gives every activation the same starting weights."""
     with seeded(seed_of(seed, "weights")):
-        return Subject(SmallTransformer(settings, words, classes), activation, classes)
+        return ProbedClassifier(SmallTransformer(settings, words, classes), activation, classes)
 
 
 class TransformerObjective(Objective):
@@ -191,7 +191,12 @@ class TransformerObjective(Objective):
     """
 
     def __init__(
-        self, subject: Subject, train: Texts, dev: Texts, settings: DrozdyukSettings, seed: int
+        self,
+        subject: ProbedClassifier,
+        train: Texts,
+        dev: Texts,
+        settings: DrozdyukSettings,
+        seed: int,
     ) -> None:
         model = subject.model.requires_grad_(True)
         self.subject, self.dev, self.patience = subject, dev, settings.patience
@@ -233,14 +238,16 @@ class TransformerObjective(Objective):
         return best is not None and progress.epochs_done - 1 - best >= self.patience
 
 
-def made_with(settings: DrozdyukSettings, subject: Subject, *parts: int | str) -> dict[str, Any]:
+def made_with(
+    settings: DrozdyukSettings, subject: ProbedClassifier, *parts: int | str
+) -> dict[str, Any]:
     """What a checkpoint must have been made with; the fingerprint stands for the data."""
     values = settings.model_dump(mode="json", exclude={"data"})
     return {**values, "activation": subject.activation, "parts": list(parts)}
 
 
 def train_transformer(
-    subject: Subject,
+    subject: ProbedClassifier,
     train: Texts,
     dev: Texts,
     settings: DrozdyukSettings,
@@ -261,7 +268,7 @@ def train_transformer(
 
 @torch.no_grad()
 def all_logits(
-    subject: Subject, texts: Texts, activation: Intervention | None = None
+    subject: ProbedClassifier, texts: Texts, activation: Intervention | None = None
 ) -> Float[Tensor, "N C"]:
     """Logits of all texts, in their order."""
     parts = texts.batches()

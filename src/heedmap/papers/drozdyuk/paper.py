@@ -38,10 +38,10 @@ from heedmap.papers.kit.grid import run_cells
 from heedmap.papers.kit.parts import (
     Row,
     checkpoints_of,
-    claimed,
     part_path,
     read_part,
     read_reproduction,
+    reserved,
     save_part,
 )
 from heedmap.papers.kit.registry import Paper
@@ -135,7 +135,7 @@ def reproduce(
         notes.append(f"Classifier: {settings.model}, trained already, its attention a softmax.")
     rows: list[Row] = []
     todo = cells(settings)
-    with claimed(out, settings, overwrite=overwrite, own=(TABLE, VOCABULARY)) as folder:
+    with reserved(out, settings, overwrite=overwrite, own=(TABLE, VOCABULARY)) as folder:
         shared = Shared(corpus.name, corpus.classes, settings, texts, len(vocabulary or ()), folder)
         if vocabulary is not None:
             text = json.dumps(vocabulary.words, ensure_ascii=False)

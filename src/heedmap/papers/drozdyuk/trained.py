@@ -10,10 +10,10 @@ from heedmap.data.labels import match
 from heedmap.data.readers import SPLITS
 from heedmap.errors import InputError
 from heedmap.huggingface.door import NAME
-from heedmap.papers.drozdyuk.model import Subject, Texts
+from heedmap.papers.drozdyuk.model import ProbedClassifier, Texts
 
 
-def load(model: str, classes: Sequence[str]) -> tuple[Subject, Any]:
+def load(model: str, classes: Sequence[str]) -> tuple[ProbedClassifier, Any]:
     """A trained classifier and its tokenizer."""
     from heedmap.huggingface.loading import load_classifier
 
@@ -21,7 +21,7 @@ def load(model: str, classes: Sequence[str]) -> tuple[Subject, Any]:
     return subject_of(loaded, classes), tokenizer
 
 
-def subject_of(model: Any, classes: Sequence[str]) -> Subject:
+def subject_of(model: Any, classes: Sequence[str]) -> ProbedClassifier:
     """A trained classifier with its attention at the door, frozen and in eval mode.
 
     Raises:
@@ -34,7 +34,7 @@ def subject_of(model: Any, classes: Sequence[str]) -> Subject:
         )
     model.eval().requires_grad_(False)
     model.set_attn_implementation(NAME)
-    return Subject(model, "softmax", len(classes))
+    return ProbedClassifier(model, "softmax", len(classes))
 
 
 def tokenised(

@@ -20,7 +20,7 @@ DRAWN = (
 
 
 def figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
-    """Bars by data set and encoder, one figure a quantity and score; then attention beside log-odds."""
+    """Bars by data set and encoder, one figure per quantity and score; then attention beside log-odds."""
     numbers = [one for result in results for one in result.numbers if one.predicted == "Overall"]
     scores = list(dict.fromkeys(one.cell.score for one in numbers))
     unlike = [

@@ -1,4 +1,4 @@
-"""What one cell of the grid amounts to: its numbers, one a quantity and predicted class."""
+"""What one cell of the grid amounts to: its numbers, one per quantity and predicted class."""
 
 import json
 from collections.abc import Mapping, Sequence

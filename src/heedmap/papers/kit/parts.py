@@ -24,7 +24,7 @@ from heedmap.errors import InputError
 from heedmap.files.storage import leftovers, refuse_file, remove, write_atomically
 from heedmap.files.tables import read_table, write_table
 from heedmap.papers.kit.render import FILES
-from heedmap.runs.places import Out, is_free, taken
+from heedmap.runs.places import Out, is_free, reserve_folder
 from heedmap.settings import Settings
 
 SETTINGS, PARTS, CHECKPOINTS = "settings.toml", "parts", ".checkpoints"
@@ -33,13 +33,13 @@ Row = dict[str, Any]
 
 
 @contextmanager
-def claimed(
+def reserved(
     out: Out, settings: Settings, *, overwrite: bool = False, own: Sequence[str] = ()
 ) -> Iterator[Path]:
     """The folder of a reproduction with these settings, held for writing, what a killed one left removed.
 
     Args:
-        out: the folder, or where to look for one (see `places.taken`).
+        out: the folder, or where to look for one (see `places.reserve_folder`).
         settings: of the reproduction.
         overwrite: replace one with other settings; of one with these, begin what is unfinished anew.
         own: further names that it writes.
@@ -57,12 +57,12 @@ def claimed(
         except InputError:
             return False
 
-    with taken(out, mine, names) as folder:
-        _claim(folder, settings, overwrite, names)
+    with reserve_folder(out, mine, names) as folder:
+        _reserve(folder, settings, overwrite, names)
         yield folder
 
 
-def _claim(folder: Path, settings: Settings, overwrite: bool, names: Sequence[str]) -> None:
+def _reserve(folder: Path, settings: Settings, overwrite: bool, names: Sequence[str]) -> None:
     refuse_file(folder)
     there = folder / SETTINGS
     if there.exists():
