@@ -126,13 +126,8 @@ class Problem:
         rose = now > self.log_p
         # Nothing moved, or rounding says that everything did: any event, and no excess.
         rose[..., 0] = torch.where(rose.all(-1) | ~rose.any(-1), ~rose[..., 0], rose[..., 0])
-
-        def halves(x: Tensor) -> tuple[Tensor, Tensor]:
-            risen = x.masked_fill(~rose, -torch.inf).logsumexp(-1, keepdim=True)
-            return risen, x.masked_fill(rose, -torch.inf).logsumexp(-1, keepdim=True)
-
-        inside, outside = halves(now)
-        was_inside, was_outside = halves(self.log_p.expand_as(now))
+        inside, outside = _halves(now, rose)
+        was_inside, was_outside = _halves(self.log_p.expand_as(now), rose)
         granted = epsilon.log().unsqueeze(-1)
         ratio = granted - was_outside  # ln(ε/P̂): logarithms throughout, for P̂ that rounds to 0 or 1
         less = was_outside + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
@@ -172,3 +167,9 @@ class Problem:
 def per_weight(lanes: Shaped[Tensor, "S B"]) -> Shaped[Tensor, "S B 1 1"]:
     """One number per lane and instance, in a shape that multiplies weights."""
     return lanes[..., None, None]
+
+
+def _halves(log_p: Float[Tensor, "S B C"], rose: Bool[Tensor, "S B C"]) -> tuple[Tensor, Tensor]:
+    """Logarithms of the probability of the classes that rose, and of the others; each (S, B, 1)."""
+    risen = log_p.masked_fill(~rose, -torch.inf).logsumexp(-1, keepdim=True)
+    return risen, log_p.masked_fill(rose, -torch.inf).logsumexp(-1, keepdim=True)
