@@ -166,7 +166,7 @@ _SLOTS = {
     "number": "two three four six eight ten twelve twenty forty ninety",
     "place": "station market library museum bridge square airport school",
     "person": "brother sister neighbour colleague uncle cousin daughter flatmate",
-    "said": "said reserved insisted swore",
+    "said": "said claimed insisted swore",
 }
 _HEARSAY = (
     "my {person} {said} that it was _",
