@@ -15,7 +15,7 @@ OPINION = re.compile(
     rf"\b((?P<negation>{'|'.join(NEGATIONS)}) )?((?P<degree>{'|'.join(DEGREES)}) )?(a )?"
     rf"(?P<word>{'|'.join(LEXICON)})\b"
 )
-SOMEONE_ELSE = re.compile(r"\b(said|reserved|insisted|swore|poster|according)\b")
+SOMEONE_ELSE = re.compile(r"\b(said|claimed|insisted|swore|poster|according)\b")
 SOMETHING_ELSE = re.compile(
     r"\b(sequel|trailer|remake|short|cafe|bakery|canteen|owner|hostel|branch|campsite|guesthouse"
     r"|model|tablet|brand|refurbished)\b"
