@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from heedmap.experiments.findings import BANDS, interval, read, to_json
+from heedmap.experiments.findings import BANDS, grade, interval, to_json
 from heedmap.experiments.results import make_findings
 from heedmap.settings import AuditSettings
 
@@ -48,11 +48,11 @@ def test_the_same_values_and_seed_give_the_same_interval():
 
 
 def test_a_reading_needs_the_whole_interval_in_one_band():
-    assert read("tau", 0.5, 0.45, 0.55) == ("moderate agreement", "mixed")
-    words, level = read("tau", 0.41, 0.35, 0.45)
+    assert grade("tau", 0.5, 0.45, 0.55) == ("moderate agreement", "mixed")
+    words, level = grade("tau", 0.41, 0.35, 0.45)
     assert words == "between “weak agreement” and “moderate agreement”"
     assert level == "undecided"
-    assert read("tau", math.nan, math.nan, math.nan) == ("undefined", "undecided")
+    assert grade("tau", math.nan, math.nan, math.nan) == ("undefined", "undecided")
 
 
 @pytest.mark.parametrize("kind", BANDS)

@@ -1,4 +1,4 @@
-"""Kendall's tau-b of many short vectors at once, with two-sided p-values."""
+"""Kendall's tau-b for many short vectors at once, with two-sided p-values."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
 
-# Below this length, and without ties, the p-value is exact; above it, normal. As scipy's default.
+# Up to this length, and without ties, the p-value is exact; above it, normal. As in scipy's default.
 EXACT_UP_TO = 33
-ELEMENTS = 1 << 23  # of the pairwise comparisons written out at a time: 64 MB
+ELEMENTS = 1 << 23  # pairwise comparisons held at a time: 64 MB
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Kendall:
 
 
 def kendall_tau(values: Float[Tensor, "B M T"], mask: Bool[Tensor, "B T"]) -> Kendall:
-    """Tau-b between all M measures of each instance, over its unmasked positions.
+    """Return tau-b between all M measures of each instance, over its unmasked positions.
 
-    With S_m[i, j] = sign(x_mi − x_mj) and ⟨·,·⟩ the sum over i < j, tau_ab = ⟨S_a, S_b⟩ /
-    √(⟨S_a, S_a⟩ ⟨S_b, S_b⟩): one product of a matrix with its transpose an instance gives all pairs. The
+    With s_m[i, j] = sign(x_mi − x_mj) and ⟨·,·⟩ the sum over i < j, tau_ab = ⟨s_a, s_b⟩ /
+    √(⟨s_a, s_a⟩ ⟨s_b, s_b⟩): per instance, one product of a matrix with its transpose gives all pairs. The
     null distribution of the p-value is exact for n ≤ 33 without ties (and where at most one pair is
-    discordant), else normal with the tie-corrected variance (Kendall 1970); the same as
+    discordant), else normal with the tie-corrected variance (Kendall 1970), as in
     `scipy.stats.kendalltau`. Time is quadratic in T; memory is bounded.
     """
     wide = values.double()
@@ -57,7 +57,7 @@ def kendall_tau(values: Float[Tensor, "B M T"], mask: Bool[Tensor, "B T"]) -> Ke
 def tau_against(
     values: Float[Tensor, "B M T"], references: Float[Tensor, "B R T"], mask: Bool[Tensor, "B T"]
 ) -> Float[Tensor, "B M R"]:
-    """Tau-b of M measures with R others only; as `kendall_tau`, without p-values."""
+    """Return tau-b of M measures with R references, without p-values; otherwise as `kendall_tau`."""
     gram, first = _products(values.double(), references.double(), mask)
     _, second = _products(references.double(), references.double()[:, :0], mask)
     scale = (first.sum(-1).unsqueeze(2) * second.sum(-1).unsqueeze(1)).sqrt() / 2
@@ -67,9 +67,9 @@ def tau_against(
 def _products(
     first: Float[Tensor, "B M T"], second: Float[Tensor, "B R T"], mask: Bool[Tensor, "B T"]
 ) -> tuple[Float[Tensor, "B M R"], Float[Tensor, "B M T"]]:
-    """Concordant − discordant pairs of each two measures; and with how many others a position is untied.
+    """Return concordant − discordant pairs of any two measures, and the number of untied others per position.
 
-    Some positions against all at a time. The sums are of whole numbers: exact, whatever their order.
+    Computed in blocks of positions. The sums are of integers, and so exact in any order.
     """
     size = first.shape[2]
     gram = first.new_zeros(len(first), first.shape[1], second.shape[1])
@@ -80,8 +80,8 @@ def _products(
         pairs = (mask[:, part, None] & mask[:, None]).unsqueeze(1)
 
         def signs(values: Tensor, part: slice = part, pairs: Tensor = pairs) -> Tensor:
-            found = torch.sign(values[..., part, None] - values.unsqueeze(-2)) * pairs
-            return found.float()  # which holds every whole number up to 2^24, twice ELEMENTS
+            sign = torch.sign(values[..., part, None] - values.unsqueeze(-2)) * pairs
+            return sign.float()  # exact for integers up to 2^24, twice ELEMENTS
 
         one = signs(first)
         other = one if second is first else signs(second)
@@ -112,8 +112,8 @@ def _p_values(
     few = np.minimum(discordant, total[:, None, None] - discordant)
     exact = untied_pair & ((size <= EXACT_UP_TO) | (few <= 1)) & (size >= 2)
     for length in np.unique(n[exact.any((1, 2))]):
-        here = exact & (size == length)
-        p[here] = _exact_p(int(length))(few[here])
+        rows = exact & (size == length)
+        p[rows] = _exact_p(int(length))(few[rows])
     return np.asarray(p)
 
 

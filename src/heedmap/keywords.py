@@ -1,4 +1,4 @@
-"""Functions whose keywords are the fields of settings: signature and documentation are made from these."""
+"""Functions whose keywords are fields of settings, from which their signature and docstring are made."""
 
 import inspect
 from collections.abc import Callable
@@ -13,30 +13,30 @@ Group = type[Settings] | Part
 
 
 def options_of(*groups: Group) -> dict[str, FieldInfo]:
-    """The options of some settings by name; one that several have is the first one's."""
-    found: dict[str, FieldInfo] = {}
+    """Return the options of some settings by name; of duplicates the first."""
+    options: dict[str, FieldInfo] = {}
     for group in groups:
         for name, field in group.options().items():
-            found.setdefault(name, field)
-    return found
+            options.setdefault(name, field)
+    return options
 
 
 def extra_of(field: FieldInfo) -> dict[str, Any]:
-    """What `settings.option` says of a field beside its help: `shown` and `also`."""
+    """Return the `shown` and `also` of a field made by `settings.option`."""
     assert isinstance(field.json_schema_extra, dict)
     return field.json_schema_extra
 
 
 def described(field: FieldInfo) -> str:
-    """An option's help, with its default in brackets."""
+    """Return an option's help, with its default in brackets."""
     default = extra_of(field)["shown"] or field.default
     return f"{field.description}" if default is None else f"{field.description} [{default}]"
 
 
 def takes(*groups: Group) -> Callable[[F], F]:
-    """Show the options of some settings in the function's signature and docstring, where `{options}` stands.
+    """Add the options of some settings to a function's signature and, in place of `{options}`, its docstring.
 
-    The function itself takes them as `**settings`; what is None counts as not given.
+    The function itself takes them as `**settings`; None counts as not given.
     """
 
     def decorate(function: F) -> F:
@@ -53,10 +53,10 @@ def takes(*groups: Group) -> Callable[[F], F]:
         lines = "\n        ".join(f"{name}: {described(field)}" for name, field in fields.items())
         function.__doc__ = (function.__doc__ or "").replace("{options}", lines)
         own = inspect.signature(function)
-        kept = [p for p in own.parameters.values() if p.kind != p.VAR_KEYWORD]
-        at = next((i for i, p in enumerate(kept) if p.kind == p.KEYWORD_ONLY), len(kept))
+        others = [p for p in own.parameters.values() if p.kind != p.VAR_KEYWORD]
+        at = next((i for i, p in enumerate(others) if p.kind == p.KEYWORD_ONLY), len(others))
         function.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[*kept[:at], *parameters, *kept[at:]]
+            parameters=[*others[:at], *parameters, *others[at:]]
         )
         return function
 
@@ -64,15 +64,15 @@ def takes(*groups: Group) -> Callable[[F], F]:
 
 
 def split(name: str, settings: dict[str, Any], *groups: Group) -> list[dict[str, Any]]:
-    """The given keywords of each of some settings, without those that are None.
+    """Split keywords by the settings that they belong to, without those that are None.
 
     Raises:
-        TypeError: one that none of them has.
+        TypeError: a keyword belongs to none of them.
     """
-    known = options_of(*groups)
-    if foreign := [option for option in settings if option not in known]:
+    options = options_of(*groups)
+    if unknown := [option for option in settings if option not in options]:
         raise TypeError(
-            f"{name}() got an unexpected keyword {foreign[0]!r}; there are {', '.join(sorted(known))}"
+            f"{name}() got an unexpected keyword {unknown[0]!r}; there are {', '.join(sorted(options))}"
         )
     given = {option: value for option, value in settings.items() if value is not None}
     return [

@@ -11,24 +11,24 @@ from torch import Tensor
 
 LN2 = math.log(2.0)
 ROUNDINGS = (
-    4  # in units of ε: what reading the same text twice in other company was seen to differ by
+    4  # in units of ε: the observed difference between two passes over a text in different batches
 )
 
 
 def total_variation(
     p: Float[Tensor, "*batch C"], q: Float[Tensor, "*batch C"]
 ) -> Float[Tensor, "*batch"]:
-    """Total variation distance: ½ Σ_c |p_c − q_c|, in [0, 1] (Jain & Wallace 2019, eq. 1)."""
+    """Return the total variation distance: ½ Σ_c |p_c − q_c|, in [0, 1] (Jain & Wallace 2019, eq. 1)."""
     return 0.5 * (p - q).abs().sum(-1)
 
 
 def change_in_prediction(
     before: Float[Tensor, "*batch C"], after: Float[Tensor, "*batch C"]
 ) -> Float[Tensor, "*batch"]:
-    """Total variation distance of softmax(before) and softmax(after), from logits, in float64.
+    """Return the total variation distance of softmax(before) and softmax(after), from logits, in float64.
 
-    The most probable class is left out of the sum and put back as minus the others' change, so that a
-    change of 1e-12 in a prediction that rounds to 1 is still a number and not a tie.
+    The change of the most probable class is computed as minus the sum of the others', so that a change of
+    1e-12 in a prediction that rounds to 1 is not lost.
     """
     if before.shape[-1] == 2:
         # |σ(x) − σ(y)| = σ(max) σ(−min) (1 − exp(min − max)), each factor accurate by itself.
@@ -42,20 +42,20 @@ def change_in_prediction(
 
 
 def resolution(
-    before: Float[Tensor, "*batch C"], after: Float[Tensor, "*batch S C"], precision: torch.dtype
+    before: Float[Tensor, "*batch C"], after: Float[Tensor, "*batch J C"], precision: torch.dtype
 ) -> Float[Tensor, "*batch"]:
-    """The change of a prediction that the rounding of its logits makes by itself: less is no change.
+    """Return the change of a prediction that rounding of its logits alone can cause. Less is no change.
 
-    A logit is off by r = 4 ε max(1, |z|), with ε of the `precision` that it was computed in and the largest
-    logit of a possible class in `before` and `after`; 1, because a logit near 0 is a sum of parts that
-    cancel. An event of probability P then moves by at most 2r P(1 − P), to first order, and so does the
-    total variation distance, which is that of an event: 2r p(1 − p) for a most probable class of p ≥ ½ (no
-    event lies nearer to ½), else r/2.
+    A logit has an error of r = 4 ε max(1, |z|), where ε is that of the `precision` it was computed in and z
+    the largest logit of a possible class in `before` and `after`. The 1 is there because a logit near 0 is a
+    sum of parts that cancel. To first order, an event of probability q then changes by at most 2r q(1 − q).
+    The total variation distance is the change of an event, so it is at most 2r p(1 − p) if the most probable
+    class has p ≥ ½ (no event is nearer to ½), else r/2.
     """
-    met = torch.cat([before.unsqueeze(-2), after], dim=-2).double()
-    # Of an answer that is ruled out the logit is −∞, or nearly; of a deletion that is none, NaN.
-    possible = met.log_softmax(-1).exp() > 0
-    largest = met.abs().masked_fill(~possible, 1.0).clamp(min=1.0).flatten(-2).amax(-1)
+    logits = torch.cat([before.unsqueeze(-2), after], dim=-2).double()
+    # A logit is −∞, or nearly, for an answer that is ruled out, and NaN for a deletion that is padding.
+    possible = logits.log_softmax(-1).exp() > 0
+    largest = logits.abs().masked_fill(~possible, 1.0).clamp(min=1.0).flatten(-2).amax(-1)
     lead = log_odds(before.double(), before.argmax(-1)).clamp(min=0.0)
     rounding = ROUNDINGS * torch.finfo(precision).eps * largest
     return 2 * rounding * lead.sigmoid() * (-lead).sigmoid()
@@ -64,9 +64,9 @@ def resolution(
 def jensen_shannon(
     p: Float[Tensor, "*batch T"], q: Float[Tensor, "*batch T"]
 ) -> Float[Tensor, "*batch"]:
-    """Jensen-Shannon divergence in nats: ½ KL(p‖m) + ½ KL(q‖m), m = (p+q)/2; in [0, ln 2].
+    """Return the Jensen-Shannon divergence in nats: ½ KL(p‖m) + ½ KL(q‖m), m = (p+q)/2; in [0, ln 2].
 
-    0 · ln 0 is 0 exactly, where the released code of Jain & Wallace adds 1e-10 inside the logarithm.
+    0 · ln 0 is exactly 0; the released code of Jain & Wallace adds 1e-10 inside the logarithm.
     """
     m = 0.5 * (p + q)
     half_p = torch.xlogy(p, p) - torch.xlogy(p, m)
@@ -75,16 +75,16 @@ def jensen_shannon(
 
 
 def entropy(p: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch"]:
-    """Shannon entropy in nats: −Σ p ln p, in [0, ln T]."""
+    """Return the Shannon entropy in nats: −Σ p ln p, in [0, ln T]."""
     return -torch.xlogy(p, p).sum(-1)
 
 
 def log_odds(logits: Float[Tensor, "*batch C"], of: int | Tensor) -> Float[Tensor, "*batch"]:
-    """Log-odds of one class: z_c − ln Σ_{c'≠c} exp z_c'.
+    """Return the log-odds of one class: z_c − ln Σ_{c'≠c} exp z_c'.
 
-    Increasing in the class's probability, and the same function of the input up to the positive factor
-    p(1 − p), so ranks of its gradient are those of the probability's; but where the probability rounds
-    to 1 (float32: logit > 16.6) its gradient does not vanish. `of` is a class or one class a row.
+    The gradient of the probability p is this gradient times p(1 − p) > 0, so both rank the inputs alike. Where
+    the probability rounds to 1 (float32: logit > 16.6), this one does not vanish. `of` is one class, or one
+    class per row.
     """
     index = torch.as_tensor(of, device=logits.device).expand(logits.shape[:-1]).unsqueeze(-1)
     others = logits.scatter(-1, index, -torch.inf).logsumexp(-1)

@@ -1,4 +1,4 @@
-"""Everything a run depends on, as it stands in its settings.toml. Unknown keys are errors."""
+"""The settings that a run depends on, as in its settings.toml. Unknown keys are errors."""
 
 import tomllib
 from pathlib import Path
@@ -11,12 +11,12 @@ from pydantic_core import PydanticCustomError
 
 from heedmap.errors import InputError
 
-# A bound of the memory: who ran out of it goes on with a smaller one. What is drawn for a text does not
-# depend on its batch, so that only the rounding differs: the last digits of a float32, a rank where two are
-# that close, and now and then the path of a search (of 20 texts of MiniLM none, of 42 of tiny models one, by
-# .008 nats). Each table says which bound it was made with, and `about` in findings.json all of them.
+# May change on resume, for example after running out of memory. Random numbers do not depend on the batch, so
+# results differ by rounding only: in the last digits of a float32, in a rank between close values, and rarely
+# in the path of a search (none of 20 texts of MiniLM, one of 42 of tiny models, by .008 nats). Each table
+# records the value it was made with, and `about` in findings.json lists them all.
 FREE = ("model.batch_tokens",)
-# The bounds keep out what no memory holds; a whole number in TOML has 64 bits.
+# The bounds exclude sizes that fit in no memory; an integer in TOML has 64 bits.
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Size = Annotated[int, Field(ge=1, le=65_536)]  # of vectors
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -25,11 +25,11 @@ Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 def option(
     help: str, default: Any = ..., *, shown: str | None = None, also: str | None = None
 ) -> Any:
-    """A field that commands offer as an option and functions as a keyword, by its own name.
+    """Make a field that is an option of commands and a keyword of functions, by the field's name.
 
     Args:
-        help: what it says in a command's help, without the default.
-        default: where nothing is given.
+        help: its text in a command's help, without the default.
+        default: the value if the option is not given.
         shown: the default in words, where it depends on the data or the model.
         also: another name of the command's option.
     """
@@ -37,21 +37,21 @@ def option(
 
 
 class Settings(BaseModel):
-    """Checked, frozen values; unknown names are errors."""
+    """Validated, frozen values; unknown names are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def options(cls) -> dict[str, FieldInfo]:
-        """The fields that are offered to a user."""
+        """Return the fields that users can set."""
         return {name: field for name, field in cls.model_fields.items() if field.description}
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Checked settings.
+        """Make validated settings.
 
         Raises:
-            InputError: the first value that does not fit, and what was expected.
+            InputError: names the first invalid value and what was expected.
         """
         try:
             return cls.model_validate(values)
@@ -61,7 +61,7 @@ class Settings(BaseModel):
             raise InputError(f"{name} = {first['input']!r}: {first['msg'].lower()}") from error
 
     def difference(self, other: Self) -> list[str]:
-        """`name: mine -> other's` for every setting that differs."""
+        """Return `name: mine -> other's` for every setting that differs."""
         mine, theirs = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
         names = sorted(mine.keys() | theirs.keys())
         return [
@@ -75,11 +75,11 @@ class DataSettings(Settings):
     """Where the texts come from and how they become tokens.
 
     `raw`: tokens keep their case and the white space before them, so that joined they are the text, as a
-    transformer's own tokenizer wants it. Without `training` only texts to test on are wanted: the test
-    split, or all of them. `classes`: how the data spell a given model's outputs, in their order. `query`: the
-    column of the text that `text` is read given. `dataset`: a paper's, with its columns, labels and filters;
-    `rules`: the paper's, or those of its released code where they differ. `train_texts` and `test_texts` (dev's
-    too) draw samples.
+    transformer's tokenizer expects. Without `training` only test texts are read: the test split, or all texts.
+    `classes`: the data's labels for a model's outputs, in the outputs' order. `query`: the column of a
+    question or hypothesis about `text`. `dataset`: a paper's data set, with its columns, labels and filters;
+    `rules`: the paper's, or its released code's where they differ. `train_texts` and `test_texts` (also dev)
+    are sample sizes.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -116,17 +116,17 @@ class DataSettings(Settings):
 
 
 class Part:
-    """The options of some settings without a few, which make no sense in a place."""
+    """The options of a settings class, without some."""
 
     def __init__(self, of: type[Settings], *without: str) -> None:
         self._settings, self._without = of, without
 
     def options(self) -> dict[str, FieldInfo]:
-        """The fields that are left."""
+        """Return the remaining fields."""
         return {n: field for n, field in self._settings.options().items() if n not in self._without}
 
 
-# What the texts of our own models are read with, and those of transformers: these read single texts whole.
+# Options for reading the texts of our own models, and of transformers, which read single, uncut texts.
 TOKENS = Part(DataSettings, "classes")
 _TOKENS_ONLY = ("query", "dataset", "rules", "train_texts", "test_texts")
 RAW_TEXTS = Part(DataSettings, *_TOKENS_ONLY)
@@ -134,9 +134,9 @@ RAW_TEXTS_TO_LEARN = Part(DataSettings, "classes", *_TOKENS_ONLY)
 
 
 class ModelSettings(Settings):
-    """An attention model: sizes are those of Jain & Wallace.
+    """An attention model, by default with the sizes of Jain & Wallace.
 
-    `log_odds`: the attention is not learned but fixed, by the words' coefficients in a logistic regression.
+    `log_odds`: attention fixed by the words' coefficients in a logistic regression, not learned.
     """
 
     encoder: Literal["lstm", "cnn", "average"] = option("lstm, cnn or average.", "lstm")
@@ -150,14 +150,14 @@ class ModelSettings(Settings):
     hidden_size: Annotated[Size, Field(ge=4)] = option("Of the encoder.", 128)
 
 
-PLAIN = ("row", "received")  # views that are a layer's own weights; the others are made of them
-SLOW = ("flow",)  # a maximum flow for every text, word and weighting: no search can ask for so many
+PLAIN = ("row", "received")  # views that are a layer's own weights; others are derived from them
+SLOW = ("flow",)  # a maximum flow per text, word and weighting: too slow for a search
 
 
 class TransformerSettings(Settings):
     """A Hugging Face sequence classifier, and which of its heat maps is on trial.
 
-    `weights` is a hash of the model's parameters: the same path may hold another model tomorrow.
+    `weights` is a hash of the model's parameters, since the model at a path may change.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -187,19 +187,19 @@ class TransformerSettings(Settings):
 
     @property
     def derived(self) -> bool:
-        """Whether the heat map is made of the layer's weights and more, and is not these weights."""
+        """Whether the heat map is derived from the layer's weights instead of equal to them."""
         return self.view not in PLAIN
 
     def on_trial(self, layers: int, heads: int) -> tuple[int, int | None]:
-        """The numbers of the layer and the head (None for the mean) in a model of so many.
+        """Return the numbers of the layer and the head (None for the mean) in a model of this size.
 
         Raises:
-            InputError: it has no such layer or head.
+            InputError: the model has no such layer or head.
         """
-        layer = self._place(self.layer, layers, "layer")
-        return layer, None if self.head == "mean" else self._place(self.head, heads, "head")
+        layer = self._index(self.layer, layers, "layer")
+        return layer, None if self.head == "mean" else self._index(self.head, heads, "head")
 
-    def _place(self, wanted: int, count: int, what: str) -> int:
+    def _index(self, wanted: int, count: int, what: str) -> int:
         if not -count <= wanted < count:
             raise InputError(
                 f"{self.source}: expected a {what} from 0 to {count - 1} (or -1, the last one), got {wanted}"
@@ -211,9 +211,9 @@ ON_TRIAL = Part(TransformerSettings, "long_texts", "dtype", "batch_tokens")
 
 
 class TrainSettings(Settings):
-    """How a model is trained. `first_epoch`: whether it may be the best one (the released code forbids it).
+    """How a model is trained. `first_epoch`: whether it may be the best one (not in the released code).
 
-    `vectors_hash` is that of the file's bytes: None in runs made before it was kept.
+    `vectors_hash` is the hash of the file's bytes; None in runs of older versions.
     """
 
     seed: Seed = option("Of the weights and the order of the texts.", 0)
@@ -234,7 +234,7 @@ class TrainSettings(Settings):
 
 
 class FineTuneSettings(Settings):
-    """How a pretrained transformer is fine-tuned: AdamW, linear decay after a warm-up."""
+    """How a pretrained transformer is fine-tuned: AdamW with warm-up and linear decay."""
 
     base: Annotated[str, Field(min_length=1)]
     seed: Seed = option("Of the weights and the order of the texts.", 0)
@@ -246,14 +246,14 @@ class FineTuneSettings(Settings):
 
 
 class AuditSettings(Settings):
-    """What is asked of the attention.
+    """How attention is audited.
 
-    `instances` bounds the number of test texts: a larger test split is sampled, and the report says so; the
-    other `_instances` bound the sample of the slow experiments. `gradient_path`: whether the gradient flows
-    through the attention ("open") or the attention is held fixed ("closed", the paper's). `leave_one_out`:
-    the word is removed, or masked. `gradient_of`: the log-odds of the predicted class, or its probability,
-    whose gradient is 0 where it rounds to 1. `search_…`: of the search for adversarial attention, where there
-    is no exact way; `descent_steps`: of the paper's own, 0 for models that are too slow for it.
+    `instances` bounds the number of test texts: a larger test split is sampled, and the report says so. The
+    other `_instances` bound the samples of slow experiments. `gradient_path`: the gradient flows through the
+    attention ("open") or the attention is held fixed ("closed", as in the paper). `leave_one_out`: the word
+    is removed or masked. `gradient_of`: the log-odds of the predicted class, or its probability, whose
+    gradient vanishes where it rounds to 1. `search_…`: the search for adversarial attention where there is no
+    exact method; `descent_steps`: steps of the paper's search, 0 for models that are too slow for it.
     """
 
     seed: Seed = option("Of the split, the weights and the experiments.", 0)
@@ -289,7 +289,7 @@ class AuditSettings(Settings):
 
 
 class RunSettings(Settings):
-    """One run: data, model, training, and the audit once there is one."""
+    """One run: data, model, training, and the audit if there is one."""
 
     version: Literal[1] = 1
     fingerprint: str
@@ -299,21 +299,21 @@ class RunSettings(Settings):
     audit: AuditSettings | None = None
 
     def to_toml(self) -> str:
-        """The text of settings.toml; values that are None are left out."""
+        """Return the text of settings.toml, without values that are None."""
         return tomli_w.dumps(self.model_dump(exclude_none=True, mode="json"))
 
     @classmethod
     def read(cls, path: Path) -> "RunSettings":
-        """Settings from a file.
+        """Read settings from a file.
 
         Raises:
-            InputError: unreadable, of another version, or with a key or value that does not fit.
+            InputError: the file is unreadable, of another version, or has an invalid key or value.
         """
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            said = str(error).splitlines()[0]
-            raise InputError(f"{path}: cannot be read as settings ({said})") from error
+            message = str(error).splitlines()[0]
+            raise InputError(f"{path}: cannot be read as settings ({message})") from error
         if values.get("version") != 1:
             raise InputError(
                 f"{path}: written by another version (format {values.get('version')!r}, expected 1); "

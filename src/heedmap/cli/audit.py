@@ -1,4 +1,4 @@
-"""`heedmap audit`: a run, somebody else's transformer, or a model trained here and now, put on trial."""
+"""`heedmap audit`: audit a run, an existing transformer, or a model trained by the same command."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class AuditCommand(TyperCommand):
-    """Its help ends with what is asked, as the registry of experiments has it."""
+    """The audit command, whose help ends with the question of each registered experiment."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write a line per experiment."""
@@ -57,15 +57,15 @@ def audit_command(
             "expected either --data (with --model: a classifier to audit on it; without: to train on) or "
             "--run (a trained run's folder)"
         )
-    asked = given.of(AuditSettings)
-    AuditSettings.of(**asked)  # a wrong value is found before the training, not after it
+    options = given.of(AuditSettings)
+    AuditSettings.of(**options)  # report a wrong value before the training
     if run is not None:
         given.allow(AuditSettings, of="--run, whose settings stand")
         if model is not None:
             raise InputError("--model: not an option of --run, whose settings stand; leave out")
         from heedmap.runs.open import open_run
 
-        _audit(open_run(run), overwrite=overwrite, **asked)
+        _audit(open_run(run), overwrite=overwrite, **options)
     elif model is not None:
         given.allow(
             RAW_TEXTS,
@@ -73,7 +73,7 @@ def audit_command(
             AuditSettings,
             of="--model, which comes trained and reads single texts",
         )
-        _audit(_enter(model, Path(str(data)), given, out, overwrite), overwrite=overwrite, **asked)
+        _audit(_open(model, Path(str(data)), given, out, overwrite), overwrite=overwrite, **options)
     else:
         given.allow(
             TOKENS,
@@ -82,10 +82,10 @@ def audit_command(
             AuditSettings,
             of="a model that is trained here; name one with --model",
         )
-        _audit(train_own(str(data), given, out, overwrite), overwrite=overwrite, **asked)
+        _audit(train_own(str(data), given, out, overwrite), overwrite=overwrite, **options)
 
 
-def _enter(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
+def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
     from heedmap.runs.open import open_model
 
     options = given.of(RAW_TEXTS, TransformerSettings)
@@ -99,7 +99,7 @@ def _enter(model: str, data: Path, given: opt.Given, out: Path | None, overwrite
         return open_model(model, str(data), out=place, overwrite=overwrite, **options)
 
 
-def _audit(run: "Run", **asked: Any) -> None:
+def _audit(run: "Run", **options: Any) -> None:
     from heedmap.experiments.registry import registered
     from heedmap.runs.audit import audit
 
@@ -108,7 +108,7 @@ def _audit(run: "Run", **asked: Any) -> None:
         done = iter(range(len(registered()) + 1))
         result = audit(
             run,
-            **asked,
+            **options,
             forecast=lambda text: say(f"The experiments will take {text}.", error=True),
             announce=lambda name: bar.update(
                 task, completed=next(done), description=f"audit, {name.replace('_', ' ')}"

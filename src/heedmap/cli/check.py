@@ -1,4 +1,4 @@
-"""`heedmap check MODEL` and `heedmap support`: whether a model's attention can be put on trial."""
+"""`heedmap check MODEL` and `heedmap support`: can a model's attention be audited?"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,10 +28,10 @@ def check_command(
         from heedmap.huggingface.handshake import handshake
         from heedmap.huggingface.loading import load_classifier
 
-        found = handshake(*load_classifier(model, dtype))
-    _show(found)
-    if found.refusal is not None:
-        raise InputError(found.refusal)
+        result = handshake(*load_classifier(model, dtype))
+    _show(result)
+    if result.refusal is not None:
+        raise InputError(result.refusal)
     say(
         f"Verdict: its attention is read and replaced exactly; `heedmap audit --model {model} --data ...` "
         "puts it on trial."
@@ -63,22 +63,22 @@ def support_command(
         say(f"Support: {out}")
 
 
-def _show(found: "Handshake") -> None:
+def _show(result: "Handshake") -> None:
     from rich.table import Table
 
-    entered = {
+    access = {
         "interface": "by transformers' attention interface",
         "softmax": "by its softmax",
         "reading": "by what it reports, reading only",
         "refused": "not entered",
-    }[found.kind]
-    say(f"{found.architecture}: {found.size} (layers × heads), {entered}")
-    if not found.checks:
+    }[result.kind]
+    say(f"{result.architecture}: {result.size} (layers × heads), {access}")
+    if not result.checks:
         return
     table = Table(box=None, pad_edge=False)
     for column in ("check", "result", "measured", "what it says"):
         table.add_column(column, overflow="fold")
-    for check in found.checks:
+    for check in result.checks:
         measured = "–" if check.value is None else f"{check.value:.2g}"
         table.add_row(*map(cell, (check.name, _result(check), measured, check.explanation)))
     show(table, width=WIDE)

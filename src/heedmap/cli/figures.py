@@ -32,23 +32,23 @@ def figures_command(
     """Write each figure of a run's report as a file, a paper's column wide: title, legend and n drawn in."""
     from heedmap.report.export import choose, export
 
-    made, keys = _figures(folder), None if only is None else _parts(only)
+    figures, keys = _figures(folder), None if only is None else _parts(only)
     if listed:
-        chosen = choose(made, keys)
+        chosen = choose(figures, keys)
         width = max(len(figure.key) for figure in chosen)
         for figure in chosen:
             say(f"{figure.key:{width}}  {figure.title} ({figure.n})")
         return
-    written = export(made, out or folder / "figures", _parts(formats), keys)
+    written = export(figures, out or folder / "figures", _parts(formats), keys)
     for path in written:
         say(f"Figure: {path}")
 
 
 def _figures(folder: Path) -> "list[Figure]":
-    """Of a run, or of a reproduction of a paper."""
-    from heedmap.papers.kit.registry import figures as of_paper
+    """Return the figures of a run, or of a reproduction of a paper."""
+    from heedmap.papers.kit.registry import figures as paper_figures
 
-    if (made := of_paper(folder)) is not None:
+    if (made := paper_figures(folder)) is not None:
         return made
     from heedmap.report.figures import figures
     from heedmap.runs.audit import open_audit

@@ -1,6 +1,6 @@
-"""The `heedmap` command. Thin: every command reads its options and calls the library.
+"""The `heedmap` command: every command reads its options and calls the library.
 
-Slow imports stand inside the functions, so that `heedmap --help` answers at once.
+Slow imports are inside the functions, so that `heedmap --help` answers at once.
 """
 
 import os
@@ -61,7 +61,7 @@ def list_command(
         return
     table = Table(box=None, pad_edge=False)
     for column in ("run", "data", "model", "seed", "state"):
-        table.add_column(column, overflow="fold")  # paths are there to be copied
+        table.add_column(column, overflow="fold")  # keep whole paths, to be copied
     for folder in folders:
         table.add_row(*map(cell, describe(folder)))
     show(table, width=WIDE)
@@ -83,8 +83,8 @@ def main() -> None:
 def _run() -> None:
     try:
         with whole_command():
-            ended = app(prog_name="heedmap", standalone_mode=False)
-        if ended == INTERRUPTED:  # typer turns Ctrl-C into a value
+            status = app(prog_name="heedmap", standalone_mode=False)
+        if status == INTERRUPTED:  # typer returns a status for Ctrl-C
             raise KeyboardInterrupt
     except InputError as error:
         _stop(str(error), 2)
@@ -97,7 +97,7 @@ def _run() -> None:
             _usage(error)
         if os.environ.get("HEEDMAP_TRACEBACK"):
             raise
-        if isinstance(error, OSError) and error.strerror:  # no room, no right, no such name
+        if isinstance(error, OSError) and error.strerror:  # disk full, no permission, invalid name
             place = f"{error.filename}: " if error.filename else ""
             _stop(f"{place}{error.strerror}; choose another place, or mend this one", 2)
         first = (str(error).splitlines() or [""])[0]
@@ -112,7 +112,7 @@ def _interrupted() -> None:
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether a Ctrl-C is behind it: some libraries wrap one that meets them while they are imported."""
+    """Whether an error was caused by Ctrl-C: some libraries wrap one during their import."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
             return True
@@ -124,7 +124,7 @@ def _usage(error: Any) -> None:
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.format_message())
         sys.exit(0)
-    context = getattr(error, "ctx", None)  # none where the command itself is not known
+    context = getattr(error, "ctx", None)  # none for an unknown command
     command = context.command_path if context else "heedmap"
     _stop(f"{error.format_message().rstrip('.')}; see `{command} --help`", 2)
 

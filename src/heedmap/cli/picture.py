@@ -49,8 +49,8 @@ def picture_command(
 
 
 def _name(model: str, text: str, layer: int, seed: int) -> str:
-    """A file's name: the model's, the text's first letters, and a hash that tells pictures apart."""
-    plain = "-".join(re.findall(r"[a-z0-9]+", text.lower()))[:40].strip("-")
-    drawn = "\n".join([model, str(layer), str(seed), text])
-    mark = hashlib.sha256(drawn.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return "-".join(part for part in (Path(model).name, plain, mark) if part)
+    """Return a file name: the model's name, the start of the text, and a hash of all options."""
+    start = "-".join(re.findall(r"[a-z0-9]+", text.lower()))[:40].strip("-")
+    options = "\n".join([model, str(layer), str(seed), text])
+    mark = hashlib.sha256(options.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return "-".join(part for part in (Path(model).name, start, mark) if part)

@@ -1,4 +1,4 @@
-"""`heedmap reproduce PAPER`: published experiments run again, their numbers beside ours."""
+"""`heedmap reproduce PAPER`: run published experiments again and compare the numbers."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ from heedmap.papers.kit.registry import command, names
 
 
 class Papers(TyperGroup):
-    """A command for every paper that is registered, looked up when one is asked for."""
+    """A command per registered paper, looked up on use."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Know the papers before the arguments are read."""
+        """Add the papers' commands, then parse."""
         self.commands = {name: _command(name) for name in names()}
         return super().parse_args(ctx, args)
 
 
 def _command(name: str) -> Any:
-    one = typer.Typer(add_completion=False, rich_markup_mode=None)
-    one.command(name)(command(name))
-    return get_command(one)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name)(command(name))
+    return get_command(single)
 
 
 app = typer.Typer(

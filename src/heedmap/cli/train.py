@@ -1,4 +1,4 @@
-"""`heedmap train`: an attention model from scratch, or a transformer fine-tuned."""
+"""`heedmap train`: train an attention model from scratch, or fine-tune a transformer."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,27 +33,27 @@ def train_command(
     if data is None:
         raise InputError("expected --data: a file, a folder, a Hub name, or reviews")
     if model is None:
-        own = "an attention model, which has --max-tokens; name a --model"
-        given.allow(TOKENS, ModelSettings, TrainSettings, of=own)
-        trained = train_own(data, given, out, overwrite)
+        command = "an attention model, which has --max-tokens; name a --model"
+        given.allow(TOKENS, ModelSettings, TrainSettings, of=command)
+        run = train_own(data, given, out, overwrite)
     else:
-        own = "--model, which comes with its own and reads single texts"
-        given.allow(RAW_TEXTS_TO_LEARN, FineTuneSettings, of=own)
-        trained = _fine_tune(model, data, given, out, overwrite)
-    done = trained.training
-    assert done is not None
+        command = "--model, which comes with its own and reads single texts"
+        given.allow(RAW_TEXTS_TO_LEARN, FineTuneSettings, of=command)
+        run = _fine_tune(model, data, given, out, overwrite)
+    training = run.training
+    assert training is not None
     scores = ", ".join(
-        f"{name} {value:.3f}" for name, value in done.scores[done.best_epoch].items()
+        f"{name} {value:.3f}" for name, value in training.scores[training.best_epoch].items()
     )
-    say(f"Trained: epoch {done.best_epoch + 1} is best on dev ({scores}).")
-    gone = trained.corpus.left_out | done.left_out
-    if gone:
-        say("Left out: " + "; ".join(f"{reason}: {count}" for reason, count in gone.items()))
-    say(f"Run folder: {trained.folder}")
+    say(f"Trained: epoch {training.best_epoch + 1} is best on dev ({scores}).")
+    left_out = run.corpus.left_out | training.left_out
+    if left_out:
+        say("Left out: " + "; ".join(f"{reason}: {count}" for reason, count in left_out.items()))
+    say(f"Run folder: {run.folder}")
 
 
 def train_own(data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
-    """An attention model of ours on texts, as the options of `train` and `audit` say."""
+    """Train an attention model, with the options of `train` and `audit`."""
     from heedmap.data.corpus import load
     from heedmap.runs.train import train
 

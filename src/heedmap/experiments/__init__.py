@@ -5,19 +5,19 @@ import pkgutil
 from importlib.metadata import entry_points
 from pathlib import Path
 
-GROUP = "heedmap.experiments"  # of entry points, by which other packages register theirs
+GROUP = "heedmap.experiments"  # entry points by which other packages register experiments
 
 
 def summaries() -> dict[str, str]:
-    """What each experiment's module asks: the first line of its docstring, read without loading it."""
-    found = {}
+    """Return each experiment module's question: its docstring's first line, read without importing it."""
+    questions = {}
     for module in pkgutil.iter_modules(__path__):
         tree = ast.parse(Path(__path__[0], f"{module.name}.py").read_text("utf-8"))
         if any(_assigns(node, "EXPERIMENTS") for node in tree.body):
-            found[module.name] = (ast.get_docstring(tree) or "").splitlines()[0]
+            questions[module.name] = (ast.get_docstring(tree) or "").splitlines()[0]
     for entry in entry_points(group=GROUP):
-        found[entry.name] = f"of the package {entry.value.split(':')[0]}"
-    return found
+        questions[entry.name] = f"of the package {entry.value.split(':')[0]}"
+    return questions
 
 
 def _assigns(node: ast.stmt, name: str) -> bool:

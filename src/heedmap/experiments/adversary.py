@@ -25,51 +25,51 @@ from heedmap.models.layered import Layered
 from heedmap.models.trace import Trace
 from heedmap.settings import PLAIN, SLOW
 
-MOST_CLASSES = 64  # that are enclosed pair by pair: of a thousand there are half a million pairs
-ADVERSARIES = 5  # of the paper's search
-BOUNDS = 700  # what the bounds' lower side takes, in optima for two classes
+MOST_CLASSES = 64  # for bounds, computed per pair of classes: a thousand have half a million pairs
+ADVERSARIES = 5  # in the paper's search
+BOUNDS = 700  # cost of the lower bound, in units of one two-class optimum
 NOT_ASKED = "not asked: the flow would have to be recomputed for every weighting that is tried"
 HELD = "the map hardly follows the layer's weights, whatever is predicted"
 VERY_DIFFERENT = next(edge for edge, level, _ in reversed(BANDS["freedom"]) if level == "against")
 
 
 def adversary(evidence: Evidence) -> pa.Table:
-    """The largest Jensen-Shannon divergence from the model's own weights at (almost) the same prediction.
+    """Return the largest Jensen-Shannon divergence from the model's weights at (almost) the same prediction.
 
-    Same: a total variation distance of at most ε. Two classes: the global optimum, `jsd` = `jsd_upper`,
-    and `attention` attains it. More classes: `jsd` is attained by `attention`, and no weighting exceeds
-    `jsd_upper`. `curve_lower` and `curve_upper` enclose the same for every ε of the settings' curve, of
-    more than two classes more loosely than at ε itself. `search_jsd` is what the paper's gradient search
-    finds (5 adversaries, 500 steps, last iterate), 0 where it finds nothing (`search_found` is false); of
-    more than two classes `jsd` begins from that, among others, and is no less. `jsd` does not change with
-    the order of the tokens. `dimension` is that of the polytope of weightings with exactly the same
-    prediction, for weights inside the simplex: n − 2 for two classes.
+    "Same" is a total variation distance of at most ε. For two classes `jsd` = `jsd_upper` is the global
+    optimum, attained by `attention`. For more classes `attention` attains `jsd`, and no weighting exceeds
+    `jsd_upper`. `curve_lower` and `curve_upper` are the same bounds for every ε of the settings' curve; for
+    more than two classes they are looser than at ε itself. `search_jsd` is the result of the paper's gradient
+    search (5 adversaries, 500 steps, last iterate), 0 where it finds nothing (`search_found` is false). For
+    more than two classes it is one of the starts for `jsd`, which is therefore no smaller. `jsd` does not
+    depend on the order of the tokens. `dimension` is that of the polytope of weightings with exactly the
+    same prediction, for weights inside the simplex: n − 2 for two classes.
 
-    Where the read-out is not linear, or there are more than 64 classes, a search on the model itself takes
-    the place of all that: the divergence is that of the heat map, `jsd` the largest met at a prediction
-    within ε (`tvd`), of a sample of the texts, and `jsd_upper` what no heat map of the text exceeds.
-    `on_text`: the share of the adversary's mass that is on words at all (`on_text_before`: of the model's
-    own). The paper's search is run too where there is one row of weights and the settings give it steps.
+    Where the read-out is not linear, or there are more than 64 classes, a sample of the texts is searched on
+    the model itself: `jsd` is the largest divergence of the heat map found at a prediction within ε (`tvd`),
+    and `jsd_upper` bounds that of any heat map of the text. `on_text` is the share of the adversary's mass
+    that falls on words (`on_text_before`: of the model's own). The paper's search also runs where there is
+    one row of weights and the settings give it steps.
     """
     first = next(evidence.traces, None)
-    found = enclose(evidence) if first is None or is_enclosed(first) else search_all(evidence)
+    columns = enclose(evidence) if first is None or is_enclosed(first) else search_all(evidence)
     instances = evidence.table("instances")
     return table(
         {
             "row": range(len(evidence.split)),
             **{name: instances[name] for name in ("predicted", "n_tokens", "max_attention")},
-            **found,
+            **columns,
         }
     )
 
 
 def is_enclosed(trace: Trace) -> bool:
-    """Whether the optimum is computed, or bounds of it; else it is searched for."""
+    """Whether the optimum or bounds of it are computed; otherwise it is searched for."""
     return is_linear(trace) and trace.logits.shape[-1] <= MOST_CLASSES
 
 
 def is_searched(columns: Container[str]) -> bool:
-    """Whether a table with these columns comes from a search on the model: no optimum, no bounds, no curve."""
+    """Whether a table with these columns comes from a search on the model: no optimum, bounds or curve."""
     return "curve_lower" not in columns
 
 
@@ -108,7 +108,7 @@ def _freedom(results: Results) -> Finding:
     if view in SLOW:
         return replace(finding, reading="not asked of this view")
     if view == "rollout" and most < VERY_DIFFERENT:
-        # Not pinned down by the prediction: the layers below and the residual connection hold it.
+        # The layers below and the residual connection fix the map, not the prediction.
         return replace(finding, reading=HELD, level="undecided")
     return finding
 
@@ -121,8 +121,8 @@ def _how_found(results: Results, used: NDArray[np.bool_], most: float) -> str:
         bound += " (under any weights of the layer, whatever is predicted)"
     papers = ""
     if "search_jsd" in columns:
-        found = results.column("adversary", "search_jsd")[used]
-        papers = f"the paper's search finds {_number(mean(found) / LN2)}"
+        jsd = results.column("adversary", "search_jsd")[used]
+        papers = f"the paper's search finds {_number(mean(jsd) / LN2)}"
     if is_exact(columns, classes):
         return papers
     if not is_searched(columns):
@@ -164,8 +164,8 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
 
 
 def _cost(speed: Speed) -> float:
-    """The search: restarts × steps passes above the weights. The bounds: optima for two classes, per pair of
-    classes and ε.
+    """Return seconds: restarts × steps passes above the weights for the search; for the bounds, one two-class
+    optimum per pair of classes and ε.
     """
     evidence, settings = speed.evidence, speed.evidence.settings
     model, texts = evidence.model, len(evidence.lengths)
@@ -193,7 +193,7 @@ def _cost(speed: Speed) -> float:
 
 
 def _about(evidence: Evidence) -> dict[str, object]:
-    """Of how many texts that were searched the weights are kept."""
+    """Count the searched texts, and those whose weights are kept."""
     if not isinstance(evidence.model, Layered):
         return {}
     file = evidence.kept[FILE] if evidence.folder is None else evidence.folder.folder / FILE

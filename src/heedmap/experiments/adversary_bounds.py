@@ -19,7 +19,7 @@ from heedmap.models.trace import Trace
 
 
 def enclose(evidence: Evidence) -> dict[str, object]:
-    """The columns of the adversary's table, see `adversary`."""
+    """Return the columns of the adversary's table; see `adversary`."""
     settings = evidence.settings
     epsilons = sorted({*settings.curve, settings.epsilon})
     at = epsilons.index(settings.epsilon)
@@ -30,10 +30,10 @@ def enclose(evidence: Evidence) -> dict[str, object]:
     sorted_traces = list(map(_reordered, traces, orders))
     candidates = [_candidates(trace, generator) for trace in sorted_traces]
     bounds = [
-        _along(trace, epsilons, some, settings.epsilon)
+        _curve(trace, epsilons, some, settings.epsilon)
         for trace, some in zip(sorted_traces, candidates, strict=True)
     ]
-    found = [curve[at] for curve in bounds]
+    at_epsilon = [curve[at] for curve in bounds]
     curves = [[curve[i] for i in drawn] for curve in bounds]
     searched = [
         best_feasible(some, *_problem(trace), settings.epsilon)
@@ -43,8 +43,8 @@ def enclose(evidence: Evidence) -> dict[str, object]:
     lower = scatter_rows(rows, [torch.stack([b.lower for b in c], dim=1) for c in curves])
     upper = scatter_rows(rows, [torch.stack([b.upper for b in c], dim=1) for c in curves])
     return {
-        "jsd": scatter_rows(rows, [bounds.lower for bounds in found]),
-        "jsd_upper": scatter_rows(rows, [bounds.upper for bounds in found]),
+        "jsd": scatter_rows(rows, [bounds.lower for bounds in at_epsilon]),
+        "jsd_upper": scatter_rows(rows, [bounds.upper for bounds in at_epsilon]),
         "search_jsd": scatter_rows(rows, [jsd for jsd, _, _ in searched]),
         "search_found": scatter_rows(rows, [hit for _, hit, _ in searched]),
         "curve_lower": pa.array(list(lower.numpy(force=True))),
@@ -53,7 +53,7 @@ def enclose(evidence: Evidence) -> dict[str, object]:
             rows,
             [
                 torch.zeros_like(b.attention).scatter(1, order, b.attention)
-                for b, order in zip(found, orders, strict=True)
+                for b, order in zip(at_epsilon, orders, strict=True)
             ],
             [trace.mask for trace in traces],
         ),
@@ -67,16 +67,16 @@ def _dimension(trace: Trace) -> Int[Tensor, " B"]:
 
 
 def _order(trace: Trace) -> Int[Tensor, "B T"]:
-    """The order in which positions are tried: that of the text, unless the result may depend on it."""
+    """Return the order in which positions are tried: the text's, unless the result may depend on it."""
     assert trace.readout is not None
     relevance = trace.readout.relevance[:, 0]
-    if relevance.shape[-1] == 2:  # an exact optimum, and the paper's search as it always was
+    if relevance.shape[-1] == 2:  # an exact optimum, and the paper's search unchanged
         return torch.arange(trace.mask.shape[1], device=trace.mask.device).expand(trace.mask.shape)
     return canonical_order(trace.attention[:, 0], relevance, trace.mask)
 
 
 def _reordered(trace: Trace, order: Int[Tensor, "B T"]) -> Trace:
-    """The trace with its positions in another order, in the parts that the closed forms read."""
+    """Reorder the positions of a trace, in the parts that the closed forms read."""
     assert trace.readout is not None
     relevance = trace.readout.relevance
     rows = order.unsqueeze(1)
@@ -89,32 +89,33 @@ def _reordered(trace: Trace, order: Int[Tensor, "B T"]) -> Trace:
     )
 
 
-def _along(
+def _curve(
     trace: Trace, epsilons: list[float], candidates: Float[Tensor, "S B T"], searched: float
 ) -> list[Bounds]:
-    """Bounds for growing ε, with a constrained search only at `searched`: it takes most of the time.
+    """Return bounds for growing ε. The slow constrained search runs only at ε = `searched`.
 
-    What is feasible for a smaller ε is so for a larger one: the lower bound never falls along the curve, and
-    no upper bound exceeds a later one.
+    What is feasible for a smaller ε is feasible for a larger one, so neither bound falls along the curve.
     """
     problem = _problem(trace)
 
     def bounds(epsilon: float, *starts: Tensor) -> Bounds:
-        of_search = best_feasible(candidates, *problem, epsilon)[2]
+        best = best_feasible(candidates, *problem, epsilon)[2]
         return bound_adversary(
-            *problem, epsilon, starts=[of_search, *starts], searching=epsilon == searched
+            *problem, epsilon, starts=[best, *starts], searching=epsilon == searched
         )
 
-    found = bounds(searched)
+    at_searched = bounds(searched)
     curve: list[Bounds] = []
     for epsilon in epsilons:
-        before = [curve[-1].attention] if curve else []
-        curve.append(found if epsilon == searched else bounds(epsilon, found.attention, *before))
+        starts = [curve[-1].attention] if curve else []
+        curve.append(
+            at_searched if epsilon == searched else bounds(epsilon, at_searched.attention, *starts)
+        )
     for i in range(1, len(curve)):
-        smaller, here = curve[i - 1], curve[i]
-        kept = smaller.lower > here.lower
-        attention = torch.where(kept.unsqueeze(1), smaller.attention, here.attention)
-        curve[i] = Bounds(torch.maximum(smaller.lower, here.lower), here.upper, attention)
+        previous, current = curve[i - 1], curve[i]
+        better = previous.lower > current.lower
+        attention = torch.where(better.unsqueeze(1), previous.attention, current.attention)
+        curve[i] = Bounds(torch.maximum(previous.lower, current.lower), current.upper, attention)
     for i in reversed(range(len(curve) - 1)):
         upper = torch.minimum(curve[i].upper, curve[i + 1].upper)
         curve[i] = Bounds(curve[i].lower, upper, curve[i].attention)
@@ -122,16 +123,17 @@ def _along(
 
 
 def _problem(trace: Trace) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What the closed forms take: weights, relevance, bias and mask."""
+    """Return the input of the closed forms: weights, relevance, bias and mask."""
     return (*linear(trace), trace.mask)
 
 
 def _candidates(trace: Trace, generator: torch.Generator) -> Float[Tensor, "S B T"]:
-    """What the paper's search ends with, in single precision as there."""
+    """Return the last iterates of the paper's search, in single precision as there."""
     weights, relevance, bias = linear(trace)
-    found = search_adversaries(
+    candidates = search_adversaries(
         weights.float(), relevance.float(), bias.float(), trace.mask, generator=generator
     ).double()
     if relevance.shape[-1] == 2:
-        return found
-    return found / found.sum(-1, keepdim=True)  # `jsd` is no less: it must be judged alike
+        return candidates
+    # `jsd` starts from these and is no smaller: both must be judged on weights that sum to 1.
+    return candidates / candidates.sum(-1, keepdim=True)

@@ -16,11 +16,11 @@ from heedmap.models.layered import Layered
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import PLAIN, SLOW, AuditSettings
 
-SEARCH_SHARE = 4  # restarts and the graph through the layers above
+SEARCH_SHARE = 4  # memory for restarts and the graph through the layers above
 
 
 def search_all(evidence: Evidence) -> dict[str, object]:
-    """The best feasible heat map that the search meets, of a seeded sample; null for the other texts."""
+    """Return the best feasible heat map found for a seeded sample of the texts; null for the others."""
     settings, total = evidence.settings, len(evidence.split)
     generator = evidence.torch_generator("adversary")
     jsd: list[float | None] = [None] * total
@@ -31,31 +31,31 @@ def search_all(evidence: Evidence) -> dict[str, object]:
     if isinstance(model, Layered):
         slow = model.map_on_trial().view in SLOW
     chosen = evidence.sample("adversary", 0 if slow else settings.search_instances)
-    kept: dict[int, Tensor] = {}
-    room = adversary_weights.MOST
+    weights_by_row: dict[int, Tensor] = {}
+    bytes_left = adversary_weights.MOST
     for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
         trace = model.trace(batch)
         own_draws = evidence.torch_generators("adversary", batch.rows)
         best = most_different_met(model, trace, settings, own_draws)
         shown = model.to_heatmap(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
-        alone = model.unpadded(trace, best.attention) if isinstance(model, Layered) else []
-        own, found = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
+        unpadded = model.unpadded(trace, best.attention) if isinstance(model, Layered) else []
+        own, other = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
         for i, row in enumerate(batch.rows.tolist()):
             jsd[row], upper[row] = float(best.jsd[i]), float(best.upper[i])
             tvd[row] = float(best.tvd[i])
-            before[row], after[row] = own[i], found[i]
+            before[row], after[row] = own[i], other[i]
             heat[row] = shown[i][trace.mask[i]].double().numpy(force=True)
-            # Batches come with the shortest texts first: of more than there is room for, these are kept.
-            room -= 4 * alone[i].numel() if alone else 0
-            if alone and room >= 0:
-                kept[row] = alone[i].cpu()
+            # Batches come with the shortest texts first; these are kept when the space runs out.
+            bytes_left -= 4 * unpadded[i].numel() if unpadded else 0
+            if unpadded and bytes_left >= 0:
+                weights_by_row[row] = unpadded[i].cpu()
         if settings.descent_steps and trace.attention.shape[1] == 1:
-            for row, of_search, hit in zip(
+            for row, search_jsd, hit in zip(
                 batch.rows.tolist(), *_descent(evidence, trace, generator), strict=True
             ):
-                descent[row], hits[row] = float(of_search), bool(hit)
+                descent[row], hits[row] = float(search_jsd), bool(hit)
     if isinstance(model, Layered):
-        evidence.keep(adversary_weights.FILE, adversary_weights.pack(kept))
+        evidence.keep(adversary_weights.FILE, adversary_weights.pack(weights_by_row))
     papers = {
         "search_jsd": pa.array(descent, pa.float64()),
         "search_found": pa.array(hits, pa.bool_()),
@@ -74,7 +74,7 @@ def search_all(evidence: Evidence) -> dict[str, object]:
 def _descent(
     evidence: Evidence, trace: Trace, generator: torch.Generator
 ) -> tuple[Float[Tensor, " B"], Tensor]:
-    """What the paper's own search finds: its last iterates, judged at ε."""
+    """Run the paper's search; its last iterates are judged at ε."""
     predict, settings = partial(evidence.model.predict, trace), evidence.settings
     weights = trace.attention[:, 0]
     candidates = descend(
@@ -86,10 +86,10 @@ def _descent(
 def most_different_met(
     model: Model, trace: Trace, settings: AuditSettings, generators: Sequence[torch.Generator]
 ) -> Found:
-    """What the constrained search finds on the model itself, with the audit's ε, restarts and steps.
+    """Run the constrained search on the model itself, with the audit's ε, restarts and steps.
 
-    One generator per text. A heat map that is made of the weights (gradient × attention, say) is uneven ground:
-    its search begins from what one for the weights themselves finds, and so finds no less.
+    One generator per text. A heat map derived from the weights (gradient × attention, say) is hard to search:
+    that search starts from the result of one for the weights themselves, and so does at least as well.
     """
     find = partial(
         search,
@@ -111,7 +111,7 @@ def most_different_met(
 
 
 def _on_text(trace: Trace, attention: Float[Tensor, "B K P"]) -> list[float]:
-    """Share of the rows' mass that lies on the text's tokens, which is all that a heat map shows."""
+    """Return the share of the rows' mass on the text's tokens, the only ones that a heat map shows."""
     mass = attention.mean(1)
     text = (
         torch.ones_like(mass, dtype=torch.bool)

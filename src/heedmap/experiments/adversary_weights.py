@@ -19,12 +19,12 @@ from torch import Tensor
 from heedmap.errors import InputError
 
 FILE = "adversary.safetensors"
-# Bytes: 4 · heads · positions per text where one row is on trial, times positions where all are.
+# Bytes. A text takes 4 · heads · positions where one row is on trial, times positions where all are.
 MOST = 1 << 28
 
 
 def pack(weights: Mapping[int, Float[Tensor, "_ _"]]) -> bytes:
-    """The file's bytes, from the weights (K, P) of some rows; the same weights give the same bytes."""
+    """Return the file's bytes for the weights (K, P) of some rows; the same weights give the same bytes."""
     rows = sorted(weights)
     sizes = torch.tensor([0, *(weights[row].numel() for row in rows)])
     flat = [weights[row].detach().to("cpu", torch.float32).flatten() for row in rows]
@@ -39,7 +39,7 @@ def pack(weights: Mapping[int, Float[Tensor, "_ _"]]) -> bytes:
 
 
 def rows_kept(content: bytes | Path) -> list[int]:
-    """The rows whose weights the file holds.
+    """Return the rows whose weights the file holds.
 
     Raises:
         InputError: it is damaged.
@@ -54,7 +54,7 @@ def rows_kept(content: bytes | Path) -> list[int]:
 
 
 def weights_of(path: Path, row: int) -> Float[Tensor, "K P"] | None:
-    """One row's weights; None where they were not kept. Nothing else is read.
+    """Read one row's weights only; None where they were not kept.
 
     Raises:
         InputError: the file is missing or damaged.

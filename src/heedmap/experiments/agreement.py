@@ -20,14 +20,14 @@ OTHERS = {
     "leave_one_out": "leave-one-out",
     "integrated_gradients": "integrated gradients",
 }
-ELEMENTS = 1 << 22  # of a block of pairwise comparisons: 32 MB
+ELEMENTS = 1 << 22  # per block of pairwise comparisons: 32 MB
 
 
 def agreement(evidence: Evidence) -> pa.Table:
-    """Kendall's tau-b of every pair of measures over the text's tokens, with its two-sided p.
+    """Return Kendall's tau-b of every pair of measures over the text's tokens, with its two-sided p.
 
-    NaN where it is undefined: a text of one token, a constant measure, or integrated gradients of a text
-    that was not sampled for them.
+    NaN where it is undefined: a text of one token, a constant measure, or a text not sampled for integrated
+    gradients.
     """
     instances = evidence.table("instances")
     lists = [instances["attention"], *(evidence.table(m)["importance"] for m in MEASURES[1:])]

@@ -10,16 +10,16 @@ from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.registry import registered
 from heedmap.models.trace import Trace
 
-BACKWARD = 3.0  # a pass with its gradient, in passes
-PROBE = 4096  # positions of the measured batch
+BACKWARD = 3.0  # cost of a forward and backward pass, in forward passes
+PROBE = 4096  # positions in the measured batch
 
 
 @dataclass(frozen=True)
 class Speed:
     """The speed of one batch of texts of typical length.
 
-    `second`: seconds per position of a pass; `again`: seconds per text to recompute what lies above the
-    weights; `trace`: of the batch.
+    `second`: seconds per position of a pass; `again`: seconds per text to recompute the logits from the
+    weights; `trace`: the trace of the batch.
     """
 
     evidence: Evidence
@@ -28,18 +28,18 @@ class Speed:
     trace: Trace
 
     def reading(self, passes: float, most: int | None = None) -> float:
-        """Seconds to read all texts, or a sample of at most `most`, so many times."""
+        """Return the seconds that `passes` over all texts take, or over a sample of at most `most`."""
         share = 1.0 if most is None else self.sampled(most)
         return float(self.evidence.lengths.sum()) * share * self.second * passes
 
     def sampled(self, most: int) -> float:
-        """The share of the texts that a sample of at most so many is."""
+        """Return the share of the texts in a sample of at most `most`."""
         texts = self.evidence.split.whole_texts
         return min(texts, most) / texts
 
 
 def estimate(evidence: Evidence) -> dict[str, float]:
-    """Seconds that each experiment that is not done yet will take, roughly."""
+    """Estimate the seconds for each experiment that is not done yet."""
     costs = {
         name: experiment.cost
         for name, experiment in registered().items()
@@ -71,7 +71,7 @@ def _measure(evidence: Evidence) -> Speed:
 
 
 def forecast(costs: dict[str, float]) -> str | None:
-    """`about 3 minutes (leave-one-out 70 %, permutation 20 %)`; None where nothing is left to do."""
+    """Return `about 3 minutes (leave-one-out 70 %, permutation 20 %)`; None where nothing is left to do."""
     total = sum(costs.values())
     if total <= 0:
         return None

@@ -1,4 +1,4 @@
-"""What one audit has to go on: the model, the texts, their traces, and the tables so far."""
+"""The input of the experiments: the model, the texts, their traces, and the tables so far."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -18,17 +18,17 @@ from heedmap.files.table_folder import TableFolder
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings
 
-KEPT = 1 << 28  # bytes of traces that are kept for the next experiment; more are made again
+KEPT = 1 << 28  # bytes of traces cached for the next experiment; others are recomputed
 
 Announce = Callable[[str], None]
 
 
 class Evidence:
-    """Tables by name, computed when first asked for, kept in `folder` if there is one.
+    """Tables by name, computed on first use and kept in `folder` if there is one.
 
-    An experiment is a function of this to a table; it may ask for other tables and for the traces, and
-    knows nothing of the model's family. A table that the folder holds is read, not computed again, if the
-    files that its experiment keeps beside it are there too.
+    An experiment maps this to a table. It may use other tables and the traces, and does not depend on the
+    kind of model. A table in the folder is read instead of computed if the files that its experiment keeps
+    beside it are there too.
     """
 
     def __init__(
@@ -48,49 +48,49 @@ class Evidence:
         self._traces: dict[int, Trace] = {}
         self._bytes = 0
         self.kept: dict[str, bytes] = {}
-        """Files beside the tables, where there is no folder to keep them in."""
+        """Files beside the tables, by name, where there is no folder."""
 
     def table(self, name: str) -> pa.Table:
-        """The table of one experiment."""
+        """Return the table of one experiment."""
         if name not in self._tables:
-            made = self._kept_before(name)
-            if made is None:
+            table = self._stored_table(name)
+            if table is None:
                 self._announce(name)
-                made = registered()[name].run(self).replace_schema_metadata(self._company())
+                table = registered()[name].run(self).replace_schema_metadata(self._metadata())
                 if self.folder is not None:
-                    self.folder.keep(name, made)
-            self._tables[name] = made
+                    self.folder.keep(name, table)
+            self._tables[name] = table
         return self._tables[name]
 
-    def _company(self) -> dict[str, str]:
-        """What the last digits of a table depend on: kept in it, for a stopped audit may go on with others."""
+    def _metadata(self) -> dict[str, str]:
+        """Return what a table's rounding depends on. Kept per table: it may change when an audit resumes."""
         bounds = {"threads": torch.get_num_threads(), "batch_tokens": self.model.tokens_at_once}
         return {name: str(value) for name, value in bounds.items()}
 
     def done(self, name: str) -> bool:
-        """Whether a table stands already."""
+        """Whether an experiment's table is there."""
         if self.folder is None:
             return name in self._tables
-        files = [f"{name}.parquet", *self._beside(name)]
+        files = [f"{name}.parquet", *self._files(name)]
         return name in self._tables or all(map(self.folder.holds, files))
 
     def keep(self, file: str, content: bytes) -> None:
-        """Write a file beside the tables; before its table, which says that the experiment is done."""
+        """Write a file beside the tables. It comes before its table, which marks the experiment as done."""
         if self.folder is None:
             self.kept[file] = content
         else:
             self.folder.put(file, content)
 
-    def _kept_before(self, name: str) -> pa.Table | None:
-        if self.folder is None or any(self.folder.get(file) is None for file in self._beside(name)):
+    def _stored_table(self, name: str) -> pa.Table | None:
+        if self.folder is None or any(self.folder.get(file) is None for file in self._files(name)):
             return None
         return self.folder.table(name)
 
-    def _beside(self, name: str) -> Sequence[str]:
+    def _files(self, name: str) -> Sequence[str]:
         return registered()[name].files(self.model)
 
     def batches_of(self, rows: Sequence[int] | NDArray[np.int64], shares: int = 1) -> list[Batch]:
-        """Batches of some texts, similar lengths together, with a `shares`-th of the usual positions."""
+        """Return batches of some texts, similar lengths together, of 1/`shares` of the usual positions."""
         rows = np.asarray(rows, dtype=np.int64)
         tokens = max(1, self.model.tokens_at_once // shares)
         return [
@@ -105,20 +105,20 @@ class Evidence:
 
     @cached_property
     def texts(self) -> Sequence[Text]:
-        """What the model reads: tokens, or pairs of texts."""
+        """The model's input: tokens, or pairs of texts."""
         return self.split.texts
 
     def sample(self, name: str, count: int) -> NDArray[np.int64]:
-        """The rows of a seeded sample of at most `count` texts, in order."""
+        """Return the rows of a seeded sample of at most `count` texts, in order."""
         return self.split.drawn(self.generator(name), count)
 
     @cached_property
     def batches(self) -> list[Batch]:
-        """All texts, those of similar length together."""
+        """Batches of all texts, similar lengths together."""
         return self.batches_of(range(len(self.split)))
 
     def passes(self) -> Iterator[tuple[Batch, Trace]]:
-        """One forward pass over all texts, batch by batch; small traces are kept for the next one."""
+        """Yield batches and traces of a forward pass over all texts; small traces are cached."""
         for i, batch in enumerate(self.batches):
             trace = self._traces.get(i)
             if trace is None:
@@ -137,22 +137,22 @@ class Evidence:
         return (trace for _, trace in self.passes())
 
     def torch_generator(self, name: str) -> torch.Generator:
-        """The same for torch."""
+        """Return `generator` for torch."""
         return _for_torch(self.generator(name))
 
     def torch_generators(self, name: str, rows: Int[Tensor, " B"]) -> list[torch.Generator]:
-        """The same for torch."""
+        """Return `generators` for torch."""
         return [_for_torch(generator) for generator in self.generators(name, rows)]
 
     def generators(self, name: str, rows: Int[Tensor, " B"]) -> list[np.random.Generator]:
-        """A generator for each text of an experiment: its own, whatever batch it is read in."""
+        """Return a generator per text of an experiment, independent of the batches."""
         return [
             np.random.default_rng([self.settings.seed, *name.encode(), row])
             for row in rows.tolist()
         ]
 
     def generator(self, name: str) -> np.random.Generator:
-        """The generator of one experiment: its own, whatever else is run."""
+        """Return the generator of one experiment, independent of the other experiments."""
         return np.random.default_rng([self.settings.seed, *name.encode()])
 
 

@@ -1,6 +1,6 @@
 """Findings: a question's number, its interval, and a graded reading.
 
-The rules of the readings stand in BANDS and in docs/verdict.md; nothing here is a single yes or no.
+BANDS and docs/verdict.md hold the rules of the readings.
 """
 
 import math
@@ -19,10 +19,10 @@ from heedmap.settings import RunSettings
 Level = Literal["for", "mixed", "against", "undecided"]
 RESAMPLES = 2000
 CONFIDENCE = 0.95
-FEWEST = 5  # of two values a bootstrap knows the two ends and nothing else
+FEWEST = 5  # a bootstrap of fewer values is meaningless
 
-# For each kind of question: (lower edge, level, words), from the top down. A value falls into the first
-# band whose edge it reaches.
+# Per kind of question: (lower edge, level, words), from the top down. A value falls into the first band
+# whose edge it reaches.
 BANDS: dict[str, list[tuple[float, Level, str]]] = {
     "skill": [
         (0.5, "for", "good"),
@@ -69,9 +69,9 @@ BANDS: dict[str, list[tuple[float, Level, str]]] = {
 class Finding:
     """One question and its answer.
 
-    `kind` names its row of BANDS. `value` lies in [`low`, `high`] with 95 % confidence (bootstrap over the
-    n instances); `left_out` counts the instances that are not in it, by reason; `level` says whether it
-    speaks for or against showing the heat map ("undecided" also where it is there for comparison only).
+    `kind` is its key in BANDS. [`low`, `high`] is the 95 % interval of `value` (bootstrap over the n
+    instances); `left_out` counts the excluded instances by reason; `level` says whether the finding speaks
+    for or against showing the heat map ("undecided" also where it is for comparison only).
     """
 
     key: str
@@ -91,7 +91,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What card and report are made of: settings, tables by name, findings, and facts about the run."""
+    """The content of card and report: settings, tables by name, findings, and facts about the run."""
 
     settings: RunSettings
     classes: list[str]
@@ -101,12 +101,12 @@ class AuditResult:
 
 
 def pooled(audit: AuditResult) -> AuditResult:
-    """The same conclusions with the tables by text, as the findings were made of them."""
+    """Return the same audit with windows pooled by text, as in the findings."""
     return replace(audit, tables=by_text(audit.tables))
 
 
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
-    """Findings as JSON values; numbers that are not defined are null."""
+    """Convert findings to JSON values; undefined numbers are null."""
     return [
         {
             k: None if isinstance(v, float) and not math.isfinite(v) else v
@@ -121,10 +121,10 @@ def interval(
     statistic: Callable[..., Any],
     seed: int,
 ) -> tuple[float, float]:
-    """95 % percentile bootstrap interval over instances; NaN for fewer than FEWEST of them."""
+    """Return the 95 % percentile bootstrap interval over instances; NaN for fewer than FEWEST."""
     if len(values) < FEWEST:
         return math.nan, math.nan
-    found = stats.bootstrap(
+    bootstrap = stats.bootstrap(
         (values,),
         statistic,
         n_resamples=RESAMPLES,
@@ -134,11 +134,11 @@ def interval(
         batch=max(1, 2_000_000 // len(values)),
         rng=np.random.default_rng([seed, len(values)]),
     ).confidence_interval
-    return float(found.low), float(found.high)
+    return float(bootstrap.low), float(bootstrap.high)
 
 
-def read(kind: str, value: float, low: float, high: float) -> tuple[str, Level]:
-    """The band of the value; both ends' bands where the interval reaches over an edge."""
+def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]:
+    """Return reading and level: the value's band, or both ends' bands where the interval crosses an edge."""
     if not math.isfinite(value):
         return "undefined", "undecided"
 

@@ -16,14 +16,14 @@ from heedmap.files.tables import table
 from heedmap.models.layered import Layered
 from heedmap.settings import TransformerSettings
 
-HEADS_SHARE = 8  # all layers' weights with their graph
-PASSES = 4.0  # that the facts of all heads take
+HEADS_SHARE = 8  # memory for all layers' weights with their graph
+PASSES = 4.0  # cost of the facts of all heads, in forward passes
 
 
 def heads(evidence: Evidence) -> pa.Table:
-    """What every head does: where its mass goes, how sharp it is, how free its weights are.
+    """Return facts of every head: where its mass goes, how sharp it is, how free its weights are.
 
-    One row per text, layer and head; the columns are those of `Layered.layer_facts`. A seeded sample.
+    One row per text, layer and head, for a seeded sample of the texts; columns from `Layered.layer_facts`.
     """
     model = evidence.model
     assert isinstance(model, Layered)
@@ -50,14 +50,14 @@ def heads(evidence: Evidence) -> pa.Table:
 
 
 def _findings(results: Results) -> list[Finding]:
-    found = [_on_words(results)]
+    findings = [_on_words(results)]
     if "effective_share" in results.tables["heads"].column_names:
-        found.append(_identified(results))
-    return found
+        findings.append(_identified(results))
+    return findings
 
 
 def _by_text(results: Results, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over the heads on trial, text by text; NaN for texts that were not sampled."""
+    """Return the mean over the heads on trial per text; NaN for texts that were not sampled."""
     table = results.tables["heads"]
     layers, heads = (table[name].to_numpy() for name in ("layer", "head"))
     layer, head = int(layers.max()), None

@@ -21,14 +21,14 @@ from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction, resolution
 from heedmap.models.layered import Layered
 
-GRADIENT_SHARE = 4  # a pass that keeps its graph holds about this many times a plain one
-PROBED = 256  # tokens of a text whose leave-one-out is timed
+GRADIENT_SHARE = 4  # a pass that keeps its graph needs about this many times the memory
+PROBED = 256  # tokens per text when leave-one-out is timed
 
 
 def gradient(evidence: Evidence) -> pa.Table:
-    """The gradient's size at every token, in the form, of the target and on the path that the settings name."""
+    """Return the gradient's size per token; the settings name its form, target and path."""
     settings = evidence.settings
-    found = _Importances(len(evidence.split))
+    importances = _Importances(len(evidence.split))
     for batch in evidence.batches_of(range(len(evidence.split)), shares=GRADIENT_SHARE):
         trace = evidence.model.trace(batch)
         values = gradient_importance(
@@ -39,49 +39,49 @@ def gradient(evidence: Evidence) -> pa.Table:
             of=settings.gradient_of,
             form=settings.gradient_form,
         )
-        found.add(batch, values)
-    return found.table()
+        importances.add(batch, values)
+    return importances.table()
 
 
 def leave_one_out(evidence: Evidence) -> pa.Table:
-    """Total variation distance between the prediction and the one without the token.
+    """Return the total variation distance between the predictions with and without each token.
 
-    What is below the rounding of the logits (`measures.resolution`) is 0: such tokens tie, they have no
-    order. The only token of a text cannot be left out: its importance is NaN.
+    A change below the rounding of the logits (`measures.resolution`) is 0: such tokens tie. The only token
+    of a text cannot be left out: its importance is NaN.
     """
-    found = _Importances(len(evidence.split))
+    importances = _Importances(len(evidence.split))
     for batch, trace in evidence.passes():
         texts = [evidence.texts[i] for i in trace.rows.tolist()]
         without = logits_without_each(evidence.model, batch, texts, evidence.settings.leave_one_out)
         before = trace.logits.unsqueeze(1).expand_as(without)
         change = change_in_prediction(before, without)
         noise = resolution(trace.logits, without, evidence.model.precision).unsqueeze(1)
-        found.add(batch, change.masked_fill(change <= noise, 0.0))
-    return found.table()
+        importances.add(batch, change.masked_fill(change <= noise, 0.0))
+    return importances.table()
 
 
 def integrated(evidence: Evidence) -> pa.Table:
-    """|integrated gradients| of a seeded sample of the texts; null for the others.
+    """Return |integrated gradients| for a seeded sample of the texts; null for the others.
 
     `completeness_error` is in log-odds (see `heedmap.importance.integrated_gradients`).
     """
     total, settings = len(evidence.split), evidence.settings
     chosen = evidence.sample("integrated_gradients", settings.integrated_gradients_instances)
-    found = _Importances(total)
+    importances = _Importances(total)
     errors: list[float | None] = [None] * total
     steps = settings.integrated_gradients_steps
     # Captum holds all steps of a batch at once.
     for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE * steps):
         trace = evidence.model.trace(batch)
         values, error = integrated_gradients(evidence.model, batch, trace, steps)
-        found.add(batch, values)
-        for row, off in zip(batch.rows.tolist(), error.tolist(), strict=True):
-            errors[row] = off
-    return found.table(completeness_error=pa.array(errors, pa.float64()))
+        importances.add(batch, values)
+        for row, completeness in zip(batch.rows.tolist(), error.tolist(), strict=True):
+            errors[row] = completeness
+    return importances.table(completeness_error=pa.array(errors, pa.float64()))
 
 
 class _Importances:
-    """Values per token, batch by batch, to one list per text; null where none came."""
+    """Collects values per token from batches into one list per text; null where there are none."""
 
     def __init__(self, total: int) -> None:
         self.lists: list[object] = [None] * total
@@ -106,7 +106,7 @@ def _integrated_cost(speed: Speed) -> float:
 
 
 def _leave_one_out_cost(speed: Speed) -> float:
-    """A text is read once per word; our own models have shortcuts, which are timed on a part of the texts."""
+    """Return seconds: one pass per word, or for our own models, which have shortcuts, timed on some texts."""
     evidence, lengths = speed.evidence, speed.evidence.lengths
     model = evidence.model
     if isinstance(model, Layered):

@@ -9,7 +9,7 @@ import torch
 
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.findings import Finding, interval, read
+from heedmap.experiments.findings import Finding, grade, interval
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results
@@ -19,11 +19,11 @@ from heedmap.models.trace import Trace
 
 
 def instances(evidence: Evidence) -> pa.Table:
-    """Key, tokens, label, probabilities and heat map, and how sharp the heat map is.
+    """Return key, tokens, label, probabilities and heat map, and how sharp the heat map is.
 
     `entropy` is in nats; `max_attention` is the largest weight. Where rows are windows of long texts, `text`
-    numbers the texts (see `heedmap.experiments.pooling`). Of pairs the `query` is there too, and, where
-    not every class is a possible answer, how many `candidates` are.
+    numbers the texts (see `heedmap.experiments.pooling`). Pairs have a `query` and, where not every class is
+    a possible answer, the number of `candidates`.
     """
     split, traces = evidence.split, [_small(trace) for trace in evidence.traces]
     rows = [trace.rows for trace in traces]
@@ -57,14 +57,14 @@ def instances(evidence: Evidence) -> pa.Table:
 
 
 def _small(trace: Trace) -> Trace:
-    """Without the weights and whatever the model keeps for itself: they may be large."""
+    """Drop the weights and the model's state, which may be large."""
     return replace(
         trace, attention=trace.attention[:, :0], support=trace.support[:, :0], state=None
     )
 
 
 def _skill(results: Results) -> list[Finding]:
-    """Accuracy against the commonest class."""
+    """Compare the accuracy with always answering the commonest class."""
     label = results.column("instances", "label").astype(int)
     correct = (label == results.predicted).astype(np.float64)
     majority = float(np.bincount(label).max() / len(label))
@@ -73,7 +73,7 @@ def _skill(results: Results) -> list[Finding]:
     lift = [
         (x - majority) / (1 - majority) if majority < 1 else math.nan for x in (value, low, high)
     ]
-    reading, level = read("skill", lift[0], lift[1], lift[2])
+    reading, level = grade("skill", lift[0], lift[1], lift[2])
     if majority == 1:
         reading = "one class only among the audited texts: nothing to compare with"
     return [

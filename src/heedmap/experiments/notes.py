@@ -1,4 +1,4 @@
-"""What a report has to say against its own numbers: on the card, on the page, and as a warning."""
+"""Caveats about a report's numbers, shown on the card, on the page, and as warnings."""
 
 from collections.abc import Mapping
 
@@ -9,28 +9,28 @@ from heedmap.experiments.pooling import TEXT
 from heedmap.settings import ModelSettings, TransformerSettings
 
 MOST_TIED = (
-    0.25  # of the texts; in float32 about a seventh of SST's have a tie, in bfloat16 three quarters
+    0.25  # share of the texts; of SST's a seventh have ties in float32, three quarters in bfloat16
 )
-# On a few sentences. TVD: a tenth of the ε within which a prediction counts as the same. Logits: what a
-# saturated prediction hides, a gradient does not. Rounding in float32 stays far below both.
+# On a few sentences. TVD: a tenth of the ε within which a prediction counts as the same. Logits: gradients
+# show differences that a saturated prediction hides. Rounding in float32 stays far below both.
 DRIFT_TVD, DRIFT_LOGITS = 1e-3, 1e-2
 
 
-def noted(about: Mapping[str, object]) -> list[str]:
-    """The notes among the facts of a run."""
-    found = about.get("notes")
-    return [str(note) for note in found] if isinstance(found, list) else []
+def note_texts(about: Mapping[str, object]) -> list[str]:
+    """Return the notes among the facts of a run."""
+    notes = about.get("notes")
+    return [str(note) for note in notes] if isinstance(notes, list) else []
 
 
 def tied_texts(importance: pa.ChunkedArray) -> float:
-    """Share of the texts of two words or more in which two words have the same importance."""
+    """Return the share of the texts of two or more words in which two words have the same importance."""
     lists = [np.array(values) for values in importance.to_pylist() if values and len(values) > 1]
     tied = [len(np.unique(values)) < len(values) for values in lists]
     return float(np.mean(tied)) if tied else 0.0
 
 
 def ties(tables: Mapping[str, pa.Table], model: ModelSettings | TransformerSettings) -> list[str]:
-    """A note where half precision rounds leave-one-out to ties in more than MOST_TIED of the texts."""
+    """Return a note if half precision rounds leave-one-out to ties in more than MOST_TIED of the texts."""
     if not isinstance(model, TransformerSettings) or model.dtype == "float32":
         return []
     share = tied_texts(tables["leave_one_out"]["importance"])
@@ -44,30 +44,30 @@ def ties(tables: Mapping[str, pa.Table], model: ModelSettings | TransformerSetti
 
 
 def drift_text(facts: Mapping[str, object]) -> str | None:
-    """How far eager attention, which is audited, is from the model's default."""
+    """Say how far the audited eager attention is from the model's default."""
     drift = facts.get("drift")
     if not isinstance(drift, Mapping):
         return None
     numbers = drift["logits"], drift["tvd"]
-    known = all(x is not None for x in numbers)
-    apart = (
+    measurable = all(x is not None for x in numbers)
+    difference = (
         f"{numbers[0]:.2g} in logits and {numbers[1]:.2g} in probabilities (TVD)"
-        if known
+        if measurable
         else "more than can be measured: only one of them gives numbers"
     )
-    return f"eager attention, which is audited, differs from the default ({drift['default']}) by {apart}"
+    return f"eager attention, which is audited, differs from the default ({drift['default']}) by {difference}"
 
 
 def far_from_default(facts: Mapping[str, object]) -> list[str]:
-    """A note where eager attention gives other answers than the model's default.
+    """Return a note if eager attention gives other answers than the model's default.
 
-    Not refused: every number is true of the model with its own file's attention, which half precision alone
-    moves. But it may not be the model that is deployed, and only its owner knows.
+    Not an error: the numbers are true of the model with eager attention, and half precision alone can cause
+    the difference. But the deployed model may use the default.
     """
-    drift, said = facts.get("drift"), drift_text(facts)
-    if not isinstance(drift, Mapping) or said is None:
+    drift, text = facts.get("drift"), drift_text(facts)
+    if not isinstance(drift, Mapping) or text is None:
         return []
     logits, tvd = drift["logits"], drift["tvd"]
     if None not in (logits, tvd) and logits <= DRIFT_LOGITS and tvd <= DRIFT_TVD:
         return []
-    return [f"{said}; deploy it with attn_implementation='eager', or expect other numbers"]
+    return [f"{text}; deploy it with attn_implementation='eager', or expect other numbers"]

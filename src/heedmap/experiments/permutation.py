@@ -21,18 +21,17 @@ from heedmap.files.tables import table
 from heedmap.measures import change_in_prediction
 from heedmap.models.trace import Trace
 
-LOGITS = 1 << 21  # at a time: 16 MB
+LOGITS = 1 << 21  # computed at a time: 16 MB
 
 
 def permutation(evidence: Evidence) -> pa.Table:
-    """Each text's weights dealt out anew at random, P times, all else held fixed.
+    """Permute each text's weights at random S times, all else held fixed.
 
-    Of several rows each is permuted by itself, within its support. Of a text that has no more than P
-    orders in all, every one counts once (`permute.orders`): for 100, texts of up to four tokens where
-    one row is on trial. `median_tvd` is the paper's: the median over permutations of the total variation
-    distance from the prediction. `flipped` is the share of permutations under which another class is
-    predicted. `uniform_tvd` and `uniform_flipped`: the same for weights spread evenly over each row's
-    support, at test only.
+    Several rows are permuted independently, each within its support. If a text has no more than S orders,
+    each counts once (`permute.orders`): with S = 100 and one row on trial, texts of up to four tokens.
+    `median_tvd`, as in the paper, is the median over permutations of the total variation distance from the
+    prediction. `flipped` is the share of permutations that change the predicted class. `uniform_tvd` and
+    `uniform_flipped` are the same for uniform weights over each row's support, at test only.
     """
     rng = evidence.generator("permutation")
     rows, columns = [], []
@@ -70,27 +69,27 @@ def permutation(evidence: Evidence) -> pa.Table:
 def _under_permutations(
     evidence: Evidence, trace: Trace, rng: np.random.Generator
 ) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """Median change of the prediction, and how often another class is predicted; some logits at a time."""
+    """Return the median change of the prediction and the share of flips; logits are computed in blocks."""
     times = evidence.settings.permutations
     counts = [min(count, times) for count in orders(trace.support.sum(-1))]
     if not is_linear(trace):
         rngs = evidence.generators("permutation", trace.rows)
         changes, flips = [], []
         for block in permuted(trace.attention, trace.support, times, rngs):
-            found = evidence.model.predict(trace, block).transpose(0, 1)
-            changes.append(_change(trace.logits, found))
-            flips.append(_flips(trace.logits, found))
+            logits = evidence.model.predict(trace, block).transpose(0, 1)
+            changes.append(_change(trace.logits, logits))
+            flips.append(_flips(trace.logits, logits))
         return _summary(torch.cat(changes, dim=1), torch.cat(flips, dim=1), counts)
     weights, relevance, bias = linear(trace)
     rows = max(1, LOGITS // (times * len(bias)))
     medians, shares = [], []
     for start in range(0, len(weights), rows):
         part = slice(start, start + rows)
-        found = permuted_logits(
+        logits = permuted_logits(
             weights[part], trace.mask[part], relevance[part], bias, times, rng
         ).to(bias.device)
         before = trace.logits[part]
-        median, share = _summary(_change(before, found), _flips(before, found), counts[part])
+        median, share = _summary(_change(before, logits), _flips(before, logits), counts[part])
         medians.append(median)
         shares.append(share)
     return torch.cat(medians), torch.cat(shares)
@@ -99,11 +98,11 @@ def _under_permutations(
 def _summary(
     change: Float[Tensor, "B S"], flips: Float[Tensor, "B S"], counts: Sequence[int]
 ) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """Over the orders that count: the first ones, where there are fewer than were asked for."""
+    """Return median change and share of flips over the first `counts` orders of each text."""
     median, flipped = change.new_empty(len(counts)), flips.new_empty(len(counts))
     for count in set(counts):
-        rows = [i for i, found in enumerate(counts) if found == count]
-        # quantile, not median: of an even number of values torch's median is the lower one.
+        rows = [i for i, c in enumerate(counts) if c == count]
+        # torch's median of an even number of values is the lower one, hence quantile.
         median[rows] = change[rows, :count].quantile(0.5, dim=1)
         flipped[rows] = flips[rows, :count].mean(1)
     return median, flipped
@@ -118,10 +117,10 @@ def _flips(before: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]) -> Floa
 
 
 def _findings(results: Results) -> list[Finding]:
-    found = [_shuffled(results)]
+    findings = [_shuffled(results)]
     if "uniform_tvd" in results.tables["permutation"].column_names:  # tables of 0.1 have none
-        found.append(_even(results))
-    return found
+        findings.append(_uniform(results))
+    return findings
 
 
 def _shuffled(results: Results) -> Finding:
@@ -144,8 +143,8 @@ def _shuffled(results: Results) -> Finding:
     )
 
 
-def _even(results: Results) -> Finding:
-    """Uniform weights, at test only."""
+def _uniform(results: Results) -> Finding:
+    """How uniform weights change the prediction, at test only."""
     short, derived = results.short, results.derived
     flipped = results.column("permutation", "uniform_flipped")[~short]
     return results.finding(
@@ -183,7 +182,7 @@ EXPERIMENTS = (
         place=60,
         findings=_findings,
         figures=(
-            "heedmap.report.entropy_figures:entropy",  # how far the weights are from even ones
+            "heedmap.report.entropy_figures:entropy",  # how far the weights are from uniform
             "heedmap.report.violin_figures:permutation",
         ),
         facts=_facts,

@@ -16,11 +16,11 @@ from heedmap.files.tables import table
 
 
 def rationale(evidence: Evidence) -> pa.Table:
-    """ROC AUC of each measure as a score for "this token is in the gold rationale", text by text.
+    """Return per text each measure's ROC AUC as a score for "this token is in the gold rationale".
 
-    0.5 is chance, 1 is every rationale token above every other one; ties count half. `hit_*` says
-    whether the token ranked first is in the rationale (the share of ties at the top that are). NaN where
-    the rationale holds all tokens or none, or the measure is missing.
+    0.5 is chance, 1 ranks every rationale token above all others; ties count half. `hit_*` says whether the
+    token ranked first is in the rationale (for ties at the top, the share that are). NaN where the rationale
+    holds all tokens or none, or the measure is missing.
     """
     instances = evidence.table("instances")
     gold = [np.array(mask, dtype=bool) for mask in instances["rationale"].to_pylist()]
@@ -43,7 +43,7 @@ def rationale(evidence: Evidence) -> pa.Table:
 
 
 def _auc(gold: NDArray[np.bool_], scores: NDArray[np.float64] | None) -> float:
-    """Mann-Whitney U / (n₊ n₋)."""
+    """Return the Mann-Whitney U / (n₊ n₋)."""
     inside, outside = int(gold.sum()), int((~gold).sum())
     if scores is None or not inside or not outside or np.isnan(scores).any():
         return float("nan")
@@ -58,7 +58,7 @@ def _hit(gold: NDArray[np.bool_], scores: NDArray[np.float64] | None) -> float:
 
 def _findings(results: Results) -> list[Finding]:
     attention = _finds(results, "attention", "attention")
-    # The others are there for comparison.
+    # The others are for comparison.
     others = [_finds(results, measure, name) for measure, name in OTHERS.items()]
     return [attention, *(replace(finding, level="undecided") for finding in others)]
 

@@ -14,9 +14,9 @@ def is_linear(trace: Trace) -> bool:
 def linear(
     trace: Trace,
 ) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T C"], Float[Tensor, " C"]]:
-    """Weights, relevance and bias, in float64; the weights sum to 1 to its precision, not float32's.
+    """Return weights, relevance and bias in float64. The weights sum to 1 in float64, not only in float32.
 
-    Only where `is_linear` says so.
+    Requires `is_linear`.
     """
     assert trace.readout is not None
     weights = trace.attention[:, 0].double()

@@ -1,7 +1,7 @@
-"""The registry of experiments: everything that the audit, the card, the page and the help know of one.
+"""The registry of experiments, from which the audit, the card, the page and the help are made.
 
-An experiment is a module of this package with a tuple `EXPERIMENTS`, or an entry point of the group
-`heedmap.experiments` in any installed package: nothing else has to be changed for one more.
+To add an experiment, add a module with a tuple `EXPERIMENTS` to this package, or an entry point of the group
+`heedmap.experiments` to any installed package. Nothing else changes.
 """
 
 import pkgutil
@@ -30,7 +30,7 @@ Row = Mapping[str, Mapping[str, Any]]  # one text: its row of each table that ha
 
 @dataclass(frozen=True)
 class HeatMap:
-    """One number per token of a text; None where they are not defined."""
+    """One number per token of a text; None where undefined."""
 
     name: str
     kind: Literal["attention", "importance"]
@@ -42,21 +42,20 @@ class Experiment:
     """One question, asked of a model's attention.
 
     Attributes:
-        name: of its table.
-        run: makes the table, whose column `row` numbers the audited texts. It may ask for other tables.
-        place: where it stands on the card and the page, in ascending order; ours are at 10, 20, ...
+        name: the name of its table.
+        run: computes the table, whose column `row` numbers the audited texts. It may use other tables.
+        place: position on the card and the page, in ascending order; ours are at 10, 20, ...
         per_text: whether the table has exactly one row per text, in order.
-        applies: whether it can be asked of this model and these texts.
-        findings: what the card says, from the tables (whose windows are pooled by text).
-        figures: import paths `module:function` of functions from conclusions (an audit's tables and
-            settings) to a list of `heedmap.report.charts.Figure`. Paths, so that no experiment loads the
-            plotting library.
-        heat_maps: what the page shows of one text, as shaded words.
-        facts: what the page says of one text in numbers; None or NaN is left out.
-        cost: seconds that it will take; None where that is nothing to speak of.
-        files: names of the files that it keeps beside its table for such a model.
+        applies: whether the experiment applies to this model and these texts.
+        findings: the card's findings, from the tables (with windows pooled by text).
+        figures: import paths `module:function` of functions from an `AuditResult` to a list of
+            `heedmap.report.charts.Figure`. They are paths so that no experiment loads the plotting library.
+        heat_maps: the heat maps of one text on the page.
+        facts: numbers about one text on the page; None or NaN is left out.
+        cost: the estimated seconds; None where negligible.
+        files: names of the files that it keeps beside its table for this model.
         about: facts about the whole run, for card and page.
-        notes: what speaks against its numbers: a warning, shown on card and page.
+        notes: caveats about its numbers: warnings, also shown on card and page.
     """
 
     name: str
@@ -78,25 +77,25 @@ class Experiment:
 
 @cache
 def registered() -> dict[str, Experiment]:
-    """All experiments by name, in the order of the card.
+    """Return all experiments by name, in the order of the card.
 
     Raises:
-        InputError: an entry point that cannot be loaded, is no experiment, or has a name that is taken.
+        InputError: an entry point cannot be loaded, is not an experiment, or has a name that is taken.
     """
-    found = [
+    experiments = [
         experiment
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
         for experiment in getattr(pkgutil.resolve_name(module.name), "EXPERIMENTS", ())
     ]
-    names = {experiment.name for experiment in found}
+    names = {experiment.name for experiment in experiments}
     for entry in entry_points(group=package.GROUP):
         origin = f"the experiment {entry.name!r} of {entry.value.split(':')[0]}"
         try:
             experiment = entry.load()
         except Exception as error:
-            said = (str(error).splitlines() or [""])[0]
+            message = (str(error).splitlines() or [""])[0]
             raise InputError(
-                f"{origin}: cannot be loaded ({type(error).__name__}: {said}); mend or uninstall it"
+                f"{origin}: cannot be loaded ({type(error).__name__}: {message}); mend or uninstall it"
             ) from error
         if not isinstance(experiment, Experiment):
             raise InputError(
@@ -107,11 +106,11 @@ def registered() -> dict[str, Experiment]:
                 f"{origin}: the name {experiment.name!r} is taken; rename or uninstall it"
             )
         names.add(experiment.name)
-        found.append(experiment)
-    ordered = sorted(found, key=lambda experiment: (experiment.place, experiment.name))
+        experiments.append(experiment)
+    ordered = sorted(experiments, key=lambda experiment: (experiment.place, experiment.name))
     return {experiment.name: experiment for experiment in ordered}
 
 
 def applicable(model: Model, split: Split) -> list[str]:
-    """The names of the experiments that can be made of this model and these texts, in order."""
+    """Return the names of the experiments that apply to this model and these texts, in order."""
     return [name for name, one in registered().items() if one.applies(model, split)]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedmap.experiments.findings import Finding, interval, read
+from heedmap.experiments.findings import Finding, grade, interval
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.registry import registered
 from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSettings
@@ -20,10 +20,10 @@ def make_findings(
     classes: list[str],
     model: ModelSettings | TransformerSettings | None = None,
 ) -> list[Finding]:
-    """Every question that the tables can answer, in the order of the card.
+    """Return a finding per question that the tables can answer, in the order of the card.
 
-    Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which say
-    what layer is on trial where there are several.
+    Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which name
+    the layer on trial where there are several.
     """
     results = Results(by_text(tables), settings, classes, model)
     return [
@@ -37,7 +37,8 @@ def make_findings(
 class Results:
     """Tables with one row per text, and the settings they were made with.
 
-    `short` are the texts of one token; `derived`: the heat map is made of the layer's weights and more.
+    `short` marks texts of one token; `derived`: the heat map is computed from the layer's weights, not equal
+    to them.
     """
 
     def __init__(
@@ -54,14 +55,14 @@ class Results:
         self.derived = self.view not in PLAIN
 
     def column(self, table: str, name: str) -> NDArray[np.float64]:
-        """A column of numbers, null as NaN."""
+        """Return a column of numbers, null as NaN."""
         values = self.tables[table][name].to_numpy().astype(np.float64)
         return np.asarray(values)
 
     def by_class(
         self, values: NDArray[np.float64], used: NDArray[np.bool_], statistic: Callable[..., Any]
     ) -> dict[str, float]:
-        """The statistic over the used texts of each predicted class that has any."""
+        """Return the statistic over the used texts of each predicted class that has any."""
         return {
             name: float(statistic(values[used & (self.predicted == i)]))
             for i, name in enumerate(self.classes)
@@ -80,9 +81,9 @@ class Results:
         summary: str = "",
         **words: str,
     ) -> Finding:
-        """A finding from one value per text; NaN is left out, counted under the first reason that fits.
+        """Make a finding from one value per text; NaN is left out, counted under the first reason that fits.
 
-        `meaning` says how to read the value; `summary`, what else was found, is added where anything was.
+        `meaning` says how to read the value; `summary` is appended to it where any value is defined.
         """
         used = np.isfinite(values)
         left_out = {}
@@ -93,18 +94,18 @@ class Results:
             unexplained &= ~rows
         if count := int(unexplained.sum()):
             left_out["undefined: a measure is the same for all tokens"] = count
-        kept = values[used]
-        value = float(statistic(kept)) if len(kept) else math.nan
-        low, high = interval(kept, statistic, self.settings.seed)
-        reading, level = read(kind, value, low, high)
+        defined = values[used]
+        value = float(statistic(defined)) if len(defined) else math.nan
+        low, high = interval(defined, statistic, self.settings.seed)
+        reading, level = grade(kind, value, low, high)
         return Finding(
-            key=key, kind=kind, value=value, low=low, high=high, n=len(kept), left_out=left_out,
+            key=key, kind=kind, value=value, low=low, high=high, n=len(defined), left_out=left_out,
             reading=reading, level=level, by_class=self.by_class(values, used, statistic), **words,
-            meaning=f"{meaning}; {summary}" if summary and len(kept) else meaning,
+            meaning=f"{meaning}; {summary}" if summary and len(defined) else meaning,
         )  # fmt: skip
 
     def undefined(self, measure: str) -> dict[str, NDArray[np.bool_]]:
-        """Why a measure of importance may say nothing about a text."""
+        """Return the texts for which a measure of importance is undefined, by reason."""
         reasons = {"undefined: one token": self.short}
         if measure == "integrated_gradients":
             missing = self.tables["integrated_gradients"]["importance"].is_null().to_numpy()
@@ -113,16 +114,16 @@ class Results:
 
 
 def does(name: str) -> str:
-    """The verb that a measure's name takes."""
+    """Return the verb for a measure's name."""
     return "do" if name.endswith("gradients") else "does"
 
 
 def mean(values: NDArray[np.float64]) -> float:
-    """The mean of what is defined; NaN, without a warning, of nothing."""
+    """Return the mean of the finite values; NaN, without a warning, if there are none."""
     defined = values[np.isfinite(values)]
     return float(defined.mean()) if len(defined) else math.nan
 
 
 def percent(share: float) -> str:
-    """A share in words; `none` of nothing."""
+    """Format a share as a percentage; `none` if undefined."""
     return f"{share:.0%}" if math.isfinite(share) else "none"

@@ -18,21 +18,21 @@ from heedmap.kendall import tau_against
 from heedmap.models.layered import Layered
 
 REFERENCES = ("leave_one_out", "gradient")
-SCAN_SHARE = 8  # all layers' weights with their graph
+SCAN_SHARE = 8  # memory for all layers' weights with their graph
 ELEMENTS = 1 << 24  # pairwise comparisons at a time: 128 MB
-PASSES = 6.0  # that all maps of a text take
+PASSES = 6.0  # cost of all maps of a text, in forward passes
 REACH = 0.4  # moderate agreement, as in BANDS["tau"]
-HALF = 0.5  # of the texts whose words a map must rank to be compared with the others
-ENOUGH = 0.9  # of the texts that a map must be computed for to be compared with the others
-FAMILY = 0.05  # chance that any interval of the scan misses
+HALF = 0.5  # share of the texts whose words a map must rank to be compared
+ENOUGH = 0.9  # share of the texts for which a map must be computed to be compared
+FAMILY = 0.05  # family-wise error rate of the scan's intervals
 
 
 def scan(evidence: Evidence) -> pa.Table:
-    """Kendall's tau-b of every heat map the model could show with leave-one-out and the gradient.
+    """Return Kendall's tau-b of every heat map the model could show with leave-one-out and the gradient.
 
-    One row per text and map: `view`, `layer`, `head` (null for the mean over heads). A seeded sample of the
-    texts. NaN where tau is undefined (one word, a constant map), and where the map was not `computed`: a
-    flow that would take too long.
+    One row per text and map (`view`, `layer`, `head`; null for the mean over heads), for a seeded sample of
+    the texts. NaN where tau is undefined (one word, a constant map), or where the map was not `computed` (a
+    flow that would take too long).
     """
     model = evidence.model
     assert isinstance(model, Layered)
@@ -54,8 +54,8 @@ def scan(evidence: Evidence) -> pa.Table:
             taus.append(tau_against(maps[part].cpu(), others[part], mask))
         rows.append(batch.rows)
         computed.append(~maps.isnan().any(-1).cpu())
-    found = torch.cat(taus).numpy()
-    count = len(found)
+    tau = torch.cat(taus).numpy()
+    count = len(tau)
     return table(
         {
             "row": np.repeat(torch.cat(rows).cpu().numpy(), len(wanted)),
@@ -63,21 +63,20 @@ def scan(evidence: Evidence) -> pa.Table:
             "layer": [m.layer for m in wanted] * count,
             "head": pa.array([m.head for m in wanted] * count, pa.int64()),
             "computed": torch.cat(computed).flatten(),
-            **{f"tau_{name}": found[:, :, r].ravel() for r, name in enumerate(REFERENCES)},
+            **{f"tau_{name}": tau[:, :, r].ravel() for r, name in enumerate(REFERENCES)},
         }
     )
 
 
 def _best_map(results: Results) -> Finding:
-    """Chosen on one half of the sampled texts, its number from the other half: no winner's luck.
+    """Choose the best map on one half of the sampled texts and measure it on the other: no selection bias.
 
-    All maps are compared on the same texts: a map that is the same for all words of a text ranks none of
-    them, and counts as tau 0 in the comparison; where it does so in most texts it is not compared. One that
-    was not computed is another matter: what is missing for more than a tenth of the texts is not compared,
-    and the texts that lack another are left out.
+    All maps are compared on the same texts. A map that is constant over a text counts as tau 0 there; one
+    that is constant in most texts is not compared. A map that was not computed for more than a tenth of the
+    texts is not compared either; texts that lack any other map are left out.
     """
     taus, computed = _by_map(results.tables["scan"])
-    # Else the text has one word, or leave-one-out is constant.
+    # The others have one word, or a constant leave-one-out.
     ranked = np.isfinite(taus.to_numpy()).any(1)
     compared = computed[ranked].mean() >= ENOUGH
     constant = np.isfinite(taus)[ranked].mean() < HALF
@@ -91,9 +90,9 @@ def _best_map(results: Results) -> Finding:
     rng = np.random.default_rng([results.settings.seed, *b"halves"])
     half[rng.permutation(len(rows))[: len(rows) // 2]] = True
     first, second = half & common, ~half & common
-    in_sample, chose = np.zeros(total, dtype=bool), np.zeros(total, dtype=bool)
+    in_sample, for_choice = np.zeros(total, dtype=bool), np.zeros(total, dtype=bool)
     in_sample[rows] = True
-    chose[rows[first]] = True
+    for_choice[rows[first]] = True
     sampled = np.full(total, np.nan)
     which = "none: too few texts with two words to choose one and measure it"
     if first.any() and second.any():
@@ -108,7 +107,7 @@ def _best_map(results: Results) -> Finding:
         sampled,
         {
             "not sampled for the scan": ~in_sample,
-            "used to choose the map": chose,
+            "used to choose the map": for_choice,
             "undefined: one token": results.short,
             **_not_computed(missing[ranked], total),
         },
@@ -123,7 +122,7 @@ def _best_map(results: Results) -> Finding:
 
 
 def _by_map(table: pa.Table) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Tau, and whether the map was computed; a row per text, a column per map (head −1: mean over heads)."""
+    """Return tau, and whether it was computed: a row per text, a column per map (head −1: mean over heads)."""
     scan = table.to_pandas()
     scan["head"] = scan["head"].fillna(-1).astype(int)
     if "computed" not in scan:  # tables of 0.2 have none
@@ -134,7 +133,7 @@ def _by_map(table: pa.Table) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _not_computed(missing: pd.DataFrame, total: int) -> dict[str, NDArray[np.bool_]]:
-    """Which texts are not compared for want of a view's maps."""
+    """Return the texts that are not compared because a view's maps are missing, by reason."""
     reasons = {}
     for view in dict.fromkeys(missing.columns.get_level_values("view")):
         rows = missing.index[missing[view].any(axis=1)].to_numpy()
@@ -143,15 +142,15 @@ def _not_computed(missing: pd.DataFrame, total: int) -> dict[str, NDArray[np.boo
 
 
 def _not_compared(computed: pd.DataFrame, constant: "pd.Series[bool]") -> str:
-    """What is said of maps that are not compared."""
-    said = ""
+    """Describe the maps that are not compared."""
+    text = ""
     for view in dict.fromkeys(computed.columns.get_level_values("view")):
         of_view = computed[view].mean()
         if len(of_view) and of_view.max() < ENOUGH:
-            said += f"; not compared, for it is there for {of_view.max():.0%} of the texts: {_why(view)}"
+            text += f"; not compared, for it is there for {of_view.max():.0%} of the texts: {_why(view)}"
     if count := int((constant & (computed.mean() >= ENOUGH)).sum()):
-        said += f"; not compared, for they are the same for all words of most texts: {count} maps"
-    return said
+        text += f"; not compared, for they are the same for all words of most texts: {count} maps"
+    return text
 
 
 def _why(view: str) -> str:
@@ -161,7 +160,7 @@ def _why(view: str) -> str:
 
 
 def _certain(values: NDArray[np.float64], edge: float) -> int:
-    """How many columns' means lie above the edge, by t-intervals that hold all at once."""
+    """Count the columns whose mean lies above the edge, by simultaneous (Bonferroni) t-intervals."""
     n = np.isfinite(values).sum(0)
     enough = n > 1
     if not enough.any():

@@ -1,1 +1,1 @@
-"""Write files whole, lock folders, name things."""
+"""Write files atomically, lock folders, check names, and identify what tables were made of."""

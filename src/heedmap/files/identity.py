@@ -1,4 +1,4 @@
-"""What a model and a table were made of: one hash of texts, settings and weights."""
+"""Identify a model and its tables by one hash of texts, settings and weights."""
 
 import hashlib
 import json
@@ -9,12 +9,12 @@ from torch import Tensor
 
 from heedmap.settings import FREE, RunSettings
 
-# Where things are says nothing of what they are: texts, weights and vectors are known by their hashes.
+# Paths are not part of the identity: texts, weights and vectors are identified by their hashes.
 PLACES = ("data.source", "model.source", "train.base", "train.vectors")
 
 
 def weights_hash(tensors: Mapping[str, Tensor], words: Sequence[str] = ()) -> str:
-    """A hash of a model's parameters, and of the words that its embedding knows: the same give the same."""
+    """Return a deterministic hash of a model's parameters and its vocabulary."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(name.encode())
@@ -27,10 +27,10 @@ def weights_hash(tensors: Mapping[str, Tensor], words: Sequence[str] = ()) -> st
 
 
 def identity(settings: RunSettings, weights: str, classes: Sequence[str]) -> str:
-    """A hash of all that a run's numbers depend on, wherever it stands."""
+    """Return a hash of everything that a run's numbers depend on, whatever its folder."""
     values = settings.model_dump(mode="json", exclude_defaults=True)
     for place in (*PLACES, *FREE):
         part, name = place.split(".")
         values.get(part, {}).pop(name, None)
-    made_of = json.dumps([values, weights, list(classes)], sort_keys=True)
-    return hashlib.sha256(made_of.encode()).hexdigest()[:16]
+    content = json.dumps([values, weights, list(classes)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""One writer at a time: the lock is on the folder itself, leaves no file behind and dies with its process."""
+"""One writer per folder at a time. The lock is on the folder itself and ends with its process: no lock file."""
 
 import os
 import threading
@@ -18,12 +18,12 @@ except ImportError:  # Windows
 
 
 class BusyError(InputError):
-    """Somebody else writes in a folder."""
+    """Another process or thread is writing in a folder."""
 
 
 @dataclass
 class _Hold:
-    """A folder that this process writes in; `release` gives it free when `depth` comes down to 0."""
+    """A folder locked by this process; `release` unlocks it when `depth` reaches 0."""
 
     place: object
     thread: int
@@ -34,13 +34,13 @@ class _Hold:
 
 _holds: dict[object, _Hold] = {}
 _guard = threading.Lock()
-TRIES = 1000  # to take a folder that others make and remove; one that cannot be made is missing every time
+TRIES = 1000  # attempts to lock a folder that other processes make and remove
 _command: ContextVar[ExitStack | None] = ContextVar("command", default=None)
 
 
 @contextmanager
 def whole_command() -> Iterator[None]:
-    """Hold what is taken inside to the end of the block: nobody comes between a training and its audit."""
+    """Keep locks taken inside until the block ends: nothing is written between training and audit."""
     with ExitStack() as stack:
         token = _command.set(stack)
         try:
@@ -51,25 +51,25 @@ def whole_command() -> Iterator[None]:
 
 @contextmanager
 def writing(folder: Path, *, wait: bool = False) -> Iterator[None]:
-    """Be the only one that writes in a folder; inside another `writing` of the same thread, go on.
+    """Lock a folder for writing. Reentrant within a thread.
 
-    A folder that is not there is made, and removed again where nothing was written. With `wait`, for a
-    moment's work, wait for others, and let go at the end of the block even within a `whole_command`.
+    A missing folder is made, and removed again if it stays empty. With `wait`, meant for brief work, wait for
+    other writers, and unlock at the end of the block even within a `whole_command`.
 
     Raises:
-        InputError: somebody else writes in it, a file stands in its place, or it cannot be made.
+        InputError: another writer has the lock, a file is in the folder's place, or it cannot be made.
     """
     if int(os.environ.get("RANK") or 0):
-        yield  # one of several processes of one training: the first of them holds the folder
+        yield  # of the processes of a distributed training only the first takes the lock
         return
     hold, stack = _take(folder, wait), None if wait else _command.get()
     if stack is not None:
-        stack.callback(_let_go, hold)
+        stack.callback(_release, hold)
     try:
         yield
     finally:
         if stack is None:
-            _let_go(hold)
+            _release(hold)
 
 
 def _take(folder: Path, wait: bool) -> _Hold:
@@ -88,13 +88,13 @@ def _take(folder: Path, wait: bool) -> _Hold:
                 if not _lock(folder, release, wait):
                     raise _busy(folder)
                 if _place(folder) != place:
-                    continue  # whoever held it has removed it
+                    continue  # its last holder has removed it
                 hold = _Hold(place, threading.get_ident(), made, release.pop_all())
                 with _guard:
                     _holds[place] = hold
                 return hold
         except FileNotFoundError:
-            continue  # removed while it was being taken
+            continue  # removed while it was being locked
         except (FileExistsError, NotADirectoryError) as error:
             raise InputError(
                 f"{folder}: expected a folder, found a file; choose another --out"
@@ -106,27 +106,27 @@ def _take(folder: Path, wait: bool) -> _Hold:
     raise InputError(f"{folder}: the folder cannot be made; choose another --out")
 
 
-def _let_go(hold: _Hold) -> None:
+def _release(hold: _Hold) -> None:
     hold.depth -= 1
     if hold.depth:
         return
     with suppress(OSError):
         for path in hold.made:
-            path.rmdir()  # only what is empty
+            path.rmdir()  # only if empty
     with _guard:
         del _holds[hold.place]
     hold.release.close()
 
 
 def _place(folder: Path) -> object:
-    found = folder.stat()
-    return found.st_dev, found.st_ino
+    status = folder.stat()
+    return status.st_dev, status.st_ino
 
 
 def _lock(folder: Path, release: ExitStack, wait: bool) -> bool:
-    """Whether the lock was to be had; `release` lets it go."""
+    """Take the lock if it is free, and return whether it was; `release` unlocks it."""
     if fcntl is None:
-        return _lock_elsewhere(folder, release, wait)
+        return _lock_by_file(folder, release, wait)
     handle = os.open(folder, os.O_RDONLY)
     release.callback(os.close, handle)
     try:
@@ -134,12 +134,12 @@ def _lock(folder: Path, release: ExitStack, wait: bool) -> bool:
     except BlockingIOError:
         return False
     except OSError:  # some network file systems
-        return _lock_elsewhere(folder, release, wait)
+        return _lock_by_file(folder, release, wait)
     return True
 
 
-def _lock_elsewhere(folder: Path, release: ExitStack, wait: bool) -> bool:
-    """Where a folder itself cannot be locked: by a file among the temporary ones, named after its path."""
+def _lock_by_file(folder: Path, release: ExitStack, wait: bool) -> bool:
+    """Lock a folder by a temporary file named after its path, where the folder itself cannot be locked."""
     import hashlib
     import tempfile
 

@@ -1,6 +1,6 @@
-"""What names a model or texts: a path, or a string that may be a name on the Hugging Face Hub.
+"""Names of models and texts: a path, or a string that may be a name on the Hugging Face Hub.
 
-Nothing else is ever turned into a name: the words of a list are a user's texts, and would leave the machine.
+Nothing else is turned into a name: a list, say, may hold a user's texts, which must not leave the machine.
 """
 
 import os
@@ -17,15 +17,15 @@ _REMEDIES = {
 
 
 def name_of(value: object, what: str) -> str:
-    """The string that stands for a source in the settings. A path that leads nowhere is made absolute: only a
-    string is ever looked up on the Hub.
+    """Return a source's name for the settings. A missing path is made absolute: only strings are looked up on
+    the Hub.
 
     Args:
-        value: what a user gave.
-        what: was expected, MODEL or DATA.
+        value: the user's argument.
+        what: what is expected, MODEL or DATA.
 
     Raises:
-        TypeError: neither a string nor a path.
+        TypeError: the value is neither a string nor a path.
     """
     name = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(name, str):
@@ -34,18 +34,18 @@ def name_of(value: object, what: str) -> str:
 
 
 def is_there(name: str) -> bool:
-    """Whether there is a file or a folder of that name, whatever the string is."""
+    """Whether a file or folder of that name exists; False for strings that cannot be paths."""
     try:
         return Path(name).expanduser().exists()
-    except (OSError, RuntimeError):  # longer than a name can be; a home that nobody has
+    except (OSError, RuntimeError):  # too long a name; an unknown user's home
         return False
 
 
 def check_name(name: str, what: str) -> None:
-    """Let pass what could be a name on the Hub: `name` or `owner/name`, of up to 96 characters that it allows.
+    """Check that a name is valid on the Hub: `name` or `owner/name`, up to 96 characters. No network access.
 
     Raises:
-        InputError: it could not; nothing is looked up.
+        InputError: the name is invalid.
     """
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public by its docs
@@ -60,6 +60,6 @@ def check_name(name: str, what: str) -> None:
 
 
 def kind_of(value: object) -> str:
-    """A value's type, as a refusal names it."""
+    """Return the name of a value's type for error messages."""
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

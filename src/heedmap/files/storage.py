@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Write and remove files atomically."""
 
 import os
 import re
@@ -14,24 +14,24 @@ from safetensors import SafetensorError
 from heedmap.errors import InputError
 from heedmap.files.locking import fcntl
 
-# What a killed process leaves of `name`: .name.partial; before that was so, .name. and eight letters.
+# A killed process leaves `.name.partial`; in older versions `.name.` and eight letters.
 _LEFT = re.compile(r"\.(.+)\.(partial|[a-z0-9_]{8})")
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write under another name in the same folder, then rename: a reader never sees half a file.
+    """Write under a temporary name in the same folder, then rename: a reader never sees half a file.
 
-    The other name is always the same one, so that what a killed process left there is written over.
+    The temporary name is always the same, so that a killed process's leftover is overwritten.
 
     Raises:
-        InputError: the disk is full, or the place cannot be written; what stood there still stands.
+        InputError: the disk is full, or the file cannot be written; an existing file is unchanged.
     """
-    # A path's undecodable bytes are half characters, which no file in UTF-8 can hold; JSON reads these back.
+    # A path's undecodable bytes are surrogates, which UTF-8 cannot encode; JSON reads the escapes back.
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     refuse_special(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(_partial(path)) as file:
+        with _locked_file(_partial(path)) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -43,8 +43,8 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 
 
 @contextmanager
-def _alone(partial: Path) -> Iterator[BinaryIO]:
-    """An empty file to write, gone if the block fails; who wants the same one at the same time waits."""
+def _locked_file(partial: Path) -> Iterator[BinaryIO]:
+    """Open an empty file for one writer at a time; it is removed if the block fails."""
     while True:
         with partial.open("ab") as file:
             if fcntl is not None:
@@ -53,7 +53,7 @@ def _alone(partial: Path) -> Iterator[BinaryIO]:
                 if not (
                     partial.exists() and os.path.samestat(partial.stat(), os.fstat(file.fileno()))
                 ):
-                    continue  # whoever had it has renamed it
+                    continue  # another writer has renamed it
             file.truncate(0)
             try:
                 yield file
@@ -65,13 +65,12 @@ def _alone(partial: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def folder_written_whole(path: Path) -> Iterator[Path]:
-    """A folder to fill that becomes `path` when the block ends: a reader never sees half of it.
+    """Yield a temporary folder that becomes `path` when the block ends: a reader never sees half of it.
 
-    It is under another name beside `path`, always the same one, so that what a killed process left
-    behind is cleared away by the next.
+    Its name is always the same, so that the next process removes a killed one's leftover.
 
     Raises:
-        InputError: the disk is full, or the place cannot be written; there is no `path` then.
+        InputError: the disk is full, or the folder cannot be written; there is no `path` then.
     """
     partial = _partial(path)
     shutil.rmtree(partial, ignore_errors=True)
@@ -82,7 +81,7 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
             if file.is_file():
                 with file.open("rb") as handle:
                     os.fsync(handle.fileno())
-                os.chmod(file, 0o666 & ~_umask())  # safetensors writes for its owner alone
+                os.chmod(file, 0o666 & ~_umask())  # safetensors makes files private to their owner
         os.replace(partial, path)
     except (OSError, SafetensorError) as error:
         raise _unwritable(path, error) from error
@@ -91,7 +90,7 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it: whole or not at all; nothing where there is none."""
+    """Remove a file or a folder atomically, if it exists."""
     try:
         if path.is_dir() and not path.is_symlink():
             partial = _partial(path) if _LEFT.fullmatch(path.name) is None else path
@@ -106,63 +105,61 @@ def remove(path: Path) -> None:
 
 
 def leftovers(folder: Path, names: Collection[str] | None = None) -> list[Path]:
-    """What a killed process left of writing these files and folders, or any."""
+    """Return what killed processes left of these files and folders, or of any."""
     if not folder.is_dir():
         return []
-    found = ((path, _LEFT.fullmatch(path.name)) for path in folder.iterdir())
-    return [path for path, left in found if left and (names is None or left[1] in names)]
+    matches = ((path, _LEFT.fullmatch(path.name)) for path in folder.iterdir())
+    return [path for path, match in matches if match and (names is None or match[1] in names)]
 
 
-_DEEPEST = (
-    "tables/.integrated_gradients.parquet.partial"  # the longest name that a run folder holds
-)
+_DEEPEST = "tables/.integrated_gradients.parquet.partial"  # the longest name in a run folder
 
 
 def refuse_file(folder: Path) -> None:
-    """Raises InputError where no folder can be: a file, a device or a pipe in its place or above it, links
-    that lead nowhere or in a circle, too long a name, no right to write.
+    """Raise InputError if the folder cannot be made: a file, device or pipe in its place or above it, a broken
+    or circular link, too long a name, or no permission to write.
     """
     whole = folder.absolute()
-    there = next(above for above in (whole, *whole.parents) if os.path.lexists(above))
-    # What is not there is looked for part by part: its names may be too long.
-    for path in (whole / _DEEPEST, *(there / part for part in whole.relative_to(there).parts)):
+    root = next(above for above in (whole, *whole.parents) if os.path.lexists(above))
+    # Missing parts are checked one by one: their names may be too long.
+    for path in (whole / _DEEPEST, *(root / part for part in whole.relative_to(root).parts)):
         try:
             path.stat()
         except FileNotFoundError:
             pass
         except NotADirectoryError as error:
-            kind = "a file" if there.is_file() else "a device or a pipe"
-            where = kind if there == whole else f"{kind} above it"
+            kind = "a file" if root.is_file() else "a device or a pipe"
+            where = kind if root == whole else f"{kind} above it"
             raise InputError(
                 f"{folder}: expected a folder, found {where}; choose another --out"
             ) from error
         except OSError as error:
-            raise _no_place(folder, error.strerror or str(error)) from error
-    if not there.is_dir():
-        raise _no_place(folder, f"the link {there} leads nowhere")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise _no_place(folder, f"{there} is read-only")
+            raise _invalid_place(folder, error.strerror or str(error)) from error
+    if not root.is_dir():
+        raise _invalid_place(folder, f"the link {root} leads nowhere")
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise _invalid_place(folder, f"{root} is read-only")
 
 
 def refuse_special(path: Path) -> None:
-    """Raises InputError where something else than a file stands in a file's place: a rename would replace
-    even a device.
+    """Raise InputError if something other than a file is in a file's place: a rename would replace even a
+    device.
     """
     try:
-        there = path.stat()
+        status = path.stat()
     except FileNotFoundError:
-        refuse_file(path)  # what keeps a folder from being there keeps a file
+        refuse_file(path)  # the same checks hold for a file
     except OSError as error:
-        raise _no_place(path, error.strerror or str(error)) from error
+        raise _invalid_place(path, error.strerror or str(error)) from error
     else:
-        if not stat.S_ISREG(there.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             kind = "a folder" if path.is_dir() else "a device or a pipe"
             raise InputError(
                 f"{path}: expected the name of a file, found {kind}; choose another one"
             )
 
 
-def _no_place(path: Path, why: str) -> InputError:
+def _invalid_place(path: Path, why: str) -> InputError:
     return InputError(f"{path}: cannot be written ({why}); choose another --out")
 
 

@@ -1,7 +1,7 @@
-"""A run's tables in its folder: each is known to belong to one model and one audit before it is used.
+"""A run's tables in its folder, each checked to belong to one model and one audit.
 
-tables/manifest.json lists the files with hashes, under the identity (`identity.py`) of what they were
-computed from. What is not in it, or not as it says, is not there.
+tables/manifest.json lists the files with their hashes, and the identity (`identity.py`) of what they were
+computed from. A file that is not listed, or has another hash, counts as missing.
 """
 
 import hashlib
@@ -18,15 +18,15 @@ MANIFEST = "manifest.json"
 
 
 class TableFolder:
-    """The files that an audit of this identity has left so far."""
+    """The files that an audit of this identity has written so far."""
 
     def __init__(self, folder: Path, identity: str) -> None:
         self.folder, self.identity = folder, identity
-        found = listed(folder)
-        self._files = {} if found is None or found[0] != identity else found[1]
+        manifest = listed(folder)
+        self._files = {} if manifest is None or manifest[0] != identity else manifest[1]
 
     def get(self, name: str) -> bytes | None:
-        """A file as it was put here; None where there is none, or another one."""
+        """Read a file; None if it is missing or not the one that was written."""
         try:
             content = (self.folder / name).read_bytes()
         except OSError:
@@ -34,17 +34,17 @@ class TableFolder:
         return content if self._files.get(name) == _hash(content) else None
 
     def put(self, name: str, content: bytes) -> None:
-        """Keep a file, and say so."""
+        """Write a file and list it in the manifest."""
         write_atomically(self.folder / name, content)
         self._files[name] = _hash(content)
         about = {"identity": self.identity, "files": dict(sorted(self._files.items()))}
         write_atomically(self.folder / MANIFEST, json.dumps(about, indent=1))
 
     def table(self, name: str) -> pa.Table | None:
-        """A table that was kept.
+        """Read a table; None if it is missing.
 
         Raises:
-            InputError: it was never one.
+            InputError: the file is not a table.
         """
         content = self.get(f"{name}.parquet")
         if content is None:
@@ -52,16 +52,16 @@ class TableFolder:
         return read_table(self.folder / f"{name}.parquet", io.BytesIO(content))
 
     def keep(self, name: str, content: pa.Table) -> None:
-        """Keep a table; the same one gives the same bytes."""
+        """Write a table; the same table gives the same bytes."""
         self.put(f"{name}.parquet", parquet(content))
 
     def holds(self, file: str) -> bool:
-        """Whether a file is listed and there."""
+        """Whether a file is listed and exists."""
         return file in self._files and (self.folder / file).exists()
 
 
 def listed(folder: Path) -> tuple[str, dict[str, str]] | None:
-    """The identity and the files' hashes of a manifest; None where there is none that can be read."""
+    """Read the identity and the files' hashes from a manifest; None if it cannot be read."""
     try:
         about = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         return str(about["identity"]), {str(k): str(v) for k, v in about["files"].items()}
@@ -70,7 +70,7 @@ def listed(folder: Path) -> tuple[str, dict[str, str]] | None:
 
 
 def clear(folder: Path) -> None:
-    """Remove what an audit left, and nothing else; the list of it first."""
+    """Remove only what an audit wrote, the manifest first."""
     files = [folder / MANIFEST, folder / "about.json", *leftovers(folder)]
     for path in (*files, *folder.glob("*.parquet"), *folder.glob("*.safetensors")):
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Tables of results: Arrow columns, one row per instance, lists where there is a number per token."""
+"""Tables of results: Arrow columns, one row per instance, a list for numbers per token."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ def ragged(
     values: Sequence[Shaped[Tensor, "_ _"]],
     masks: Sequence[Bool[Tensor, "_ _"]],
 ) -> pa.Array:
-    """One list per instance, in the order of the rows, from padded batches."""
+    """Return one list per instance, in the order of the rows, from padded batches."""
     order = torch.argsort(torch.cat(list(rows))).tolist()
     pieces = [
         v[i][m[i]].numpy(force=True)
@@ -34,10 +34,10 @@ def ragged(
 def padded(
     columns: Sequence[pa.ChunkedArray], elements: int
 ) -> list[tuple[NDArray[np.int64], Tensor, Tensor]]:
-    """Lists of several columns as blocks (rows, values (B, M, T), mask (B, T)), sorted by length.
+    """Pad the lists of M columns to blocks (rows, values (B, M, T), mask (B, T)), sorted by length.
 
-    A block holds at most about `elements` numbers of a (B, M, T, T) array. A missing list becomes zeros,
-    that is, a constant.
+    A block's (B, M, T, T) array has at most about `elements` numbers. A missing list becomes zeros, a
+    constant.
     """
     lists = [column.to_pylist() for column in columns]
     lengths = np.array([len(values) for values in lists[0]], dtype=np.int64)
@@ -65,7 +65,7 @@ def padded(
 
 
 def table(columns: Mapping[str, object]) -> pa.Table:
-    """A table from columns of numbers, tensors, lists or Arrow arrays."""
+    """Make a table from columns of numbers, tensors, lists or Arrow arrays."""
     arrays = {
         name: column
         if isinstance(column, pa.Array | pa.ChunkedArray)
@@ -76,25 +76,25 @@ def table(columns: Mapping[str, object]) -> pa.Table:
 
 
 def parquet(content: pa.Table) -> bytes:
-    """A table as a Parquet file; the same table gives the same bytes."""
+    """Return a table as the bytes of a Parquet file; the same table gives the same bytes."""
     buffer = io.BytesIO()
     pq.write_table(content, buffer, compression="zstd")
     return buffer.getvalue()
 
 
 def write_table(path: Path, content: pa.Table) -> None:
-    """Write a Parquet file, whole or not at all."""
+    """Write a Parquet file atomically."""
     write_atomically(path, parquet(content))
 
 
 def read_table(path: Path, content: io.BytesIO | None = None) -> pa.Table:
-    """Read a Parquet file, or what was read of it already.
+    """Read a Parquet file, or its `content` that was read already.
 
     Raises:
         InputError: it is damaged.
     """
     try:
-        # Not by its path, which would be taken for an address.
+        # Not by path, which Arrow may take for a URL.
         return pq.read_table(io.BytesIO(path.read_bytes()) if content is None else content)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(

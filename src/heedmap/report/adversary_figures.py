@@ -1,4 +1,4 @@
-"""Figures of the most different heat map: against the paper's search, and by how much may move."""
+"""Figures of the most different heat map: beside the paper's search, and by tolerance ε."""
 
 import altair as alt
 import numpy as np
@@ -18,7 +18,7 @@ SEARCHED = f"as found by the gradient search of {PAPER}, which gives a lower bou
 
 
 def jsd_histograms(audit: AuditResult) -> list[Figure]:
-    """Largest JSD by predicted class: ours, and the paper's own search where the table has it."""
+    """Draw the largest JSD by predicted class: ours, and the paper's search where the table has it."""
     if "adversary" not in audit.tables:
         return []
     columns = audit.tables["adversary"].column_names
@@ -35,22 +35,22 @@ def jsd_histograms(audit: AuditResult) -> list[Figure]:
     )
     divided = division(audit)
     figures = []
-    for key, name, how_found, from_where in (
+    for key, name, method, origin in (
         ("adversary-histogram", "jsd", how, source),
         ("search-histogram", "search_jsd", "the paper's search", SEARCHED),
     ):
         values, n = of_words(audit, column(audit.tables, "adversary", name))
         if not np.isfinite(values).any():
             continue
-        chart, keys, read = by_class(values, divided, JSD)
+        chart, keys, reading = by_class(values, divided, JSD)
         figures.append(
             Figure(
                 key=key,
-                title=f"How different may the heat map be? ({how_found})",
+                title=f"How different may the heat map be? ({method})",
                 n=n,
                 caption=(
                     f"The largest JSD between {compared} that move the "
-                    f"prediction by at most {epsilon(audit):g} (TVD): {from_where}. {read}; the "
+                    f"prediction by at most {epsilon(audit):g} (TVD): {origin}. {reading}; the "
                     f"dashed line is ln 2, nothing in common (as {PAPER}, experiment 2b)."
                 ),
                 spec=specification(chart, 190),
@@ -62,7 +62,7 @@ def jsd_histograms(audit: AuditResult) -> list[Figure]:
 
 
 def exact_and_search(audit: AuditResult) -> list[Figure]:
-    """Histogram of the largest JSD: ours and what the paper's search finds."""
+    """Draw histograms of the largest JSD: ours and the paper's search."""
     if "adversary" not in audit.tables:
         return []
     exact = is_exact(audit.tables["adversary"].column_names, len(audit.classes))
@@ -93,14 +93,14 @@ def exact_and_search(audit: AuditResult) -> list[Figure]:
 
 
 def _missed(audit: AuditResult) -> list[str]:
-    """In how many texts the paper's search found nothing, which counts as 0."""
+    """Return a note with the number of texts where the paper's search found nothing."""
     found, _ = of_words(audit, column(audit.tables, "adversary", "search_found"))
     missed = int((found == 0).sum())
     return [f"the search found nothing in {missed} texts, which count as 0"] if missed else []
 
 
 def curve(audit: AuditResult) -> list[Figure]:
-    """Largest JSD as the prediction may move further."""
+    """Draw the largest JSD against the tolerance ε of the prediction."""
     if "adversary" not in audit.tables or audit.settings.audit is None:
         return []
     length = column(audit.tables, "instances", "n_tokens")

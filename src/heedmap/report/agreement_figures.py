@@ -30,7 +30,7 @@ SOLID, DASHED, DOTTED = ("solid", [1, 0]), ("dashed", [7, 4]), ("dotted", [2, 3]
 
 
 def tau_histograms(audit: AuditResult) -> list[Figure]:
-    """Attention against each other measure: one histogram a predicted class."""
+    """Draw attention against each other measure: one histogram per predicted class."""
     measures = [
         ("gradient", "the gradient", "as"),
         ("leave_one_out", "leave-one-out", "as"),
@@ -43,7 +43,7 @@ def tau_histograms(audit: AuditResult) -> list[Figure]:
         used = np.isfinite(taus)
         if not used.any():
             continue
-        chart, keys, read = by_class(taus, divided, TAU)
+        chart, keys, reading = by_class(taus, divided, TAU)
         figures.append(
             Figure(
                 key=f"tau-{name.replace('_', '-')}",
@@ -51,7 +51,7 @@ def tau_histograms(audit: AuditResult) -> list[Figure]:
                 n=texts(int(used.sum()), {WITHOUT: int((~used).sum())}),
                 caption=(
                     f"How alike attention and {words} rank the words of a text: 1 is the same "
-                    f"order, 0 is no relation. {read} ({source} {PAPER}, experiment 1)."
+                    f"order, 0 is no relation. {reading} ({source} {PAPER}, experiment 1)."
                 ),
                 spec=specification(chart, 190),
                 keys=keys,
@@ -62,7 +62,7 @@ def tau_histograms(audit: AuditResult) -> list[Figure]:
 
 
 def tau_densities(audit: AuditResult) -> list[Figure]:
-    """Gradient, leave-one-out and attention against one another: three curves."""
+    """Draw gradient, leave-one-out and attention against one another: three curves."""
     pairs = [
         ("attention, leave-one-out", "attention_leave_one_out", SOLID),
         ("attention, gradient", "attention_gradient", DASHED),
@@ -88,23 +88,23 @@ def tau_densities(audit: AuditResult) -> list[Figure]:
 
 
 def tau_differences(audit: AuditResult) -> list[Figure]:
-    """By how much gradient and leave-one-out agree better with each other than with attention."""
+    """Draw how much better gradient and leave-one-out agree with each other than with attention."""
     yardstick = column(audit.tables, "agreement", "tau_gradient_leave_one_out")
     pairs = [
         ("less τ(attention, leave-one-out)", "leave_one_out", SOLID),
         ("less τ(attention, gradient)", "gradient", DASHED),
     ]
     curves = []
-    for i, (what, name, line) in enumerate(pairs):
-        label = what
+    for i, (label, name, line) in enumerate(pairs):
         values = yardstick - column(audit.tables, "agreement", f"tau_attention_{name}")
-        kept = values[np.isfinite(values)]
-        if len(kept):
-            label += f": mean {number(float(kept.mean()))}, {(kept > 0).mean():.0%} above 0"
-        curves.append(Curve(label, values, line, PALETTE[i]))
-    # Up to 2 in principle; the axis is as wide as the values are, and the same to both sides.
-    found = np.concatenate([c.values[np.isfinite(c.values)] for c in curves])
-    end = min(2.0, math.ceil(2 * (float(np.abs(found).max(initial=0.3)) + 0.2)) / 2)
+        named, defined = label, values[np.isfinite(values)]
+        if len(defined):
+            share = f"{(defined > 0).mean():.0%} above 0"
+            named = f"{label}: mean {number(float(defined.mean()))}, {share}"
+        curves.append(Curve(named, values, line, PALETTE[i]))
+    # At most 2; the axis is symmetric and as wide as the values need.
+    differences = np.concatenate([c.values[np.isfinite(c.values)] for c in curves])
+    end = min(2.0, math.ceil(2 * (float(np.abs(differences).max(initial=0.3)) + 0.2)) / 2)
     return _curves(
         curves,
         alt.X(
@@ -144,7 +144,7 @@ def _curves(
     title: str,
     caption: str,
 ) -> list[Figure]:
-    """The densities that can be drawn; the others are told in a note. None: no figure."""
+    """Draw the densities that can be estimated, with a note on the others. No figure if there are none."""
     layers, keys, notes, most, total = [guide], [], [], 0, len(curves[0].values)
     domain = [curve.label for curve in curves]
     for curve in curves:
@@ -155,8 +155,8 @@ def _curves(
             continue
         most = max(most, n)
         name, dash = curve.line
-        gone = f", {total - n} undefined" if n < total else ""
-        keys.append(Key(f"{curve.label} (n = {n}{gone})", curve.colour, name))
+        left_out = f", {total - n} undefined" if n < total else ""
+        keys.append(Key(f"{curve.label} (n = {n}{left_out})", curve.colour, name))
         data = [
             {"series": curve.label, "x": x, "density": y}
             for x, y in zip(shape[0].tolist(), shape[1].tolist(), strict=True)
@@ -182,15 +182,15 @@ def _curves(
 
 
 def rationale(audit: AuditResult) -> list[Figure]:
-    """Mean ROC AUC of each measure, with its interval, from the findings."""
+    """Draw the mean ROC AUC of each measure, with its interval, from the findings."""
     names = {
         "rationale_attention": "attention",
         "rationale_gradient": "gradient",
         "rationale_leave_one_out": "leave-one-out",
         "rationale_integrated_gradients": "integrated gradients",
     }
-    found = [f for f in audit.findings if f.key in names and math.isfinite(f.value)]
-    if not found:
+    findings = [f for f in audit.findings if f.key in names and math.isfinite(f.value)]
+    if not findings:
         return []
     data = [
         {
@@ -201,7 +201,7 @@ def rationale(audit: AuditResult) -> list[Figure]:
             "n": f.n,
             "text": f"{number(f.value)}, n = {f.n}",
         }
-        for f in found
+        for f in findings
     ]
     lowest = min([0.5, *(row["low"] for row in data if isinstance(row["low"], float))])
     scale = alt.Scale(domain=[math.floor(lowest * 10 - 0.5) / 10, 1], zero=False, nice=False)
@@ -218,7 +218,7 @@ def rationale(audit: AuditResult) -> list[Figure]:
         x=alt.X("low:Q", title="mean ROC AUC", scale=scale), x2="high:Q"
     )
     dots = base.mark_circle(size=90, opacity=1, color=PALETTE[0])
-    # At the right edge and above the marks, where no value can push it out of the chart.
+    # At the right edge and above the marks, so that it stays inside the chart.
     text = base.mark_text(dy=-11, align="right", fontSize=11).encode(
         x=alt.value("width"), text="text:N"
     )
@@ -228,9 +228,9 @@ def rationale(audit: AuditResult) -> list[Figure]:
             title="Who finds the deciding words?",
             n="n = "
             + (
-                f"{found[0].n} texts"
-                if len({f.n for f in found}) == 1
-                else ", ".join(f"{f.n} ({names[f.key]})" for f in found)
+                f"{findings[0].n} texts"
+                if len({f.n for f in findings}) == 1
+                else ", ".join(f"{f.n} ({names[f.key]})" for f in findings)
             ),
             caption=(
                 "The chance that a word of the gold rationale gets more weight than another word, "

@@ -7,7 +7,7 @@ from rich.rule import Rule
 from rich.table import Table
 
 from heedmap.experiments.findings import AuditResult, Finding, Level, pooled
-from heedmap.experiments.notes import noted
+from heedmap.experiments.notes import note_texts
 from heedmap.report.phrases import (
     audited_text,
     counts,
@@ -31,9 +31,9 @@ STYLES: dict[Level, str] = {
 
 
 def card(audit: AuditResult) -> RenderableType:
-    """Every question in plain words with its number, interval, n, reading and what was left out.
+    """Render every question with its number, interval, n, reading and exclusions.
 
-    Whatever comes from the data goes in as a `cell`: brackets in it are never markup.
+    Text from the data goes in as a `cell`: brackets in it are never markup.
     """
     blocks: list[RenderableType] = [_header(pooled(audit))]
     for finding in audit.findings:
@@ -65,10 +65,10 @@ def _header(audit: AuditResult) -> RenderableType:
         rows["no maps of"] = maps
     if kept := weights_kept(audit, short=True):
         rows["adversary"] = f"weights {kept}"
-    if gone := left_out(audit):
-        rows["left out"] = counts(gone)
-    if said := noted(audit.about):
-        rows["note"] = "; ".join(said)
+    if reasons := left_out(audit):
+        rows["left out"] = counts(reasons)
+    if notes := note_texts(audit.about):
+        rows["note"] = "; ".join(notes)
     for name, value in rows.items():
         grid.add_row(cell(name, style="dim"), cell(value))
     return grid
@@ -76,7 +76,7 @@ def _header(audit: AuditResult) -> RenderableType:
 
 def _block(finding: Finding) -> list[RenderableType]:
     answer = Table.grid(padding=(0, 2))
-    # Fixed widths, so that the answers stand below one another.
+    # Fixed widths, so that the answers are aligned.
     answer.add_column(width=6)
     answer.add_column(width=15)
     answer.add_column(width=9)

@@ -1,7 +1,7 @@
-"""What every figure is made of: its words, its legend, and a Vega-Lite specification.
+"""The parts of every figure: its texts, its legend, and a Vega-Lite specification.
 
-Titles, captions and legends are HTML, not part of the chart: they wrap on a phone, and follow the
-page's colours. Charts take their colours for text and lines from the page when they are drawn.
+Titles, captions and legends are HTML outside the chart, so that they wrap on a phone and follow the page's
+colours. Charts take their colours for text and lines from the page when they are drawn.
 """
 
 from dataclasses import dataclass, field
@@ -9,20 +9,20 @@ from typing import Any
 
 import altair as alt
 
-# Readable on white and on black; the first two differ for every common kind of colour blindness.
+# Readable on white and on black; the first two differ in every common kind of colour blindness.
 PALETTE = (
     "#3b7dd8", "#e0752d", "#2a9d6f", "#b65fcf", "#c29b1f",
     "#d6456b", "#3fa7b5", "#8f6f50", "#7d84b2", "#7fa33a",
 )  # fmt: skip
-QUIET = "#8a8f98"  # guides: limits and the like
-TEXT = "currentColor"  # in a legend; a rule or point of a chart has the text's colour where it has no other
+QUIET = "#8a8f98"  # guides, for example limits
+TEXT = "currentColor"  # in legends; rules and points of a chart have this colour by default
 
-Drawing = alt.Chart | alt.LayerChart | alt.FacetChart  # what alt.layer may return
+Drawing = alt.Chart | alt.LayerChart | alt.FacetChart  # return types of alt.layer
 
 
 @dataclass(frozen=True)
 class Key:
-    """One entry of a legend; `line` is solid, dashed or dotted, or else it is a filled swatch."""
+    """One entry of a legend; `line` is solid, dashed, dotted or hollow, or empty for a filled swatch."""
 
     label: str
     colour: str
@@ -31,7 +31,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the report: `n` says how many instances are in it, `caption` how to read it."""
+    """A figure of the report: `n` states the number of instances, `caption` how to read it."""
 
     key: str
     title: str
@@ -43,7 +43,7 @@ class Figure:
 
 
 def rows(values: list[dict[str, Any]]) -> alt.InlineData:
-    """Data of a chart, numbers rounded: a figure needs four digits, and the page stays small."""
+    """Return a chart's data with numbers rounded to four digits, which keeps the page small."""
     return alt.InlineData(
         values=[
             {k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}
@@ -53,7 +53,7 @@ def rows(values: list[dict[str, Any]]) -> alt.InlineData:
 
 
 def colour(domain: list[str]) -> alt.Color:
-    """The palette for some series, without a legend of its own."""
+    """Return the palette for some series, without a legend of its own."""
     return alt.Color(
         "series:N",
         scale=alt.Scale(
@@ -64,15 +64,15 @@ def colour(domain: list[str]) -> alt.Color:
 
 
 def specification(chart: Drawing, height: int) -> dict[str, Any]:
-    """The chart as wide as its place on the page."""
+    """Return a chart's Vega-Lite specification, as wide as its container."""
     spec: dict[str, Any] = chart.properties(width="container", height=height).to_dict()
-    # The page gives all charts one configuration.
+    # The page configures all charts.
     spec.pop("config", None)
     return spec
 
 
 def vertical(at: float, title: str) -> alt.Chart:
-    """A thin dashed line across the figure."""
+    """Draw a thin vertical dashed line at a value."""
     guide = alt.Chart(rows([{"at": at, "what": title}]))
     rule: alt.Chart = guide.mark_rule(strokeDash=[3, 3], color=QUIET)
     return rule.encode(x="at:Q", tooltip="what:N")

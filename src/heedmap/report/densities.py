@@ -1,4 +1,4 @@
-"""From many numbers to a few: what the figures draw, so that the page stays small."""
+"""Histograms, densities and quartiles: the few numbers that figures draw, so that the page stays small."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,39 +7,39 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
-FEWEST = 10  # instances that a density is drawn of; fewer are drawn as points
-POINTS = 80  # at which a density is drawn
-EDGES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of maximum attention, as in the paper
+FEWEST = 10  # instances needed for a density; fewer are drawn as points
+POINTS = 80  # where a density is evaluated
+EDGES = (0.0, 0.25, 0.5, 0.75, 1.0)  # bins of maximum attention, as in the paper
 BIN_NAMES = ("[0, .25)", "[.25, .5)", "[.5, .75)", "[.75, 1]")
 
 
 def histogram(
     values: NDArray[np.float64], low: float, high: float, bins: int
 ) -> list[dict[str, float]]:
-    """Share of the values in each bin, normalised to 1; empty where there are none."""
-    kept = values[np.isfinite(values)]
-    if not len(kept):
+    """Return the share of the values in each bin, summing to 1; empty if there are none."""
+    defined = values[np.isfinite(values)]
+    if not len(defined):
         return []
     edges = np.linspace(low, high, bins + 1)
-    found, _ = np.histogram(np.clip(kept, low, high), edges)
+    counts, _ = np.histogram(np.clip(defined, low, high), edges)
     return [
-        {"start": round(float(a), 4), "end": round(float(b), 4), "share": float(n) / len(kept)}
-        for a, b, n in zip(edges[:-1], edges[1:], found, strict=True)
+        {"start": round(float(a), 4), "end": round(float(b), 4), "share": float(n) / len(defined)}
+        for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
 
 
 def density(
     values: NDArray[np.float64], low: float, high: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Gaussian kernel density (Scott's bandwidth) on [low, high].
+    """Return a Gaussian kernel density (Scott's bandwidth) on [low, high].
 
-    None where it cannot be estimated: fewer than FEWEST values, or values that are practically one.
+    None where it cannot be estimated: fewer than FEWEST values, or values that are practically equal.
     """
-    kept = values[np.isfinite(values)]
-    if len(kept) < FEWEST or np.ptp(kept) < 1e-6:
+    defined = values[np.isfinite(values)]
+    if len(defined) < FEWEST or np.ptp(defined) < 1e-6:
         return None
     grid = np.linspace(low, high, POINTS)
-    return grid, np.asarray(gaussian_kde(kept)(grid))
+    return grid, np.asarray(gaussian_kde(defined)(grid))
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,19 @@ def violins(
     series: NDArray[np.int64],
     count: int,
 ) -> list[Violin]:
-    """One violin for each class and bin that has instances, cut at its extreme values."""
+    """Return one violin per class and bin that has instances, cut at its extreme values."""
     bins = np.clip(np.searchsorted(EDGES, max_attention, side="right") - 1, 0, len(EDGES) - 2)
-    found = []
+    shapes = []
     for b in range(len(EDGES) - 1):
         for s in range(count):
-            kept = values[(bins == b) & (series == s) & np.isfinite(values)]
-            if len(kept):
-                shape = density(kept, float(kept.min()), float(kept.max()))
-                inner = tuple(np.quantile(kept, (0.25, 0.5, 0.75)).tolist())
-                found.append(Violin(b, s, len(kept), inner, kept, shape))
-    return found
+            group = values[(bins == b) & (series == s) & np.isfinite(values)]
+            if len(group):
+                shape = density(group, float(group.min()), float(group.max()))
+                inner = tuple(np.quantile(group, (0.25, 0.5, 0.75)).tolist())
+                shapes.append(Violin(b, s, len(group), inner, group, shape))
+    return shapes
 
 
 def quartiles(columns: Sequence[NDArray[np.float64]]) -> list[tuple[float, float]]:
-    """The middle half of each column."""
+    """Return the lower and upper quartile of each column."""
     return [(float(np.quantile(c, 0.25)), float(np.quantile(c, 0.75))) for c in columns]

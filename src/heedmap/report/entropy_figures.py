@@ -1,4 +1,4 @@
-"""How sharp the attention is, beside how sharp it can be: entropy against the length of the text."""
+"""The sharpness of attention: its entropy against the length of the text."""
 
 import math
 
@@ -11,13 +11,13 @@ from heedmap.report.grouping import division, texts
 from heedmap.report.phrases import column
 from heedmap.settings import AuditSettings
 
-POINTS = 800  # of a larger audit a seeded sample is drawn
+POINTS = 800  # a larger audit is sampled
 TICKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 FEWEST_TICKS = 3
 
 
 def entropy(audit: AuditResult) -> list[Figure]:
-    """A point per text, by predicted class; the line is what uniform attention would have, ln n.
+    """Draw a point per text, by predicted class; the line is the entropy of uniform attention, ln n.
 
     In Jain & Wallace's released code (`plot_entropy`), not in their paper.
     """
@@ -41,7 +41,7 @@ def entropy(audit: AuditResult) -> list[Figure]:
     ]
     least, most = int(length[used].min()), int(length[used].max())
     ticks = [t for t in TICKS if least <= t <= most]
-    if len(ticks) < FEWEST_TICKS:  # few lengths: the ends and what lies evenly between them
+    if len(ticks) < FEWEST_TICKS:  # few lengths: evenly spaced ticks, with both ends
         ticks = sorted({round(t) for t in np.geomspace(least, most, 5)})
     x = alt.X(
         "length:Q",

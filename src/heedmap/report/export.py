@@ -1,4 +1,4 @@
-"""Each figure as a file of its own for a paper: PDF, SVG or PNG, one column wide, on white."""
+"""Export each figure as a file for a paper: PDF, SVG or PNG, one column wide, on white."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from heedmap.report.charts import QUIET, Figure
 from heedmap.report.svg_text import FONT, INK, above, below, clean
 
 COLUMN = 3.5  # inches
-WIDTH, MARGIN = 336, 6  # of the drawing, in its own units: what is 10 high here is 7.5 points there
+WIDTH, MARGIN = 336, 6  # in the drawing's units: 10 of them are 7.5 points in print
 DPI = 400  # of a PNG
 
 CONFIG: dict[str, Any] = {
@@ -49,14 +49,13 @@ def export(
     """Write figures as files, named by their keys; returns the paths.
 
     Args:
-        made: of a report: `heedmap.report.figures.figures(audit)`.
-        folder: where to; files of the same names are replaced.
-        formats: of "pdf" (fonts embedded), "svg" and "png" (400 dots an inch).
-        only: keys of the figures wanted; all where it is None.
+        made: a report's figures: `heedmap.report.figures.figures(audit)`.
+        folder: the output folder; files of the same names are replaced.
+        formats: any of "pdf" (fonts embedded), "svg" and "png" (400 dots per inch).
+        only: keys of the wanted figures; None for all.
 
     Raises:
-        InputError: a format or a key that there is not, no figure at all, or a place that cannot be
-            written.
+        InputError: an unknown format or key, no figures, or the folder cannot be written.
     """
     for name in formats:
         if name not in FORMATS:
@@ -65,7 +64,7 @@ def export(
         raise InputError(f"no format: expected {', '.join(FORMATS)}")
     refuse_file(Path(folder))
     chosen = choose(made, only)
-    # All are drawn before the first is written.
+    # Draw all before writing any.
     files = [
         (Path(folder) / f"{figure.key}.{name}", render(figure, name))
         for figure in chosen
@@ -77,29 +76,29 @@ def export(
 
 
 def choose(made: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
-    """The figures with these keys, in the report's order.
+    """Return the figures with these keys, in the report's order.
 
     Raises:
-        InputError: a key that no figure has, or no figures.
+        InputError: an unknown key, or no figures.
     """
-    there = [figure.key for figure in made]
-    if not there:
+    available = [figure.key for figure in made]
+    if not available:
         raise InputError("the run's tables fill no figure: there is nothing to draw")
     for key in only or ():
-        if key not in there:
-            raise InputError(f"no figure {key!r} in this run; there are {', '.join(there)}")
+        if key not in available:
+            raise InputError(f"no figure {key!r} in this run; there are {', '.join(available)}")
     if only is not None and not only:
-        raise InputError(f"no figure chosen; there are {', '.join(there)}")
+        raise InputError(f"no figure chosen; there are {', '.join(available)}")
     return [figure for figure in made if only is None or figure.key in only]
 
 
 def render(figure: Figure, form: str) -> bytes:
-    """A figure as the content of a file."""
+    """Return a figure as the content of a file in one of FORMATS."""
     return FORMATS[form](draw(figure))
 
 
 def draw(figure: Figure) -> str:
-    """A figure as SVG: title, n and legend above the chart, notes below it."""
+    """Return a figure as SVG: title, n and legend above the chart, notes below it."""
     inner = WIDTH - 2 * MARGIN
     chart = _chart(figure.spec, inner)
     head, foot = above(figure, inner), below(figure, inner)
@@ -107,7 +106,7 @@ def draw(figure: Figure) -> str:
     wide, high = float(size.attrib["width"]), float(size.attrib["height"])
     total = round(2 * MARGIN + head.height + high + foot.height, 2)
     placed = f'<svg x="0" y="{head.height:g}"' + chart.removeprefix("<svg")
-    # A chart that will not shrink to the column is scaled into it.
+    # Scale a chart that is still wider than the column.
     shrink = f' transform="scale({inner / wide:.4f})"' if wide > inner else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{total:g}" '
@@ -133,15 +132,15 @@ def _pdf(svg: str) -> bytes:
     points = COLUMN * 72
     sized = re.sub(
         r'width="(\d+)" height="([\d.]+)"',
-        lambda found: f'width="{points:g}" height="{float(found[2]) * points / WIDTH:g}"',
+        lambda match: f'width="{points:g}" height="{float(match[2]) * points / WIDTH:g}"',
         svg,
         count=1,
     )
     content: bytes = vl_convert.svg_to_pdf(sized)
-    # No date in it, but what a page uses (fonts, shapes) is listed in an order of chance.
+    # There is no date in it, but a page's resources (fonts, shapes) are listed in random order.
     return re.sub(
         rb"(?:\n *\/[a-z]+\d+ \d+ 0 R)+",
-        lambda found: b"\n" + b"\n".join(sorted(found[0][1:].split(b"\n"))),
+        lambda match: b"\n" + b"\n".join(sorted(match[0][1:].split(b"\n"))),
         content,
     )
 

@@ -8,7 +8,7 @@ from heedmap.report.charts import Figure
 
 
 def figures(audit: AuditResult) -> list[Figure]:
-    """Every figure that the experiments offer and the tables can fill. Windows of a text are pooled."""
+    """Return the experiments' figures for an audit's tables, with windows pooled by text."""
     audit = pooled(audit)
     return [
         figure

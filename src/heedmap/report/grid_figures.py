@@ -1,4 +1,4 @@
-"""Figures of many runs: one bar a data set and series, the spread over seeds drawn as what it is."""
+"""Figures of many runs: one bar per data set and series, with the range over seeds."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -23,8 +23,8 @@ from heedmap.report.charts import (
 if TYPE_CHECKING:
     import pandas as pd
 
-Given = Iterable[Mapping[str, Any]]
-NAMED = 6  # cells that a note names one by one
+Records = Iterable[Mapping[str, Any]]
+LISTED = 6  # cells that a note lists; of more, the first ones
 
 
 @dataclass
@@ -42,45 +42,45 @@ class _Cell:
 
 
 def bars(
-    runs: "Given | pd.DataFrame",
+    runs: "Records | pd.DataFrame",
     *,
     key: str,
     title: str,
     measure: str,
     none: str = "no relation",
     caption: str = "",
-    published: "Given | pd.DataFrame" = (),
+    published: "Records | pd.DataFrame" = (),
     unit: str = "runs",
 ) -> Figure:
-    """Mean of a number over seeds, by data set and series; data sets and series in the order they come.
+    """Draw the mean of a number over seeds, by data set and series, in the order of the rows.
 
-    The line on a bar goes from the smallest seed to the largest: not an interval, and not there for one
-    seed. Jain & Wallace's bars of mean τ (LSTM beside average) have error bars drawn from two numbers made
-    up to fit a stored mean and standard deviation, so this figure is like theirs in the bars only.
+    The line on a bar is the range over seeds, from the smallest value to the largest: not an interval, and
+    absent for one seed. The error bars in Jain & Wallace's figure (mean τ, LSTM beside average) come from two
+    made-up numbers that fit a stored mean and standard deviation, so only the bars are comparable.
 
     Args:
         runs: one per row: `dataset`, `series`, `seed`, `value` (None or NaN where it is undefined).
         key, title, caption: of the figure.
-        measure: what the value is, on the axis; `none` what 0 of it means.
-        published: numbers to put beside them as hollow marks: `dataset`, `series`, `value`, `source`.
-        unit: what the rows are, where one run has several.
+        measure: the axis title of the value; `none`: the meaning of 0.
+        published: numbers to draw as hollow marks: `dataset`, `series`, `value`, `source`.
+        unit: what a row is, where one run has several.
 
     Raises:
-        InputError: no rows, a row without one of these, a value that is no number, a seed given twice, more
-            series than colours.
+        InputError: no rows, a missing field, a value that is not a number, a repeated seed, or more series
+            than colours.
     """
-    given = _records(runs, ("dataset", "series", "seed", "value"), "runs")
-    cells = _cells(given)
+    records = _records(runs, ("dataset", "series", "seed", "value"), "runs")
+    cells = _cells(records)
     if not any(cell.values for cell in cells):
         raise InputError("runs: expected rows with a value, got none")
-    theirs = _records(published, ("dataset", "series", "value", "source"), "published")
-    datasets = list(dict.fromkeys(row["dataset"] for row in given))
-    series = list(dict.fromkeys(row["series"] for row in given))
+    published_records = _records(published, ("dataset", "series", "value", "source"), "published")
+    datasets = list(dict.fromkeys(row["dataset"] for row in records))
+    series = list(dict.fromkeys(row["series"] for row in records))
     if len(series) > len(PALETTE):
         raise InputError(f"runs: {len(series)} series, expected at most {len(PALETTE)}")
     marks = [
         row
-        for row in theirs
+        for row in published_records
         if row["dataset"] in datasets and row["series"] in series and math.isfinite(row["value"])
     ]
     drawn = [cell for cell in cells if cell.values]
@@ -98,7 +98,7 @@ def bars(
             len(datasets) * (14 * len(series) + 12),
         ),
         keys=keys,
-        notes=_notes(cells, datasets, series, len(theirs) - len(marks)),
+        notes=_notes(cells, datasets, series, len(published_records) - len(marks)),
     )
 
 
@@ -109,11 +109,11 @@ CAPTION = (
 
 
 def _records(
-    given: "Given | pd.DataFrame", names: tuple[str, ...], what: str
+    table: "Records | pd.DataFrame", names: tuple[str, ...], what: str
 ) -> list[dict[str, Any]]:
-    listed: Any = given.to_dict("records") if hasattr(given, "to_dict") else given
-    found = []
-    for i, row in enumerate(listed):
+    rows: Any = table.to_dict("records") if hasattr(table, "to_dict") else table
+    records = []
+    for i, row in enumerate(rows):
         if missing := [name for name in names if name not in row]:
             raise InputError(f"{what}: row {i} has no {', '.join(missing)}")
         value = row["value"]
@@ -122,19 +122,19 @@ def _records(
         except (TypeError, ValueError) as error:
             raise InputError(f"{what}: row {i}: value {value!r} is not a number") from error
         texts = {name: str(row[name]) for name in names if name != "value"}
-        found.append({**texts, "value": value})
-    return found
+        records.append({**texts, "value": value})
+    return records
 
 
-def _cells(given: list[dict[str, Any]]) -> list[_Cell]:
+def _cells(records: list[dict[str, Any]]) -> list[_Cell]:
     cells: dict[tuple[str, str], _Cell] = {}
     seen = set()
-    for row in given:
-        of = (row["dataset"], row["series"])
-        cell = cells.setdefault(of, _Cell(*of))
-        if (of, row["seed"]) in seen:
+    for row in records:
+        key = (row["dataset"], row["series"])
+        cell = cells.setdefault(key, _Cell(*key))
+        if (key, row["seed"]) in seen:
             raise InputError(f"runs: {cell.name}, seed {row['seed']}: given twice")
-        seen.add((of, row["seed"]))
+        seen.add((key, row["seed"]))
         if math.isfinite(row["value"]):
             cell.values[row["seed"]] = row["value"]
         else:
@@ -153,7 +153,7 @@ def _n(cells: list[_Cell], unit: str) -> str:
 
 
 def _notes(cells: list[_Cell], datasets: list[str], series: list[str], undrawn: int) -> list[str]:
-    """Which seeds are behind which bars, and what is not there."""
+    """Return notes on the seeds of each bar, missing runs and published numbers not drawn."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for cell in cells:
         groups.setdefault(tuple(sorted(cell.values, key=_by_number)), []).append(cell.name)
@@ -161,18 +161,18 @@ def _notes(cells: list[_Cell], datasets: list[str], series: list[str], undrawn: 
     notes = []
     for seeds, names in sorted(groups.items(), key=lambda group: group[0] != usual):
         if not seeds:
-            notes.append(f"no value: {_named(names)}")
+            notes.append(f"no value: {_listed(names)}")
             continue
-        told = (
+        text = (
             f"seeds {', '.join(seeds)}"
             if len(seeds) > 1
             else f"one seed only ({seeds[0]}), no line"
         )
         rest = " where no others are named" if sum(map(bool, groups)) > 1 else ""
-        notes.append(told + rest if seeds == usual else f"{told}: {_named(names)}")
-    there = {(cell.dataset, cell.series) for cell in cells}
-    if absent := [f"{d} {s}" for d in datasets for s in series if (d, s) not in there]:
-        notes.append(f"no run: {_named(absent)}")
+        notes.append(text + rest if seeds == usual else f"{text}: {_listed(names)}")
+    present = {(cell.dataset, cell.series) for cell in cells}
+    if absent := [f"{d} {s}" for d in datasets for s in series if (d, s) not in present]:
+        notes.append(f"no run: {_listed(absent)}")
     if undrawn:
         notes.append(f"published numbers without a bar here, not drawn: {undrawn}")
     return notes
@@ -182,9 +182,9 @@ def _by_number(seed: str) -> tuple[int, str]:
     return (int(seed), "") if seed.isdecimal() else (0, seed)
 
 
-def _named(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
 
 
 def _chart(
@@ -207,7 +207,7 @@ def _chart(
         for cell in cells
     ]
     x = alt.X("mean:Q", title=measure)
-    # The data sets from top to bottom in their order, and in each the series.
+    # Data sets from top to bottom, and within each the series.
     y = alt.Y(
         "dataset:N", title=None, sort=datasets, scale=alt.Scale(domain=datasets, paddingInner=0.25)
     )

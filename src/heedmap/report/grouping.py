@@ -1,4 +1,4 @@
-"""By predicted class, or all texts as one: how a figure divides the texts."""
+"""How a figure groups the texts: by predicted class, or all texts as one group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from heedmap.experiments.findings import AuditResult
 from heedmap.report.charts import PALETTE, Key
 from heedmap.report.phrases import column, number
 
-MOST = len(PALETTE)  # classes that are told apart
+MOST = len(PALETTE)  # classes that are drawn apart
 ALL = "all texts"
 
 
 @dataclass(frozen=True)
 class Division:
-    """The series of a figure, and the number of each text's; `note` says why if they are not classes.
+    """The series of a figure, and the index of each text's; `note` says why if they are not classes.
 
-    Predicted classes, as in Jain & Wallace's code (they do not say that it is not the gold label).
+    Classes are predicted ones, as in Jain & Wallace's code (the paper does not say whether predicted or gold).
     """
 
     labels: list[str]
@@ -27,25 +27,25 @@ class Division:
     note: str = ""
 
     def name(self, i: int) -> str:
-        """What the legend calls a series."""
+        """Return the name of a series in the legend."""
         return f"predicted {self.labels[i]}" if self.by_class else self.labels[i]
 
     def key(self, i: int, values: NDArray[np.float64], mean: bool = True) -> Key:
-        """The legend's entry for a series of these values."""
-        told = f"n = {len(values)}" + (f", mean {number(float(values.mean()))}" if mean else "")
-        return Key(f"{self.name(i)} ({told})", PALETTE[i])
+        """Return the legend's entry for a series with these values."""
+        counts = f"n = {len(values)}" + (f", mean {number(float(values.mean()))}" if mean else "")
+        return Key(f"{self.name(i)} ({counts})", PALETTE[i])
 
     @property
     def notes(self) -> list[str]:
-        """The note, if there is one."""
+        """The note as a list, empty without one."""
         return [self.note] if self.note else []
 
 
 def division(audit: AuditResult) -> Division:
-    """One series a predicted class, up to MOST of them; more are one series of all texts.
+    """Return one series per predicted class, or for more than MOST classes one series of all texts.
 
-    Jain & Wallace go by class up to three and show all together from four on; with up to MOST we stay
-    with the classes, since the figures have room for them.
+    Jain & Wallace group by class up to three classes and show all texts together from four on. These figures
+    have room for up to MOST classes.
     """
     predicted = column(audit.tables, "instances", "predicted").astype(int)
     present = np.unique(predicted)
@@ -59,7 +59,7 @@ def division(audit: AuditResult) -> Division:
 
 
 def texts(n: int, left_out: Mapping[str, int]) -> str:
-    """How many, and how many not.
+    """Return the number of texts, and of those left out by reason.
 
     >>> texts(30, {"of one word left out": 10, "not sampled": 0})
     'n = 30 texts, 10 of one word left out'
@@ -68,9 +68,9 @@ def texts(n: int, left_out: Mapping[str, int]) -> str:
 
 
 def of_words(audit: AuditResult, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
-    """The values with NaN for texts of one word, which have nothing to weigh; and their n in words."""
+    """Return the values with NaN for texts of one word, where attention is trivial, and a phrase for n."""
     short = column(audit.tables, "instances", "n_tokens") < 2
-    kept = np.where(short, np.nan, values)
-    used = np.isfinite(kept)
-    gone = {"of one word left out": int(short.sum()), "not sampled": int((~used & ~short).sum())}
-    return kept, texts(int(used.sum()), gone)
+    masked = np.where(short, np.nan, values)
+    used = np.isfinite(masked)
+    others = {"of one word left out": int(short.sum()), "not sampled": int((~used & ~short).sum())}
+    return masked, texts(int(used.sum()), others)

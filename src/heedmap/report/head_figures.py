@@ -1,4 +1,4 @@
-"""Figures of what heads do: where their mass goes, how sharp they are, how free their weights."""
+"""Figures of the heads: where their mass goes, how sharp they are, how free their weights are."""
 
 import math
 
@@ -13,14 +13,14 @@ from heedmap.report.head_maps import MORE, Panel
 from heedmap.report.layer_figures import sampled
 from heedmap.report.phrases import column, number
 
-NOTICEABLE = 0.02  # of a head's mass: a kind that no head gives more is not drawn
+NOTICEABLE = 0.02  # share of a head's mass; a kind of token below it in all heads is not drawn
 PLAIN = ("words", "punctuation")
 CLARK = "Clark et al. (2019)"
 BRUNNER = "Brunner et al. (2019)"
 
 
 def heads(audit: AuditResult) -> list[Figure]:
-    """Every figure that the table `heads` can fill."""
+    """Return the figures of the table `heads`."""
     if "heads" not in audit.tables or not audit.tables["heads"].num_rows:
         return []
     return [*_mass(audit), *_freedom(audit), *_entropy(audit), *_effective(audit)]
@@ -78,11 +78,11 @@ def _mass(audit: AuditResult) -> list[Figure]:
 
 def _entropy(audit: AuditResult) -> list[Figure]:
     cells = _cells(audit, "entropy")
-    found = [v for v in cells.values() if math.isfinite(v)]
-    if not found:
+    entropies = [v for v in cells.values() if math.isfinite(v)]
+    if not entropies:
         return []
-    top = math.ceil(max(found) * 2) / 2 or 0.5
-    even = float(np.log(column(audit.tables, "heads", "positions")).mean())
+    top = math.ceil(max(entropies) * 2) / 2 or 0.5
+    uniform = float(np.log(column(audit.tables, "heads", "positions")).mean())
     return [
         Figure(
             key="heads-entropy",
@@ -90,7 +90,7 @@ def _entropy(audit: AuditResult) -> list[Figure]:
             n=_n(audit),
             caption=(
                 "Mean entropy of a head's rows in nats: 0 (no fill) is one position only. "
-                f"Attention spread evenly over these texts would have {number(even)}."
+                f"Attention spread evenly over these texts would have {number(uniform)}."
             ),
             spec=head_maps.chart([Panel("entropy", cells)], top, 1, "mean entropy"),
             keys=[Key(f"{key.label} nats", key.colour) for key in _scale(top)],

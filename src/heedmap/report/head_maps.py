@@ -1,4 +1,4 @@
-"""Layer × head: small maps side by side, drawn as one chart so that they grow and shrink with the page."""
+"""Layer × head maps side by side, drawn as one chart so that they scale with the page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from heedmap.report.phrases import number
 MORE, LESS, MARK = PALETTE[0], PALETTE[1], PALETTE[4]
 GAP = 0.9  # columns between the heads and their mean
 MARGIN = 2.4  # columns for the layers' numbers
-TITLE, FOOT = 1.5, 2.4  # rows above a map, and below it for the heads' numbers and their name
+TITLE, FOOT = 1.5, 2.4  # rows above a map, and below it for the axis of heads
 ROW = 13  # pixels
 
 Cells = Mapping[tuple[int, int | None], float]
@@ -22,7 +22,7 @@ Cells = Mapping[tuple[int, int | None], float]
 
 @dataclass(frozen=True)
 class Panel:
-    """One map: a value for every (layer, head), head None for the mean over heads."""
+    """One map: a value per (layer, head); head None is the mean over heads."""
 
     title: str
     cells: Cells
@@ -30,10 +30,10 @@ class Panel:
 
 
 def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, Any]:
-    """The maps as a Vega-Lite specification; |value| / top is how strongly a cell is filled.
+    """Return the maps as a Vega-Lite specification; the opacity of a cell is |value| / top.
 
-    Blue above 0 and orange below, each on the page's own background: the same scale by day and night,
-    and one that every kind of colour blindness can read.
+    Blue above 0 and orange below, on the page's background: the same scale in light and dark mode, and
+    readable with any colour blindness.
     """
     layers = 1 + max(layer for panel in panels for layer, _ in panel.cells)
     heads = 1 + max((h for panel in panels for _, h in panel.cells if h is not None), default=-1)
@@ -71,7 +71,7 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
             }
             for head in shown
         ]
-        if i + across >= len(panels):  # no map below it
+        if i + across >= len(panels):  # the lowest map of its column
             ticks.append({"x": left + heads / 2, "y": above + layers + 1.6, "text": "head"})
         if i % across == 0:
             ups.append({"x": left - 1.9, "y": above + layers / 2, "text": "layer"})
@@ -81,7 +81,7 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
         ]
     down = -(-len(panels) // across)
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, across * width], nice=False))
-    # The first layer is at the top, as in the literature's pictures.
+    # The first layer is at the top, as is usual in the literature.
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[down * height, 0], nice=False))
     boxes = (
         alt.Chart(rows(cells))
@@ -102,13 +102,13 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
             fillOpacity=0, stroke=MARK, strokeWidth=2.5, strokeOpacity=1
         )
         drawn.append(outline.encode(x=x, x2="x2:Q", y=y, y2="y2:Q"))
-    for written in (
+    for labels in (
         alt.Chart(rows(titles)).mark_text(align="left", baseline="middle", fontSize=12),
         alt.Chart(rows(ticks)).mark_text(baseline="middle", fontSize=10),
         alt.Chart(rows(sides)).mark_text(align="right", baseline="middle", fontSize=10),
         alt.Chart(rows(ups)).mark_text(angle=270, baseline="middle", fontSize=10),
     ):
-        drawn.append(written.encode(x=x, y=y, text="text:N"))
+        drawn.append(labels.encode(x=x, y=y, text="text:N"))
     whole: Drawing = alt.layer(*drawn)
     return specification(whole, round(down * height * ROW))
 
@@ -116,21 +116,21 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
 def means(
     layer: NDArray[np.float64], head: NDArray[np.float64], values: NDArray[np.float64]
 ) -> dict[tuple[int, int | None], float]:
-    """The mean of the finite values of each (layer, head); NaN as head is the mean over heads.
+    """Return the mean of the finite values per (layer, head); NaN as head stands for the mean over heads.
 
     >>> means(np.array([0, 0, 1]), np.array([0, 0, np.nan]), np.array([1.0, 2.0, 5.0]))
     {(0, 0): 1.5, (1, None): 5.0}
     """
-    found: dict[tuple[int, int | None], float] = {}
+    cells: dict[tuple[int, int | None], float] = {}
     keys = np.stack([layer, np.where(np.isfinite(head), head, -1)], axis=1)
     places, which = np.unique(keys, axis=0, return_inverse=True)
     which = which.ravel()
     defined = np.isfinite(values)
     sums = np.bincount(which[defined], values[defined], minlength=len(places))
     counts = np.bincount(which[defined], minlength=len(places))
-    for (at, of), total, count in zip(places.tolist(), sums.tolist(), counts.tolist(), strict=True):
-        found[int(at), None if of < 0 else int(of)] = total / count if count else float("nan")
-    return found
+    for (at, h), total, count in zip(places.tolist(), sums.tolist(), counts.tolist(), strict=True):
+        cells[int(at), None if h < 0 else int(h)] = total / count if count else float("nan")
+    return cells
 
 
 def _place(head: int | None, heads: int) -> float:
@@ -138,6 +138,6 @@ def _place(head: int | None, heads: int) -> float:
 
 
 def _numbers(count: int) -> list[int]:
-    """Which numbers are written: all of a few, else every other, every fourth."""
+    """Return the labelled numbers: all up to 8, every second up to 16, else every fourth."""
     step = 1 if count <= 8 else 2 if count <= 16 else 4
     return list(range(0, count, step))

@@ -1,4 +1,4 @@
-"""One instance's heat maps, side by side: what the page's template turns into shaded words."""
+"""One instance's heat maps, which the page's template draws as shaded words."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from heedmap.report.picks import Pick
 
 @dataclass(frozen=True)
 class Token:
-    """A word, its weight, the weight as a share of the row's largest, and whether it decides."""
+    """A word, its weight, its weight relative to the row's largest, and whether it is in the rationale."""
 
     text: str
     weight: float
@@ -33,9 +33,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Instance:
-    """All that is shown of an instance; `expected` is the probability of its label.
+    """An instance on the page; `expected` is the probability of its label.
 
-    Of a pair, attention is over the text's tokens, given the `query`; `candidates` are its possible answers.
+    For a pair, attention is over the text's tokens, given the `query`; `candidates` counts its possible
+    answers.
     """
 
     pick: Pick
@@ -53,14 +54,14 @@ class Instance:
 
 
 def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick) -> Instance:
-    """One picked instance from the tables."""
-    offered = [one for name, one in registered().items() if name in tables and one.per_text]
-    row = {one.name: tables[one.name].slice(pick.row, 1).to_pylist()[0] for one in offered}
+    """Collect one picked instance from the tables."""
+    experiments = [one for name, one in registered().items() if name in tables and one.per_text]
+    row = {one.name: tables[one.name].slice(pick.row, 1).to_pylist()[0] for one in experiments}
     own = row["instances"]
     gold = own.get("rationale")
-    maps = [heat_map for one in offered for heat_map in one.heat_maps(row)]
+    maps = [heat_map for one in experiments for heat_map in one.heat_maps(row)]
     maps.sort(key=lambda heat_map: heat_map.kind != "attention")
-    facts = [fact for one in offered for fact in one.facts(row)]
+    facts = [fact for one in experiments for fact in one.facts(row)]
     return Instance(
         pick=pick,
         key=str(own["key"]),

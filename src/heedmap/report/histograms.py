@@ -1,4 +1,4 @@
-"""A histogram a predicted class: each sums to 100 %, however many texts the class has."""
+"""One histogram per predicted class, each summing to 100 %."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,12 +12,12 @@ from heedmap.report.charts import Drawing, Key, colour, rows, vertical
 from heedmap.report.densities import histogram
 from heedmap.report.grouping import Division
 
-MOST_FILLED = 3  # classes that are drawn as filled histograms; more would hide one another
+MOST_FILLED = 3  # classes with filled histograms; more would hide one another
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What is counted: the bins from `low` to `high`, and a line at a value that has a meaning."""
+    """The axis of a histogram: bins from `low` to `high`, and a guide at a meaningful value."""
 
     title: str
     low: float
@@ -25,7 +25,7 @@ class Axis:
     bins: int
     ticks: tuple[float, ...]
     guide: tuple[float, str]
-    sign: str  # in the hints
+    sign: str  # in tooltips
 
 
 TAU = Axis("Kendall τ", -1, 1, 30, (-1, -0.5, 0, 0.5, 1), (0, "no relation"), "τ")
@@ -34,24 +34,26 @@ TAU = Axis("Kendall τ", -1, 1, 30, (-1, -0.5, 0, 0.5, 1), (0, "no relation"), "
 def by_class(
     values: NDArray[np.float64], division: Division, axis: Axis
 ) -> tuple[Drawing, list[Key], str]:
-    """Chart, legend and how to read it; values that are not finite are not in it."""
+    """Return chart, legend and how to read it; values that are not finite are excluded."""
     used = np.isfinite(values)
     data, means, keys = [], [], []
     for i, label in enumerate(division.labels):
-        own = values[used & (division.of == i)]
-        if len(own):
-            keys.append(division.key(i, own))
+        group = values[used & (division.of == i)]
+        if len(group):
+            keys.append(division.key(i, group))
             data += [
-                {"series": label, **row} for row in histogram(own, axis.low, axis.high, axis.bins)
+                {"series": label, **row} for row in histogram(group, axis.low, axis.high, axis.bins)
             ]
-            means.append({"series": label, "mean": float(own.mean())})
+            means.append({"series": label, "mean": float(group.mean())})
     filled = len(keys) <= MOST_FILLED
     layers: list[alt.Chart] = [vertical(*axis.guide)]
     layers += _filled(data, means, division, axis) if filled else [_outlined(data, division, axis)]
-    whose = "One histogram for each predicted class, each" if division.by_class else "The histogram"
+    subject = (
+        "One histogram for each predicted class, each" if division.by_class else "The histogram"
+    )
     sums = "summing to 100 %" if division.by_class else "sums to 100 %"
     line = "lines are the means" if len(means) > 1 else "line is the mean"
-    caption = f"{whose} {sums}" + (f"; the vertical {line}" if filled else "")
+    caption = f"{subject} {sums}" + (f"; the vertical {line}" if filled else "")
     return alt.layer(*layers), keys, caption
 
 
@@ -106,7 +108,7 @@ def _filled(
 
 
 def _outlined(data: list[dict[str, object]], division: Division, axis: Axis) -> alt.Chart:
-    # A step ends where the next begins: the last bin needs its end.
+    # A step ends where the next begins, so the last bin needs an end point.
     ends = [{**row, "start": row["end"]} for row in data if row["end"] == axis.high]
     drawn = alt.Chart(rows([*data, *ends])).mark_line(interpolate="step-after", strokeWidth=1.5)
     outline: alt.Chart = drawn.encode(

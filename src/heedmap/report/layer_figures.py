@@ -1,4 +1,4 @@
-"""Figures of a model with layers: which of its heat maps rank the words as other measures do."""
+"""Figures of a model with layers: which of its heat maps rank words as other measures do."""
 
 import math
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ ALL_HEADS = -1  # in place of a null
 
 @dataclass(frozen=True)
 class _Scan:
-    """The table as arrays: one entry a text and map."""
+    """The table as arrays: one entry per text and map."""
 
     row: NDArray[np.int64]
     view: NDArray[np.str_]
@@ -55,7 +55,7 @@ class _Scan:
 
 
 def scans(audit: AuditResult) -> list[Figure]:
-    """Every map's agreement, layer by layer: with leave-one-out, then with the gradient."""
+    """Draw every map's agreement, layer by layer: with leave-one-out, then with the gradient."""
     if "scan" not in audit.tables:
         return []
     figures = []
@@ -114,7 +114,7 @@ def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
     layers = sorted(set(scan.layer.tolist()))
     views = [v for v in VIEWS if (scan.view == v).any()]
     for i, view in enumerate(views):
-        found = 0
+        most = 0
         for layer in layers:
             of_map = (scan.view == view) & (scan.layer == layer) & (scan.head == ALL_HEADS)
             taus = scan.tau[of_map & np.isfinite(scan.tau)]
@@ -122,16 +122,16 @@ def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
                 continue
             low, high = interval(taus, np.mean, seed)
             mean = float(taus.mean())
-            # Views stand beside one another within a layer, so that no interval hides another.
+            # Views are drawn side by side within a layer, so that no interval hides another.
             place = layer + 0.09 * (i - (len(views) - 1) / 2)
             ends = {"low": low, "high": high} if math.isfinite(low) else {"low": mean, "high": mean}
             data.append(
                 {"series": VIEWS[view], "layer": layer, "x": place, "mean": mean, "n": len(taus)}
                 | ends
             )
-            found = max(found, len(taus))
+            most = max(most, len(taus))
             counts.append(len(taus))
-        if found:
+        if most:
             keys.append(Key(VIEWS[view], PALETTE[i]))
         else:
             notes.append(f"{VIEWS[view]} has no τ in any text")
@@ -141,7 +141,7 @@ def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
         "x:Q",
         title="layer",
         scale=alt.Scale(domain=[layers[0] - 0.5, layers[-1] + 0.5], nice=False),
-        # The page asks for few ticks, and thins even those that are named.
+        # The page's low tick count would thin even explicit values.
         axis=alt.Axis(
             values=layers[:: 1 if len(layers) <= 12 else 2],
             tickCount=len(layers),
@@ -194,7 +194,7 @@ def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
 
 
 def _on_trial(audit: AuditResult, scan: _Scan) -> tuple[str, int, int | None] | None:
-    """View, layer and head of the map that the audit is about; None for other models."""
+    """Return view, layer and head of the map on trial; None for models without layers."""
     model = audit.settings.model
     if not isinstance(model, TransformerSettings):
         return None
@@ -206,19 +206,19 @@ def _texts(audit: AuditResult, scan: _Scan) -> str:
 
 
 def _behind(scan: _Scan, counts: list[int]) -> str:
-    """What to add where some means are of fewer texts than were sampled."""
+    """Return an addition to n if some means are over fewer texts than were sampled."""
     fewest = min(counts)
     return f", at least {fewest} in each mean" if fewest < len(np.unique(scan.row)) else ""
 
 
 def sampled(audit: AuditResult, count: int) -> str:
-    """`n = 300 texts, a seeded sample of 2000`."""
+    """Return a phrase like `n = 300 texts, a seeded sample of 2000`."""
     total = audit.tables["instances"].num_rows
     return f"n = {count} texts" + (f", a seeded sample of {total}" if count < total else "")
 
 
 def _least(scan: _Scan, part: NDArray[np.bool_]) -> int:
-    """The number of texts with a τ, in the map of the part that has the fewest."""
+    """Return the smallest number of texts with a τ over the maps of a part of the scan."""
     keys = np.stack([scan.layer, scan.head], axis=1)[part]
     places, which = np.unique(keys, axis=0, return_inverse=True)
     defined = np.isfinite(scan.tau[part]).astype(float)
@@ -226,6 +226,6 @@ def _least(scan: _Scan, part: NDArray[np.bool_]) -> int:
 
 
 def _top(values: list[float]) -> float:
-    """The end of a scale that holds all values, to the next tenth."""
+    """Return the largest absolute value, rounded up to a tenth, as the end of a scale."""
     largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
     return max(math.ceil(largest * 10 - 1e-9), 1) / 10

@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs nothing else, a pure function of the audit's tables."""
+"""The report: one self-contained HTML file, a pure function of the audit's tables."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -11,7 +11,7 @@ from markupsafe import Markup
 from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.experiments.adversary_weights import FILE
 from heedmap.experiments.findings import AuditResult, pooled
-from heedmap.experiments.notes import drift_text, noted
+from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.phrases import (
@@ -36,9 +36,9 @@ from heedmap.settings import AuditSettings, TransformerSettings
 
 
 def page(audit: AuditResult) -> str:
-    """The whole report. The same audit gives the same bytes; all text from the data is escaped."""
+    """Render the report. The same audit gives the same bytes; all text from the data is escaped."""
     whole = pooled(audit)
-    adversary = audit.tables.get("adversary")  # instances alone can be shown too
+    adversary = audit.tables.get("adversary")  # optional, unlike the instances
     columns = [] if adversary is None else adversary.column_names
     return (
         environment()
@@ -73,7 +73,7 @@ def page(audit: AuditResult) -> str:
     )
 
 
-# Control characters, as their pictures: a page printed in a terminal must not command it.
+# Control characters become visible symbols: a page printed in a terminal must not control it.
 _PICTURES = {c: 0x2400 + c for c in range(32) if chr(c) not in "\t\n\r"} | {127: 0x2421}
 
 
@@ -85,7 +85,7 @@ def _visible(value: object) -> object:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """The templates of this package; everything put into them is escaped."""
+    """Return the template environment of this package; everything inserted is escaped."""
     environment = Environment(
         loader=PackageLoader("heedmap", "report"),
         autoescape=True,
@@ -125,9 +125,9 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     else:
         sizes = f"embedding {settings.model.embedding_size}, hidden {settings.model.hidden_size}"
         facts.append(("size", sizes))
-    if asked := query_name(audit):
+    if query := query_name(audit):
         searched = "not linear in the weights, so the most different ones are searched for"
-        facts.append(("read-out", f"a tanh of text and {asked}: {searched}"))
+        facts.append(("read-out", f"a tanh of text and {query}: {searched}"))
     if settings.train is not None:
         facts.append(
             ("training", f"{plural(settings.train.epochs, 'epoch')}, seed {settings.train.seed}")
@@ -135,10 +135,10 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     facts.append(("audited", audited_text(audit)))
     if vectors := vectors_text(audit):
         facts.append(("word vectors", vectors))
-    facts += [("note", note) for note in noted(audit.about)]
+    facts += [("note", note) for note in note_texts(audit.about)]
     unknown = audit.about.get("unknown_share")
     if isinstance(unknown, int | float):
-        also = f", each {asked} included" if asked else ""
+        also = f", each {query} included" if query else ""
         facts.append(("unknown words", f"{unknown:.1%} of the words in the test texts{also}"))
     return facts
 
@@ -148,7 +148,7 @@ def _grouped(value: object) -> str:
 
 
 def _training(audit: AuditResult) -> dict[str, Any]:
-    """Scores on the development split by epoch, and which epoch was kept."""
+    """Return the scores on the development split by epoch, and the best epoch."""
     scores = audit.about.get("training")
     if not isinstance(scores, Sequence) or not scores:
         return {"names": [], "rows": [], "best": None}

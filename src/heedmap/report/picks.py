@@ -1,4 +1,4 @@
-"""Which instances to show: the clearest cases for and against, chosen by rule and not by hand."""
+"""Choose the instances to show by rule: the clearest cases for and against."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from heedmap.experiments.pooling import TEXT
 from heedmap.measures import LN2
 from heedmap.report.phrases import column, number
 
-FEWEST = 3  # shown even where none of them is telling
+FEWEST = 3  # shown even if no rule applies
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -28,7 +28,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class _Rule:
-    """`score` is largest for the most telling instance among the `candidates`."""
+    """Picks the instance with the largest `score` among the `candidates`."""
 
     title: str
     candidates: Bools
@@ -37,11 +37,11 @@ class _Rule:
 
 
 def pick_instances(tables: Mapping[str, pa.Table], derived: bool = False) -> list[Pick]:
-    """About nine instances, none of them twice, nor two windows of a text; the same tables give the same ones.
+    """Pick about nine instances deterministically, each text at most once.
 
-    Where the heat map is `derived` from the weights, rules that take it for them are left out. A rule with
-    no candidates gives none; of equal scores the first row wins. Where fewer than FEWEST are found (a tiny
-    audit), the texts of which the model is surest fill the place.
+    If the heat map is `derived` from the weights, rules that equate the two are left out. A rule without
+    candidates picks nothing; of equal scores the first row wins. If fewer than FEWEST are picked (a tiny
+    audit), the model's most confident texts are added.
     """
     total = tables["instances"].num_rows
     instances = tables["instances"]
@@ -49,19 +49,19 @@ def pick_instances(tables: Mapping[str, pa.Table], derived: bool = False) -> lis
     if TEXT in instances.column_names:
         texts = instances[TEXT].to_numpy()
     picks: list[Pick] = []
-    taken = np.zeros(total, dtype=bool)
+    picked = np.zeros(total, dtype=bool)
     for rule in _rules(tables, derived):
-        open_ = rule.candidates & np.isfinite(rule.score) & ~taken
-        if open_.any():
-            row = int(np.where(open_, rule.score, -np.inf).argmax())
+        eligible = rule.candidates & np.isfinite(rule.score) & ~picked
+        if eligible.any():
+            row = int(np.where(eligible, rule.score, -np.inf).argmax())
             picks.append(Pick(row, rule.title, rule.reason(row)))
-            taken |= texts == texts[row]
-    sure = _confidence(tables)
+            picked |= texts == texts[row]
+    confidence = _confidence(tables)
     while len(picks) < min(FEWEST, len(np.unique(texts))):
-        row = int(np.where(taken, -np.inf, sure).argmax())
+        row = int(np.where(picked, -np.inf, confidence).argmax())
         reason = "No rule singles it out; the model is among the surest here."
         picks.append(Pick(row, "One of the audited texts", reason))
-        taken |= texts == texts[row]
+        picked |= texts == texts[row]
     return picks
 
 
@@ -81,7 +81,7 @@ def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
     jsd = column(tables, "adversary", "jsd") / LN2
     most = column(tables, "adversary", "jsd_upper") / LN2
 
-    # The two most frequent predictions, so that both answers of a two-class model are seen.
+    # The two most frequent predictions, so that both classes of a two-class model appear.
     classes, sizes = np.unique(predicted, return_counts=True)
     for c in classes[np.argsort(-sizes, kind="stable")][:2]:
         yield _Rule(

@@ -1,7 +1,7 @@
-"""One text under other attention: word heat maps of every intervention side by side, as one HTML page.
+"""One text under several interventions on attention: their heat maps side by side, as one HTML page.
 
-After Drozdyuk et al., Figures 5 to 10. No training and no data: the keys or the weights of all layers
-are changed while the model reads the text, and what follows from them is made anew.
+After Drozdyuk et al., Figures 5 to 10. Needs no training and no data: a forward pass per intervention changes
+the keys or the weights of all layers.
 """
 
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ from heedmap.report.page import environment
 from heedmap.report.scripts import policy
 from heedmap.report.trials import Trial, trials
 
-MOST = 150_000  # words on the page; of a larger picture only the chosen layer is drawn
+MOST = 150_000  # words on the page; a larger picture shows only the chosen layer
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One head's row under one intervention: its words, and what falls on special tokens."""
+    """One head's row under one intervention: its words, and the weight of special tokens."""
 
     words: list[Token]
     special: list[tuple[str, float]]
@@ -42,7 +42,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """One intervention: what the model then predicts, and how far that is from its own prediction."""
+    """One intervention: the prediction under it, and its distance from the model's own."""
 
     name: str
     note: str
@@ -63,7 +63,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Picture:
-    """All that the page says."""
+    """The content of the page."""
 
     model: str
     architecture: str
@@ -75,30 +75,30 @@ class Picture:
 
 
 def draw(model: TransformerClassifier, text: str, seed: int = 0) -> Picture:
-    """The model's attention on one text, its own and others'.
+    """Read one text with the model's own attention and under each intervention.
 
-    The layer on trial (`model.layer`) is the one that is shown first, and the one that the adversary
-    may change. A text longer than the model reads is cut, and a note says so.
+    The layer on trial (`model.layer`) is shown first, and is the one that the adversary changes. A text
+    longer than the model's limit is cut, with a note.
 
     Raises:
-        InputError: no word in the text, or a single one longer than the model reads.
+        InputError: the text has no word, or a single word exceeds the model's limit.
     """
     words, notes = _words(model, text)
     batch = model.batch([words], [0])
-    found, left_out = trials(model, batch, seed)
+    interventions, left_out = trials(model, batch, seed)
     notes += left_out
-    passes = [_read(model, batch, trial) for trial in found]
+    passes = [_read(model, batch, trial) for trial in interventions]
     own = passes[0][0]
     columns = []
-    for trial, (logits, _) in zip(found, passes, strict=True):
-        shares = logits.double().softmax(-1)
-        best = int(shares.argmax())
+    for trial, (logits, _) in zip(interventions, passes, strict=True):
+        probabilities = logits.double().softmax(-1)
+        best = int(probabilities.argmax())
         columns.append(
             Column(
                 name=trial.name,
                 note=trial.note,
                 predicted=model.classes[best],
-                probability=float(shares[best]),
+                probability=float(probabilities[best]),
                 tvd=max(0.0, float(change_in_prediction(own, logits))),  # rounding may give −0
                 flipped=best != int(own.argmax()),
             )
@@ -124,7 +124,7 @@ def draw(model: TransformerClassifier, text: str, seed: int = 0) -> Picture:
 
 
 def page(picture: Picture) -> str:
-    """The picture as a page that needs nothing else and runs no script; every text is escaped."""
+    """Render the picture as a self-contained page without scripts; all text is escaped."""
     return (
         environment()
         .get_template("picture.html")
@@ -158,8 +158,8 @@ def _words(model: TransformerClassifier, text: str) -> tuple[list[str], list[str
 @torch.no_grad()
 def _read(
     model: TransformerClassifier, batch: SubwordBatch, trial: Trial
-) -> tuple[Float[Tensor, " C"], Float[Tensor, "L H N"]]:
-    """Logits of one pass, and the rows shown of its weights; after the heads comes their mean."""
+) -> tuple[Float[Tensor, " C"], Float[Tensor, "layers maps N"]]:
+    """Return the logits of one pass and, per layer, the shown row of each head and of their mean."""
     recorder = Recorder()
     inputs = model.inputs(batch)
     with model.entrance.visiting(trial.chained(recorder)):
@@ -178,7 +178,7 @@ def _layer(
     model: TransformerClassifier,
     batch: SubwordBatch,
     words: list[str],
-    maps: list[Float[Tensor, "L H N"]],
+    maps: list[Float[Tensor, "layers maps N"]],
     number: int,
 ) -> Layer:
     texts = [word.strip() for word in words]
@@ -192,7 +192,7 @@ def _layer(
             sum_by_word(weights[number, h].unsqueeze(0), batch.words, len(words))[0].tolist()
             for weights in maps
         ]
-        top = max(by_word[0])  # full colour is the model's own largest, in all columns
+        top = max(by_word[0])  # full colour is the model's own maximum, in all columns
         cells = []
         for weights, values in zip(maps, by_word, strict=True):
             special: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""The page's JavaScript: Vega once, our few lines, and a policy that lets nothing else run."""
+"""The page's JavaScript: Vega, our own few lines, and a policy that forbids everything else."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ import vl_convert
 from markupsafe import Markup
 
 # `ast` draws without eval, which the policy forbids. Charts take text and line colours from the
-# page, and are drawn anew when the reader's system turns to dark or light.
+# page, and are redrawn when the system switches between dark and light.
 DRAW = """
 (() => {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
@@ -44,7 +44,7 @@ DRAW = """
 
 @lru_cache(maxsize=1)
 def bundle() -> Markup:
-    """Vega, Vega-Lite and Vega-Embed as one script, from the vl-convert package: no network."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script, from the vl-convert package: no network."""
     script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     lower = script.lower()
     if "</script" in lower or "<!--" in lower or "\r" in script:
@@ -53,7 +53,7 @@ def bundle() -> Markup:
 
 
 def policy(*scripts: str) -> str:
-    """A Content-Security-Policy: these scripts, the page's own styles, and no network at all."""
+    """Return a Content-Security-Policy that allows these scripts and the page's styles, and no network."""
     hashes = " ".join(
         "'sha256-" + base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() + "'"
         for s in scripts
@@ -65,7 +65,7 @@ def policy(*scripts: str) -> str:
 
 
 def safe_json(value: dict[str, Any]) -> Markup:
-    """JSON that may stand inside a script element: no text in it can end the element."""
+    """Return JSON that is safe inside a script element: no text in it can end the element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

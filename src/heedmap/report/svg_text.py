@@ -1,4 +1,4 @@
-"""What the page writes around a chart, drawn: title, n, legend and notes, broken into lines that fit."""
+"""The text around a chart as SVG: title, n, legend and notes, wrapped to the width."""
 
 import re
 import unicodedata
@@ -11,7 +11,7 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the first comes with v
 INK, SOFT = "#1c1d20", "#5c6068"
 MARK, GAP = 18, 5  # a legend's mark, and the space after it
 
-# Widths of the font's letters in thousandths of its size; all others are taken as 600.
+# Widths of the font's letters in thousandths of its size; 700 for all others.
 _WIDTHS = {
     letter: width
     for letters, width in {
@@ -25,30 +25,30 @@ _BOLD = 1.05
 
 
 @dataclass(frozen=True)
-class Lettering:
-    """A piece of SVG and how high it is."""
+class SvgText:
+    """A piece of SVG and its height."""
 
     svg: str
     height: float
 
 
-def above(figure: Figure, width: float) -> Lettering:
-    """Title, n and legend."""
+def above(figure: Figure, width: float) -> SvgText:
+    """Draw title, n and legend."""
     top = _text(figure.title, width, 0, size=11.5, bold=True)
     n = _text(figure.n, width, top.height, size=9.5, colour=SOFT)
     legend = _legend(figure.keys, width, top.height + n.height + 3)
-    return Lettering(top.svg + n.svg + legend.svg, top.height + n.height + legend.height + 7)
+    return SvgText(top.svg + n.svg + legend.svg, top.height + n.height + legend.height + 7)
 
 
-def below(figure: Figure, width: float) -> Lettering:
-    """The notes."""
+def below(figure: Figure, width: float) -> SvgText:
+    """Draw the notes."""
     if not figure.notes:
-        return Lettering("", 0)
+        return SvgText("", 0)
     return _text(f"Note: {'; '.join(figure.notes)}.", width, 4, size=9, colour=SOFT)
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """About how wide a line will be, rather too wide than too narrow."""
+    """Estimate the width of a line, rather too wide than too narrow."""
     wide = sum(_letter(letter) for letter in text) / 1000 * size
     return wide * _BOLD if bold else wide
 
@@ -62,20 +62,20 @@ def _letter(letter: str) -> int:
 
 
 def lines(text: str, width: float, size: float, bold: bool = False) -> list[str]:
-    """The text in lines no wider than `width`; a word that is wider itself is cut.
+    """Wrap a text to lines no wider than `width`; a wider word is cut.
 
     >>> lines("how different may it be", 60, 10)
     ['how different', 'may it be']
     """
-    found = [""]
+    wrapped = [""]
     for word in text.split():
-        longer = f"{found[-1]} {word}".lstrip()
+        longer = f"{wrapped[-1]} {word}".lstrip()
         if text_width(longer, size, bold) <= width:
-            found[-1] = longer
+            wrapped[-1] = longer
             continue
         pieces = _cut(word, width, size, bold)
-        found = [line for line in [*found, *pieces] if line]
-    return found
+        wrapped = [line for line in [*wrapped, *pieces] if line]
+    return wrapped
 
 
 def _cut(word: str, width: float, size: float, bold: bool) -> list[str]:
@@ -89,17 +89,17 @@ def _cut(word: str, width: float, size: float, bold: bool) -> list[str]:
 
 def _text(
     text: str, width: float, y: float, *, size: float, colour: str = INK, bold: bool = False
-) -> Lettering:
+) -> SvgText:
     step = round(size * 1.28, 2)
     drawn = [
         _line(line, 0, y + size + i * step, size=size, colour=colour, bold=bold)
         for i, line in enumerate(lines(text, width, size, bold))
     ]
-    return Lettering("".join(drawn), len(drawn) * step + 1)
+    return SvgText("".join(drawn), len(drawn) * step + 1)
 
 
 def _line(text: str, x: float, y: float, *, size: float, colour: str, bold: bool = False) -> str:
-    # A bold font would be a second one, and a PDF lists its fonts in an order of chance.
+    # Stroked instead of a bold font: a PDF lists several fonts in random order.
     stroke = f' stroke="{colour}" stroke-width="{size / 30:.2g}" letter-spacing="{size / 50:.2g}"'
     return (
         f'<text x="{x:g}" y="{y:g}" font-family="{FONT}" font-size="{size:g}px"{stroke if bold else ""} '
@@ -107,22 +107,22 @@ def _line(text: str, x: float, y: float, *, size: float, colour: str, bold: bool
     )
 
 
-def _legend(keys: list[Key], width: float, top: float, size: float = 9.5) -> Lettering:
-    """Entries beside one another while they fit; one too long for a line goes on under itself."""
+def _legend(keys: list[Key], width: float, top: float, size: float = 9.5) -> SvgText:
+    """Draw entries side by side while they fit; an entry too long for a line is wrapped."""
     step, x, y, drawn = 13.0, 0.0, top, []
     for key in keys:
-        told = lines(key.label, width - MARK - GAP, size)
-        long = MARK + GAP + max(text_width(line, size) for line in told)
-        if x and x + long > width:
+        label = lines(key.label, width - MARK - GAP, size)
+        length = MARK + GAP + max(text_width(line, size) for line in label)
+        if x and x + length > width:
             x, y = 0.0, y + step
         drawn.append(_mark(key, x, y + 6.5))
         drawn += [
             _line(line, x + MARK + GAP, y + 10 + i * step, size=size, colour=INK)
-            for i, line in enumerate(told)
+            for i, line in enumerate(label)
         ]
-        y += (len(told) - 1) * step
-        x += long + 12
-    return Lettering("".join(drawn), y + step - top if keys else 0)
+        y += (len(label) - 1) * step
+        x += length + 12
+    return SvgText("".join(drawn), y + step - top if keys else 0)
 
 
 def _mark(key: Key, x: float, middle: float) -> str:
@@ -148,5 +148,5 @@ def _mark(key: Key, x: float, middle: float) -> str:
 
 
 def clean(text: str) -> str:
-    """Text for an SVG: what XML forbids becomes a replacement mark."""
+    """Escape a text for SVG; characters that XML forbids are replaced."""
     return escape(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text))

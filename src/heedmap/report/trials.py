@@ -1,4 +1,4 @@
-"""What a picture shows side by side: the model's own attention, and others for the same text."""
+"""The columns of a picture: the model's own attention, and interventions on the same text."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -25,27 +25,27 @@ from heedmap.settings import AuditSettings
 
 @dataclass(frozen=True)
 class Trial:
-    """An intervention by the name of its column; `note` says what it does, in a few words."""
+    """An intervention with the name of its column; `note` describes it in a few words."""
 
     name: str
     note: str
     intervention: Intervention
 
     def chained(self, last: Intervention) -> Intervention:
-        """The intervention, and then one that sees what it left."""
+        """Return the intervention followed by one that sees its result."""
         return Chain(self.intervention, last)
 
 
 def trials(
     model: TransformerClassifier, batch: SubwordBatch, seed: int
 ) -> tuple[list[Trial], list[str]]:
-    """The columns for one text, the model's own first; and which were left out, and why.
+    """Return the columns for one text, the model's own first, and notes on those left out.
 
-    Random numbers come from the seed alone: the same text and seed give the same picture.
+    Random numbers depend on the seed alone: the same text and seed give the same picture.
     """
     generator = torch.Generator().manual_seed(seed)
     keys = model.entrance.kind == "interface"
-    found = [
+    columns = [
         Trial("own", "the model as it is", Intervention()),
         Trial("uniform", "even weights in every layer", Uniform()),
         Trial(
@@ -58,7 +58,7 @@ def trials(
     ]
     left_out = []
     if keys:
-        found.append(
+        columns.append(
             Trial(
                 "random keys",
                 "noise with the mean and spread of each layer's keys",
@@ -67,8 +67,8 @@ def trials(
         )
     else:
         left_out.append("no column of random keys: this model's keys cannot be reached")
-    found.append(_adversary(model, batch, seed))
-    return found, left_out
+    columns.append(_adversary(model, batch, seed))
+    return columns, left_out
 
 
 def _noise(generator: torch.Generator, call: Call) -> Tensor:
@@ -79,17 +79,17 @@ def _noise(generator: torch.Generator, call: Call) -> Tensor:
 
 
 def _adversary(model: TransformerClassifier, batch: SubwordBatch, seed: int) -> Trial:
-    """The most different heat map that a search finds at the same prediction, in the layer on trial."""
+    """Search for the most different heat map at the same prediction, in the layer on trial."""
     settings = AuditSettings()
     trace = model.trace(batch)
     best = most_different_met(model, trace, settings, [torch.Generator().manual_seed(seed)])
     attention = best.attention.detach().to(model.model.dtype)
     rows = model.read_rows(model.inputs(batch)) if model.one_row else None
     size = attention.shape[2]
-    given = attention if model.one_row else attention.reshape(1, model.heads, -1, size)
+    weights = attention if model.one_row else attention.reshape(1, model.heads, -1, size)
     return Trial(
         "adversarial search",
         f"layer {model.layer} alone, TVD ≤ {settings.epsilon:g}: JSD {number(float(best.jsd[0]))} "
         f"from the model's own, at most {number(float(best.upper[0]))}",
-        Imposed(model.calls[model.layer], given, rows),
+        Imposed(model.calls[model.layer], weights, rows),
     )

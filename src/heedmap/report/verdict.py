@@ -1,4 +1,4 @@
-"""The verdict card as the page draws it: each finding on its scale."""
+"""The verdict card on the page: each finding on its scale."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from heedmap.experiments.findings import BANDS, AuditResult, Finding, Level
 from heedmap.report.phrases import column, counts, interval_text, number
 
-# Every scale ends at 1 and begins at 0, but for a correlation's.
+# Scales run from 0 to 1, except that of a correlation.
 BEGINS = {"tau": -1.0}
 
 
@@ -24,7 +24,7 @@ class Zone:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding in the words and positions of the page."""
+    """A finding with the texts and positions that the page draws."""
 
     finding: Finding
     value: str
@@ -39,7 +39,7 @@ class Verdict:
 
 
 def verdicts(audit: AuditResult) -> list[Verdict]:
-    """All findings, in the order of the card."""
+    """Return all findings, in the order of the card."""
     return [_verdict(audit, finding) for finding in audit.findings]
 
 
@@ -71,7 +71,7 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
 
 
 def _on_scale(audit: AuditResult, kind: str, edge: float) -> float:
-    """An edge of a reading on the value's scale: skill is read as gain over the commonest class."""
+    """Convert a band's edge to the value's scale: skill is graded as gain over the commonest class."""
     if kind != "skill":
         return edge
     label = column(audit.tables, "instances", "label").astype(int)

@@ -1,4 +1,4 @@
-"""Violins: shuffles and the most different heat map, by how sharp the attention is."""
+"""Violins of shuffles and of the most different heat map, by sharpness of the attention."""
 
 from typing import Any
 
@@ -24,12 +24,12 @@ from heedmap.report.grouping import Division, division, of_words
 from heedmap.report.phrases import column, derived, epsilon
 from heedmap.settings import TransformerSettings
 
-NARROW = 0.008  # a violin thinner than this would not be seen: it is drawn as a line
+NARROW = 0.008  # a narrower violin would be invisible and is drawn as a line
 QUARTILES = ("lower quartile", "median", "upper quartile")
 
 
 def permutation(audit: AuditResult) -> list[Figure]:
-    """Median change of the prediction under shuffles, by sharpness of the attention."""
+    """Draw the median change of the prediction under shuffles, by sharpness of the attention."""
     shuffled = (
         "The rows of the layer on trial are shuffled over the text's positions"
         if isinstance(audit.settings.model, TransformerSettings)
@@ -63,7 +63,7 @@ def permutation(audit: AuditResult) -> list[Figure]:
 
 
 def most_different(audit: AuditResult) -> list[Figure]:
-    """Largest JSD at the same prediction, by sharpness of the attention."""
+    """Draw the largest JSD at the same prediction, by sharpness of the attention."""
     if "adversary" not in audit.tables:
         return []
     columns = audit.tables["adversary"].column_names
@@ -74,7 +74,7 @@ def most_different(audit: AuditResult) -> list[Figure]:
         how = "found by a search on the model itself: at least this much is possible"
     else:
         how = "with more than two classes a lower bound: at least this much is possible"
-    whose = (
+    which = (
         "whose heat map is furthest from the model's"
         if derived(audit)
         else "furthest from the model's own"
@@ -93,7 +93,7 @@ def most_different(audit: AuditResult) -> list[Figure]:
             axis=alt.Axis(values=[0, 0.2, 0.4, 0.6]),
         ),
         caption=(
-            f"The weights {whose} that move the prediction by at most "
+            f"The weights {which} that move the prediction by at most "
             f"{epsilon(audit):g} (TVD); {how}. Near ln 2 (dashed) the two heat maps have nothing "
             "in common; high values where the largest weight is high are the strongest case "
             f"(as {PAPER}, experiment 2b)."
@@ -121,15 +121,15 @@ def violin_figure(
     caption: str,
     limit: float | None,
 ) -> Figure | None:
-    """Violins of the values in four bins of the largest weight `sharp`; None where no value is finite.
+    """Draw violins of the values in four bins of the largest weight `sharp`; None if no value is finite.
 
-    `n` says how many texts are in it, `limit` is where the measure ends.
+    `n` states the number of texts; `limit` is the measure's maximum.
     """
-    found = violins(values, sharp, divided.of, len(divided.labels))
-    if not found:
+    shapes = violins(values, sharp, divided.of, len(divided.labels))
+    if not shapes:
         return None
     used = np.isfinite(values)
-    shown = sorted({v.series for v in found})
+    shown = sorted({v.series for v in shapes})
     few = f"groups of fewer than {FEWEST} texts, or of all equal values, are drawn as points"
     return Figure(
         key=key,
@@ -137,22 +137,22 @@ def violin_figure(
         n=n,
         caption=f"{caption} All shapes are drawn equally wide; the white ticks are median and quartiles.",
         spec=specification(
-            _violin_chart(found, shown, divided.labels, axis, limit),
+            _violin_chart(shapes, shown, divided.labels, axis, limit),
             4 * max(58, 24 * len(shown) + 10),
         ),
         keys=[divided.key(i, values[used & (divided.of == i)], mean=False) for i in shown],
-        notes=[*([few] if any(v.shape is None for v in found) else []), *divided.notes],
+        notes=[*([few] if any(v.shape is None for v in shapes) else []), *divided.notes],
     )
 
 
 def _violin_chart(
-    found: list[Violin], shown: list[int], classes: list[str], axis: alt.X, limit: float | None
+    violins: list[Violin], shown: list[int], classes: list[str], axis: alt.X, limit: float | None
 ) -> Drawing:
-    """Horizontal violins: a row of height 1 per bin, in it a slot per class."""
+    """Draw horizontal violins: a row of height 1 per bin, with a slot per class."""
     slot = 0.9 / len(shown)
     shapes, points, ticks, labels, lines = [], [], [], [], []
-    for v in found:
-        # The sharpest attention on top, the first class on top in its row.
+    for v in violins:
+        # The sharpest attention is on top; within a row the first class is.
         centre = v.bin + 0.5 - slot * (shown.index(v.series) - (len(shown) - 1) / 2)
         group = {"series": classes[v.series], "bin": BIN_NAMES[v.bin], "n": v.n, "y": centre}
         labels.append({**group, "text": f"n = {v.n}"})
@@ -171,7 +171,7 @@ def _violin_chart(
             {**group, "x": x, "low": centre - h, "high": centre + h}
             for x, h in zip(v.shape[0].tolist(), half.tolist(), strict=True)
         ]
-    # Values on the axis are in the middle of their rows; the expression gives the bins' names.
+    # Axis values are the middles of the rows; the expression maps them to the bins' names.
     names = "[" + ",".join(f"'{name}'" for name in BIN_NAMES) + "]"
     y_axis = alt.Axis(
         values=[0.5, 1.5, 2.5, 3.5],

@@ -1,1 +1,1 @@
-"""Train, open, audit and keep runs."""
+"""Train, audit, save and reopen runs."""

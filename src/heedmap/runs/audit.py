@@ -13,7 +13,7 @@ from heedmap.errors import InputError
 from heedmap.experiments import cost
 from heedmap.experiments.evidence import Announce, Evidence
 from heedmap.experiments.findings import AuditResult
-from heedmap.experiments.notes import far_from_default, noted
+from heedmap.experiments.notes import far_from_default, note_texts
 from heedmap.experiments.registry import applicable, registered
 from heedmap.experiments.results import make_findings
 from heedmap.files.locking import writing
@@ -39,21 +39,21 @@ from heedmap.terminal.output import show
 if TYPE_CHECKING:
     import pandas as pd
 
-LONG = 60  # seconds that are forecast of our own models, which most often take less
+LONG = 60  # seconds from which a forecast is shown for our own models
 
 
 @dataclass(frozen=True)
 class Audit(AuditResult):
-    """The conclusions on one run, `run` itself where it is at hand.
+    """The result of auditing one run, with `run` itself if it is loaded.
 
-    `kept` are files beside the tables by name, of a run without a folder.
+    `kept`: for a run without a folder, the files beside its tables by name.
     """
 
     run: Run | None = None
     kept: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def to_dataframe(self, table: str) -> "pd.DataFrame":
-        """One table as a pandas frame, one row per instance.
+        """Return one table as a pandas frame, one row per instance.
 
         Raises:
             InputError: no such table.
@@ -88,16 +88,16 @@ class Audit(AuditResult):
             if self.run.folder is None or path.resolve() != self.run.folder.resolve():
                 folder.holds_another(self.settings, overwrite=False)
                 save_run(replace(self.run, settings=self.settings), folder)
-            keep_tables(self, folder, weights_of(self.run), self._beside())
+            keep_tables(self, folder, weights_of(self.run), self._other_files())
             write_conclusions(self, folder)
         return path
 
-    def _beside(self) -> dict[str, bytes]:
-        """The files beside the tables, from the run's folder where it has one."""
+    def _other_files(self) -> dict[str, bytes]:
+        """Return the files beside the tables, read from the run's folder if it has one."""
         if self.run is None or self.run.folder is None:
             return self.kept
-        there = RunFolder(self.run.folder).tables.glob("*.safetensors")
-        return {path.name: path.read_bytes() for path in there}
+        paths = RunFolder(self.run.folder).tables.glob("*.safetensors")
+        return {path.name: path.read_bytes() for path in paths}
 
 
 @takes(AuditSettings)
@@ -126,22 +126,22 @@ def audit(
             run's folder, or another process that writes there.
         TypeError: no run, or an option that there is not.
     """
-    (asked,) = split("audit", settings, AuditSettings)
+    (options,) = split("audit", settings, AuditSettings)
     if not isinstance(run, Run):
         raise TypeError(
             f"expected a run, got {kind_of(run)}; make one with `heedmap.train` or `heedmap.open_model`, or "
             "open its folder with `heedmap.open_run`"
         )
-    wanted = AuditSettings.of(**{**_defaults(run), **asked})
-    known = run.settings.model_copy(update={"audit": wanted})
+    wanted = AuditSettings.of(**{**_defaults(run), **options})
+    run_settings = run.settings.model_copy(update={"audit": wanted})
     if run.folder is None:
-        return _audit(run, known, wanted, None, announce, forecast)
+        return _audit(run, run_settings, wanted, None, announce, forecast)
     with writing(run.folder):
         weights = weights_of(run)
-        kept = claim_audit(run, known, weights, overwrite)
-        result = _audit(run, known, wanted, kept, announce, forecast)
+        tables = claim_audit(run, run_settings, weights, overwrite)
+        result = _audit(run, run_settings, wanted, tables, announce, forecast)
         announce("report")
-        put_about(result, kept, weights)
+        put_about(result, tables, weights)
         folder = RunFolder(run.folder)
         write_conclusions(result, folder)
         folder.tidy()
@@ -149,11 +149,11 @@ def audit(
 
 
 def _defaults(run: Run) -> dict[str, object]:
-    """What an audit of such a run is made with where nothing is asked for."""
+    """Return the settings of an audit of such a run where no option is given."""
     layered = isinstance(run.model, Layered)
     return {
         "epsilon": 0.05 if run.corpus.pairs else 0.01,
-        # Transformers: a gradient with the attention of one layer of many held fixed has no reader.
+        # For transformers a gradient with the attention of only one layer held fixed means little.
         "gradient_path": "open" if layered else "closed",
         "descent_steps": 0 if layered else 500,
         **defaults_for(run.settings.data, AuditSettings),
@@ -164,20 +164,20 @@ def _audit(
     run: Run,
     settings: RunSettings,
     wanted: AuditSettings,
-    kept: TableFolder | None,
+    folder: TableFolder | None,
     announce: Announce,
     forecast: Announce,
 ) -> Audit:
-    far = far_from_default(run.facts)
-    for note in far:
+    drift_notes = far_from_default(run.facts)
+    for note in drift_notes:
         warnings.warn(f"{run.name}: {note}", stacklevel=2)
     whole = run.corpus.splits["test"]
     split = audited_split(run, wanted)
-    evidence = Evidence(run.model, split, wanted, kept, announce)
+    evidence = Evidence(run.model, split, wanted, folder, announce)
     names = applicable(run.model, split)
     costs = cost.estimate(evidence)
-    worth_saying = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
-    if worth_saying and (text := cost.forecast(costs)) is not None:
+    is_long = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
+    if is_long and (text := cost.forecast(costs)) is not None:
         forecast(text)
     tables = {name: evidence.table(name) for name in names}
     about: dict[str, object] = {
@@ -186,58 +186,58 @@ def _audit(
         **({} if split.text_of is None else {"windows": len(split)}),
         "left_out": run.corpus.left_out,
         **run.facts,
-        **_company(tables),
+        **_rounding_factors(tables),
     }
-    against: list[str] = []
+    caveats: list[str] = []
     for name in names:
         about |= registered()[name].about(evidence)
-        against += registered()[name].notes(tables, settings.model)
-    for note in against:
+        caveats += registered()[name].notes(tables, settings.model)
+    for note in caveats:
         warnings.warn(note, stacklevel=2)
-    if said := [*noted(about), *far, *against]:
-        about["notes"] = said
+    if notes := [*note_texts(about), *drift_notes, *caveats]:
+        about["notes"] = notes
     findings = make_findings(tables, wanted, run.model.classes, settings.model)
-    named = {"name": run.name, **about}
-    return Audit(settings, run.model.classes, tables, findings, named, run, evidence.kept)
+    about = {"name": run.name, **about}
+    return Audit(settings, run.model.classes, tables, findings, about, run, evidence.kept)
 
 
 def open_audit(folder: str | Path) -> Audit:
-    """An audit from the tables in a run folder: no model, no corpus.
+    """Read an audit from the tables in a run folder, without model and corpus.
 
     Raises:
         InputError: no run or no finished audit there, a damaged file, or tables of another model or of
-            other settings than stand there now.
+            other settings than the folder holds now.
     """
     kept = read_audit(RunFolder(folder))
     settings, about = kept.settings, kept.about
     assert settings.audit is not None
     findings = make_findings(kept.tables, settings.audit, about.classes, settings.model)
-    named = {"name": Path(folder).name, **about.about}
-    return Audit(settings, about.classes, kept.tables, findings, named)
+    facts = {"name": Path(folder).name, **about.about}
+    return Audit(settings, about.classes, kept.tables, findings, facts)
 
 
 def rewrite(folder: Path) -> Audit:
-    """Findings and report anew from a run folder's tables."""
-    where = RunFolder(folder)
-    where.settings()
+    """Write findings and report again from a run folder's tables."""
+    run_folder = RunFolder(folder)
+    run_folder.settings()
     with writing(folder):
         result = open_audit(folder)
-        write_conclusions(result, where)
-        where.tidy()
+        write_conclusions(result, run_folder)
+        run_folder.tidy()
         return result
 
 
-def _company(tables: dict[str, pa.Table]) -> dict[str, list[int]]:
-    """All numbers of threads, and all bounds of a batch, that the tables were made with."""
-    found = {}
+def _rounding_factors(tables: dict[str, pa.Table]) -> dict[str, list[int]]:
+    """Return the thread counts and batch sizes that the tables were made with: they affect rounding."""
+    factors = {}
     for name in ("threads", "batch_tokens"):
-        kept = {(table.schema.metadata or {}).get(name.encode()) for table in tables.values()}
-        found[name] = sorted(int(value) for value in kept if value is not None)
-    return found
+        values = {(table.schema.metadata or {}).get(name.encode()) for table in tables.values()}
+        factors[name] = sorted(int(value) for value in values if value is not None)
+    return factors
 
 
 def audited_split(run: Run, settings: AuditSettings) -> Split:
-    """The texts that are audited: the test split, or a seeded sample of it."""
+    """Return the audited texts: the test split, or a seeded sample of it."""
     split = run.corpus.splits["test"]
     if split.whole_texts <= settings.instances:
         return split

@@ -1,4 +1,4 @@
-"""What an audit keeps in its run's folder: tables that are known to be its own, findings, report."""
+"""An audit's files in its run folder: tables, findings and report."""
 
 import json
 import warnings
@@ -21,7 +21,7 @@ ABOUT = "about.json"
 
 
 class About(BaseModel):
-    """tables/about.json: what card and report need beside the tables, and the model's hash."""
+    """tables/about.json: what card and report need besides the tables, and the model's hash."""
 
     classes: list[str]
     tables: list[str]
@@ -30,7 +30,7 @@ class About(BaseModel):
 
 
 class Kept(NamedTuple):
-    """A finished audit as it stands in a folder."""
+    """A finished audit in a folder."""
 
     settings: RunSettings
     about: About
@@ -38,11 +38,11 @@ class Kept(NamedTuple):
 
 
 def read_audit(folder: RunFolder) -> Kept:
-    """The audit in a run folder.
+    """Read the audit in a run folder.
 
     Raises:
         InputError: no run or no finished audit there, a damaged file, or tables of another model or of
-            other settings than stand there now.
+            other settings than the folder holds now.
     """
     settings, tables, path = folder.settings(), folder.tables, folder.path
     again = f"run `heedmap audit --run {path}`"
@@ -64,28 +64,28 @@ def read_audit(folder: RunFolder) -> Kept:
         raise InputError(
             f"{tables}: of another model or other settings than {path} holds now; {again} again"
         )
-    kept = TableFolder(tables, made_of)
-    if kept.get(ABOUT) is None:
+    table_folder = TableFolder(tables, made_of)
+    if table_folder.get(ABOUT) is None:
         raise InputError(f"{tables / ABOUT}: not what the audit wrote; {again} again")
-    found = {name: kept.table(name) for name in about.tables}
-    for name in (name for name, content in found.items() if content is None):
+    contents = {name: table_folder.table(name) for name in about.tables}
+    for name in (name for name, content in contents.items() if content is None):
         file = tables / f"{name}.parquet"
         what = "not what the audit wrote" if file.exists() else "the table is missing"
         raise InputError(f"{file}: {what}; {again} again")
     folder.check_unchanged(settings)
-    return Kept(settings, about, found)
+    return Kept(settings, about, contents)
 
 
 def keep_tables(
     result: AuditResult, folder: RunFolder, weights: str, beside: Mapping[str, bytes]
 ) -> None:
-    """Keep all tables of an audit in a run's folder, and the files `beside` them, in place of others.
+    """Write an audit's tables and the files `beside` them to a run folder, replacing other audits'.
 
     `weights` is the model's hash.
     """
     tables = folder.tables
     kept = TableFolder(tables, identity(result.settings, weights, result.classes))
-    if (found := listed(tables)) is None or found[0] != kept.identity:
+    if (manifest := listed(tables)) is None or manifest[0] != kept.identity:
         clear(tables)
     for file, data in beside.items():
         kept.put(file, data)
@@ -95,7 +95,7 @@ def keep_tables(
 
 
 def put_about(result: AuditResult, kept: TableFolder, weights: str) -> None:
-    """What the report needs beside the tables; written once all tables are there."""
+    """Write what the report needs besides the tables, once all tables are there."""
     about = {name: value for name, value in result.about.items() if name != "name"}
     content = {
         "classes": result.classes,
@@ -116,35 +116,35 @@ def write_conclusions(result: AuditResult, folder: RunFolder) -> None:
 
 
 def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) -> TableFolder:
-    """The folder for the tables: it holds those of this very audit, as far as they go, and no others.
+    """Return the folder for the tables, with only tables of this audit left in it.
 
     Raises:
-        InputError: the run's folder holds another run, another model or, without `overwrite`, an audit with
-            other settings; nothing is written then.
+        InputError: the run folder holds another run, another model or, without `overwrite`, an audit with
+            other settings. Nothing is written then.
     """
     assert run.folder is not None
     folder, path = RunFolder(run.folder), run.folder
-    found = folder.settings()
+    current = folder.settings()
     folder.holds_another(settings, overwrite=False)
-    if (there := weights_in(folder, settings)) != weights:
-        what = "no model" if there is None else "another model than the one to be audited"
+    if (current_weights := weights_in(folder, settings)) != weights:
+        what = "no model" if current_weights is None else "another model than the one to be audited"
         raise InputError(f"{path}: holds {what}; open the run again, or make it again")
-    if found.audit not in (None, settings.audit) and not overwrite:
-        changed = "; ".join(found.difference(settings))
+    if current.audit not in (None, settings.audit) and not overwrite:
+        changed = "; ".join(current.difference(settings))
         raise InputError(
             f"{path}: holds an audit with other settings ({changed}); use the same settings, "
             "another --out, or insist with --overwrite"
         )
     tables, made_of = folder.tables, identity(settings, weights, run.model.classes)
     manifest = listed(tables)
-    if found.audit != settings.audit or manifest is None or manifest[0] != made_of:
-        if found.audit == settings.audit and any(tables.glob("*.parquet")):
+    if current.audit != settings.audit or manifest is None or manifest[0] != made_of:
+        if current.audit == settings.audit and any(tables.glob("*.parquet")):
             warnings.warn(
                 f"{tables}: not known to be of this model and these settings; computed again",
                 stacklevel=3,
             )
         folder.remove_conclusions()
         clear(tables)
-    if found != settings:
+    if current != settings:
         folder.write_settings(settings)
     return TableFolder(tables, made_of)

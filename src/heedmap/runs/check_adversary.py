@@ -1,4 +1,4 @@
-"""The adversary of a text, imposed again: anyone can see the other heat map stand beside the prediction."""
+"""Impose a text's adversarial weights again, to check that the prediction stays."""
 
 from pathlib import Path
 from typing import NamedTuple, SupportsIndex
@@ -19,7 +19,7 @@ from heedmap.runs.run import Run
 
 
 class Imposed(NamedTuple):
-    """What the adversary's weights do: to the prediction (TVD), and to the heat map on trial (JSD)."""
+    """How far the adversary's weights move the prediction (TVD) and the heat map on trial (JSD)."""
 
     tvd: float
     jsd: float
@@ -29,16 +29,16 @@ class Imposed(NamedTuple):
 def check_adversary(run: Run, row: int) -> Imposed:
     """Impose the weights of one row of a run's adversary table in a whole pass of the model.
 
-    None of the audit's shortcuts is taken: the text is read alone and from the start, and its heat map as
-    the scan reads it. Both numbers are those of the table (`tvd`, `jsd`) to rounding: 1e-5 in float32.
+    The audit's shortcuts are not used: the text is read alone in a full pass, and its heat map as in the
+    scan. Both numbers equal those of the table (`tvd`, `jsd`) up to rounding: 1e-5 in float32.
 
     Args:
-        run: from `heedmap.open_run`, or any that is kept in a folder and was audited.
-        row: of the table; the text of that place among those audited.
+        run: from `heedmap.open_run`, or any audited run with a folder.
+        row: of the table; the index of the text among the audited ones.
 
     Raises:
-        InputError: no folder or no audit there, no such row, no adversary of it, or a damaged file.
-        TypeError: a row that is no whole number.
+        InputError: no folder, no audit in it, no such row, no adversary for it, or a damaged file.
+        TypeError: the row is not an integer.
     """
     if isinstance(row, bool) or not isinstance(row, SupportsIndex):
         raise TypeError(f"expected a row's number, got {kind_of(row)}; the table's rows begin at 0")
@@ -69,7 +69,7 @@ def check_adversary(run: Run, row: int) -> Imposed:
 
 
 def _weights(run: Run, row: int) -> Float[Tensor, "1 K P"]:
-    """From the table where the weights are the heat map, else from the file beside it."""
+    """Read the weights: from the table where they are the heat map, else from the file beside it."""
     if run.folder is None:
         raise InputError(
             "expected a run that is kept in a folder, got one in memory; give it an `out`"
@@ -87,14 +87,14 @@ def _weights(run: Run, row: int) -> Float[Tensor, "1 K P"]:
         raise InputError(f"{path}: no adversary was searched for row {row}; choose one with a jsd")
     if not isinstance(run.model, Layered):
         return torch.tensor(heat, dtype=torch.float64).reshape(1, 1, -1)
-    return _kept(tables / FILE, row)
+    return _stored_weights(tables / FILE, row)
 
 
-def _kept(path: Path, row: int) -> Float[Tensor, "1 K P"]:
-    found = weights_of(path, row)
-    if found is None:
+def _stored_weights(path: Path, row: int) -> Float[Tensor, "1 K P"]:
+    weights = weights_of(path, row)
+    if weights is None:
         raise InputError(
             f"{path}: holds no weights of row {row}: of the searched texts the shortest are kept, up to "
             f"{MOST >> 20} MiB; choose a shorter text"
         )
-    return found.unsqueeze(0)
+    return weights.unsqueeze(0)

@@ -1,16 +1,16 @@
-"""Whether two settings are of the same run, though its texts and vectors may lie elsewhere by now."""
+"""Compare the settings of runs, whose texts and vectors may have moved."""
 
 from heedmap.settings import FineTuneSettings, RunSettings, TrainSettings
 
 
 def differences(found: RunSettings, settings: RunSettings) -> list[str]:
-    """In what the run that was `found` differs from one with these settings: `name: its -> theirs`."""
+    """Return how the existing settings `found` differ from `settings`, as `name: found -> wanted`."""
     found = relocated(found, settings)
     return found.difference(_completed(settings, found))
 
 
 def relocated(found: RunSettings, settings: RunSettings) -> RunSettings:
-    """`found` with the places of `settings`, where what is there is the same by its hash."""
+    """Return `found` with the paths of `settings`, where the content has the same hash."""
     if found.fingerprint == settings.fingerprint:
         data = found.data.model_copy(update={"source": settings.data.source})
         found = found.model_copy(update={"data": data})
@@ -25,15 +25,15 @@ def relocated(found: RunSettings, settings: RunSettings) -> RunSettings:
 
 
 def _completed(settings: RunSettings, found: RunSettings) -> RunSettings:
-    """The settings, with those from `found` that are known only once the run is made."""
+    """Return the settings, completed from `found` with values known only after training."""
     model, train = settings.model, settings.train
     if isinstance(train, TrainSettings) and train.vectors is not None:
-        # A file of word vectors decides the size, once it is read.
+        # The file of word vectors determines the size.
         size = getattr(found.model, "embedding_size", 0)
         model = model.model_copy(update={"embedding_size": size})
         if isinstance(found.train, TrainSettings) and found.train.vectors_hash is None:
-            train = train.model_copy(update={"vectors_hash": None})  # from before it was kept
+            train = train.model_copy(update={"vectors_hash": None})  # as in older versions
     elif isinstance(train, FineTuneSettings) and not getattr(model, "weights", ""):
-        # Weights have a hash once they are trained.
+        # The weights' hash is known only after training.
         model = model.model_copy(update={"weights": getattr(found.model, "weights", "")})
     return settings.model_copy(update={"audit": found.audit, "model": model, "train": train})

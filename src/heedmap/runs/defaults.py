@@ -1,4 +1,4 @@
-"""What data sets are trained and audited with where nothing is given; `heedmap` registers the papers' own."""
+"""Default settings by data set; `heedmap` registers those of the papers."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,11 @@ _registered: list[Defaults] = []
 
 
 def register(defaults: Defaults) -> None:
-    """Ask `defaults` too, whose answer is empty for data that it does not know."""
+    """Register a source of defaults, which returns nothing for data that it does not know."""
     _registered.append(defaults)
 
 
 def defaults_for(data: "DataSettings", group: "type[Settings]") -> dict[str, Any]:
     """Return the registered defaults for a data set, of the fields of one settings class."""
-    found = {name: value for of in _registered for name, value in of(data).items()}
-    return {name: value for name, value in found.items() if name in group.model_fields}
+    values = {name: value for source in _registered for name, value in source(data).items()}
+    return {name: value for name, value in values.items() if name in group.model_fields}

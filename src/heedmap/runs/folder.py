@@ -3,12 +3,12 @@
     runs/sst/
       settings.toml  vocabulary.json  model.safetensors  training.json
       tables/*.parquet   tables/about.json   tables/manifest.json   findings.json   report.html
-      extra/             what others keep of this model, removed with it
+      extra/             other packages' files about this model, removed with it
 
-Every file is written whole or not at all, and everything after the tables is a function of the tables.
-During training there is checkpoint.safetensors instead of the model; a transformer's is the folder model/.
-One process at a time writes in a folder (`RunFolder.locked`). The settings are written first and removed
-last: whatever a killed process leaves, it is known which run it belongs to.
+Files are written atomically, and everything after the tables is a function of the tables. During training
+there is checkpoint.safetensors instead of the model; a transformer's model is the folder model/. One process
+at a time writes in a folder (`RunFolder.locked`). The settings are written first and removed last, so that
+files left by a killed process can be assigned to their run.
 """
 
 import json
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.safetensors"
 SETTINGS = "settings.toml"
-# In the order in which they are removed: first what says that a run is finished, last whose it is.
+# In the order of removal: first what marks a run as finished, last the settings, which identify it.
 OWN = (
     "model.safetensors",
     "model",
@@ -52,8 +52,8 @@ R = TypeVar("R")
 class RunFolder:
     """The folder of one run.
 
-    `checkpoint` is the file of a training that is not finished, `model` the folder of a transformer that was
-    fine-tuned here, `tables` the folder of the audit's tables, `extra` one for whoever builds on runs.
+    `checkpoint` is the file of an unfinished training, `model` the folder of a transformer fine-tuned here,
+    `tables` the folder of the audit's tables, `extra` a folder for code that builds on runs.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -72,7 +72,7 @@ class RunFolder:
     @classmethod
     @contextmanager
     def locked(cls, out: Out, settings: RunSettings) -> "Iterator[RunFolder]":
-        """The folder for a run, locked for writing (see `places.reserve_folder`)."""
+        """Lock the folder for a run (see `places.reserve_folder`)."""
 
         def is_this_run(path: Path) -> bool:
             try:
@@ -83,10 +83,10 @@ class RunFolder:
         with reserve_folder(out, is_this_run, OWN) as path:
             yield cls(path)
 
-    # Which run it holds
+    # Settings
 
     def settings(self) -> RunSettings:
-        """The settings of the run.
+        """Read the settings of the run.
 
         Raises:
             InputError: no run there, or its settings cannot be read.
@@ -102,7 +102,7 @@ class RunFolder:
         return self._settings.exists()
 
     def check_unchanged(self, settings: RunSettings) -> None:
-        """Raises InputError where the run that was just read has been replaced meanwhile."""
+        """Raise InputError if the run that was just read has been replaced meanwhile."""
         if self.settings() != settings:
             raise InputError(f"{self.path}: was written anew while it was read; try again")
 
@@ -111,11 +111,11 @@ class RunFolder:
         write_atomically(self._settings, settings.to_toml())
 
     def holds_another(self, settings: RunSettings, overwrite: bool) -> bool:
-        """Whether another run is there, which is to be cleared first: only where `overwrite`. Writes nothing.
+        """Whether another run is there, to be cleared first; True only with `overwrite`. Writes nothing.
 
         Raises:
-            InputError: another run and no `overwrite` (the differences are named), or something that is no
-                run, or what the new run is to be made of.
+            InputError: another run without `overwrite` (the differences are named), files that are not a
+                run's, or the new run's own input.
         """
         refuse_file(self.path)
         if not self.is_begun():
@@ -125,7 +125,7 @@ class RunFolder:
                 )
             return False
         if overwrite:
-            self._refuse_own(settings)
+            self._check_input(settings)
         try:
             found = RunSettings.read(self._settings)
         except InputError:
@@ -140,8 +140,8 @@ class RunFolder:
             )
         return bool(changed)
 
-    def _refuse_own(self, settings: RunSettings) -> None:
-        """Raises InputError where a run is to be made of what it would delete."""
+    def _check_input(self, settings: RunSettings) -> None:
+        """Raise InputError if overwriting would delete the run's own input."""
         own = [self.path.resolve() / name for name in OWN]
         for part in (settings.data, settings.model, settings.train):
             for name in ("source", "base", "vectors"):
@@ -159,12 +159,12 @@ class RunFolder:
         overwrite: bool,
         load: "Callable[[RunFolder, RunSettings], R]",
     ) -> R | None:
-        """The run with these settings, if it is there and trained to the end.
+        """Return the run with these settings if it is there and fully trained, else None.
 
-        The same texts and vectors may be read from another place than before: the settings then name it.
+        If texts or vectors have moved, the settings are updated.
 
         Raises:
-            InputError: as `holds_another`; or the run is damaged, and not to be overwritten.
+            InputError: as `holds_another`, or the run is damaged and not to be overwritten.
         """
         if self.holds_another(settings, overwrite) or not self.is_trained(settings):
             return None
@@ -179,18 +179,18 @@ class RunFolder:
         return run
 
     def relocate(self, settings: RunSettings) -> None:
-        """Let the settings of a finished run name the places of `settings`, if they are others."""
+        """Update the paths in a finished run's settings to those of `settings`."""
         found = RunSettings.read(self._settings)
         if (moved := relocated(found, settings)) != found:
             self.write_settings(moved)
 
     def begin(self, settings: RunSettings, *, resume: bool) -> None:
-        """Make the folder ready for a training: nothing is left but, to `resume` one, its checkpoint."""
+        """Prepare the folder for a training: remove everything except, to `resume`, the checkpoint."""
         self.clear((SETTINGS, CHECKPOINT) if resume else (SETTINGS,))
         self.write_settings(settings)
 
     def clear(self, keep: Collection[str] = ()) -> None:
-        """Remove what a run wrote, and nothing else; not the files in `keep`."""
+        """Remove only what a run wrote, except the files in `keep`."""
         for name in OWN:
             if name not in keep:
                 remove(self.path / name)
@@ -198,11 +198,11 @@ class RunFolder:
             remove(path)
 
     def tidy(self) -> None:
-        """Remove what killed processes left beside a finished run."""
+        """Remove what killed processes left in a finished run's folder."""
         for path in (*leftovers(self.path, OWN), *leftovers(self.tables), self.checkpoint):
             remove(path)
 
-    # Its model
+    # Model
 
     def is_trained(self, settings: RunSettings) -> bool:
         """Whether the model is there: it is written last."""
@@ -210,15 +210,15 @@ class RunFolder:
         return (self.model if transformer else self._weights).exists()
 
     def write_training(self, trained: "Trained", identity: str) -> None:
-        """Keep the scores of a training that gave a model of this identity."""
+        """Write a training's scores and the identity of its model."""
         content = {**asdict(trained), "identity": identity}
         write_atomically(self._training, json.dumps(content, indent=1))
 
     def training(self) -> "tuple[Trained, str | None]":
-        """The scores of the training, and its model's identity: None in runs from before it was kept.
+        """Read the training's scores and its model's identity (None in runs of older versions).
 
         Raises:
-            InputError: nothing there, or damaged.
+            InputError: missing or damaged.
         """
         from pydantic import TypeAdapter
 
@@ -227,9 +227,9 @@ class RunFolder:
         try:
             about = json.loads(self._training.read_text(encoding="utf-8"))
             trained = TypeAdapter(Trained).validate_python(about)
-            known = about.get("identity")
+            identity = about.get("identity")
             if not 0 <= trained.best_epoch < len(trained.scores) or not isinstance(
-                known, str | None
+                identity, str | None
             ):
                 raise ValueError("not what a training writes")
         except (OSError, ValueError, RecursionError) as error:
@@ -237,22 +237,22 @@ class RunFolder:
                 f"{self._training}: damaged ({type(error).__name__}); make the run again with the command that "
                 "made it and --overwrite"
             ) from error
-        return trained, known
+        return trained, identity
 
     def write_model(
         self, words: list[str], classes: list[str], tensors: "Mapping[str, Tensor]"
     ) -> None:
-        """Write words, classes and weights of an attention model; the weights last: they say it is done."""
+        """Write words, classes and weights of an attention model. The weights come last: they mark the end."""
         from safetensors.torch import save
 
-        known = {"classes": classes, "words": words}
-        write_atomically(self._vocabulary, json.dumps(known, ensure_ascii=False))
+        vocabulary = {"classes": classes, "words": words}
+        write_atomically(self._vocabulary, json.dumps(vocabulary, ensure_ascii=False))
         write_atomically(
             self._weights, save({k: v.detach().contiguous() for k, v in tensors.items()})
         )
 
     def read_model(self) -> "tuple[list[str], list[str], dict[str, Tensor]]":
-        """Words, classes and weights of an attention model that was trained here.
+        """Read words, classes and weights of an attention model that was trained here.
 
         Raises:
             InputError: it is damaged.
@@ -261,8 +261,8 @@ class RunFolder:
         from safetensors.torch import load
 
         try:
-            known = json.loads(self._vocabulary.read_text(encoding="utf-8"))
-            words, classes = known["words"], known["classes"]
+            vocabulary = json.loads(self._vocabulary.read_text(encoding="utf-8"))
+            words, classes = vocabulary["words"], vocabulary["classes"]
             if not all(isinstance(name, str) for name in (*words, *classes)):
                 raise TypeError("expected words and classes")
             return words, classes, load(self._weights.read_bytes())
@@ -277,14 +277,14 @@ class RunFolder:
             raise self.damaged(error) from error
 
     def damaged(self, error: Exception) -> InputError:
-        """What to tell the user of a model that cannot be read."""
-        said = (str(error).splitlines() or [""])[0]
+        """Return the error for a model that cannot be read."""
+        text = (str(error).splitlines() or [""])[0]
         return InputError(
-            f"{self.path}: the run is damaged ({type(error).__name__}: {said}); make it again with the command "
+            f"{self.path}: the run is damaged ({type(error).__name__}: {text}); make it again with the command "
             "that made it and --overwrite"
         )
 
-    # Its report
+    # Report
 
     def write_conclusions(self, findings: str, report: str) -> None:
         """Write findings.json and report.html."""
@@ -292,6 +292,6 @@ class RunFolder:
         write_atomically(self.report, report)
 
     def remove_conclusions(self) -> None:
-        """Remove them, before the tables that they are made from."""
+        """Remove them. Call it before removing the tables that they are made from."""
         for path in (self.report, self._findings):
             path.unlink(missing_ok=True)

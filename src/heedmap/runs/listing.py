@@ -1,4 +1,4 @@
-"""`heedmap list`: the run folders under a place, and how far each run has come."""
+"""`heedmap list`: the run folders under a folder, and the state of each run."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ from heedmap.settings import RunSettings, TransformerSettings
 
 
 def list_runs(root: Path) -> list[Path]:
-    """Run folders under `root`, itself included."""
+    """Return the run folders under `root`, itself included."""
     return sorted(path.parent for path in root.glob(f"**/{SETTINGS}"))
 
 
 def describe(folder: Path) -> tuple[str, str, str, str, str]:
-    """A line of `heedmap list`: folder, data, model, seed and how far the run has come."""
+    """Return a line of `heedmap list`: folder, data, model, seed and state."""
     run = RunFolder(folder)
     try:
         settings = run.settings()
@@ -35,7 +35,7 @@ def describe(folder: Path) -> tuple[str, str, str, str, str]:
 
 
 def _model_name(settings: RunSettings) -> str:
-    """The model in a few words."""
+    """Name the model in a few words."""
     model = settings.model
     if isinstance(model, TransformerSettings):
         return f"{Path(model.source).name}, {model.view} of layer {model.layer}"

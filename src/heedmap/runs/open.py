@@ -1,8 +1,8 @@
-"""Open a run from its folder, or make one of somebody else's transformer; save it.
+"""Open a run from its folder, make one from an existing transformer, and save runs.
 
-The settings of a run name its texts, with a hash of them: they are read again where they are. A transformer
-that came from elsewhere stays there, and the settings hold a hash of its weights; one that heedmap fine-tuned
-is kept in the run's folder `model/`.
+A run's settings name the source of its texts, from which they are read again, and a hash to check them. An
+existing transformer stays where it is, and the settings hold a hash of its weights; one that heedmap
+fine-tuned is kept in the run's folder `model/`.
 """
 
 from collections.abc import Sequence
@@ -27,25 +27,24 @@ from heedmap.training.initialisation import build_model, kind_for
 if TYPE_CHECKING:
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
-UNLIMITED = 1_000_000  # words: the model's own limit rules
+UNLIMITED = 1_000_000  # words; the model's own limit applies
 
 
 def open_run(folder: str | Path) -> Run:
-    """A finished run from its folder; the corpus is read again from its source.
+    """Open a finished run from its folder; the corpus is read again from its source.
 
     Raises:
-        InputError: no run there, not trained to the end, damaged, or its corpus or its model is not what it
-            was.
+        InputError: no run there, not fully trained, damaged, or its corpus or its model has changed.
     """
-    where = RunFolder(folder)
-    settings = where.settings()
+    run_folder = RunFolder(folder)
+    settings = run_folder.settings()
     if not isinstance(settings.model, TransformerSettings):
-        run = open_own(where, settings)
+        run = open_own(run_folder, settings)
     elif settings.train is not None:
-        run = open_fine_tuned(where, settings)
+        run = open_fine_tuned(run_folder, settings)
     else:
-        run = _open_elsewhere(where, settings)
-    where.check_unchanged(settings)
+        run = _open_existing(run_folder, settings)
+    run_folder.check_unchanged(settings)
     return run
 
 
@@ -78,40 +77,42 @@ def open_model(
         raise InputError(
             "expected a file, a folder or a Hub name as data, got a Corpus: a transformer reads the raw text"
         )
-    of_texts, of_model = split("open_model", settings, RAW_TEXTS, TransformerSettings)
-    wanted = TransformerSettings.of(source=name_of(source, MODEL), **of_model)
+    text_options, model_options = split("open_model", settings, RAW_TEXTS, TransformerSettings)
+    wanted = TransformerSettings.of(source=name_of(source, MODEL), **model_options)
     data_settings = DataSettings.of(
         source=name_of(data, DATA),
         raw=True,
         training=False,
-        **{"max_tokens": UNLIMITED, **of_texts},
+        **{"max_tokens": UNLIMITED, **text_options},
     )
-    model, found = opening.open_classifier(wanted)
+    model, model_settings = opening.open_classifier(wanted)
     corpus = opening.corpus_for(model, data_settings)
-    known = RunSettings(fingerprint=corpus.fingerprint(), data=data_settings, model=found)
+    run_settings = RunSettings(
+        fingerprint=corpus.fingerprint(), data=data_settings, model=model_settings
+    )
     about = {**opening.facts(model), **opening.notes(model)}
-    run = Run(known, corpus, model, None, None, about)
+    run = Run(run_settings, corpus, model, None, None, about)
     if out is None:
         return run
-    with RunFolder.locked(out, known) as folder:
-        if folder.holds_another(known, overwrite):
-            folder.begin(known, resume=False)
+    with RunFolder.locked(out, run_settings) as folder:
+        if folder.holds_another(run_settings, overwrite):
+            folder.begin(run_settings, resume=False)
         elif folder.is_begun():
-            folder.relocate(known)
+            folder.relocate(run_settings)
         else:
-            folder.write_settings(known)
+            folder.write_settings(run_settings)
         folder.tidy()
         return replace(run, folder=folder.path)
 
 
 def open_own(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = None) -> Run:
-    """The run of an attention model that was trained in a folder; its corpus, if it is at hand.
+    """Open the run of an attention model trained in a folder; `corpus` if it is loaded already.
 
     Raises:
         InputError: as `open_run`.
     """
     corpus = _corpus(folder, settings, corpus)
-    trained, known = folder.training()
+    trained, stored_identity = folder.training()
     words, classes, tensors = folder.read_model()
     try:
         model = build_model(settings, Vocabulary(words), classes, kind_for(corpus))
@@ -120,7 +121,7 @@ def open_own(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = N
             raise ValueError(f"expected the classes {corpus.classes}, got {classes}")
         if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
             raise ValueError("weights that are not finite")
-        if known not in (None, _identity(settings, _hash(model), classes)):
+        if stored_identity not in (None, _identity(settings, _hash(model), classes)):
             raise ValueError("not the model that was trained here with these settings")
     except (ValueError, RuntimeError) as error:
         raise folder.damaged(error) from error
@@ -129,7 +130,7 @@ def open_own(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = N
 
 
 def open_fine_tuned(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = None) -> Run:
-    """The run of a transformer that was fine-tuned in a folder; its corpus, if it is at hand.
+    """Open the run of a transformer fine-tuned in a folder; `corpus` if it is loaded already.
 
     Raises:
         InputError: as `open_run`.
@@ -139,12 +140,12 @@ def open_fine_tuned(folder: RunFolder, settings: RunSettings, corpus: Corpus | N
     assert isinstance(settings.model, TransformerSettings)
     corpus = _corpus(folder, settings, corpus)
     model, found = opening.open_classifier(settings.model, folder.model)
-    trained, known = folder.training()
-    here = _identity(settings, settings.model.weights, corpus.classes)
+    trained, stored_identity = folder.training()
+    expected = _identity(settings, settings.model.weights, corpus.classes)
     if (found.weights, model.classes) != (
         settings.model.weights,
         corpus.classes,
-    ) or known not in (None, here):
+    ) or stored_identity not in (None, expected):
         raise InputError(
             f"{folder.model}: not the model that was trained here; bring it back, or make the run again: "
             f"`heedmap train --model {settings.model.source} --data {settings.data.source} --out "
@@ -153,7 +154,7 @@ def open_fine_tuned(folder: RunFolder, settings: RunSettings, corpus: Corpus | N
     return fine_tuned_run(settings, corpus, model, trained, folder.path)
 
 
-def _open_elsewhere(folder: RunFolder, settings: RunSettings) -> Run:
+def _open_existing(folder: RunFolder, settings: RunSettings) -> Run:
     from heedmap.huggingface import opening
 
     assert isinstance(settings.model, TransformerSettings)
@@ -168,7 +169,7 @@ def _open_elsewhere(folder: RunFolder, settings: RunSettings) -> Run:
 
 
 def _corpus(folder: RunFolder, settings: RunSettings, corpus: Corpus | None) -> Corpus:
-    """The corpus of a run that was trained to the end."""
+    """Load and check the corpus of a fully trained run."""
     if not folder.is_trained(settings):
         raise InputError(
             f"{folder.path}: not trained to the end; run `heedmap train` again to go on"
@@ -195,14 +196,14 @@ def own_run(
     trained: Trained,
     folder: Path | None,
 ) -> Run:
-    """A run of an attention model, with what a report says of it."""
-    known = model.vocabulary
+    """Make a run of an attention model, with its facts for the report."""
+    vocabulary = model.vocabulary
     test = corpus.splits["test"]
     tokens = [token for text in [*test.tokens, *(test.queries or [])] for token in text]
     facts: dict[str, object] = {
-        "unknown_share": sum(token not in known for token in tokens) / len(tokens),
+        "unknown_share": sum(token not in vocabulary for token in tokens) / len(tokens),
         "vectors": trained.vectors,
-        "words": len(known.words),
+        "words": len(vocabulary.words),
         "training": trained.scores,
         "best_epoch": trained.best_epoch,
     }
@@ -216,7 +217,7 @@ def fine_tuned_run(
     trained: Trained,
     folder: Path | None,
 ) -> Run:
-    """A run of a transformer that was fine-tuned here, with what a report says of it."""
+    """Make a run of a transformer fine-tuned here, with its facts for the report."""
     from heedmap.huggingface import opening
 
     corpus = opening.fitted(model, corpus)
@@ -230,10 +231,10 @@ def fine_tuned_run(
 
 
 def save_run(run: Run, folder: RunFolder) -> Run:
-    """Write settings, training scores and model; the model last: it says that the run is finished.
+    """Write settings, training scores and model. The model comes last: it marks the run as finished.
 
     Raises:
-        InputError: the place cannot be written, or an attention model that was not trained here.
+        InputError: the folder cannot be written, or an attention model was not trained here.
     """
     own = isinstance(run.model, AttentionClassifier)
     if own and run.training is None:
@@ -243,29 +244,29 @@ def save_run(run: Run, folder: RunFolder) -> Run:
         )
     folder.write_settings(run.settings)
     if run.training is not None:
-        known = _identity(run.settings, weights_of(run), run.model.classes)
-        folder.write_training(run.training, known)
+        model_identity = _identity(run.settings, weights_of(run), run.model.classes)
+        folder.write_training(run.training, model_identity)
     if isinstance(run.model, AttentionClassifier):
         words, classes = run.model.vocabulary.words, run.model.classes
         folder.write_model(words, classes, run.model.state_dict())
     elif run.training is not None and not folder.model.exists():
         from heedmap.huggingface import opening
 
-        # A model that is in the folder is this one: it is for these very weights.
+        # A model in the folder is this one: the folder was claimed for these weights.
         opening.save_classifier(run.model, folder.model)
     folder.checkpoint.unlink(missing_ok=True)
     return replace(run, folder=folder.path)
 
 
 def weights_of(run: Run) -> str:
-    """A hash of a run's model."""
+    """Return a hash of a run's model."""
     if isinstance(run.model, AttentionClassifier):
         return _hash(run.model)
     return getattr(run.settings.model, "weights", "")
 
 
 def weights_in(folder: RunFolder, settings: RunSettings) -> str | None:
-    """The same of the model in a folder; None where there is none.
+    """Return a hash of the model in a folder; None if there is none.
 
     Raises:
         InputError: it is damaged.

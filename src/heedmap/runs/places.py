@@ -1,4 +1,4 @@
-"""Where a run goes: the folder that the user named, or one beside the others of its name; held for writing."""
+"""Choose and lock a run's folder: the one that the user named, or a free one with a default name."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +13,7 @@ from heedmap.files.storage import leftovers
 
 @dataclass(frozen=True)
 class DefaultPlace:
-    """Where the user named no folder: `path`; path-2, path-3, ... where other runs stand before."""
+    """The default where the user named no folder: `path`, or path-2, path-3, ... if that is taken."""
 
     path: Path
 
@@ -23,35 +23,35 @@ Out = str | Path | DefaultPlace
 
 @contextmanager
 def reserve_folder(out: Out, mine: Callable[[Path], bool], own: Collection[str]) -> Iterator[Path]:
-    """The folder of a run, held: the one that was named; else the one that is `mine`, or the first free one.
+    """Lock the folder of a run: the named one, else one that already holds this run, else the first free one.
 
     Args:
-        out: what the user named, or did not.
-        mine: whether this very run stands in a folder.
-        own: names of the files and folders that a run writes; what a killed one left of them is nothing.
+        out: the folder that the user named, or the default.
+        mine: whether a folder holds this run.
+        own: names of the files and folders that a run writes; a killed run's partial ones do not count.
 
     Raises:
-        InputError: another process writes in it, or it cannot be made.
+        InputError: another process writes in the folder, or it cannot be made.
     """
     with ExitStack() as stack:
         if isinstance(out, DefaultPlace):
-            yield _chosen(out.path, mine, own, stack)
+            yield _choose(out.path, mine, own, stack)
         else:
             stack.enter_context(writing(Path(out)))
             yield Path(out)
 
 
 def is_free(folder: Path, own: Collection[str]) -> bool:
-    """Whether nothing stands there, but for what a killed process left."""
+    """Whether a folder is missing or empty, but for what a killed process left."""
     if not folder.is_dir():
         return not folder.exists()
     return set(folder.iterdir()) <= set(leftovers(folder, own))
 
 
-def _chosen(
+def _choose(
     path: Path, mine: Callable[[Path], bool], own: Collection[str], stack: ExitStack
 ) -> Path:
-    for folder in filter(mine, _standing(path)):
+    for folder in filter(mine, _existing(path)):
         stack.enter_context(writing(folder))
         return folder
     for number in count(1):
@@ -61,14 +61,14 @@ def _chosen(
                 try:
                     attempt.enter_context(writing(folder))
                 except BusyError:
-                    continue  # another run is just beginning there
+                    continue  # another run has just started there
                 if is_free(folder, own):
                     stack.push(attempt.pop_all())
                     return folder
     raise AssertionError("there is always a next number")
 
 
-def _standing(path: Path) -> list[Path]:
+def _existing(path: Path) -> list[Path]:
     ends = (p.name[len(path.name) + 1 :] for p in path.parent.glob(f"{escape(path.name)}-*"))
     return [
         path,

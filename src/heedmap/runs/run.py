@@ -1,4 +1,4 @@
-"""A run: a model, the texts it is put on trial with, and the settings of both."""
+"""A run: a model, its texts, and the settings of both."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +13,9 @@ from heedmap.training.fit import Trained
 
 @dataclass(frozen=True)
 class Run:
-    """A model, its corpus and the settings of both; `folder` if it is kept.
+    """A model, its corpus and the settings of both; `folder` if the run is saved.
 
-    `training` is known where heedmap trained the model. `facts` is what a report says beside the settings.
+    `training` is set where heedmap trained the model. `facts` are shown in a report besides the settings.
     """
 
     settings: RunSettings
@@ -27,10 +27,10 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
+        """The run's name in the report."""
         return self.folder.name if self.folder else self.corpus.name
 
     def encoded(self, split: Split) -> Encoded:
-        """A split in the words of an attention model of ours."""
+        """Encode a split with the vocabulary of one of our attention models."""
         assert isinstance(self.model, AttentionClassifier)
         return self.model.encoded(split.texts, split.labels)

@@ -37,7 +37,7 @@ from heedmap.training.fit import Report, Trained, fit
 from heedmap.training.initialisation import init_model, kind_for
 from heedmap.training.objective import Diverged, Objective
 
-PAIRS = {"epochs": 25, "batch_size": 100}  # defaults of pairs of texts
+PAIRS = {"epochs": 25, "batch_size": 100}  # defaults for pairs of texts
 
 
 @takes(ModelSettings, TrainSettings)
@@ -70,17 +70,18 @@ def train(
             f"expected a corpus, got {kind_of(corpus)}; read it with `heedmap.load` from a file, a folder or "
             "a name on the Hub"
         )
-    of_model, of_training = split("train", settings, ModelSettings, TrainSettings)
+    model_options, training_options = split("train", settings, ModelSettings, TrainSettings)
     data = corpus.settings
-    model_settings = ModelSettings.of(**{**defaults_for(data, ModelSettings), **of_model})
+    model_settings = ModelSettings.of(**{**defaults_for(data, ModelSettings), **model_options})
     if model_settings.score == "log_odds":
         from heedmap.training.log_odds import check_suitable
 
         check_suitable(corpus)
-    if (vectors := of_training.get("vectors")) is not None:
-        of_training |= {"vectors": str(vectors), "vectors_hash": vectors_hash(Path(vectors))}
-    usual = {**(PAIRS if corpus.pairs else {}), **defaults_for(data, TrainSettings)}
-    train_settings = TrainSettings.of(**{**usual, **of_training})
+    if (vectors := training_options.get("vectors")) is not None:
+        hashed = vectors_hash(Path(vectors))
+        training_options |= {"vectors": str(vectors), "vectors_hash": hashed}
+    defaults = {**(PAIRS if corpus.pairs else {}), **defaults_for(data, TrainSettings)}
+    train_settings = TrainSettings.of(**{**defaults, **training_options})
     wanted = RunSettings(
         fingerprint=corpus.fingerprint(),
         data=data,
@@ -90,7 +91,7 @@ def train(
     with _locked(out, wanted) as folder:
         if folder is not None:
             run = folder.finished(
-                wanted, overwrite, lambda where, found: open_own(where, found, corpus)
+                wanted, overwrite, lambda place, settings: open_own(place, settings, corpus)
             )
             if run is not None:
                 return run
@@ -141,37 +142,37 @@ def fine_tune(
 
     base = name_of(base, MODEL)
     parts = split("fine_tune", settings, RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
-    of_texts, of_training, of_trial = parts
-    shown = TransformerSettings.of(source=base, **of_trial)
-    train = FineTuneSettings.of(base=base, **of_training)
-    corpus = _raw(data, **{"max_tokens": UNLIMITED, **of_texts})
-    known = RunSettings(
+    text_options, training_options, trial_options = parts
+    shown = TransformerSettings.of(source=base, **trial_options)
+    train = FineTuneSettings.of(base=base, **training_options)
+    corpus = _raw(data, **{"max_tokens": UNLIMITED, **text_options})
+    wanted = RunSettings(
         fingerprint=corpus.fingerprint(), data=corpus.settings, model=shown, train=train
     )
-    with _locked(out, known) as folder:
+    with _locked(out, wanted) as folder:
         if folder is not None:
             run = folder.finished(
-                known, overwrite, lambda where, found: open_fine_tuned(where, found, corpus)
+                wanted, overwrite, lambda place, settings: open_fine_tuned(place, settings, corpus)
             )
             if run is not None:
                 return run
         model, tokenizer = new_model(base, corpus.classes, train.seed)
-        # What cannot work is found before the training and before anything is written.
+        # Fail before the training, and before anything is written.
         opening.rehearse(model, tokenizer, shown, corpus.classes)
         limit_of(train, model, tokenizer)
         texts, dev = corpus.splits["train"], corpus.splits["dev"]
         objective = FineTuning(model, tokenizer, texts, dev, train)
-        trained = _fit(objective, folder, known, overwrite, report)
+        trained = _fit(objective, folder, wanted, overwrite, report)
         trained = replace(trained, left_out=objective.left_out)
         shown = shown.model_copy(update={"weights": opening.fingerprint(model)})
-        known = known.model_copy(update={"model": shown})
-        entered = TransformerClassifier(model.cpu(), tokenizer, shown, corpus.classes)
-        run = fine_tuned_run(known, corpus, entered, trained, None)
+        wanted = wanted.model_copy(update={"model": shown})
+        classifier = TransformerClassifier(model.cpu(), tokenizer, shown, corpus.classes)
+        run = fine_tuned_run(wanted, corpus, classifier, trained, None)
         return run if folder is None else save_run(run, folder)
 
 
 def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:
-    """A corpus whose tokens joined are the texts."""
+    """Load a corpus whose tokens, joined, are the raw texts."""
     if not isinstance(data, Corpus):
         return load_corpus(DataSettings.of(source=name_of(data, DATA), raw=True, **options))
     return as_written(data)
@@ -188,11 +189,11 @@ def _fit(
     overwrite: bool,
     report: Report,
 ) -> Trained:
-    """Train, in a folder that is made ready for it: what was stopped there is resumed, or overwritten.
+    """Train in a prepared folder; a stopped training there is resumed or overwritten.
 
     Raises:
-        Diverged: the loss or the scores are not finite; the folder is empty then.
-        InputError: a checkpoint that is damaged or of another training; nothing is changed then.
+        Diverged: the loss or the scores are not finite. The folder is emptied.
+        InputError: the checkpoint is damaged or of another training. Nothing is changed.
     """
     if folder is None:
         return fit(objective, None, report)
@@ -202,5 +203,5 @@ def _fit(
     try:
         return fit(objective, folder.checkpoint, report)
     except Diverged:
-        folder.clear()  # a smaller learning rate begins from nothing
+        folder.clear()  # a smaller learning rate starts afresh
         raise

@@ -1,1 +1,1 @@
-"""What commands share: options, the progress bar, and output that is safe on any terminal."""
+"""Shared by the commands: options, the progress bar, and output that is safe on any terminal."""

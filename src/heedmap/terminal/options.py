@@ -1,4 +1,4 @@
-"""Options of commands, made from the fields of the settings classes: each lives there, and nowhere else."""
+"""Command options, generated from the fields of the settings classes."""
 
 import inspect
 from collections.abc import Callable
@@ -19,20 +19,20 @@ class Given:
         self.values = values
 
     def of(self, *groups: Group) -> dict[str, Any]:
-        """Those of some settings."""
-        known = options_of(*groups)
-        return {name: value for name, value in self.values.items() if name in known}
+        """Return the options that belong to these settings."""
+        options = options_of(*groups)
+        return {name: value for name, value in self.values.items() if name in options}
 
     def allow(self, *groups: Group, of: str) -> None:
-        """Raises InputError where an option was given that belongs to none of these settings."""
-        known = self.of(*groups)
-        if found := [f"--{name.replace('_', '-')}" for name in self.values if name not in known]:
-            one = "not an option" if len(found) == 1 else "not options"
-            raise InputError(f"{', '.join(found)}: {one} of {of}; leave out")
+        """Raise InputError if an option was given that belongs to none of these settings."""
+        allowed = self.of(*groups)
+        if wrong := [f"--{name.replace('_', '-')}" for name in self.values if name not in allowed]:
+            kind = "not an option" if len(wrong) == 1 else "not options"
+            raise InputError(f"{', '.join(wrong)}: {kind} of {of}; leave out")
 
 
 def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option per field of some settings, in the place of its parameter `given`.
+    """Replace a command's parameter `given` by one option per field of some settings.
 
     A field of several settings (`seed`) is one option.
     """
@@ -70,13 +70,13 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
 
 
 def _type(field: FieldInfo) -> type:
-    """What a word of the command line becomes before the settings check it."""
+    """Return the type that the command line converts to before the settings check the value."""
     kinds = {field.annotation, *get_args(field.annotation)}
     return next((kind for kind in (int, float) if kinds <= {kind, type(None)}), str)
 
 
 def names(text: str) -> list[str]:
-    """The names between commas.
+    """Split a comma-separated list of names.
 
     >>> names("softmax, entmax15,")
     ['softmax', 'entmax15']
@@ -85,14 +85,14 @@ def names(text: str) -> list[str]:
 
 
 def folder(given: object) -> Path:
-    """A folder to write to, looked at before anything is done."""
+    """Parse and check a folder to write to, before any work."""
     from heedmap.files.storage import refuse_file
 
     return _place(str(given), refuse_file)
 
 
 def file(given: object) -> Path:
-    """A file to write to, looked at before anything is done."""
+    """Parse and check a file to write to, before any work."""
     from heedmap.files.storage import refuse_special
 
     return _place(str(given), refuse_special)
@@ -103,12 +103,12 @@ def _place(name: str, check: Callable[[Path], None]) -> Path:
         raise typer.BadParameter(f"expected a name, got {name!r}")
     try:
         check(Path(name))
-    except InputError as error:  # typer would say nothing but the name
+    except InputError as error:  # typer alone would show only the name
         raise typer.BadParameter(str(error)) from error
     return Path(name)
 
 
-# What is no setting: where texts and models come from, and where the run goes.
+# Options that are not settings: where texts and models come from, and where the run goes.
 Data = Annotated[
     str | None,
     typer.Option(

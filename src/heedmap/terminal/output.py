@@ -1,4 +1,4 @@
-"""What heedmap says on a terminal or pipe: a user's text is made harmless there, and nothing is unwritable."""
+"""Output to a terminal or pipe: control characters are escaped, and any encoding can write it."""
 
 import codecs
 import re
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-WIDE = 200  # columns where there is no terminal: a log cuts nothing
-# Control characters of both sets, what turns the direction of reading round, the other line ends, halves
-# of characters (a path's undecodable bytes).
+WIDE = 200  # columns without a terminal, so that a log is not cut
+# C0 and C1 control characters, line and paragraph separators, changes of the reading direction, and
+# surrogates (a path's undecodable bytes).
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-# Our own marks in letters that every encoding has: a minus must not become a question mark.
+# Our own symbols in ASCII: a minus must not become a question mark.
 _PLAIN = str.maketrans({
     "−": "-", "–": "-", "—": "-", "×": "x", "●": "*", "…": "...", "“": '"', "”": '"', "≤": "<=", "±": "+-",
     "ε": "epsilon", "τ": "tau", "λ": "lambda", "→": "->", "·": ".", "½": "1/2",
@@ -23,16 +23,16 @@ _PLAIN = str.maketrans({
 
 
 def printable(text: object) -> str:
-    r"""A text as one line: characters that would move, colour or hide other text are written out.
+    r"""Make a text one line and escape characters that would move, colour or hide other text.
 
     >>> printable("a\x1b[31m\nb")
     'a\\x1b[31m\\nb'
     """
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(text))
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), str(text))
 
 
 def cell(text: object, style: str = "") -> "Text":
-    """The same for rich: its brackets are text too, not markup."""
+    """Make a text printable for rich, with brackets as text, not markup."""
     from rich.text import Text
 
     return Text(printable(text), style=style)
@@ -44,7 +44,7 @@ def say(text: object, *, error: bool = False) -> None:
 
 
 def show(*content: "RenderableType", width: int | None = None) -> None:
-    """Print cards or tables; `width` where it is no terminal, which has its own."""
+    """Print cards or tables; `width` applies only without a terminal."""
     from rich.console import Console
 
     console = Console()
@@ -56,7 +56,7 @@ def show(*content: "RenderableType", width: int | None = None) -> None:
 
 @contextmanager
 def lenient() -> Iterator[None]:
-    """For as long as it lasts, what stdout or stderr cannot write is replaced there, never fatal."""
+    """Within the block, replace characters that stdout or stderr cannot encode instead of failing."""
     changed = []
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

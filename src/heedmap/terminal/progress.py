@@ -1,4 +1,4 @@
-"""The bar that a command shows while it works."""
+"""The progress bar of commands."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from heedmap.terminal.output import cell
 
 @contextmanager
 def progress() -> Iterator[Any]:
-    """A rich progress bar on stderr, gone when the work is done."""
+    """Show a rich progress bar on stderr, removed at the end of the block."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn
     from rich.text import Text
