@@ -1,4 +1,4 @@
-"""A model's blocks (its layers, attention and all): watched, skipped, or entered with another state."""
+"""Watch a model's blocks (whole layers), skip them, or run them on other hidden states."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ Step = Callable[[nn.Module, Callable[..., Any], Any, Any], Any]
 
 
 def _above(model: nn.Module, name: str) -> tuple[nn.Module, nn.Module] | None:
-    """The block that holds a module, and the list that holds the block."""
+    """Return the block that holds a module, and the list that holds the block."""
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):
         parent = model.get_submodule(".".join(parts[: end - 1])) if end > 1 else model
@@ -25,14 +25,14 @@ def _above(model: nn.Module, name: str) -> tuple[nn.Module, nn.Module] | None:
 
 
 def blocks_of(model: nn.Module, names: Sequence[str]) -> list[nn.Module]:
-    """The blocks of some attention layers, each once, in the order of their first call."""
+    """Return the blocks of the named attention layers, each once, in the order of their first call."""
     modules = dict(model.named_modules())
-    found = [_above(model, name) for name in names if name in modules]
-    return list(dict.fromkeys(pair[0] for pair in found if pair is not None))
+    pairs = [_above(model, name) for name in names if name in modules]
+    return list(dict.fromkeys(pair[0] for pair in pairs if pair is not None))
 
 
 def stack_of(model: nn.Module, block: nn.Module) -> int:
-    """A number for the list that holds the block: encoder and decoder are two stacks."""
+    """Return an id of the list that holds the block: encoder and decoder are two stacks."""
     for module in model.modules():
         if isinstance(module, nn.ModuleList) and any(child is block for child in module):
             return id(module)
@@ -41,14 +41,14 @@ def stack_of(model: nn.Module, block: nn.Module) -> int:
 
 @contextmanager
 def patched(blocks: Sequence[nn.Module], step: Step) -> Iterator[None]:
-    """While it lasts, `step(block, forward, args, kwargs)` runs in place of each block's forward."""
+    """Run `step(block, forward, args, kwargs)` in place of each block's forward within the block."""
     for block in blocks:
         block.forward = _stepping(block, block.forward, step)
     try:
         yield
     finally:
         for block in blocks:
-            del block.forward  # the class's own shows again
+            del block.forward  # uncovers the class's own
 
 
 def _stepping(block: nn.Module, forward: Callable[..., Any], step: Step) -> Callable[..., Any]:
@@ -59,37 +59,37 @@ def _stepping(block: nn.Module, forward: Callable[..., Any], step: Step) -> Call
 
 
 def entering(args: Any, kwargs: Any) -> Tensor:
-    """The hidden states that a block was given."""
+    """Return the hidden states that a block was called with."""
     state: Tensor = args[0] if args else kwargs["hidden_states"]
     return state
 
 
 def replaced(state: Tensor, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """The arguments with other hidden states."""
+    """Return the arguments with other hidden states."""
     if args:
         return (state, *args[1:]), kwargs
     return args, {**kwargs, "hidden_states": state}
 
 
 def shape_of(result: Any) -> int | None:
-    """None for a bare tensor, else the length of the tuple that a block gave."""
+    """Return the length of the tuple that a block returned; None for a bare tensor."""
     return None if isinstance(result, Tensor) else len(result)
 
 
 def through(shape: int | None, state: Tensor) -> Any:
-    """What a block of that shape of result gives when it does nothing."""
+    """Return the result of a block that changes nothing, in the given shape (see `shape_of`)."""
     return state if shape is None else (state, *[None] * (shape - 1))
 
 
 def mapped(result: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """A block's result with every tensor changed."""
+    """Apply `change` to every tensor of a block's result."""
     if isinstance(result, Tensor):
         return change(result)
     return tuple(change(part) if isinstance(part, Tensor) else part for part in result)
 
 
 def repeated(value: Tensor, times: int) -> Tensor:
-    """The batch again and again along the first dimension."""
+    """Repeat the batch along the first dimension."""
     return value.repeat(times, *[1] * (value.dim() - 1)) if times != 1 else value
 
 
@@ -97,8 +97,8 @@ def repeated(value: Tensor, times: int) -> Tensor:
 class Place:
     """Where in a pass one call of the attention happens, counted in runs of the blocks.
 
-    A shared block runs several times. `turn` is the run, −1 where the call is in none of the blocks;
-    `within` the number of the call in that run. `shapes` is what each run gave, as `shape_of` says;
+    A shared block runs several times. `turn` is the number of the run, −1 if the call is in no block;
+    `within` is the number of the call in that run. `shapes` holds the `shape_of` each run's result, and
     `last` the last run of each stack before that turn.
     """
 
@@ -111,7 +111,7 @@ class Place:
 def place_of(
     entrance: Entrance, blocks: Sequence[nn.Module], call: int, inputs: Mapping[str, Tensor]
 ) -> Place:
-    """Finds it out from one pass."""
+    """Locate a call by watching one pass."""
     counts: list[tuple[int, int]] = []
     runs: list[nn.Module] = []
     shapes: list[int | None] = []

@@ -1,8 +1,8 @@
-"""What a checkpoint is made of, looked at before transformers loads any of it.
+"""Check the files of a checkpoint before transformers loads any of them.
 
 An index or a configuration may name any file as weights, and transformers unpickles what does not end in
 .safetensors. It drops weights that the configuration has no place for, and ignores an adapter that it cannot
-load. All that is refused here.
+load. These cases are refused here.
 """
 
 import json
@@ -26,12 +26,12 @@ _LAYERS = re.compile(
 
 
 def check_config(place: Place) -> None:
-    """Refuse a model by what stands beside its weights, before even its configuration is loaded.
+    """Check the files beside the weights, before the configuration is loaded.
 
     Raises:
-        InputError: an adapter that is not merged; a configuration that is no JSON object, or one of more
-            layers than any model has.
-        OSError: the Hub cannot be asked.
+        InputError: an adapter that is not merged; a configuration that is not a JSON object, or that has
+            more layers than any model.
+        OSError: the Hub cannot be reached.
     """
     if _file(place, ADAPTER) is not None:
         raise InputError(
@@ -47,12 +47,12 @@ def check_config(place: Place) -> None:
 
 
 def check_weights(place: Place) -> None:
-    """Refuse weights before they are loaded, by their files' names and by the names of the tensors in them.
+    """Check the names of the weight files, and of the tensors in them, before they are loaded.
 
     Raises:
-        InputError: other files than safetensors, or outside of the model's folder; fewer tensors than the
-            configuration has layers.
-        OSError: the Hub cannot be asked.
+        InputError: files that are not safetensors or lie outside the model's folder; fewer tensors than
+            the configuration has layers.
+        OSError: the Hub cannot be reached.
     """
     config = _json(place, "config.json")
     names: set[str] = set()
@@ -61,9 +61,9 @@ def check_weights(place: Place) -> None:
             with safe_open(path, "pt") as file:
                 names.update(file.keys())
     except (SafetensorError, FileNotFoundError):
-        return  # transformers says that they are damaged
+        return  # transformers reports the damage
     for name, count in _layer_counts(config):
-        if names and count > max(SOME_LAYERS, len(names)):  # of which each has a tensor at least
+        if names and count > max(SOME_LAYERS, len(names)):  # each layer has at least one tensor
             raise InputError(
                 f"expected the weights of every layer in {place.what}; config.json says {name} = {count}, but "
                 f"there are {len(names)} tensors in all; bring back the config.json of these weights"
@@ -71,46 +71,46 @@ def check_weights(place: Place) -> None:
 
 
 def dropped_layers(unexpected: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The weights of layers that a model does not have: its own have the same names with other numbers."""
+    """Return the weights of missing layers: names that differ from the model's own in the layer number only."""
 
     def anywhere(name: str) -> str:
         return re.sub(r"(?<=\.)\d+(?=\.)", "*", f".{name}")
 
-    # A checkpoint of the body alone lacks the name that the classifier has for it.
+    # A checkpoint of the body alone lacks the prefix that the classifier puts before its names.
     shapes = {anywhere(name) for name in known}
     shapes |= {"." + shape.split(".", 2)[2] for shape in shapes if shape.count(".") > 1}
     return [name for name in unexpected if "*" in anywhere(name) and anywhere(name) in shapes]
 
 
 def _file(place: Place, name: str) -> Path | None:
-    """A file of the model, fetched where the model is on the Hub; None where it has no such file.
+    """Return the path of a file of the model, downloaded from the Hub if need be; None if there is none.
 
     Raises:
-        OSError: the Hub cannot be asked.
+        OSError: the Hub cannot be reached.
     """
     if place.local:
         path = Path(place.source) / name
         return path if path.is_file() else None
-    found = cached_file(place.source, name, _raise_exceptions_for_missing_entries=False)
-    return None if found is None else Path(found)
+    cached = cached_file(place.source, name, _raise_exceptions_for_missing_entries=False)
+    return None if cached is None else Path(cached)
 
 
 def _json(place: Place, name: str) -> dict[str, Any]:
-    """A JSON object among the model's files; empty where there is none."""
+    """Read a JSON object from the model's files; empty if there is no such file."""
     path = _file(place, name)
     try:
-        found = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
+        content = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"expected a readable {name} in {place.what}; it is no JSON; save or download the model again"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise InputError(f"expected a JSON object as {name} in {place.what}; save the model again")
-    return found
+    return content
 
 
 def _weight_files(place: Place, config: Mapping[str, Any]) -> list[Path]:
-    """The files that transformers would read, in the order in which it looks for them."""
+    """Return the weight files that transformers would read, found in its order."""
     named = config.get("transformers_weights")
     if named is None:
         if (single := _file(place, WEIGHTS)) is not None:
@@ -129,16 +129,16 @@ def _weight_files(place: Place, config: Mapping[str, Any]) -> list[Path]:
 
 
 def _weight_file(place: Place, where: str, name: object) -> Path:
-    """One file of weights that another file names."""
-    wanted = str(plain(Path(place.source), name))
-    if not wanted.endswith(".safetensors"):
+    """Return the path of a weight file that `where` names."""
+    file = str(plain(Path(place.source), name))
+    if not file.endswith(".safetensors"):
         raise InputError(
-            f"expected .safetensors weights in {place.what}; {where} names {wanted:.80}, which may be a pickle "
+            f"expected .safetensors weights in {place.what}; {where} names {file:.80}, which may be a pickle "
             "and run anything when read; save the model anew with `save_pretrained`"
         )
-    if (path := _file(place, wanted)) is None:
+    if (path := _file(place, file)) is None:
         raise InputError(
-            f"expected the weights that {where} names in {place.what}; {wanted:.80} is not there; copy or "
+            f"expected the weights that {where} names in {place.what}; {file:.80} is not there; copy or "
             "download the model again"
         )
     if place.local:
@@ -147,12 +147,12 @@ def _weight_file(place: Place, where: str, name: object) -> Path:
 
 
 def _layer_counts(config: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """What a configuration, or one within it, says of how many layers there are."""
-    found: list[tuple[str, float]] = []
+    """Return the layer counts in a configuration and its sub-configurations, by name."""
+    result: list[tuple[str, float]] = []
     for name, value in config.items():
         if isinstance(value, dict):
-            found += _layer_counts(cast("dict[str, Any]", value))
+            result += _layer_counts(cast("dict[str, Any]", value))
         elif _LAYERS.fullmatch(name):
             counts = value if isinstance(value, list) else [value]
-            found += [(name, count) for count in counts if isinstance(count, int | float)]
-    return found
+            result += [(name, count) for count in counts if isinstance(count, int | float)]
+    return result

@@ -1,7 +1,7 @@
-"""One attention function under one name: every layer of a model on the interface calls it.
+"""One attention function for transformers' attention interface, which every layer of a model calls.
 
-It never computes attention itself. It asks the model file's own eager function, and lets a visitor read
-or replace what comes in and out. A hand-written softmax(QKᵀ) would be wrong for every model that adds
+It never computes attention itself. It calls the model file's own eager function, and lets a visitor read
+or replace its inputs and outputs. A hand-written softmax(QKᵀ) would be wrong for every model that adds
 something to it (position biases, sinks, soft caps).
 """
 
@@ -20,7 +20,7 @@ from transformers.masking_utils import eager_mask
 
 from heedmap.errors import InputError
 
-NAME = "heedmap_door"  # letters and underscores only: other names are taken for kernels of the Hub
+NAME = "heedmap_door"  # letters and underscores only: transformers takes other names for kernels on the Hub
 
 Output = tuple[Tensor, Tensor | None]
 
@@ -29,10 +29,10 @@ Output = tuple[Tensor, Tensor | None]
 class Call:
     """One call of an attention layer.
 
-    `index` counts the calls of this forward pass, which tells layers apart where they share a module;
+    `index` counts the calls of this forward pass, and tells layers apart that share a module;
     `name` is the module's qualified name. query (B, H, Q, D), key and value (B, H', N, D) with H' ≤ H.
-    Where a model is read through its softmax (`interception.py`), only `index` and `name` are known.
-    `dropout` is the share of weights that the layer drops in this pass: 0 outside training.
+    If a model is read through its softmax (`interception.py`), only `index` and `name` are known.
+    `dropout` is the share of weights that the layer drops in this pass; 0 outside training.
     """
 
     index: int
@@ -44,16 +44,16 @@ class Call:
 
 
 class Visitor:
-    """What may be done at the door; this one only looks on. Subclasses override one of the two methods."""
+    """Called for every attention call; this one changes nothing. Subclasses override one of the two methods."""
 
     def weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"] | None:
-        """The weights to use instead of these; None leaves the layer's own output as it is."""
+        """Return the weights to use instead; None leaves the layer's own output as it is."""
         return None
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
-        """The layer's output (B, Q, H, D) and weights. `eager(key=…)` asks the model's own function.
+        """Return the layer's output (B, Q, H, D) and weights. `eager(key=…)` calls the model's own function.
 
         In a training pass that function drops weights before it returns them; `eager(dropout=0.0)` does not.
         """
@@ -67,7 +67,7 @@ class Visitor:
 
 
 class Then(Visitor):
-    """Two visitors: the second sees what the first left."""
+    """Two visitors: the second sees the result of the first."""
 
     def __init__(self, first: Visitor, second: Visitor) -> None:
         self.first, self.second = first, second
@@ -75,20 +75,20 @@ class Then(Visitor):
     def weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"] | None:
-        """What the second leaves; None where neither changed anything."""
-        left = self.first.weights(call, weights)
-        found = self.second.weights(call, weights if left is None else left)
-        return left if found is None else found
+        """Return the weights after both; None if neither changed them."""
+        after_first = self.first.weights(call, weights)
+        after_second = self.second.weights(call, weights if after_first is None else after_first)
+        return after_first if after_second is None else after_second
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
-        """The second's output, for which the first's is the model's own."""
+        """Return the second's output, with the first's as the model's own."""
         return self.second.attend(call, lambda: self.first.attend(call, eager))
 
 
 def weighted_sum(
     weights: Float[Tensor, "B H Q N"], value: Float[Tensor, "B Hv N D"]
 ) -> Float[Tensor, "B Q H D"]:
-    """weights @ value, laid out as attention functions return it; heads may share values (GQA)."""
+    """Return weights @ value, laid out as attention functions do; heads may share values (GQA)."""
     shared = weights.shape[1] // value.shape[1]
     repeated = value.repeat_interleave(shared, dim=1)
     return torch.matmul(weights.to(value.dtype), repeated).transpose(1, 2).contiguous()
@@ -107,12 +107,11 @@ _current: ContextVar[_Visit | None] = ContextVar("heedmap_visit", default=None)
 
 @contextmanager
 def visiting(model: nn.Module, visitor: Visitor) -> Iterator[list[str]]:
-    """While it lasts, `visitor` stands at the door of `model`; gives the names of the layers that called.
+    """Let `visitor` see every attention call of `model` within the block; yield the calling layers' names.
 
-    Every forward pass of `model` counts its calls anew, and the names of all of them are kept.
+    Every forward pass of `model` counts its calls from 0; the names are of all passes.
 
-    Raises:
-        Nothing by itself. A model that is not on the interface makes no call: count them.
+    A model that does not use the interface makes no calls: check that there are names.
     """
     visit = _Visit(visitor, {id(module): name for name, module in model.named_modules()})
 
@@ -136,10 +135,10 @@ def attend_at_door(
     attention_mask: Tensor | None,
     **kwargs: Any,
 ) -> Output:
-    """What the interface calls.
+    """Run one attention call; the function that the interface calls.
 
     Raises:
-        InputError: The model's file has no eager function of the usual name to ask.
+        InputError: The model's file has no eager function of the usual name.
     """
     own = _own_eager(type(module))
 
@@ -161,11 +160,11 @@ def attend_at_door(
 
 
 def _own_eager(kind: type[nn.Module]) -> Callable[..., Output]:
-    """The eager function of the file a module's class, or one of its parents, is written in."""
+    """Return the eager function of the file that defines a module's class or one of its bases."""
     for base in kind.__mro__:
-        found = getattr(sys.modules.get(base.__module__), "eager_attention_forward", None)
-        if found is not None:
-            eager: Callable[..., Output] = found
+        function = getattr(sys.modules.get(base.__module__), "eager_attention_forward", None)
+        if function is not None:
+            eager: Callable[..., Output] = function
             return eager
     raise InputError(
         f"expected an eager attention function in {kind.__module__}; it has none of the usual name; "
@@ -173,6 +172,6 @@ def _own_eager(kind: type[nn.Module]) -> Callable[..., Output]:
     )
 
 
-# Under one name, or the models silently go without any mask.
+# The mask needs the same name, or the models silently run without one.
 AttentionInterface.register(NAME, attend_at_door)
 AttentionMaskInterface.register(NAME, eager_mask)

@@ -1,4 +1,4 @@
-"""A transformer's word embeddings: looked up, and other vectors put in their place."""
+"""Look up a transformer's word embeddings, and replace them by other vectors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +11,9 @@ from transformers import PreTrainedModel
 
 
 def look_up(model: PreTrainedModel, ids: Shaped[Tensor, "B *L"]) -> Float[Tensor, "B N E"]:
-    """What the model looks up for each position, before positions and norms.
+    """Return what the model looks up for each position, before position embeddings and norms.
 
-    `ids` are (B, N), or the pixels of which a model of pictures makes its positions.
+    `ids` are (B, N) token ids, or the pixels from which an image model makes its positions.
     """
     found: Tensor = _tables(model)[-1](ids)
     return found
@@ -23,24 +23,24 @@ def look_up(model: PreTrainedModel, ids: Shaped[Tensor, "B *L"]) -> Float[Tensor
 def embedded_as(
     model: PreTrainedModel, ids: Shaped[Tensor, "B *L"], embedded: Float[Tensor, "B N E"]
 ) -> Iterator[None]:
-    """While it lasts, looking up `ids` gives `embedded`.
+    """Make looking up `ids` give `embedded` within the block.
 
-    Not `inputs_embeds`: a decoder then cannot see where its text ends. Who reads the same text one place
-    later (a decoder beside an encoder) gets it one place later; who reads it turned over, position by
-    position (XLNet), gets it turned over.
+    Not by `inputs_embeds`: a decoder then cannot see where its text ends. A decoder that reads the same ids
+    shifted by one position gets shifted embeddings; a model that reads them transposed (XLNet) gets
+    transposed ones.
     """
 
-    def answer(module: Any, args: Any, found: Tensor) -> Tensor:
-        asked = args[0]
-        if torch.equal(asked, ids):
+    def replace(module: Any, args: Any, output: Tensor) -> Tensor:
+        looked_up = args[0]
+        if torch.equal(looked_up, ids):
             return embedded
-        if asked.shape == ids.shape and torch.equal(asked[:, 1:], ids[:, :-1]):
-            return torch.cat([found[:, :1], embedded[:, :-1]], dim=1)
-        if torch.equal(asked, ids.transpose(0, 1)):
+        if looked_up.shape == ids.shape and torch.equal(looked_up[:, 1:], ids[:, :-1]):
+            return torch.cat([output[:, :1], embedded[:, :-1]], dim=1)
+        if torch.equal(looked_up, ids.transpose(0, 1)):
             return embedded.transpose(0, 1)
-        return found
+        return output
 
-    handles = [module.register_forward_hook(answer) for module in _tables(model)]
+    handles = [module.register_forward_hook(replace) for module in _tables(model)]
     try:
         yield
     finally:
@@ -49,7 +49,7 @@ def embedded_as(
 
 
 def _tables(model: PreTrainedModel) -> list[torch.nn.Module]:
-    """All modules that look words up: an encoder and a decoder share one table, not one module."""
+    """Return all modules that look words up: encoder and decoder may share a table, but not a module."""
     table = model.get_input_embeddings()
-    found = [m for m in model.modules() if isinstance(m, torch.nn.Embedding)]
-    return [m for m in found if m.weight is getattr(table, "weight", None)] or [table]
+    embeddings = [m for m in model.modules() if isinstance(m, torch.nn.Embedding)]
+    return [m for m in embeddings if m.weight is getattr(table, "weight", None)] or [table]

@@ -1,7 +1,7 @@
-"""How a loaded model is entered: by the interface, by its softmax, or only by what it reports.
+"""Find a way to a model's attention: the interface, its softmax, or only the weights that it reports.
 
-Support is never looked up by name: a model that does not know the interface is silent about it, or fails
-in the middle of a pass. So a small pass is made and the calls are counted.
+Support is never looked up by name: a model that does not know the interface ignores it silently, or fails
+in the middle of a pass. So the calls of a small pass are counted.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,18 +31,18 @@ _REPORTED = (
 class Entrance:
     """A model that has been entered.
 
-    `kind` says by which way: "interface" and "softmax" read and replace the weights, "reading" only reads
-    them, after the pass. Only "interface" knows queries, keys and values.
+    `kind` is the way in: "interface" and "softmax" read and replace the weights, "reading" only reads
+    them, after the pass. Only "interface" has queries, keys and values.
     """
 
     model: PreTrainedModel
     kind: Kind
 
     def visiting(self, visitor: Visitor) -> AbstractContextManager[list[str]]:
-        """While it lasts, `visitor` sees every attention layer of each forward pass of the model.
+        """Let `visitor` see every attention call of the model within the block.
 
-        Gives the names of the layers that called. A "reading" entrance raises InputError where the
-        visitor wants to replace weights.
+        Yields the names of the calling layers. A "reading" entrance raises InputError if the visitor
+        returns other weights.
         """
         ways: dict[Kind, Callable[..., AbstractContextManager[list[str]]]] = {
             "interface": visiting,
@@ -52,19 +52,19 @@ class Entrance:
         return ways[self.kind](self.model, visitor)
 
     def leave(self) -> None:
-        """As the function `leave`."""
+        """See the function `leave`."""
         leave(self.model)
 
 
 def enter(model: PreTrainedModel, inputs: Inputs | None = None) -> Entrance:
-    """Opens the best way into `model`; `leave` closes it. The model keeps its mode and its weights.
+    """Open the best way into `model`; `leave` closes it. The model keeps its mode and its weights.
 
     Args:
         model: On any device.
-        inputs: What the model is tried on, as its forward takes it; without it a few made-up tokens.
+        inputs: What to try the model on, as its forward takes it; by default a few made-up tokens.
 
     Raises:
-        InputError: There is no way in: no attention weights of tokens over tokens are to be had.
+        InputError: No attention weights of tokens over tokens can be read.
     """
     leave(model)
     inputs = probe(model) if inputs is None else inputs
@@ -86,20 +86,20 @@ def enter(model: PreTrainedModel, inputs: Inputs | None = None) -> Entrance:
 
 
 def leave(model: PreTrainedModel) -> None:
-    """Gives the model back the attention implementation it had before `enter`; without one, nothing."""
+    """Restore the attention implementation that the model had before `enter`, if it was entered."""
     before = _entered.pop(model, None)
     if before is not None:
         before.restore()
 
 
 def entered(model: PreTrainedModel) -> bool:
-    """Whether `enter` was the last that happened to the model."""
+    """Return whether the model is between `enter` and `leave`."""
     return model in _entered
 
 
 @contextmanager
 def eagerly(model: PreTrainedModel) -> Iterator[None]:
-    """While it lasts, the model computes attention as its own file says. Not inside `enter`."""
+    """Use the model's own eager attention within the block; not while it is entered."""
     before = _Before.of(model)
     try:
         use_eager(model)
@@ -110,7 +110,7 @@ def eagerly(model: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode, and afterwards every module's mode as it was."""
+    """Use eval mode within the block, and restore every module's mode afterwards."""
     modes = [(module, module.training) for module in model.modules()]
     model.train(False)
     try:
@@ -121,14 +121,14 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def use_eager(model: PreTrainedModel) -> None:
-    """Sets the model's own eager attention; between `enter` and `leave`, or for good."""
+    """Set the model's own eager attention, for good or until `leave`."""
     model.config._attn_implementation = "eager"
     for config in _configs(model):
         config._attn_implementation = "eager"
 
 
 def probe(model: PreTrainedModel) -> dict[str, Tensor]:
-    """Two rows of eight made-up tokens that end as texts do, the second padded on the right."""
+    """Return two rows of eight made-up tokens that end as texts do, the second padded on the right."""
     config = model.config.get_text_config()
     size = int(getattr(config, "vocab_size", 2))
     ids = torch.arange(16).reshape(2, 8) % max(size - 4, 1) + min(3, size - 1)
@@ -142,45 +142,45 @@ def probe(model: PreTrainedModel) -> dict[str, Tensor]:
         ids[1, 6:] = pad
     elif pad is None:
         ids, mask = ids[:1], mask[:1]  # a decoder without padding classifies one row at a time
-    found = {"input_ids": ids.to(model.device), "attention_mask": mask.to(model.device)}
+    inputs = {"input_ids": ids.to(model.device), "attention_mask": mask.to(model.device)}
     if model.config.is_encoder_decoder and not hasattr(model, "classification_head"):
-        found["decoder_input_ids"] = ids[:, :5].to(model.device)
-    return found
+        inputs["decoder_input_ids"] = ids[:, :5].to(model.device)
+    return inputs
 
 
 def reported(output: Any) -> list[Float[Tensor, "B H Q N"]]:
-    """The attention weights an output reports, layer after layer; none where it reports none."""
-    found: list[Tensor] = []
+    """Return the attention weights that an output reports, layer by layer; empty if it reports none."""
+    weights: list[Tensor] = []
     for name in _REPORTED:
-        found += [w for w in getattr(output, name, None) or () if isinstance(w, Tensor)]
-    # SqueezeBERT reports its scores as they are before the softmax.
-    return [w.softmax(-1) if bool((w < 0).any()) else w for w in found]
+        weights += [w for w in getattr(output, name, None) or () if isinstance(w, Tensor)]
+    # SqueezeBERT reports its scores before the softmax.
+    return [w.softmax(-1) if bool((w < 0).any()) else w for w in weights]
 
 
 @dataclass(frozen=True)
 class _Before:
-    """What the configurations of a model said before it was entered.
+    """The settings of a model's configurations before it was entered.
 
-    They are held, not the model, which could not be forgotten otherwise.
+    Holds the configurations and not the model, which could not be freed otherwise.
     """
 
-    said: list[tuple[PreTrainedConfig, str | None, bool]]
+    settings: list[tuple[PreTrainedConfig, str | None, bool]]
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> "_Before":
         before = cls(
             [(c, c._attn_implementation, bool(c.output_attentions)) for c in _configs(model)]
         )
-        for config, _, always in before.said:
+        for config, _, always in before.settings:
             if always:  # a configuration that asks for weights insists on eager
                 config.output_attentions = False
         return before
 
     def restore(self) -> None:
         # Parents first: setting one sets its parts as well.
-        for config, implementation, _ in self.said:
+        for config, implementation, _ in self.settings:
             config._attn_implementation = implementation
-        for config, _, always in self.said:
+        for config, _, always in self.settings:
             if always:
                 with suppress(ValueError):
                     config.output_attentions = True
@@ -190,11 +190,11 @@ _entered: "WeakKeyDictionary[PreTrainedModel, _Before]" = WeakKeyDictionary()
 
 
 def _configs(model: nn.Module) -> list[PreTrainedConfig]:
-    """Every configuration in the model, parents before their parts."""
-    found: dict[int, PreTrainedConfig] = {}
+    """Return every configuration in the model, parents before their parts."""
+    configs: dict[int, PreTrainedConfig] = {}
 
     def add(config: PreTrainedConfig) -> None:
-        found.setdefault(id(config), config)
+        configs.setdefault(id(config), config)
         for name in config.sub_configs:
             part = getattr(config, name, None)
             if isinstance(part, PreTrainedConfig):
@@ -203,38 +203,40 @@ def _configs(model: nn.Module) -> list[PreTrainedConfig]:
     for module in model.modules():
         if isinstance(module, PreTrainedModel):
             add(module.config)
-    return list(found.values())
+    return list(configs.values())
 
 
 def _find(model: PreTrainedModel, inputs: Inputs) -> Kind | None:
     if model._can_set_attn_implementation():
-        # Models that refuse the name do so at any point of the pass, and each in its own way.
+        # Models that refuse the name may raise anything at any point of the pass.
         with suppress(Exception), torch.no_grad():
             model.set_attn_implementation(NAME)
-            looking = _Taken()
-            with visiting(model, looking):
+            interface = _Recorder()
+            with visiting(model, interface):
                 model(**inputs)
-            if looking.weights_:
-                tokens = all(_over_tokens(weights, inputs) for weights in looking.weights_)
+            if interface.weights_:
+                tokens = all(_over_tokens(weights, inputs) for weights in interface.weights_)
                 return "interface" if tokens else None
     use_eager(model)
-    taken = _Taken()
-    with torch.no_grad(), visiting_softmax(model, taken):
+    softmaxes = _Recorder()
+    with torch.no_grad(), visiting_softmax(model, softmaxes):
         try:
             output = model(**inputs, output_attentions=True)
         except TypeError:
             output = model(**inputs)
-    said = reported(output)
-    if not said or not all(_over_tokens(weights, inputs) for weights in said):
+    reports = reported(output)
+    if not reports or not all(_over_tokens(weights, inputs) for weights in reports):
         return None
-    same = len(taken.weights_) == len(said) and all(
-        any(w.shape == r.shape and torch.allclose(w.to(r.dtype), r, equal_nan=True) for r in said)
-        for w in taken.weights_
+    same = len(softmaxes.weights_) == len(reports) and all(
+        any(
+            w.shape == r.shape and torch.allclose(w.to(r.dtype), r, equal_nan=True) for r in reports
+        )
+        for w in softmaxes.weights_
     )
     return "softmax" if same else "reading"
 
 
-class _Taken(Visitor):
+class _Recorder(Visitor):
     def __init__(self) -> None:
         self.weights_: list[Tensor] = []
 
@@ -243,22 +245,22 @@ class _Taken(Visitor):
 
 
 def _over_tokens(weights: Tensor, inputs: Inputs) -> bool:
-    """Whether rows and columns are the tokens of a text: banded attention has windows there."""
+    """Return whether rows and columns are tokens: in banded attention they are windows."""
     if weights.ndim != 4:
         return False
     if "input_ids" not in inputs:
         return True
-    read = inputs["input_ids"].shape[1]
-    written = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]
-    return tuple(weights.shape[-2:]) in {(read, read), (written, written), (written, read)}
+    source = inputs["input_ids"].shape[1]
+    target = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]
+    return tuple(weights.shape[-2:]) in {(source, source), (target, target), (target, source)}
 
 
 @contextmanager
 def _visiting_reported(model: nn.Module, visitor: Visitor) -> Iterator[list[str]]:
-    """`visiting` for models that can only be read: the visitor comes after the pass."""
+    """Do as `visiting` for models that can only be read: call the visitor after the pass."""
     seen: list[str] = []
 
-    def ask(_: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def request(_: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         return args, {**kwargs, "output_attentions": True}
 
     def offer(_: nn.Module, __: Any, output: Any) -> None:
@@ -272,7 +274,7 @@ def _visiting_reported(model: nn.Module, visitor: Visitor) -> Iterator[list[str]
                 )
 
     hooks = [
-        model.register_forward_pre_hook(ask, with_kwargs=True),
+        model.register_forward_pre_hook(request, with_kwargs=True),
         model.register_forward_hook(offer),
     ]
     try:

@@ -1,6 +1,6 @@
-"""Texts as a model can read them: the longer ones cut, or window by window, and words that have a weight.
+"""Fit texts to a model: cut long ones or split them into windows, and merge words that share a weight.
 
-Whatever is changed is counted.
+All changes are counted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,13 +17,13 @@ OwnWords = Callable[[Sequence[Sequence[str]]], Iterable[Sequence[int]]]
 
 
 def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, dict[str, int]]:
-    """The split with no text of more than `longest` positions, and how many were longer.
+    """Return the split with no text of more than `longest` positions, and how many were longer.
 
-    "cut" keeps the words from the start that fit. "windows" makes each stretch of words that fits a row of
-    its own, with the text's label and the key `KEY#number`; the rows of a text stay one instance (`text_of`).
+    "cut" keeps the first words, as many as fit. "windows" makes one row per stretch of words that fits,
+    with the text's label and the key `KEY#number`; the rows of a text stay one instance (`text_of`).
 
     Raises:
-        InputError: a single word has more positions than the model reads.
+        InputError: a single word takes more positions than the model reads.
     """
     sizes = lengths(split.tokens)
     long = np.flatnonzero(sizes > longest)
@@ -42,21 +42,21 @@ def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, 
             rows.append(row)
             keys.append(split.keys[row] + (f"#{number}" if len(spans) > 1 else ""))
             starts.append(span)
-    taken = split.take(rows)
-    tokens = [words[a:b] for words, (a, b) in zip(taken.tokens, starts, strict=True)]
-    marks = taken.rationale
+    spread = split.take(rows)
+    tokens = [words[a:b] for words, (a, b) in zip(spread.tokens, starts, strict=True)]
+    marks = spread.rationale
     if marks is not None:
         marks = [mark[a:b] for mark, (a, b) in zip(marks, starts, strict=True)]
     done = "cut (kept)" if how == "cut" else f"read as {len(rows) - len(split) + len(long)} windows"
     count = {f"longer than the model's {longest} positions, {done}": len(long)}
     windows = None if how == "cut" else np.array(rows, dtype=np.int64)
-    return Split(keys, tokens, taken.labels, marks, text_of=windows), count
+    return Split(keys, tokens, spread.labels, marks, text_of=windows), count
 
 
 def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
-    """The split with neighbours that share a sub-word made one word, and how many words that took.
+    """Merge neighbouring words that share a sub-word; return the split and how many words were merged away.
 
-    A model has one weight for a sub-word: to give it to one of two words would be to invent a 0 for the other.
+    A model has one weight per sub-word: giving it to one of two words would invent a 0 for the other.
     A merged word is in the rationale if any part of it is.
     """
     starts = list(own_words(split.tokens))
@@ -93,8 +93,8 @@ def _windows(
 
 
 def _end(words: Sequence[str], start: int, lengths: Lengths, longest: int) -> int:
-    """The last end for which words[start:end] fits, by halving."""
-    low, high = start, min(len(words), start + longest)  # a word is a position at least
+    """Return the last end for which words[start:end] fits, by bisection."""
+    low, high = start, min(len(words), start + longest)  # a word has at least one position
     while low < high:
         middle = (low + high + 1) // 2
         if lengths([words[start:middle]])[0] <= longest:

@@ -1,11 +1,11 @@
-"""The handshake: before a model is audited, whether its attention is read and replaced exactly.
+"""The handshake: check that a model's attention is read and replaced exactly, before it is audited.
 
-Every claim about a model is measured on the model itself, on a few texts of different lengths. A mask that
-is lost, a layer that is passed over or an output that does not come from the weights shows as a number.
+Every claim about a model is measured on the model itself, on a few texts of different lengths. A lost mask,
+a skipped layer or an output that does not come from the weights shows as a number.
 
-Two tolerances, both times the size of the answer (at least 1). Where the same operations run on tensors of
-the same shape: 64 units of the dtype's precision (float32: 8e-6); the difference is 0 on most models. Where
-shapes differ (a row alone, without its padding) other kernels add in another order: 1024 units in float32
+There are two tolerances, both multiplied by the size of the answer (at least 1). If the same operations run
+on tensors of the same shape: 64 units of the dtype's precision (float32: 8e-6); most models differ by 0. If
+shapes differ (a row alone, without its padding), other kernels sum in another order: 1024 units in float32
 (1.2e-4), 64 in half precision (float16: 0.06, bfloat16: 0.5).
 """
 
@@ -36,7 +36,7 @@ Part = Literal["reading", "editing", "batches", "report"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was measured. A check of the part "report" says something and never fails."""
+    """One measurement. A check of the part "report" only informs and never fails."""
 
     name: str
     part: Part
@@ -47,9 +47,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Handshake:
-    """What was found. `kind` is the way in: interface, softmax, reading, or refused.
+    """The result. `kind` is the way in: interface, softmax, reading, or refused.
 
-    `calls` attention layers with `heads` heads each, in the order they are called.
+    `calls` names the attention layers and `heads` counts their heads, in the order of the calls.
     """
 
     architecture: str
@@ -58,7 +58,7 @@ class Handshake:
     heads: tuple[int, ...]
     checks: tuple[Check, ...]
     reason: str | None = None
-    other_side: bool = False  # whether the model may be padded on the side that was not asked for
+    other_side: bool = False  # whether the model may be padded on the other side too
 
     @property
     def ok(self) -> bool:
@@ -72,12 +72,12 @@ class Handshake:
 
     @property
     def edits(self) -> bool:
-        """Whether other weights can be put in their place, exactly."""
+        """Whether the weights can be replaced exactly."""
         return self.reads and self.kind != "reading" and self._part("editing")
 
     @property
     def refusal(self) -> str | None:
-        """One line with reason and remedy; None for a model that can be audited."""
+        """One line with reason and remedy; None if the model can be audited."""
         if self.ok:
             return None
         if self.reason is not None:
@@ -100,7 +100,7 @@ class Handshake:
         return f"{len(self.calls)} × {least}" + (f"–{most}" if most > least else "")
 
     def value(self, name: str) -> float | None:
-        """The number that a check measured; None where it was not made."""
+        """Return the number that a check measured; None if it was not made."""
         return next((check.value for check in self.checks if check.name == name), None)
 
     def _part(self, part: Part) -> bool:
@@ -113,10 +113,10 @@ _FLOAT = "load it with dtype float32, or " + _CHOOSE
 
 
 def handshake(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Handshake:
-    """Tries the model on a few English sentences, padded on the tokenizer's side.
+    """Try the model on a few English sentences, padded on the tokenizer's side.
 
-    The model is measured in eval mode, whatever mode it is in, and left as it was found: its mode, its
-    attention implementation, entered or not.
+    The model is measured in eval mode. Its mode, its attention implementation and whether it is entered
+    are the same afterwards.
 
     Raises:
         InputError: The model cannot read the tokenizer's output at all.
@@ -126,7 +126,7 @@ def handshake(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Han
 
 @torch.no_grad()
 def drift(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Drift:
-    """The handshake's last two numbers alone, from two passes; the model is left as it was found."""
+    """Measure the handshake's last two numbers alone, in two passes; the model is left unchanged."""
     inputs, again = _sentences(model, tokenizer), entered(model)
     leave(model)
     with quiet(), evaluating(model):
@@ -141,18 +141,18 @@ def drift(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Drift:
 
 
 def _sentences(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Tensor]:
-    found = tokenizer(
+    encoding = tokenizer(
         list(TEXTS), padding=True, return_attention_mask=True, return_tensors="pt", verbose=False
     )
     names = inspect.signature(model.forward).parameters
-    wanted = {"input_ids", "attention_mask", *names}
-    return {name: tensor.to(model.device) for name, tensor in found.items() if name in wanted}
+    accepted = {"input_ids", "attention_mask", *names}
+    return {name: tensor.to(model.device) for name, tensor in encoding.items() if name in accepted}
 
 
 def handshake_on(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Handshake:
-    """As `handshake`, on ready tensors: `input_ids` (B, N), `attention_mask` and what else it takes.
+    """Do as `handshake`, on ready tensors: `input_ids` (B, N), `attention_mask` and what else it takes.
 
-    For a handshake that means something, the rows are of different lengths and the mask says so.
+    The rows should be of different lengths, and the mask should say so.
     """
     again = entered(model)
     leave(model)
@@ -190,21 +190,21 @@ def _measure(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Handshake:
             f"expected attention that can be replaced; {name} only reports its weights, and computes "
             f"its output where they cannot be reached; {_CHOOSE}"
         )
-    heads = tuple(weights.shape[1] for weights in trial.taken)
+    heads = tuple(weights.shape[1] for weights in trial.weights)
     either = other is not None and other <= trial.shapes
-    return Handshake(name, trial.kind, tuple(trial.seen), heads, tuple(checks), reason, either)
+    return Handshake(name, trial.kind, tuple(trial.layers), heads, tuple(checks), reason, either)
 
 
 def _reading(trial: Trial) -> list[Check]:
-    again, layers = trial.calls_again(), len(trial.seen)
-    gap, said = trial.to_reported(), len(trial.reported)
+    again, layers = trial.calls_again(), len(trial.layers)
+    gap, count = trial.to_reported(), len(trial.reported)
     compared = (
         "the model reports none to compare with" if gap is None else f"they differ by {gap:.1e}"
     )
     return [
         Check(
-            "layers called", "reading", 0 < layers == again and said in (0, layers), float(layers),
-            f"{layers} attention layers called, {again} in a second pass; the model reports {said or 'none'}",
+            "layers called", "reading", 0 < layers == again and count in (0, layers), float(layers),
+            f"{layers} attention layers called, {again} in a second pass; the model reports {count or 'none'}",
         ),
         Check(
             "finite answer", "reading", trial.finite, None,
@@ -257,7 +257,7 @@ def _editing(trial: Trial) -> list[Check]:
 
 
 def _batches(trial: Trial) -> list[Check]:
-    side = "left" if trial.left else "right"
+    side = "left" if trial.pads_left else "right"
     return [
         _at_most(
             "alone as in a batch", "batches", trial.one_by_one(), trial.shapes,
@@ -272,15 +272,15 @@ def _batches(trial: Trial) -> list[Check]:
 
 def _reports(trial: Trial, other: float | None) -> list[Check]:
     causal, off, drift = trial.causal(), trial.off_one(), trial.drift()
-    side = "right" if trial.left else "left"
-    said = "the inputs hold no padding" if other is None else (
+    side = "right" if trial.pads_left else "left"
+    effect = "the inputs hold no padding" if other is None else (
         f"moves the answer by {other:.1e}" + (": do not" if other > trial.shapes else "")
     )  # fmt: skip
     return [
-        Check("padding on the other side", "report", True, other, f"padding on the {side}: {said}"),
+        Check("padding on the other side", "report", True, other, f"padding on the {side}: {effect}"),
         Check(
             "causal", "report", True, float(causal),
-            f"{causal} of {len(trial.taken)} layers never look ahead",
+            f"{causal} of {len(trial.weights)} layers never look ahead",
         ),
         Check(
             "rows sum to one", "report", True, off,

@@ -1,8 +1,8 @@
-"""The other door, for architectures that are not on the interface: their softmax.
+"""Read and replace weights at the softmax, for architectures that do not use the interface.
 
-Every softmax over the last axis of a 4-dimensional tensor inside the model is taken for attention
-(B, H, Q, N). Whether it is, and whether what follows is a weighted sum and nothing else, is for the
-handshake to find out (`entrance.py` compares with what the model itself reports).
+Every softmax over the last axis of a 4-dimensional tensor inside the model is assumed to be
+attention (B, H, Q, N). `entrance.py` compares it with what the model itself reports, and the handshake
+checks that the output is a weighted sum of it.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,10 +21,10 @@ _SOFTMAXES = (functional.softmax, torch.softmax, Tensor.softmax, torch.special.s
 
 @contextmanager
 def visiting_softmax(model: nn.Module, visitor: Visitor) -> Iterator[list[str]]:
-    """While it lasts, `visitor.weights` is offered what each attention softmax of `model` gives.
+    """Call `visitor.weights` on the result of each attention softmax of `model` within the block.
 
-    The same shape as `door.visiting`: gives the names of the modules that called, and a forward pass
-    counts its calls anew. `Visitor.attend` is not called: queries, keys and values are out of reach.
+    As `door.visiting`, it yields the names of the calling modules, and each forward pass counts its calls
+    from 0. `Visitor.attend` is not called: queries, keys and values are not available.
     """
     stack: list[str] = []
     mode = _Interception(visitor, stack)
@@ -60,7 +60,7 @@ class _Interception(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        # An empty stack: a softmax of the caller's, outside the model.
+        # An empty stack: a softmax outside the model.
         if func not in _SOFTMAXES or not self.stack or not _is_attention(result, args, kwargs):
             return result
         name = self.stack[-1]

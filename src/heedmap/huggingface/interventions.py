@@ -1,9 +1,9 @@
-"""Other attention for the same text: visitors that change the keys or the weights of chosen layers.
+"""Change a text's attention: visitors that edit the keys or the weights of chosen layers.
 
-Every intervention is one of two edits, of the keys before the weights are made or of the weights after;
-the queries and values of later layers are made anew from what the changed layers give. `Chain` puts
-several together: all edits of keys, then the model's own attention, then all edits of weights, in order.
-Keys are those at the door: where a model rotates them (RoPE), after the rotation.
+Every intervention edits either the keys, before the weights are computed, or the weights. Later layers
+compute their queries and values from the changed states. `Chain` combines several: all edits of keys, then
+the model's own attention, then all edits of weights, in order. If a model rotates its keys (RoPE), the
+edit comes after the rotation.
 """
 
 from collections.abc import Callable, Collection
@@ -24,36 +24,36 @@ How = Literal["positions", "weights", "entries"]
 
 
 class Intervention(Visitor):
-    """Changes nothing. Subclasses override `edit_keys` or `edit_weights`.
+    """An edit of keys or weights. Subclasses override `edit_keys` or `edit_weights`.
 
-    `layers` holds the indices of the calls that are changed (`Call.index`); None stands for all.
+    `layers` holds the indices of the calls to change (`Call.index`); None means all.
     """
 
     def __init__(self, layers: Collection[int] | None = None) -> None:
         self.layers = None if layers is None else frozenset(layers)
 
     def edit_keys(self, call: Call) -> Float[Tensor, "B Hk N D"] | None:
-        """The keys to use instead of call.key; None keeps them."""
+        """Return the keys to use instead of call.key; None keeps them."""
         return None
 
     def edit_weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"] | None:
-        """The weights to use instead of these; None keeps them."""
+        """Return the weights to use instead; None keeps them."""
         return None
 
     def keys(self, call: Call) -> Float[Tensor, "B Hk N D"] | None:
-        """`edit_keys` in the layers of this intervention."""
+        """Apply `edit_keys` in the layers of this intervention."""
         return self.edit_keys(call) if self._concerns(call) else None
 
     def weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"] | None:
-        """`edit_weights` in the layers of this intervention."""
+        """Apply `edit_weights` in the layers of this intervention."""
         return self.edit_weights(call, weights) if self._concerns(call) else None
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
-        """The layer's output and its weights; in training, the weights before dropout."""
+        """Return the layer's output and weights; in training, the weights before dropout."""
         if call.key is None or call.value is None:
             raise InputError(
                 f"{call.name}: expected a model on the attention interface of transformers (its keys and "
@@ -62,7 +62,7 @@ class Intervention(Visitor):
         edited_key = self.keys(call)
         key = call.key if edited_key is None else edited_key
         call = replace(call, key=key)
-        # Eager drops weights before it returns them: an edit must see them whole, and drop afterwards.
+        # Eager applies dropout before it returns the weights; an edit must come first, and dropout after it.
         output, weights = eager(key=key, dropout=0.0) if call.dropout else eager(key=key)
         assert weights is not None
         edited = self.weights(call, weights)
@@ -78,14 +78,14 @@ class Intervention(Visitor):
 
 
 class Chain(Intervention):
-    """Several interventions, each on what the one before it left."""
+    """Several interventions, each applied to the result of the one before."""
 
     def __init__(self, *links: Intervention) -> None:
         super().__init__()
         self.links = links
 
     def edit_keys(self, call: Call) -> Float[Tensor, "B Hk N D"] | None:
-        """The keys after every link; None if no link changed them."""
+        """Return the keys after every link; None if no link changed them."""
         changed = None
         for link in self.links:
             edited = link.keys(call)
@@ -96,7 +96,7 @@ class Chain(Intervention):
     def edit_weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"] | None:
-        """The weights after every link; None if no link changed them."""
+        """Return the weights after every link; None if no link changed them."""
         changed = None
         for link in self.links:
             edited = link.weights(call, weights if changed is None else changed)
@@ -105,12 +105,12 @@ class Chain(Intervention):
 
 
 class Activation(Intervention):
-    """Another map from the very scores to weights: softmax, entmax15 or sparsemax of z / temperature.
+    """Another map from the same scores to weights: softmax, entmax15 or sparsemax of z / temperature.
 
-    The scores are read off the model's own softmax weights: log softmax(z)_j = z_j − c with c the same for
+    The scores are the logarithms of the model's own weights: log softmax(z)_j = z_j − c with c the same for
     all j, and the three maps do not change when a constant is added to all scores. So position biases, soft
-    caps and masks are in, whatever the model adds. Keys of weight 0 (masked, or 103 nats below the row's
-    best in float32) stay out. Exact only where the layer's own map is a softmax without a sink.
+    caps, masks and whatever else the model adds are included. Keys of weight 0 (masked, or 103 nats below the
+    row's best in float32) keep it. Exact only if the layer's own map is a softmax without a sink.
 
     Source: sparsemax(z) = argmin_{p∈Δ} ‖p − z‖² (Martins & Astudillo 2016; Drozdyuk et al. print argmax),
     1.5-entmax (Peters et al. 2019).
@@ -132,28 +132,28 @@ class Activation(Intervention):
     def edit_weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"] | None:
-        """normalise(log w / temperature)."""
+        """Return normalise(log w / temperature)."""
         if self.name == "softmax" and self.temperature == 1.0:
-            return None  # what they are already, to the last bit
+            return None  # unchanged, to the last bit
         wide = weights if weights.dtype == torch.float64 else weights.float()
-        # The clamp keeps the gradient of the logarithm finite where a weight has all but vanished.
+        # The clamp keeps the gradient of the logarithm finite where a weight is nearly 0.
         scores = wide.clamp(min=torch.finfo(torch.float32).tiny).log()
         return normalise(scores / self.temperature, wide > 0, self.name).to(weights.dtype)
 
 
 class Uniform(Intervention):
-    """1/n on each of the n keys that the row's own weights do not leave out (w > 0)."""
+    """1/n on each of the n keys with a positive weight in the row."""
 
     def edit_weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"]:
-        """Stands before an `Activation` in a chain: after a sparse one the support would be smaller."""
+        """Return uniform rows. Put this before an `Activation` in a chain: a sparse one shrinks the support."""
         support = (weights > 0).to(weights.dtype)
         return support / support.sum(-1, keepdim=True).clamp(min=1)
 
 
 class Imposed(Intervention):
-    """Given weights in one layer: of all rows (B, H, Q, N), or (B, H, N) of each text's row in `rows`."""
+    """Imposed weights in one layer: all rows (B, H, Q, N), or one row per text (B, H, N), at `rows`."""
 
     def __init__(self, layer: int, imposed: Tensor, rows: Int[Tensor, " B"] | None) -> None:
         super().__init__([layer])
@@ -162,15 +162,15 @@ class Imposed(Intervention):
     def edit_weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"]:
-        """The given weights in their place."""
+        """Return the weights with the imposed ones in place."""
         if self.rows is None:
             return self.imposed
-        here = torch.arange(weights.shape[2], device=weights.device) == self.rows[:, None]
-        return torch.where(here[:, None, :, None], self.imposed.unsqueeze(2), weights)
+        is_row = torch.arange(weights.shape[2], device=weights.device) == self.rows[:, None]
+        return torch.where(is_row[:, None, :, None], self.imposed.unsqueeze(2), weights)
 
 
 class Keys(Intervention):
-    """Keys from a function of the call: (B, H', N, D) to the same shape."""
+    """Keys (B, H', N, D) from a function of the call."""
 
     def __init__(
         self, replacement: Callable[[Call], Tensor], layers: Collection[int] | None = None
@@ -179,7 +179,7 @@ class Keys(Intervention):
         self.replacement = replacement
 
     def edit_keys(self, call: Call) -> Float[Tensor, "B Hk N D"]:
-        """What the function gives."""
+        """Return the function's keys."""
         assert call.key is not None
         keys = self.replacement(call)
         if keys.shape != call.key.shape:
@@ -192,12 +192,12 @@ class Keys(Intervention):
 class ShuffledKeys(Intervention):
     """Drozdyuk et al.'s shuffling, in three readings of "randomly rearrange the entries of K".
 
-    * positions: key vectors change places along the sequence (all heads together), values stay;
-    * weights: each row's weights change places ("rearrange the weights in each layer", their section 1);
-    * entries: all the numbers in a text's keys change places.
+    * positions: shuffle key vectors along the sequence (all heads together), values stay;
+    * weights: shuffle each row's weights ("rearrange the weights in each layer", their section 1);
+    * entries: shuffle all the numbers in a text's keys.
 
-    Only among real positions, anew for every layer and text. `mask` (B, N) is the batch's attention mask,
-    true or 1 where a token is; `generator` is on the CPU, so every device draws the same.
+    Only real positions are shuffled, and each layer and text draws its own order. `mask` (B, N) is the
+    batch's attention mask, true or 1 at tokens; `generator` is on the CPU, so every device draws the same.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class ShuffledKeys(Intervention):
         self.mask, self.generator, self.how = mask.bool(), generator, how
 
     def edit_keys(self, call: Call) -> Float[Tensor, "B Hk N D"] | None:
-        """Rearranged keys, unless it is the weights that are rearranged."""
+        """Return shuffled keys; None if `how` is "weights"."""
         if self.how == "weights":
             return None
         assert call.key is not None
@@ -228,7 +228,7 @@ class ShuffledKeys(Intervention):
     def edit_weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"] | None:
-        """Rearranged weights, each row by itself within its support."""
+        """Return weights shuffled within each row's support; None unless `how` is "weights"."""
         if self.how != "weights":
             return None
         return weights.gather(-1, rearrangement(weights > 0, self.generator))
@@ -237,20 +237,20 @@ class ShuffledKeys(Intervention):
 def rearrangement(
     mask: Bool[Tensor, "*batch N"], generator: torch.Generator
 ) -> Int[Tensor, "*batch N"]:
-    """Index whose gather shuffles the unmasked places of every row and leaves the others alone."""
+    """Draw an index for `gather` that shuffles the unmasked positions of every row and keeps the others."""
     draw = torch.rand(mask.shape, generator=generator).to(mask.device)
-    taken = draw.masked_fill(~mask, 2.0).argsort(dim=-1, stable=True)
-    # Both lists name the unmasked places first and the others, in order, after them.
+    source = draw.masked_fill(~mask, 2.0).argsort(dim=-1, stable=True)
+    # Both list the unmasked positions first, then the others in order.
     places = (~mask).to(torch.uint8).argsort(dim=-1, stable=True)
-    return torch.empty_like(places).scatter_(-1, places, taken)
+    return torch.empty_like(places).scatter_(-1, places, source)
 
 
 class KeyAdversary(nn.Module):
-    """An MLP with one ReLU layer for every layer's keys: K' = W₂ relu(W₁ k + b₁) + b₂ for each token.
+    """One MLP per layer that replaces its keys: k' = W₂ relu(W₁ k + b₁) + b₂ for each token.
 
-    A token's heads are read together (d = H'·D); positions share the weights, layers do not. The paper
-    gives "one hidden layer of 256" and K's shape, not what one input is. Its starting weights come
-    from torch's global random state: make it inside `torch.random.fork_rng`.
+    A token's heads are one input (of size H'·D); positions share the weights, layers do not. The paper
+    gives "one hidden layer of 256" and K's shape, but not what one input is. The initial weights come
+    from torch's global random state: build it inside `torch.random.fork_rng`.
     """
 
     def __init__(self, widths: dict[int, int], hidden: int = 256) -> None:
@@ -266,17 +266,17 @@ class KeyAdversary(nn.Module):
         )
 
     def forward(self, layer: int, keys: Float[Tensor, "B Hk N D"]) -> Float[Tensor, "B Hk N D"]:
-        """Other keys for one layer."""
+        """Return other keys for one layer."""
         together = keys.transpose(1, 2)
         changed: Tensor = self.maps[str(layer)](together.flatten(2).float())
         return changed.view(together.shape).transpose(1, 2).to(keys.dtype)
 
     def on(self, clean: dict[int, Float[Tensor, "B Hk N D"]]) -> Keys:
-        """The adversary's keys, made from those of a clean pass."""
+        """Return an intervention with the adversary's keys, computed from those of a clean pass."""
         return Keys(lambda call: self(call.index, clean[call.index]), self.layers)
 
     def on_noise(self, generator: torch.Generator) -> Keys:
-        """Random-K: the keys it makes from numbers drawn evenly from [0, 1), of K's shape."""
+        """Return Random-K: the adversary's keys for uniform noise from [0, 1), of K's shape."""
 
         def keys(call: Call) -> Shaped[Tensor, "B Hk N D"]:
             assert call.key is not None

@@ -1,7 +1,7 @@
-"""Trained classifiers and their tokenizers, from a folder or by their name on the Hugging Face Hub.
+"""Load trained classifiers and their tokenizers, from a folder or by a name on the Hugging Face Hub.
 
-Weights are read from safetensors only: a pickle runs what its maker put into it. For the same reason
-no code that comes with a model is ever run. A folder is read without the network.
+Weights are read from safetensors only: a pickle can run arbitrary code. For the same reason code that
+comes with a model is never run. A folder is read without the network.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from heedmap.huggingface.tokenization import Place, agree_on_padding, tokenizer_
 
 DTYPES = ("float32", "float16", "bfloat16")
 UNLIMITED = 2**31 - 1
-_NO_LIMIT = 10**9  # tokenizers that know no limit say 1e30
+_NO_LIMIT = 10**9  # tokenizers without a limit say 1e30
 _POSITIONS = (
     "max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_seq_len",
 )  # fmt: skip
@@ -37,10 +37,10 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 def load_classifier(
     source: str | Path, dtype: str = "float32"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A trained classifier in eval mode, its weights frozen, and its tokenizer.
+    """Load a trained classifier, frozen and in eval mode, and its tokenizer.
 
-    Where the tokenizer has no padding token (GPT-2) it pads with its end-of-text token, and the model is
-    told so: it finds the last token it classifies by looking for padding.
+    A tokenizer without a padding token (GPT-2) pads with its end-of-text token. The model's configuration
+    is set to it: the model finds the last token of a text by looking for padding.
 
     Args:
         source: A folder as `save_pretrained` writes it, or a name on the Hub (HF_HUB_OFFLINE=1: its cache).
@@ -73,10 +73,10 @@ def load_classifier(
 def load_for_training(
     source: str | Path, classes: list[str]
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A model with a head for `classes`, in train mode, and its tokenizer.
+    """Load a model with a head for `classes`, in train mode, and its tokenizer.
 
-    A head of another size is replaced and a missing one made, from torch's global random state: seed it
-    inside `torch.random.fork_rng`. A head that has the size already is trained on.
+    A missing head, or one of another size, is drawn from torch's global random state: seed it inside
+    `torch.random.fork_rng`. A head of the right size is kept and trained further.
 
     Raises:
         InputError: As `load_classifier`, but a head may be missing; fewer than two classes.
@@ -96,17 +96,17 @@ def load_for_training(
 
 
 def longest(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = None) -> int:
-    """How many tokens the model reads at most, special ones included; `UNLIMITED` where nothing says.
+    """Return how many tokens the model reads at most, special ones included; `UNLIMITED` if unknown.
 
-    The smaller of what the tokenizer and the configuration say. RoBERTa's family counts positions from
-    the padding token's number on, and so loses that many.
+    This is the smallest limit of tokenizer, configuration and embeddings. RoBERTa's family numbers
+    positions from the padding token's number on, and so has that many fewer.
     """
     limits = [UNLIMITED]
     if tokenizer is not None and 0 < tokenizer.model_max_length < _NO_LIMIT:
         limits.append(int(tokenizer.model_max_length))
     for config in (model.config, model.config.get_text_config()):
-        said = [getattr(config, name, None) for name in _POSITIONS]
-        limits += [limit for limit in said if isinstance(limit, int) and limit > 0]  # XLNet: -1
+        stated = [getattr(config, name, None) for name in _POSITIONS]
+        limits += [limit for limit in stated if isinstance(limit, int) and limit > 0]  # XLNet: -1
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
             offset = 0 if module.padding_idx is None else module.padding_idx + 1
@@ -115,7 +115,7 @@ def longest(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = 
 
 
 def frozen(model: PreTrainedModel) -> PreTrainedModel:
-    """The same model in eval mode, none of its weights asking for a gradient."""
+    """Put the model in eval mode, turn off its gradients, and return it."""
     nn.Module.eval(model)
     return model.requires_grad_(False)
 
@@ -132,7 +132,7 @@ def _open(source: str | Path, dtype: str) -> tuple[Place, PreTrainedConfig]:
             )
         except InputError:
             raise
-        except Exception as error:  # whatever goes wrong here is in the file, or on the way to it
+        except Exception as error:  # the file is bad, or cannot be reached
             raise _unreadable(place, error) from error
     if type(config) not in AutoModelForSequenceClassification._model_mapping:
         raise InputError(
@@ -148,7 +148,7 @@ def _locate(source: str | Path) -> Place:
         check_name(name, MODEL)
     with reading(name):
         path = Path(name).expanduser()
-        there, is_dir = path.exists(), path.is_dir()
+        exists, is_dir = path.exists(), path.is_dir()
     if is_dir:
         if not (path / "config.json").is_file():
             raise InputError(
@@ -156,7 +156,7 @@ def _locate(source: str | Path) -> Place:
                 "give the folder that `save_pretrained` wrote"
             )
         return Place(str(path), local=True)
-    if there:
+    if exists:
         raise InputError(f"expected a model's folder or a name on the Hub; {path} is a file")
     if _is_path(name):
         raise InputError(f"expected a model's folder; {name:.200} does not exist; check the path")
@@ -249,13 +249,13 @@ def _check_body(place: Place, model: PreTrainedModel, info: dict[str, Any]) -> N
 
 
 def _mismatched(info: dict[str, Any]) -> set[str]:
-    """The names of weights whose shape differs from the model's; entries are names or tuples."""
+    """Return the names of weights whose shape differs from the model's; entries are names or tuples."""
     return {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
 
 
 def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more weights"
+    first = ", ".join(names[:3])
+    return first if len(names) <= 3 else f"{first} and {len(names) - 3} more weights"
 
 
 def _check_classes(place: Place, config: PreTrainedConfig) -> None:

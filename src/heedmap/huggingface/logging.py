@@ -1,4 +1,4 @@
-"""Transformers' own messages, kept out of the way while we work with it."""
+"""Silence transformers' own messages."""
 
 import logging
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from transformers.utils import logging as library_logging
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """While it lasts, transformers shows no progress bars and logs errors only."""
+    """Hide transformers' progress bars and log its errors only within the block."""
     level, bars = library_logging.get_verbosity(), library_logging.is_progress_bar_enabled()
     library_logging.set_verbosity(logging.ERROR)
     library_logging.disable_progress_bar()  # type: ignore[no-untyped-call]

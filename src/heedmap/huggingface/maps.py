@@ -1,6 +1,6 @@
-"""Every heat map that a transformer could show, and what each of its heads does, from one pass.
+"""Compute every heat map that a transformer offers, and facts about each of its heads, in one pass.
 
-Nothing of size layers × heads × N × N is kept: each layer's weights become their maps inside the pass.
+Nothing of size layers × heads × N × N is kept: each layer's weights become maps during the pass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,9 +30,9 @@ PER_HEAD = ("row", "received", "gradient", "effective")
 
 
 class Maps:
-    """The heat maps of one classifier: per layer and head where the view has them, and their mean.
+    """The heat maps of one classifier: per layer, the mean over heads and, if the view has them, each head.
 
-    `projections` are the output projections of the layers on trial; none where they or the values are unknown.
+    `projections` are the output projections of the layers on trial; empty if they or the values are unknown.
     """
 
     def __init__(
@@ -46,24 +46,24 @@ class Maps:
         self.survey, self.projections = survey, projections
 
     def available(self) -> list[Map]:
-        """All maps, in order. Rollout and flow need self-attention from the input up, with all its layers."""
+        """List all maps, in order. Rollout and flow need self-attention in all layers, from the input up."""
         missing = self.missing()
         return [m for view in VIEWS if view not in missing for m in self._of(view)]
 
     def missing(self) -> dict[str, tuple[int, str]]:
-        """The views that this model does not give: how many maps each would be, and why."""
-        found = {}
+        """Return the views that this model lacks: how many maps each would be, and why."""
+        missing = {}
         if self.entrance.model.config.is_encoder_decoder:
             why = "its cross-attention is on trial, and no path leads through that to the input"
-            found = {view: (len(self._of(view)), why) for view in ("rollout", "flow")}
+            missing = {view: (len(self._of(view)), why) for view in ("rollout", "flow")}
         if not self.projections:
             why = (
                 "no linear module reads what its heads put out"
                 if self.entrance.kind == "interface"
                 else "its values are out of reach: it is entered by its softmax"
             )
-            found["effective"] = (len(self._of("effective")), why)
-        return found
+            missing["effective"] = (len(self._of("effective")), why)
+        return missing
 
     def _of(self, view: str) -> list[Map]:
         heads = [None, *(range(self.survey.heads) if view in PER_HEAD else ())]
@@ -72,22 +72,22 @@ class Maps:
     def read(
         self, batch: SubwordBatch, wanted: Sequence[Map], edit: Visitor | None = None
     ) -> Float[Tensor, "B M T"]:
-        """The wanted maps over words, each as shares of its sum; NaN for a flow that would take too long.
+        """Compute the wanted maps over words, each scaled to sum to 1; NaN for a flow that would take too long.
 
-        With `edit`, those of the model as that visitor leaves it.
+        With `edit`, the maps are of the model as changed by that visitor.
         """
         reader = _Reader(self, batch, wanted)
         visitor = reader if edit is None else Then(edit, reader)
         inputs = batch.inputs(self.tokenizer.model_input_names)
         with torch.set_grad_enabled(reader.needs_gradient), self.entrance.visiting(visitor):
-            found = reader.finish(self.entrance.model(**inputs).logits.float())
-        values = torch.stack([found[m] for m in wanted], dim=1)
+            by_map = reader.finish(self.entrance.model(**inputs).logits.float())
+        values = torch.stack([by_map[m] for m in wanted], dim=1)
         words = batch.words.unsqueeze(1).expand(-1, len(wanted), -1).flatten(0, 1)
         summed = sum_by_word(values.flatten(0, 1), words, batch.mask.shape[1])
         return shares(summed.reshape(*values.shape[:2], -1)).float()
 
     def rows(self, batch: SubwordBatch) -> Int[Tensor, " B"] | None:
-        """The row that the classifier reads of each text; None where it reads all."""
+        """Return the row that the classifier reads of each text; None if it reads all."""
         if self.survey.reads == "all":
             return None
         return self.survey.read_rows(batch.inputs(self.tokenizer.model_input_names))
@@ -103,7 +103,7 @@ def _mean_row(
 def _read_row(
     weights: Float[Tensor, "B H Q N"], rows: Int[Tensor, " B"] | None, real: Bool[Tensor, "B Q"]
 ) -> Float[Tensor, "B H N"]:
-    """The row that the classifier reads; the mean of the real rows where it reads all."""
+    """Return the row that the classifier reads; the mean of the real rows if it reads all."""
     return _mean_row(weights, real) if rows is None else at_rows(weights.transpose(1, 2), rows)
 
 
@@ -114,7 +114,7 @@ class _Reader(Visitor):
         self.views = {m.view for m in wanted}
         self.needs_gradient = "gradient" in self.views
         self.rows = maps.rows(batch)
-        self.found: dict[Map, Tensor] = {}
+        self.values: dict[Map, Tensor] = {}
         self.clean: dict[int, Tensor] = {}
         self.leaves = Leaves(held=False)
         self.averages: list[Tensor] = []
@@ -139,7 +139,7 @@ class _Reader(Visitor):
             average = clean.mean(1)
             if "rollout" in self.views:
                 self.rolled = extend(self.rolled, average.double(), self.batch.real)
-                self.found[Map("rollout", layer, None)] = self._row(self.rolled.unsqueeze(1))[:, 0]
+                self.values[Map("rollout", layer, None)] = self._row(self.rolled.unsqueeze(1))[:, 0]
             if "flow" in self.views:
                 self.averages.append(average)
         if self.needs_gradient:
@@ -152,9 +152,9 @@ class _Reader(Visitor):
 
     def _put(self, view: str, layer: int, values: Float[Tensor, "B H N"]) -> None:
         if view in self.views:
-            self.found[Map(view, layer, None)] = values.mean(1)
+            self.values[Map(view, layer, None)] = values.mean(1)
             for head in range(values.shape[1]):
-                self.found[Map(view, layer, head)] = values[:, head]
+                self.values[Map(view, layer, head)] = values[:, head]
 
     def _effective(self, layer: int, weights: Tensor, call: Call) -> None:
         transformed = transformed_values(call, self.maps.projections[call.name], weights.shape[1])
@@ -164,20 +164,20 @@ class _Reader(Visitor):
         self._put("effective", layer, effective.abs())  # effective weights may be negative
 
     def finish(self, logits: Float[Tensor, "B C"]) -> dict[Map, Tensor]:
-        """The maps that need the whole pass."""
+        """Compute the maps that need the whole pass, and return all."""
         if self.needs_gradient:
             y = log_odds(logits, logits.argmax(-1)).sum()
             gradients = torch.autograd.grad(y, list(self.leaves.leaves.values()))
             for call, gradient in zip(self.leaves.leaves, gradients, strict=True):
                 rows = self._row(gradient * self.clean[call])
                 self._put("gradient", self.layer_of[call], rows.abs())
-        wanted = {m.layer for m in self.wanted if m.view == "flow"}
-        for layer in wanted:
+        layers = {m.layer for m in self.wanted if m.view == "flow"}
+        for layer in layers:
             stacked = torch.stack(self.averages[: layer + 1]).float()
-            self.found[Map("flow", layer, None)] = self._flow(stacked)
-        return self.found
+            self.values[Map("flow", layer, None)] = self._flow(stacked)
+        return self.values
 
-    def _flow(self, layers: Float[Tensor, "L B N N"]) -> Float[Tensor, "B N"]:
+    def _flow(self, layers: Float[Tensor, "layers B N N"]) -> Float[Tensor, "B N"]:
         real = self.batch.real
         flows = torch.full(real.shape, torch.nan, dtype=torch.float64, device=real.device)
         starts = self.rows if self.rows is not None else real.long().argmax(1)
@@ -188,23 +188,23 @@ class _Reader(Visitor):
 
 
 def layer_facts(maps: Maps, batch: SubwordBatch, kinds: Sequence[str]) -> dict[str, Tensor]:
-    """What every head of every layer does with a batch of texts, each (B, layers, H), NaN if unknown.
+    """Measure every head of every layer on a batch of texts: (B, layers, H) each, NaN if unknown.
 
-    `row_on_words`: mass of the read row on words; `share_KIND`: mass on positions of a kind, mean over real
-    rows (Clark et al. 2019); `entropy` in nats, mean over real rows; `rank` of T = V W_O, `free` and
-    `free_on_simplex`: the dimension of its left null space, without and with rows that sum to 1 (Brunner et
-    al. 2019); `effective_share`: ‖A⊥‖ / ‖A‖ of the read row.
+    `row_on_words`: mass of the read row on words. `share_KIND`: mass on positions of a kind, mean over real
+    rows (Clark et al. 2019). `entropy`: in nats, mean over real rows. `rank`: of T = V W_O. `free` and
+    `free_on_simplex`: dimension of its left null space, without and with rows that sum to 1 (Brunner et
+    al. 2019). `effective_share`: ‖A⊥‖ / ‖A‖ of the read row.
     """
     reader = _Facts(maps, batch, kinds)
     with torch.no_grad(), maps.entrance.visiting(reader):
         maps.entrance.model(**batch.inputs(maps.tokenizer.model_input_names))
-    return {name: torch.stack(values, dim=1) for name, values in reader.found.items()}
+    return {name: torch.stack(values, dim=1) for name, values in reader.values.items()}
 
 
 class _Facts(Visitor):
     def __init__(self, maps: Maps, batch: SubwordBatch, kinds: Sequence[str]) -> None:
         self.maps, self.batch, self.kinds = maps, batch, kinds
-        self.found: dict[str, list[Tensor]] = {}
+        self.values: dict[str, list[Tensor]] = {}
         self.calls = set(maps.survey.calls)
         self.rows = maps.rows(batch)
         self.keys = kinds_of(maps.tokenizer, batch, kinds)
@@ -212,18 +212,18 @@ class _Facts(Visitor):
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
         output, weights = eager()
         if call.index in self.calls and weights is not None:
-            self._look(call, weights.detach().float())
+            self._record(call, weights.detach().float())
         return output, weights
 
     def weights(self, call: Call, weights: Tensor) -> None:
         if call.index in self.calls:  # entered by the softmax: no values
-            self._look(call, weights.detach().float())
+            self._record(call, weights.detach().float())
 
-    def _look(self, call: Call, weights: Tensor) -> None:
+    def _record(self, call: Call, weights: Tensor) -> None:
         real = self.batch.real
-        found = special_shares(weights, self.keys, real, len(self.kinds))
+        mass = special_shares(weights, self.keys, real, len(self.kinds))
         for kind, name in enumerate(self.kinds):
-            self._add(f"share_{name}", found[..., kind])
+            self._add(f"share_{name}", mass[..., kind])
         self._add("entropy", head_entropy(weights, real))
         words = (self.batch.words >= 0).unsqueeze(1)
         self._add("row_on_words", (_read_row(weights, self.rows, real) * words).sum(-1))
@@ -240,4 +240,4 @@ class _Facts(Visitor):
         self._add("effective_share", effective_share(row, effective).squeeze(2))
 
     def _add(self, name: str, values: Tensor) -> None:
-        self.found.setdefault(name, []).append(values.double())
+        self.values.setdefault(name, []).append(values.double())

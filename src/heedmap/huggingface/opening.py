@@ -1,4 +1,4 @@
-"""A run on somebody else's model: its classifier, the texts to audit it on, and what to say of both."""
+"""Open a run on an existing transformer: its classifier, the texts to audit it on, and facts on both."""
 
 import math
 import warnings
@@ -30,15 +30,15 @@ _TWO_ENDS = "hold the model's own end-of-text token"
 def open_classifier(
     settings: TransformerSettings, folder: Path | None = None
 ) -> tuple[TransformerClassifier, TransformerSettings]:
-    """The model that the settings name (in `folder`, where a run keeps its own), with its weights' hash.
+    """Load the model of the settings (from `folder`, if the run has its own), and hash its weights.
 
     Raises:
         InputError: it cannot be loaded, or fails the handshake.
     """
     model, tokenizer = load_classifier(folder or settings.source, settings.dtype)
     _shake_hands(model, tokenizer)
-    known = {int(i): str(name) for i, name in (model.config.id2label or {}).items()}
-    names = [known[i] for i in sorted(known)]
+    class_names = {int(i): str(name) for i, name in (model.config.id2label or {}).items()}
+    names = [class_names[i] for i in sorted(class_names)]
     settings = settings.model_copy(update={"weights": fingerprint(model)})
     return TransformerClassifier(model, tokenizer, settings, names), settings
 
@@ -54,7 +54,7 @@ def rehearse(
     settings: TransformerSettings,
     classes: Sequence[str],
 ) -> None:
-    """Find out before a training, not after it, whether the model can be put on trial as the settings say.
+    """Check before a training whether the model can be put on trial as the settings say.
 
     Raises:
         InputError: it fails the handshake, or has no such layer or head.
@@ -67,7 +67,7 @@ def rehearse(
 
 
 def save_classifier(model: Model, folder: Path) -> None:
-    """The model and its tokenizer as `save_pretrained` writes them, all of it or nothing."""
+    """Save the model and its tokenizer by `save_pretrained`, all files or none."""
     assert isinstance(model, TransformerClassifier)
     with quiet(), folder_written_whole(folder) as partial:
         model.model.save_pretrained(partial)
@@ -75,7 +75,7 @@ def save_classifier(model: Model, folder: Path) -> None:
 
 
 def corpus_for(model: TransformerClassifier, settings: DataSettings) -> Corpus:
-    """Test texts that fit the model, with its classes as labels.
+    """Read test texts that fit the model, with its classes as labels.
 
     Raises:
         InputError: labels that are not the model's classes, or what `load_corpus` raises.
@@ -84,7 +84,7 @@ def corpus_for(model: TransformerClassifier, settings: DataSettings) -> Corpus:
 
 
 def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
-    """The corpus with test texts as the model reads them (see `heedmap.huggingface.fitting`), and counted."""
+    """Fit the test texts to the model (see `heedmap.huggingface.fitting`), and count the changes."""
     limit = longest(model.model, model.tokenizer)
     how = model.settings.long_texts
     test = corpus.splits["test"]
@@ -96,7 +96,7 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
         )
     unread = {} if readable.all() else {_TWO_ENDS: int((~readable).sum())}
     test, counted = fit(test.take(np.flatnonzero(readable)), model.lengths, limit, how)
-    # Only now: a window's text is tokenised by itself.
+    # After the windows, because each is tokenised by itself.
     test, merged = merge(test, model.own_words)
     return replace(
         corpus,
@@ -106,8 +106,8 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
 
 
 def facts(model: TransformerClassifier) -> dict[str, object]:
-    """What the report says of the model."""
-    shown = model.settings
+    """Return what the report says of the model."""
+    settings = model.settings
     head = "mean over heads" if model.head is None else f"head {model.head}"
     whose = {
         "first": "the first position's row ([CLS])",
@@ -128,7 +128,7 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
         "layers": len(model.calls),
         "heads": model.heads,
         "parameters": sum(p.numel() for p in model.model.parameters()),
-        "on_trial": f"{views[shown.view]} layer {model.layer} of 0–{len(model.calls) - 1}, {head}",
+        "on_trial": f"{views[settings.view]} layer {model.layer} of 0–{len(model.calls) - 1}, {head}",
         "acted_on": (
             f"{'the row' if model.one_row else 'all rows'} of layer {model.layer} "
             f"({'every head' if model.head is None else head})"
@@ -140,7 +140,7 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
 
 
 def notes(model: TransformerClassifier) -> dict[str, object]:
-    """What the report has to say against a model from elsewhere, also said as warnings."""
+    """Return the report's caveats about the model, and give them as warnings."""
     sign = sign_of_pairs(model.model.config)
     if sign is None:
         return {}
@@ -153,16 +153,16 @@ def notes(model: TransformerClassifier) -> dict[str, object]:
 
 
 def _drift(model: TransformerClassifier) -> dict[str, object]:
-    """Two digits, for the rest is the order of a sum; null where there is nothing to compare."""
-    found = drift(model.model, model.tokenizer)
-    numbers = {"logits": found.logits, "tvd": found.tvd}
+    """Round to two digits, since the others depend on the order of sums; None if nothing was compared."""
+    measured = drift(model.model, model.tokenizer)
+    numbers = {"logits": measured.logits, "tvd": measured.tvd}
     rounded = {
         name: float(f"{x:.1e}") if x is not None and math.isfinite(x) else None
         for name, x in numbers.items()
     }
-    return {"default": found.default, **rounded}
+    return {"default": measured.default, **rounded}
 
 
 def fingerprint(model: nn.Module) -> str:
-    """A hash of all parameters: the same weights give the same."""
+    """Hash all weights: equal weights have equal hashes."""
     return weights_hash(model.state_dict())

@@ -1,8 +1,8 @@
-"""Whether a classifier looks as if it was trained on pairs of texts: what its configuration gives away.
+"""Guess from its configuration whether a classifier was trained on pairs of texts.
 
-A heuristic, and it only warns. Two signs are known: a class named for a relation of two texts, and the
-mark that sentence-transformers leaves in the configuration of a cross-encoder. A model of pairs with
-neither (LABEL_0, LABEL_1) goes unnoticed; the number of token types says nothing, for BERT always has two.
+This heuristic only leads to a warning. It knows two signs: a class named for a relation of two texts, and
+the entry that sentence-transformers writes into the configuration of a cross-encoder. A model of pairs
+with neither (LABEL_0, LABEL_1) is missed. The number of token types says nothing: BERT always has two.
 """
 
 import re
@@ -18,9 +18,9 @@ MARKS = ("sentence_transformers", "sbert_ce_default_activation_function")
 
 
 def sign_of_pairs(config: PreTrainedConfig) -> str | None:
-    """What gives a model of pairs away, in words; None where nothing does.
+    """Describe the sign that a model is of pairs; None if there is none.
 
-    A class counts if any of its words is a relation ("not_entailment"); "neutral" is none, sentiment has it.
+    A class counts if any of its words is a relation ("not_entailment"); "neutral" is not: sentiment has it.
     """
     for name in (config.id2label or {}).values():
         if RELATIONS & set(re.findall("[a-z]+", str(name).lower())):

@@ -1,14 +1,14 @@
-"""Predictions under other weights in one layer, without reading the text again from the start.
+"""Predict under other weights in one layer, without running the whole model again.
 
-Three ways to the same numbers, the fastest that the model allows:
+There are three ways to the same numbers; the fastest that the model allows is used:
 
-* narrow: where the classifier reads one row of the last layer, only that row is computed. The model is
-  given texts of one position; the blocks below are skipped, the block on trial gets the row's own hidden
-  state, and its attention returns imposed weights @ the values that the pass left behind.
-* upward: the blocks below the one on trial are skipped and give what they gave before.
-* full: the whole model again.
+* narrow: if the classifier reads one row of the last layer, only that row is computed. The model runs on
+  texts of one position; the blocks below are skipped, the block on trial gets the row's own hidden
+  state, and its attention returns imposed weights @ the recorded values.
+* upward: the blocks below the one on trial are skipped and return their recorded outputs.
+* full: the whole model runs again.
 
-A way is taken only if it gives the full one's numbers on a probe.
+A way is used only if it gives the same numbers as the full one on a probe.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,14 +29,14 @@ from heedmap.huggingface.survey import at_rows
 
 Way = Literal["narrow", "upward", "full"]
 Rows = Int[Tensor, " B"]
-TOLERANCE = 1e-3  # of logits, where the same numbers are added up in another order
+TOLERANCE = 1e-3  # of logits: the same numbers are summed in another order
 
 
 @dataclass
 class Pass:
-    """What one pass left behind at one call of the door, for a later run of that way; batch first.
+    """What one pass recorded at one attention call, for later runs by that way; batch first.
 
-    `weights` are those of all rows, or of the read row alone. Of the rest, only what the way needs: the
+    `weights` are those of all rows, or of the read row alone. The rest only if the way needs it: the
     values, the hidden states that entered the block, the outputs of the last skipped block of each stack
     (`below`), and those of the other attention calls in the same block (`beside`).
     """
@@ -51,10 +51,10 @@ class Pass:
 
 
 class Rerun:
-    """Passes of a model with the weights of one call of the door on trial.
+    """Passes of a model with the weights of one attention call on trial.
 
-    `names` are the layers of all calls of a pass. `reads` gives the row that the classifier reads of each
-    text; None where all rows are on trial. `way` is the fastest that gives the full one's numbers on `probe`.
+    `names` are the layers of all calls of a pass. `reads` finds the row that the classifier reads of each
+    text; None if all rows are on trial. `way` is the fastest one that agrees with the full one on `probe`.
     """
 
     def __init__(
@@ -72,77 +72,79 @@ class Rerun:
 
     @torch.no_grad()
     def base(self, inputs: Inputs, way: Way | None = None) -> Pass:
-        """One whole pass, keeping what a later run needs."""
+        """Run one whole pass, and record what later runs need."""
         way = way or self.way
         rows = None if self.reads is None else self.reads(inputs)
-        keeper = _Keeper(self.call, self.call - self.place.within)
-        kept: dict[str, Any] = {"below": {}}
+        recorder = _Recorder(self.call, self.call - self.place.within)
+        recorded: dict[str, Any] = {"below": {}}
         turn = iter(range(1 << 30))
 
         def record(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             at = next(turn)
             if at == self.place.turn:
-                kept["entering"] = blocks.entering(args, kwargs)
+                recorded["entering"] = blocks.entering(args, kwargs)
             result = forward(*args, **kwargs)
             if at in self.place.last:
-                kept["below"][at] = result
+                recorded["below"][at] = result
             return result
 
-        with blocks.patched(self.blocks, record), self.entrance.visiting(keeper):
+        with blocks.patched(self.blocks, record), self.entrance.visiting(recorder):
             logits = self.entrance.model(**inputs).logits
-        weights = keeper.weights_kept
+        weights = recorder.final_weights
         if weights is None:
             raise ValueError(f"expected call {self.call} of the attention, the model made fewer")
         if rows is not None:
             weights = at_rows(weights.transpose(1, 2), rows)
         if way == "full":
             return Pass(way, logits, weights)
-        entering, beside = kept["entering"], keeper.beside
+        entering, beside = recorded["entering"], recorder.beside
         if way == "upward":
-            return Pass(way, logits, weights, keeper.value, entering, kept["below"], beside)
+            return Pass(way, logits, weights, recorder.value, entering, recorded["below"], beside)
         assert rows is not None
         beside = {i: at_rows(output, rows).unsqueeze(1) for i, output in beside.items()}
         entering = at_rows(entering, rows).unsqueeze(1)
-        return Pass(way, logits, weights, keeper.value, entering, {}, beside)
+        return Pass(way, logits, weights, recorder.value, entering, {}, beside)
 
     def logits(
-        self, inputs: Inputs, kept: Pass, weights: Float[Tensor, "S B H *Q N"]
+        self, inputs: Inputs, base: Pass, weights: Float[Tensor, "S B H *Q N"]
     ) -> Float[Tensor, "S B C"]:
-        """Logits with weights imposed: all rows of the layer, or the read row with the others as they were."""
+        """Return logits under imposed weights: of all rows of the layer, or of the read row alone."""
         times = len(weights)
         rows = None if self.reads is None else self.reads(inputs)
         flat = weights.flatten(0, 1)
-        many = None if rows is None else rows.repeat(times)
-        if kept.way == "full":
-            with self.entrance.visiting(Imposed(self.call, flat, many)):
-                logits: Tensor = self.entrance.model(**_times(inputs, times)).logits
-        elif kept.way == "upward":
-            visitor: Visitor = Imposed(self.place.within, flat, many)
-            logits = self._above(_times(inputs, times), kept, times, visitor)
+        repeated_rows = None if rows is None else rows.repeat(times)
+        if base.way == "full":
+            with self.entrance.visiting(Imposed(self.call, flat, repeated_rows)):
+                logits: Tensor = self.entrance.model(**_repeat_inputs(inputs, times)).logits
+        elif base.way == "upward":
+            visitor: Visitor = Imposed(self.place.within, flat, repeated_rows)
+            logits = self._above(_repeat_inputs(inputs, times), base, times, visitor)
         else:
             assert rows is not None
-            assert kept.value is not None
-            # Values of shared heads (GQA) are not repeated in memory: heads are grouped instead.
-            groups = (*weights.shape[:2], kept.value.shape[1], -1, weights.shape[-1])
-            grouped = weights.reshape(groups).to(kept.value.dtype)
-            context = torch.einsum("sbgrn,bgnd->sbgrd", grouped, kept.value)
+            assert base.value is not None
+            # Group the heads that share values (GQA), so that the values are not repeated in memory.
+            groups = (*weights.shape[:2], base.value.shape[1], -1, weights.shape[-1])
+            grouped = weights.reshape(groups).to(base.value.dtype)
+            context = torch.einsum("sbgrn,bgnd->sbgrd", grouped, base.value)
             output = context.flatten(2, 3).flatten(0, 1).unsqueeze(1)
-            beside = {i: blocks.repeated(o, times) for i, o in kept.beside.items()}
-            one = {
+            beside = {i: blocks.repeated(o, times) for i, o in base.beside.items()}
+            row_inputs = {
                 name: at_rows(part, rows).unsqueeze(1).repeat(times, 1)
                 for name, part in inputs.items()
             }
-            logits = self._above(one, kept, times, _Answer(self.place.within, output, beside))
+            logits = self._above(
+                row_inputs, base, times, _ReadyOutputs(self.place.within, output, beside)
+            )
         return logits.reshape(*weights.shape[:2], -1)
 
     def fast_logits(self, inputs: Inputs) -> Float[Tensor, "B C"]:
-        """The model's own logits, without the rows of the last block that nobody reads; `narrow` only.
+        """Return the model's own logits, without the unread rows of the last block; `narrow` only.
 
-        The pass is broken off once the read row's attention is there, and goes on with that row alone.
+        The pass stops after the attention on trial, and a second one goes on with the read row alone.
         """
         assert self.reads is not None
         rows = self.reads(inputs)
-        keeper = _Keeper(self.call, self.call - self.place.within, stop=True)
+        recorder = _Recorder(self.call, self.call - self.place.within, stop=True)
         turn = iter(range(1 << 30))
         entering: list[Tensor] = []
 
@@ -154,46 +156,46 @@ class Rerun:
         with (
             suppress(_Stop),
             blocks.patched(self.blocks, record),
-            self.entrance.visiting(keeper),
+            self.entrance.visiting(recorder),
         ):
             self.entrance.model(**inputs)
-        answers = {i: at_rows(output, rows).unsqueeze(1) for i, output in keeper.beside.items()}
+        answers = {i: at_rows(output, rows).unsqueeze(1) for i, output in recorder.beside.items()}
         state = at_rows(entering[0], rows).unsqueeze(1)
-        kept = Pass("narrow", entering[0][:0, 0], entering[0], None, state)
-        one = {name: at_rows(part, rows).unsqueeze(1) for name, part in inputs.items()}
+        base = Pass("narrow", entering[0][:0, 0], entering[0], None, state)
+        row_inputs = {name: at_rows(part, rows).unsqueeze(1) for name, part in inputs.items()}
         output = answers.pop(self.place.within)
-        return self._above(one, kept, 1, _Answer(self.place.within, output, answers))
+        return self._above(row_inputs, base, 1, _ReadyOutputs(self.place.within, output, answers))
 
     @torch.no_grad()
     def _fastest(self, probe: Inputs) -> Way:
-        whole = self.base(probe, "full")
-        weights = torch.stack([whole.weights, uniform(whole.weights, whole.weights > 0)])
-        expected = self.logits(probe, whole, weights)
-        # Entered by its softmax a model does not show its values.
+        full = self.base(probe, "full")
+        weights = torch.stack([full.weights, uniform(full.weights, full.weights > 0)])
+        expected = self.logits(probe, full, weights)
+        # A model that is entered by its softmax does not show its values.
         narrow = self.reads is not None and self.entrance.kind == "interface"
         ways: tuple[Way, ...] = ("narrow", "upward") if narrow else ("upward",)
         for way in ways:
-            # A way that the model's own code does not bear is passed over.
+            # Skip a way that the model's own code does not support.
             try:
-                found = self.logits(probe, self.base(probe, way), weights)
+                logits = self.logits(probe, self.base(probe, way), weights)
             except (RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError):
                 continue
-            if found.shape == expected.shape and (found - expected).abs().max() <= TOLERANCE:
+            if logits.shape == expected.shape and (logits - expected).abs().max() <= TOLERANCE:
                 return way
         return "full"
 
-    def _above(self, inputs: Inputs, kept: Pass, times: int, visitor: Visitor) -> Tensor:
-        turn, count = iter(range(1 << 30)), len(kept.logits)
+    def _above(self, inputs: Inputs, base: Pass, times: int, visitor: Visitor) -> Tensor:
+        turn, count = iter(range(1 << 30)), len(base.logits)
 
         def skip(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             at = next(turn)
-            if at in kept.below:
-                return blocks.mapped(kept.below[at], lambda t: _many(t, times, count))
+            if at in base.below:
+                return blocks.mapped(base.below[at], lambda t: _repeat_output(t, times, count))
             if at < self.place.turn:
                 return blocks.through(self.place.shapes[at], blocks.entering(args, kwargs))
             if at == self.place.turn:
-                assert kept.entering is not None
-                args, kwargs = blocks.replaced(blocks.repeated(kept.entering, times), args, kwargs)
+                assert base.entering is not None
+                args, kwargs = blocks.replaced(blocks.repeated(base.entering, times), args, kwargs)
             return forward(*args, **kwargs)
 
         with blocks.patched(self.blocks, skip), self.entrance.visiting(visitor):
@@ -205,16 +207,16 @@ class _Stop(Exception):
     """The rest of the pass is not needed."""
 
 
-class _Keeper(Visitor):
+class _Recorder(Visitor):
     def __init__(self, call: int, first: int, *, stop: bool = False) -> None:
         self.call, self.first, self.stop = call, first, stop
-        self.weights_kept: Tensor | None = None
+        self.final_weights: Tensor | None = None
         self.value: Tensor | None = None
         self.beside: dict[int, Tensor] = {}
 
     def weights(self, call: Call, weights: Tensor) -> None:
         if call.index == self.call:
-            self.weights_kept, self.value = weights, call.value
+            self.final_weights, self.value = weights, call.value
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
         output, weights = super().attend(call, eager)
@@ -225,8 +227,8 @@ class _Keeper(Visitor):
         return output, weights
 
 
-class _Answer(Visitor):
-    """Gives ready outputs to the calls of one block."""
+class _ReadyOutputs(Visitor):
+    """Return ready outputs to the calls of one block."""
 
     def __init__(self, call: int, output: Tensor, beside: dict[int, Tensor]) -> None:
         self.outputs = {call: output, **{i: o for i, o in beside.items() if i != call}}
@@ -237,9 +239,9 @@ class _Answer(Visitor):
         return self.outputs[call.index], None
 
 
-def _times(inputs: Inputs, times: int) -> dict[str, Tensor]:
+def _repeat_inputs(inputs: Inputs, times: int) -> dict[str, Tensor]:
     return {name: blocks.repeated(part, times) for name, part in inputs.items()}
 
 
-def _many(value: Tensor, times: int, count: int) -> Tensor:
+def _repeat_output(value: Tensor, times: int, count: int) -> Tensor:
     return blocks.repeated(value, times) if value.shape[:1] == (count,) else value

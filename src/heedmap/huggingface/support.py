@@ -1,4 +1,4 @@
-"""What can be audited, measured: the handshake with a tiny model of every architecture in the zoo."""
+"""Measure which architectures can be audited: the handshake with a tiny model of each in the zoo."""
 
 from collections.abc import Callable
 from importlib.metadata import version
@@ -33,14 +33,12 @@ that is not here may work as well: the handshake tells.
 
 
 def support_table(announce: Callable[[str, int, int], None] | None = None) -> str:
-    """The page in Markdown, the same every time. `announce` is told name, number and count of each row.
+    """Return the page in Markdown, always the same. `announce` gets the name, number and count of each row.
 
-    A model that stops in the middle of a pass is a refused row, not an error.
+    A model that fails in the middle of a pass is a refused row, not an error.
     """
     threads = torch.get_num_threads()
-    torch.set_num_threads(
-        1
-    )  # for these sizes the fastest, and sums come out the same on every machine
+    torch.set_num_threads(1)  # the fastest for these sizes, and sums are the same on every machine
     try:
         return _page(announce)
     finally:
@@ -63,7 +61,7 @@ def _page(announce: Callable[[str, int, int], None] | None) -> str:
 
 
 def try_out(row: Architecture) -> Handshake:
-    """The handshake with one architecture of the zoo."""
+    """Shake hands with one architecture of the zoo."""
     model = row.build()
     try:
         return handshake_on(model, row.tensors())
@@ -71,18 +69,18 @@ def try_out(row: Architecture) -> Handshake:
         return Handshake(type(model).__name__, "refused", (), (), (), str(error))
 
 
-def _line(row: Architecture, found: Handshake) -> str:
-    off = found.value("entered as eager")
+def _line(row: Architecture, result: Handshake) -> str:
+    off = result.value("entered as eager")
     cells = (
         row.name,
         row.family,
-        found.kind,
-        _exact(found.reads),
-        _exact(found.edits),
-        found.size if found.calls else "–",
+        result.kind,
+        _exact(result.reads),
+        _exact(result.edits),
+        result.size if result.calls else "–",
         "–" if off is None else f"{off:.0e}" if off else "0",
-        "passes" if found.ok else "fails",
-        "; ".join(filter(None, (row.note, *_notes(row, found)))),
+        "passes" if result.ok else "fails",
+        "; ".join(filter(None, (row.note, *_notes(row, result)))),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -91,12 +89,12 @@ def _exact(yes: bool) -> str:
     return "exact" if yes else "no"
 
 
-def _notes(row: Architecture, found: Handshake) -> list[str]:
-    if found.kind == "refused":
+def _notes(row: Architecture, result: Handshake) -> list[str]:
+    if result.kind == "refused":
         return ["no weights of tokens over tokens to be had"]
-    if found.kind == "reading":
+    if result.kind == "reading":
         return ["reports weights, but computes its output elsewhere"]
-    failed = [check.name for check in found.checks if not check.passed]
+    failed = [check.name for check in result.checks if not check.passed]
     if failed == ["padded as unpadded"]:
         return ["its answer to a text depends on the padding beside it"]
     if failed:
@@ -104,13 +102,13 @@ def _notes(row: Architecture, found: Handshake) -> list[str]:
     notes = []
     if row.model is not None:
         notes.append(f"{row.model}: transformers has no text classifier of it")
-    causal = int(found.value("causal") or 0)
+    causal = int(result.value("causal") or 0)
     if causal:
-        notes.append("causal" if causal == len(found.calls) else f"causal in {causal} layers")
-    if (found.value("rows sum to one") or 0.0) > 0.01:
+        notes.append("causal" if causal == len(result.calls) else f"causal in {causal} layers")
+    if (result.value("rows sum to one") or 0.0) > 0.01:
         notes.append("rows sum to less than one (a sink)")
-    if found.value("padded as unpadded") is None:
+    if result.value("padded as unpadded") is None:
         notes.append("tried without padding")
-    elif not found.other_side:
+    elif not result.other_side:
         notes.append(f"padded on the {row.pads} only")
     return notes

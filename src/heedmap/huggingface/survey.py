@@ -1,4 +1,4 @@
-"""What one pass over a few texts tells of a classifier: its attention layers, its heads, the row it reads."""
+"""Find a classifier's attention layers, its heads and the row that it reads, by passes over a few texts."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from heedmap.huggingface.measuring import Leaves
 
 Reads = Literal["first", "last", "all"]
 Rows = Callable[[Inputs], Int[Tensor, " B"]]
-CROSS = ("cross", "encoder_attn", "encdec")  # how model files call attention over another stack
+CROSS = ("cross", "encoder_attn", "encdec")  # in the names of attention over another stack
 
 
 @dataclass(frozen=True)
 class AttentionLayout:
     """The calls of the attention in one pass of a model.
 
-    `names` are the layers' of all calls; `calls` the numbers of those on trial: all of one stack, in an
-    encoder-decoder its cross-attention. `heads` is that of one call. `reads` says which row of the last
-    call the logits depend on: a text's first, its last, or more than one of them; `rows` finds that one. `end`
-    is the token that it stands at, where that is how it is found: texts then need one of it each.
+    `names` are the layers of all calls; `calls` are the numbers of those on trial: all of one stack, or an
+    encoder-decoder's cross-attention. `heads` is the number per call. `reads` is the row of the last call
+    that the logits depend on: a text's first, its last, or "all" if more than one; `rows` finds it. If it is
+    found by a token, that is `end`: each text must then have exactly one.
     """
 
     names: list[str]
@@ -39,14 +39,14 @@ class AttentionLayout:
         """The names of the layers on trial, in the order of their calls."""
         return [self.names[call] for call in self.calls]
 
-    def read_rows(self, given: Inputs) -> Int[Tensor, " B"]:
-        """The row that the classifier reads of each text, found as the model finds it."""
+    def read_rows(self, inputs: Inputs) -> Int[Tensor, " B"]:
+        """Return the row that the classifier reads of each text, found by the model's own rule."""
         assert self.rows is not None
-        return self.rows(given)
+        return self.rows(inputs)
 
 
 def survey(entrance: Entrance, inputs: Inputs) -> AttentionLayout:
-    """Finds it out from passes over the inputs, texts of several lengths with an `attention_mask`."""
+    """Find the layout from passes over the inputs, texts of several lengths with an `attention_mask`."""
     config = entrance.model.config
     leaves, total, names = _pass(entrance, inputs)
     calls = list(range(len(names)))
@@ -54,20 +54,21 @@ def survey(entrance: Entrance, inputs: Inputs) -> AttentionLayout:
         crossing = [i for i in calls if any(mark in names[i].lower() for mark in CROSS)]
         calls = crossing or calls
     last = calls[-1]
-    read = _read(total, leaves[last])
-    # Some rules agree on usual texts: they are told apart on texts that end in another way.
+    is_read = _read(total, leaves[last])
+    # Some rules agree on usual texts, and differ on texts with other endings.
     others = []
     for other in _other_endings(inputs, config):
         try:
-            found, total, _ = _pass(entrance, other)
+            other_leaves, total, _ = _pass(entrance, other)
         except (RuntimeError, ValueError, IndexError):
-            continue  # BART does not read a text without its end
-        others.append((other, _read(total, found[last])))
+            continue  # BART refuses a text without an end-of-text token
+        others.append((other, _read(total, other_leaves[last])))
     heads = leaves[last].shape[1]
     for reads, rows, end in _rules(config):
-        only = _only(rows(inputs), read)
-        if bool((read == only).all()) and not any(
-            bool((there & ~_only(rows(other), there)).any()) for other, there in others
+        only = _only(rows(inputs), is_read)
+        if bool((is_read == only).all()) and not any(
+            bool((other_rows & ~_only(rows(other), other_rows)).any())
+            for other, other_rows in others
         ):
             return AttentionLayout(names, calls, heads, reads, rows, end)
     return AttentionLayout(names, calls, heads, "all", None)
@@ -76,49 +77,49 @@ def survey(entrance: Entrance, inputs: Inputs) -> AttentionLayout:
 def at_rows(
     values: Shaped[Tensor, "B Q *rest"], rows: Int[Tensor, " B"]
 ) -> Shaped[Tensor, "B *rest"]:
-    """One row of each text: values[b, rows[b]]."""
+    """Return one row of each text: values[b, rows[b]]."""
     return values[torch.arange(len(rows), device=rows.device), rows]
 
 
 def _pass(entrance: Entrance, inputs: Inputs) -> tuple[dict[int, Tensor], Tensor, list[str]]:
-    """A leaf in every call's weights, a number made of the logits, and the calls' layers."""
+    """Return a leaf per call's weights, a weighted sum of the logits, and the calls' layers."""
     visitor = Leaves(held=False)
     with torch.enable_grad(), entrance.visiting(visitor) as names:
         logits = entrance.model(**inputs).logits
-        # Weighted unevenly: a softmax's or a mean's symmetric sums would cancel.
+        # Uneven weights, so that symmetric terms (of a softmax, a mean) do not cancel.
         scale = torch.arange(1, logits.shape[1] + 1, device=logits.device).to(logits.dtype)
         total = (logits * scale).sum()
     return visitor.leaves, total, list(names)
 
 
 def _read(total: Tensor, weights: Tensor) -> Bool[Tensor, "B Q"]:
-    """The rows that have a gradient."""
+    """Return which rows have a gradient."""
     (gradient,) = torch.autograd.grad(total, weights)
-    found: Tensor = gradient.abs().amax(dim=(1, 3)) > 0
-    return found
+    is_read: Tensor = gradient.abs().amax(dim=(1, 3)) > 0
+    return is_read
 
 
 def _rules(config: PreTrainedConfig) -> Iterator[tuple[Reads, Rows, int | None]]:
-    """How classifiers find their row: by its place, or (decoders in transformers) by the ids alone.
+    """Yield the rules by which classifiers find their row: by position or (transformers' decoders) by ids.
 
-    The token comes with the rule that finds the row at it.
+    The third entry is the token by which the rule finds the row, or None.
     """
     pad, end = config.get_text_config().pad_token_id, config.eos_token_id
 
     def rightmost(marked: Bool[Tensor, "B N"]) -> Int[Tensor, " B"]:
-        # As transformers has it, with 0 where no position is marked.
+        # As in transformers: 0 if no position is marked.
         return (marked * torch.arange(marked.shape[1], device=marked.device)).argmax(-1)
 
-    yield "first", lambda given: given["attention_mask"].argmax(1), None
-    yield "last", lambda given: rightmost(given["attention_mask"].bool()), None
+    yield "first", lambda inputs: inputs["attention_mask"].argmax(1), None
+    yield "last", lambda inputs: rightmost(inputs["attention_mask"].bool()), None
     if pad is not None:  # GPT-2 and nearly all decoders
-        yield "last", lambda given: rightmost(given["input_ids"] != pad), None
+        yield "last", lambda inputs: rightmost(inputs["input_ids"] != pad), None
     if isinstance(end, int):  # BART, T5
-        yield "last", lambda given: rightmost(given["input_ids"] == end), end
+        yield "last", lambda inputs: rightmost(inputs["input_ids"] == end), end
 
 
 def _other_endings(inputs: Inputs, config: PreTrainedConfig) -> Iterator[dict[str, Tensor]]:
-    """The texts with padding for their last token, and with their last two tokens in the other order."""
+    """Yield the texts with padding as their last token, then with their last two tokens swapped."""
     ids, real = inputs["input_ids"], inputs["attention_mask"].bool()
     texts = torch.arange(len(ids), device=ids.device)
     last = real.shape[1] - 1 - real.flip(1).long().argmax(1)
@@ -134,5 +135,5 @@ def _other_endings(inputs: Inputs, config: PreTrainedConfig) -> Iterator[dict[st
 
 
 def _only(rows: Int[Tensor, " B"], like: Bool[Tensor, "B Q"]) -> Bool[Tensor, "B Q"]:
-    """True at one row of each text."""
+    """Return a mask with one row of each text."""
     return torch.arange(like.shape[1], device=like.device) == rows.unsqueeze(1)

@@ -1,4 +1,4 @@
-"""Tokenizers as models need them: fast, with a vocabulary, and able to pad."""
+"""Load tokenizers as models need them: fast, with a vocabulary, and able to pad."""
 
 from typing import NamedTuple
 
@@ -10,22 +10,22 @@ from heedmap.huggingface.logging import quiet
 
 
 class Place(NamedTuple):
-    """Where a model is looked for: a folder, or a name on the Hub."""
+    """Where to look for a model: a folder, or a name on the Hub."""
 
     source: str
     local: bool
 
     @property
     def what(self) -> str:
-        """As messages name it."""
+        """The place, as messages name it."""
         return f"the folder {self.source}" if self.local else f"{self.source} on the Hub"
 
 
 def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
-    """The fast tokenizer that lies beside the model.
+    """Load the model's fast tokenizer.
 
     Raises:
-        InputError: None, one without a vocabulary, or one that knows no character offsets.
+        InputError: There is none, or it has no vocabulary or no character offsets.
     """
     with quiet():
         try:
@@ -37,7 +37,7 @@ def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
             raise InputError(
                 f"expected a tokenizer in {place.what}; {first}; save it beside the model"
             ) from error
-    # Without its files transformers makes up a tokenizer that knows the special tokens and nothing else.
+    # Without its files, transformers makes a tokenizer that knows the special tokens only.
     if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
         raise InputError(
             f"expected a tokenizer in {place.what}; it holds no vocabulary (tokenizer.json); "
@@ -54,10 +54,10 @@ def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
 def agree_on_padding(
     place: Place, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    """Sees to it that the tokenizer can pad, and that the model knows padding when it sees it.
+    """Give tokenizer and model the same padding token.
 
     Raises:
-        InputError: Nothing to pad with, or a padding token the model has no embedding for.
+        InputError: There is no token to pad with, or the model has no embedding for it.
     """
     if tokenizer.pad_token_id is None:
         if tokenizer.eos_token_id is None:
@@ -67,10 +67,10 @@ def agree_on_padding(
             )
         tokenizer.pad_token = tokenizer.eos_token
     number, embeddings = tokenizer.pad_token_id, model.get_input_embeddings()
-    known = embeddings.num_embeddings if isinstance(embeddings, nn.Embedding) else None
-    if isinstance(number, int) and known is not None and number >= known:
+    size = embeddings.num_embeddings if isinstance(embeddings, nn.Embedding) else None
+    if isinstance(number, int) and size is not None and number >= size:
         raise InputError(
-            f"expected the tokenizer's padding token among the model's {known} tokens in {place.what}; it "
+            f"expected the tokenizer's padding token among the model's {size} tokens in {place.what}; it "
             f"is number {number}; save a model resized to its tokenizer"
         )
     for config in (model.config, model.config.get_text_config()):

@@ -1,8 +1,8 @@
-"""The heat map on trial as a function of its layer's weights: every view is made anew from other weights.
+"""Compute the heat map on trial as a function of its layer's weights.
 
-Rollout, flow, gradient and effective attention are functions of more than the layer's weights. What lies
-below the layer stays as it was when only that layer is edited, and is kept from one pass; the gradient
-is asked of the model again.
+Rollout, flow, gradient and effective attention depend on more than the layer's weights. The layers below
+do not change if only that layer is edited, and are recorded in one pass; the gradient is computed by the
+model again.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,11 @@ Predict = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, C) logits
 
 
 class View:
-    """One heat map of a batch of texts, remade from other weights of its layer.
+    """One heat map of a batch of texts, as a function of its layer's weights.
 
     Called with S weightings (S, B, K, P), all rows of the layer (K = heads × N) or, with `one_row`, the row
-    that the classifier reads (K = heads); `predict` gives the model's logits under them. Differentiable by
-    them but for `flow`, which is a maximum flow for every text, word and weighting.
+    that the classifier reads (K = heads); `predict` returns the model's logits under them. Differentiable,
+    except `flow`, which solves a maximum flow for every text, word and weighting.
     """
 
     def __init__(self, maps: Maps, batch: SubwordBatch, shown: Map, one_row: bool) -> None:
@@ -50,7 +50,7 @@ class View:
     def __call__(
         self, attention: Float[Tensor, "S B K P"], predict: Predict
     ) -> Float[Tensor, "S B T"]:
-        """The maps over words, each as shares of its sum."""
+        """Return the maps over words, each scaled to sum to 1."""
         if self.map.view in PLAIN:
             return self.plain(attention)
         if self.map.view == "gradient":
@@ -59,7 +59,7 @@ class View:
         return on_words(remade[self.map.view](attention), self.batch)
 
     def plain(self, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
-        """The weights themselves, mean of the rows on trial; of a derived view, of the rows that it reads."""
+        """Return the weights themselves: the mean of the rows on trial or, in a derived view, of its rows."""
         rows = attention if self.map.view in PLAIN else self._row(attention)
         return on_words(rows.mean(2), self.batch)
 
@@ -70,12 +70,12 @@ class View:
         support: Bool[Tensor, "B K P"],
         heat: Float[Tensor, "B T"],
     ) -> Float[Tensor, " B"]:
-        """What JSD(map, heat) cannot exceed under any weights of the layer, whatever is predicted.
+        """Bound JSD(map, heat) over all weights of the layer, whatever is predicted.
 
-        ln 2 but for rollout. A rollout is (Σ_r w_r (a_r + e_r)) R up to its sum, with R the rollout of the
-        layers below, r the rows read and a_r the mean over heads, which keeps its mass m_r. So it is a
-        mixture of the maps of (M e_j + Σ_r w_r e_r) R with M = Σ_r w_r m_r, j any position in a support;
-        the divergence is convex, and largest at one of these.
+        The bound is ln 2 except for rollout. A rollout is (Σ_r w_r (a_r + e_r)) R up to its sum, with R the
+        rollout of the layers below, r the rows read and a_r the mean over heads, which keeps its mass m_r.
+        So it is a mixture of the maps of (M e_j + Σ_r w_r e_r) R with M = Σ_r w_r m_r, j any position in a
+        support. The divergence is convex, so its maximum is at one of these.
         """
         if self.map.view != "rollout":
             return torch.full_like(heat[:, 0], LN2, dtype=torch.float64)
@@ -85,17 +85,17 @@ class View:
         most = (weight * mass).sum(1)[:, None, None]
         fixed = torch.einsum("bn,bnm->bm", weight, rolled).unsqueeze(1)
         corners = on_words((most * rolled + fixed).transpose(0, 1), self.batch)  # (N, B, T)
-        found = jensen_shannon(corners.double(), heat.double().expand_as(corners))
+        divergences = jensen_shannon(corners.double(), heat.double().expand_as(corners))
         looked_at = self._square(support.unsqueeze(0))[0].any(1) & (self.read > 0).unsqueeze(-1)
-        return found.transpose(0, 1).masked_fill(~looked_at.any(1), 0.0).amax(1)
+        return divergences.transpose(0, 1).masked_fill(~looked_at.any(1), 0.0).amax(1)
 
     def _square(self, attention: Tensor) -> Tensor:
-        """(S, B, K, P) → (S, B, H, N, P), where all rows are on trial."""
+        """Split the rows by head, if all are on trial: (S, B, K, P) → (S, B, H, N, P)."""
         size = attention.shape[-1]
         return attention.reshape(*attention.shape[:2], -1, size, size)
 
     def _row(self, values: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B H P"]:
-        """The row that the classifier reads; the mean of the real rows where it reads all."""
+        """Return the row that the classifier reads; the mean of the real rows if it reads all."""
         if self.one_row:
             return values
         return torch.einsum("sbhqn,bq->sbhn", self._square(values), self.read.to(values.dtype))
@@ -106,21 +106,21 @@ class View:
 
     def _flow(self, attention: Tensor) -> Tensor:
         average = self._square(attention.detach()).mean(2)
-        found = torch.zeros(average.shape[:3], dtype=torch.float64, device=average.device)
+        flows = torch.zeros(average.shape[:3], dtype=torch.float64, device=average.device)
         for s, layer in enumerate(average):
             network = torch.stack([*self.below.averages, layer]).double()
             for b, start in enumerate(self.starts.tolist()):
-                found[s, b] = flow(network[:, b], start, self.batch.real[b])
-        return found
+                flows[s, b] = flow(network[:, b], start, self.batch.real[b])
+        return flows
 
     def _gradient(self, attention: Tensor, predict: Predict) -> Tensor:
-        """|∂y/∂a · a| of the log-odds y of the class that is predicted under these weights."""
-        asked = attention.requires_grad
-        weights = attention if asked else attention.detach().requires_grad_()
+        """Return |∂y/∂a · a| of the log-odds y of the class predicted under these weights."""
+        differentiable = attention.requires_grad
+        weights = attention if differentiable else attention.detach().requires_grad_()
         with torch.enable_grad():
             logits = predict(weights)
             y = log_odds(logits, logits.argmax(-1)).sum()
-            (gradient,) = torch.autograd.grad(y, weights, create_graph=asked)
+            (gradient,) = torch.autograd.grad(y, weights, create_graph=differentiable)
         return self._row(gradient * attention).abs().mean(2)
 
     def _effective(self, attention: Tensor) -> Tensor:
@@ -131,12 +131,12 @@ class View:
 
 
 def on_words(values: Float[Tensor, "*lead B P"], batch: SubwordBatch) -> Float[Tensor, "*lead B T"]:
-    """Values at positions added up over each word, as shares of what falls on words at all."""
+    """Sum values over each word, as shares of the total on words."""
     return shares(sum_by_word(values, batch.words, batch.mask.shape[1])).float()
 
 
 class _Below(Visitor):
-    """What a view needs that the layer's own weights do not change: the layers below it, and its values."""
+    """Record what a view needs beside its layer's weights: the layers below it, and its values."""
 
     def __init__(self, maps: Maps, batch: SubwordBatch, shown: Map) -> None:
         self.maps, self.batch, self.map = maps, batch, shown
@@ -148,7 +148,7 @@ class _Below(Visitor):
         self.basis: Float[Tensor, "B H N R"] | None = None
 
     def weights(self, call: Call, weights: Float[Tensor, "B H Q N"]) -> None:
-        """Looks on."""
+        """Record what the view needs."""
         layer, view = self.layer_of.get(call.index), self.map.view
         if layer is None or layer > self.map.layer:
             return

@@ -1,7 +1,7 @@
-"""Tiny models of many architectures, with random weights: what support is measured on.
+"""Tiny models of many architectures, with random weights, on which support is measured.
 
-A row is a configuration, the numbers that make it small, and how its inputs are made. Classifiers where
-transformers has one, otherwise the base model. The same weights and inputs every time.
+A row is a configuration, the numbers that make it small, and how its inputs are made. Models are classifiers
+if transformers has one, otherwise base models. Weights and inputs are always the same.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ VOCABULARY, END, FIRST = (
     48,
     2,
     5,
-)  # tokens; the end-of-text token; the first that is nothing special
+)  # number of tokens; the end-of-text token; the first ordinary token
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,20 @@ class Architecture:
     config: str
     family: Family
     options: Mapping[str, Any] = field(default_factory=dict)
-    model: str | None = None  # the class, where it is not the configuration's sequence classifier
+    model: str | None = None  # the class, if not the configuration's sequence classifier
     pads: Literal["right", "left"] = "right"
     pad: int = 0
     inputs: Literal["text", "pixels", "sound"] = "text"
     note: str | None = None
 
     def build(self, seed: int = 0) -> PreTrainedModel:
-        """A model in eval mode; its weights are large enough for attention to matter."""
+        """Build a model in eval mode; its weights are large enough for attention to matter."""
         config = self.configuration()
         with quiet(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            made: Any = AutoModelForSequenceClassification
+            auto_class: Any = AutoModelForSequenceClassification
             model: PreTrainedModel = (
-                made.from_config(config)
+                auto_class.from_config(config)
                 if self.model is None
                 else getattr(transformers, self.model)(config)
             )
@@ -57,7 +57,7 @@ class Architecture:
         return frozen(model)
 
     def configuration(self) -> PreTrainedConfig:
-        """A configuration of its own, which setting an attention implementation changes."""
+        """Make a new configuration: setting an attention implementation changes it."""
         common = {"pad_token_id": self.pad, "eos_token_id": END, "bos_token_id": 1}
         text = {**common, "vocab_size": VOCABULARY, "num_labels": 3}
         with quiet():
@@ -67,7 +67,7 @@ class Architecture:
         return config
 
     def tensors(self, seed: int = 0) -> dict[str, Tensor]:
-        """Inputs of the model: texts of `LENGTHS` tokens, padded on its side; or a picture, or a sound."""
+        """Make inputs of the model: texts of `LENGTHS` tokens, padded on its side; or images, or sounds."""
         generator = torch.Generator().manual_seed(seed)
         if self.inputs == "pixels":
             return {"pixel_values": torch.randn(2, 3, 16, 16, generator=generator)}
@@ -81,13 +81,13 @@ class Architecture:
         if self.inputs == "sound":
             sound = torch.randn(rows, 8, 16, generator=generator)
             return {"input_features": sound, "decoder_input_ids": ids}
-        found = {"input_ids": ids, "attention_mask": mask.long()}
+        inputs = {"input_ids": ids, "attention_mask": mask.long()}
         if self.family == "encoder-decoder" and self.model is not None:
-            found["decoder_input_ids"] = ids[:, :5].clamp(min=FIRST)
-        return found
+            inputs["decoder_input_ids"] = ids[:, :5].clamp(min=FIRST)
+        return inputs
 
 
-# The names of the numbers that make a configuration small differ; these are shared by several.
+# Configurations name their sizes differently; several share each of these.
 _BERT = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24,
     "max_position_embeddings": 40,
@@ -221,5 +221,5 @@ ZOO: tuple[Architecture, ...] = (
 
 
 def architecture(name: str) -> Architecture:
-    """The row of that name."""
+    """Return the row of that name."""
     return next(row for row in ZOO if row.name == name)

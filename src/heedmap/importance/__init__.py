@@ -1,1 +1,1 @@
-"""What else says that a token matters: gradients, integrated gradients, leave-one-out."""
+"""Other measures of a token's importance: gradients, integrated gradients, leave-one-out, flow, rollout."""

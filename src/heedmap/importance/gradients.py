@@ -1,8 +1,7 @@
 """The size of the gradient at every token, attention held fixed or not (Jain & Wallace 2019, section 4.1).
 
-The variants are named for what they are. Not offered is the gradient at the encoder's states that the
-released code stores too: with the attention held fixed it is α_t p(1 − p) Σ_d w_d, proportional to the
-attention by construction, and no evidence of anything.
+The released code also stores the gradient at the encoder's states. It is not offered here: with the
+attention held fixed it is α_t p(1 − p) Σ_d w_d, proportional to the attention by construction.
 """
 
 from typing import Literal
@@ -25,15 +24,15 @@ def gradient_importance(
     of: Literal["log-odds", "probability"] = "log-odds",
     form: Literal["times-input", "norm"] = "times-input",
 ) -> Float[Tensor, "B T"]:
-    """|Σ_e ∂y/∂x_te · x_te|, the derivative along the one-hot entry of the word that stands there.
+    """Return |Σ_e ∂y/∂x_te · x_te|, the derivative by the one-hot entry of the token's own word.
 
     Args:
-        path: `closed` (the paper's), the gradient flows through the states and not through the attention,
-            which is imposed as it was; `open`, it flows through everything.
-        of: y is the log-odds of the predicted class, or (the paper's) its probability p. The ranks are the
-            same, a positive factor p(1 − p) apart, until p rounds to 1: then every gradient of p is 0 and
-            tau undefined.
-        form: `norm` is ‖∂y/∂x_t‖ instead, whatever the word's own vector.
+        path: `closed` (the paper's): the gradient flows through the states but not through the attention,
+            whose weights are imposed; `open`: it flows through everything.
+        of: y is the log-odds of the predicted class, or (the paper's) its probability p. They differ by a
+            positive factor p(1 − p), so the ranks are the same until p rounds to 1: then every gradient of p
+            is 0 and tau undefined.
+        form: `norm` is ‖∂y/∂x_t‖ instead, which ignores the word's own vector.
     """
     embedded = model.embed(batch).detach().requires_grad_()
     imposed = trace.attention if path == "closed" else None
@@ -45,5 +44,5 @@ def gradient_importance(
     (gradient,) = torch.autograd.grad(target, embedded)
     if form == "times-input":
         return model.on_tokens((gradient * embedded).sum(-1), batch).detach().abs()
-    # The squares of a word's pieces add up to the square of its norm.
+    # The squared norms of a word's sub-words sum to its squared norm.
     return model.on_tokens(gradient.square().sum(-1), batch).detach().sqrt()

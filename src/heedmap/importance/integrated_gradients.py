@@ -7,17 +7,17 @@ from heedmap.data.batches import Batch
 from heedmap.measures import log_odds
 from heedmap.models.trace import Model, Trace
 
-POSITIONS = 16_384  # that keep at a time what their gradient needs
+POSITIONS = 16_384  # whose graphs are held at a time
 
 
 def integrated_gradients(
     model: Model, batch: Batch, trace: Trace, steps: int
 ) -> tuple[Float[Tensor, "B T"], Float[Tensor, " B"]]:
-    """|attribution| of every token to the log-odds of the predicted class, and its completeness error.
+    """Return |attribution| per token to the log-odds of the predicted class, and the completeness error.
 
-    The path leads from zero vectors in the tokens' places (start and end marks stay) to the text, with
-    Gauss-Legendre steps; the attention is free to move along it. The error is |Σ attributions −
-    (y(text) − y(baseline))|, in log-odds: attributions whose error is large need more steps.
+    The path leads from zero vectors at the tokens (start and end marks stay) to the text, in Gauss-Legendre
+    steps; the attention changes along it. The error is |Σ attributions −
+    (y(text) − y(baseline))|, in log-odds; if it is large, more steps are needed.
     """
     from captum.attr import IntegratedGradients
 
@@ -41,7 +41,7 @@ def integrated_gradients(
 
 
 def _at_once(embedded: Float[Tensor, "B L E"], steps: int) -> int | None:
-    """Rows of all steps that are read together; None where all of them are."""
+    """Return how many rows of all steps are read at a time; None for all."""
     rows, positions = embedded.shape[:2]
-    some = max(rows, POSITIONS // positions)
-    return None if some >= rows * steps else some
+    at_once = max(rows, POSITIONS // positions)
+    return None if at_once >= rows * steps else at_once

@@ -1,13 +1,13 @@
-"""Leave-one-out without reading the text again: what a deletion leaves unchanged is kept.
+"""Leave-one-out without reading the text again: reuse everything that a deletion leaves unchanged.
 
-Every encoder gives, for each deletion j and position t, the score of t in the text without j, and the
-context of j under any weights; one attention and one read-out then decode all deletions. Same numbers as
-deletions.py.
+Every encoder computes, for each deletion j and position t, the score of t in the text without j, and the
+context of j under any weights; one attention and one read-out then decode all deletions. The numbers are
+those of deletions.py.
 
-"Relevance" is what the decoder's linear part makes of a state (`AttentionClassifier.projection`).
+"Relevance" is a state projected by the decoder's linear part (`AttentionClassifier.projection`).
 
-* average: nothing changes but the token that is gone.
-* cnn: only windows that hold the seam change, at most three positions on either side of it.
+* average: only the deleted token changes.
+* cnn: only windows over the seam change, at most three positions on either side of it.
 * lstm: forward states before j and backward states after j stay, and so do all input projections
   (lstm_leave_one_out.py).
 """
@@ -29,16 +29,16 @@ from heedmap.models.normalisers import normalise
 from heedmap.models.scores import Lexical
 from heedmap.models.trace import Model
 
-# Deletions carried at a time: their gates stay in the processor's cache.
+# Deletions per block: their gates stay in the processor's cache.
 ROWS = 4096
-MOST = 1 << 28  # of a single text, too long to be kept: it is read again
-ELEMENTS = 1 << 25  # of the new states, or what is made of them, over (text, deletion, position)
+MOST = 1 << 28  # numbers per text; a larger one is read again for each deletion
+ELEMENTS = 1 << 25  # of the new states or their projections, over (text, deletion, position)
 
 
 def logits_without_each(
     model: Model, batch: Batch, texts: Sequence[Text], how: str = "remove"
 ) -> Float[Tensor, "B T C"]:
-    """Logits of each text without its token t; NaN where t is padding or the only token.
+    """Return logits of each text without its token t; NaN where t is padding or the only token.
 
     `how`: the token is removed, or masked (`Model.mask_token`).
     """
@@ -46,22 +46,22 @@ def logits_without_each(
         isinstance(model, AttentionClassifier)
         and not isinstance(model.score, Lexical)  # scores of words, not of states: read again
         and how == "remove"
-        and batch.mask.shape[1] ** 2 * _kept(model) <= MOST
+        and batch.mask.shape[1] ** 2 * _stored_size(model) <= MOST
     ):
         return _reuse(model, batch)
     lists = reread_without_each(model, texts, how)
     return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)
 
 
-def _kept(model: AttentionClassifier) -> int:
-    """Numbers that are kept of a new state."""
+def _stored_size(model: AttentionClassifier) -> int:
+    """Return how many numbers are stored per new state."""
     return min(model.projection.out_features, model.projection.in_features // 2)
 
 
 @torch.no_grad()
 def _reuse(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
     size = max(1, batch.mask.shape[1])
-    at_once = max(1, min(ROWS // size, ELEMENTS // (size * size * _kept(model))))
+    at_once = max(1, min(ROWS // size, ELEMENTS // (size * size * _stored_size(model))))
     parts = []
     for start in range(0, len(batch.rows), at_once):
         part = batch.taken(slice(start, start + at_once))
@@ -85,8 +85,8 @@ def _without_each(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B 
 def _states(
     model: AttentionClassifier, batch: Batch, query: Tensor | None
 ) -> tuple[Float[Tensor, "B J T"], Project]:
-    """Scores of position t once token j is deleted (J = T; t = j is meaningless), and what the decoder's
-    linear part makes of the states under weights (B, J, T), which are 0 at t = j.
+    """Return the scores of position t without token j (J = T; t = j is meaningless), and a function from
+    weights (B, J, T), 0 at t = j, to the contexts projected by the decoder's linear part.
     """
     embedded = model.embed(batch)
     if isinstance(model.encoder, LSTM):
@@ -95,11 +95,11 @@ def _states(
     scores = model.score(states, query).unsqueeze(1).repeat(1, states.shape[1], 1)
     relevance = torch.matmul(states, model.projection.weight.T)
     if isinstance(model.encoder, CNN):
-        return scores, _mended(model, model.encoder, embedded, query, scores, relevance)
+        return scores, _cnn_without_each(model, model.encoder, embedded, query, scores, relevance)
     return scores, lambda weights: torch.matmul(weights, relevance)
 
 
-def _mended(
+def _cnn_without_each(
     model: AttentionClassifier,
     encoder: CNN,
     embedded: Float[Tensor, "B L E"],
@@ -107,10 +107,10 @@ def _mended(
     scores: Float[Tensor, "B J T"],
     relevance: Float[Tensor, "B T O"],
 ) -> Project:
-    """Write the scores of positions near the seam of every deletion, in place; their relevance is kept.
+    """Update the scores near the seam of every deletion in place; return the projection of the contexts.
 
-    A window is a sum of taps, one product of a filter column with one embedding each; all taps are
-    computed once, and a window over the seam adds up other taps.
+    A window is a sum of taps, each the product of a filter column with one embedding. All taps are
+    computed once, and a window over the seam sums other taps.
     """
     reach = max(c.kernel_size[0] // 2 for c in encoder.windows)
     size = scores.shape[1]
@@ -124,7 +124,7 @@ def _mended(
             half = convolution.kernel_size[0] // 2
             window = torch.zeros((), device=embedded.device)
             for offset in range(-half, half + 1):
-                place = near + offset  # counted from j in the shortened text; then past the seam
+                place = near + offset  # relative to j in the shortened text; `source` skips j
                 source = (
                     place + 1 if near < 0 <= place else place - 1 if place <= 0 < near else place
                 )
@@ -147,7 +147,7 @@ def _mended(
 
 
 def _shift(values: Float[Tensor, "B L D"], by: int) -> Float[Tensor, "B L D"]:
-    """values[:, t + by], 0 beyond the ends."""
+    """Return values[:, t + by], 0 beyond the ends."""
     return functional.pad(values, (0, 0, max(0, -by), max(0, by)))[
         :, max(0, by) : max(0, by) + values.shape[1]
     ]

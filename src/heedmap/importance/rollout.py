@@ -1,8 +1,8 @@
-"""Attention rollout: how much of each input is mixed into each state, if attention were all there is.
+"""Attention rollout: how much of each input would be in each state if layers only mixed by attention.
 
-Abnar & Zuidema 2020. Attention is averaged over heads and the residual connection counts as a
-position that attends to itself; a state at the top is then followed down to the inputs by
-multiplying the layers. `layers[0]` is the layer next to the input; rows attend to columns.
+Abnar & Zuidema 2020. Attention is averaged over heads, and the residual connection counts as a
+position that attends to itself. The product of the layers then leads from a state at the top to the
+inputs. `layers[0]` is the layer next to the input; rows attend to columns.
 """
 
 import torch
@@ -13,12 +13,12 @@ from torch import Tensor
 def mixed(
     layers: Float[Tensor, "*L B N N"], mask: Bool[Tensor, "B N"]
 ) -> Float[Tensor, "*L B N N"]:
-    """Attention and residual connection as one stochastic matrix: Â = rownorm(A + I).
+    """Return attention and residual connection as one stochastic matrix: Â = rownorm(A + I).
 
     `layers` is A averaged over heads, any number of layers or a single one; `mask` holds the real
-    positions. Keys of padding get 0 before the rows are normalised. A row of A that sums to 1 over
-    real keys becomes ½(A + I); the row of a padded position is that of I, whatever A has there (NaN
-    too), so it hands nothing to a real one.
+    positions. Padded keys get 0 before the rows are normalised. A row of A that sums to 1 over
+    real keys becomes ½(A + I). The row of a padded position is that of I, even if A is NaN there, so
+    it passes nothing to a real one.
     """
     real = mask.unsqueeze(-1) & mask.unsqueeze(-2)
     identity = torch.eye(mask.shape[-1], dtype=layers.dtype, device=layers.device)
@@ -29,9 +29,9 @@ def mixed(
 def extend(
     rolled: Float[Tensor, "B N N"], layer: Float[Tensor, "B N N"], mask: Bool[Tensor, "B N"]
 ) -> Float[Tensor, "B N N"]:
-    """Rollout of all rows, one layer further from the input: Ã_l = Â_l Ã_{l−1}, in O(N³).
+    """Extend the rollout of all rows by one layer: Ã_l = Â_l Ã_{l−1}, in O(N³).
 
-    For layers that come one at a time, from below, and are not kept. `rolled` is Ã_{l−1}, at first the
-    identity; the result has its dtype. Row i of Ã_L is the rollout of the state at position i.
+    For layers that come one at a time, from the input up. `rolled` is Ã_{l−1}, at first the identity; the
+    result has its dtype. Row i of Ã_L is the rollout of the state at position i.
     """
     return mixed(layer.to(rolled.dtype), mask) @ rolled

@@ -1,4 +1,4 @@
-"""From a tokenizer's positions to the words of the text, and a word's share of what they have."""
+"""Map a tokenizer's positions to the words of the text, and sum values by word."""
 
 from collections.abc import Sequence
 
@@ -12,16 +12,16 @@ from torch import Tensor
 def word_of_positions(
     pieces: Sequence[str], offsets: Sequence[tuple[int, int]], special: Sequence[int]
 ) -> list[int]:
-    """The word that each position belongs to; −1 for special tokens and for those without characters.
+    """Return the word of each position; −1 for special tokens and positions without characters.
 
-    `pieces` joined are the text; `offsets` are the spans (start, end) of characters, and `special` 1
-    or 0, that a tokenizer gave each position (`offsets` and `special_tokens_mask` of `tokenizers`). A
-    position belongs to the word that holds its last visible character, or its last one where none is
+    The joined `pieces` are the text; `offsets` are the character spans (start, end), and `special` 1
+    or 0, that a tokenizer gives each position (`offsets` and `special_tokens_mask` of `tokenizers`). A
+    position belongs to the word that holds its last visible character, or its last one if none is
     visible: byte-level tokenizers put the white space beside a word into the span, and pieces carry their
     white space in front. So a span across two words counts for the second (`own_words` makes one of them),
     and an empty piece has no position.
 
-    Raises ValueError where `offsets` and `special` differ in length, or a span is not in the text.
+    Raises ValueError if `offsets` and `special` differ in length, or a span is not in the text.
     """
     words: list[int] = _first_and_last(pieces, offsets, special)[:, 1].tolist()
     return words
@@ -30,15 +30,15 @@ def word_of_positions(
 def own_words(
     pieces: Sequence[str], offsets: Sequence[tuple[int, int]], special: Sequence[int]
 ) -> list[int]:
-    """The pieces at which words begin such that no position holds visible characters of two words.
+    """Return where words must begin so that no position holds visible characters of two words.
 
-    A byte-level tokenizer has a sub-word for ")." : those two marks are one word to the model, which gives
-    them one weight. Arguments and errors are those of `word_of_positions`.
+    A byte-level tokenizer has one sub-word for ").": to the model these two marks are one word with one
+    weight. Arguments and errors are those of `word_of_positions`.
     """
-    found = _first_and_last(pieces, offsets, special)
+    ends = _first_and_last(pieces, offsets, special)
     inside = {
         word
-        for first, last in found[found[:, 0] < found[:, 1]].tolist()
+        for first, last in ends[ends[:, 0] < ends[:, 1]].tolist()
         for word in range(first + 1, last + 1)
     }
     return [word for word in range(len(pieces)) if word not in inside]
@@ -47,7 +47,7 @@ def own_words(
 def _first_and_last(
     pieces: Sequence[str], offsets: Sequence[tuple[int, int]], special: Sequence[int]
 ) -> NDArray[np.int64]:
-    """(N, 2), the words of each position's first and last visible characters; −1 where it has no characters."""
+    """Return the words (N, 2) of each position's first and last visible characters; −1 without characters."""
     if len(offsets) != len(special):
         raise ValueError(
             f"one mark for each position: {len(offsets)} spans but {len(special)} marks came"
@@ -58,41 +58,41 @@ def _first_and_last(
     for bad in spans[(start < 0) | (start > end) | (end > len(text))][:1].tolist():
         raise ValueError(f"span {tuple(bad)} does not lie in a text of {len(text)} characters")
     owner = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
-    seen = np.array([not character.isspace() for character in text], dtype=bool)
+    visible = np.array([not character.isspace() for character in text], dtype=bool)
     place = np.arange(len(text))
-    before = np.maximum.accumulate(np.where(seen, place, -1))
-    after = np.minimum.accumulate(np.where(seen, place, len(text))[::-1])[::-1]
+    before = np.maximum.accumulate(np.where(visible, place, -1))
+    after = np.minimum.accumulate(np.where(visible, place, len(text))[::-1])[::-1]
     words = np.full(spans.shape, -1)
-    some = (start < end) & ~np.array(special, dtype=bool)
-    first, last = after[start[some]], before[end[some] - 1]
-    blank = first >= end[some]
+    present = (start < end) & ~np.array(special, dtype=bool)
+    first, last = after[start[present]], before[end[present] - 1]
+    blank = first >= end[present]
     ends = np.stack(
-        [np.where(blank, end[some] - 1, first), np.where(blank, end[some] - 1, last)], 1
+        [np.where(blank, end[present] - 1, first), np.where(blank, end[present] - 1, last)], 1
     )
-    words[some] = owner[ends]
+    words[present] = owner[ends]
     return words
 
 
 def sum_by_word(
     values: Float[Tensor, "*lead B N"], words: Int[Tensor, "B N"], size: int
 ) -> Float[Tensor, "*lead B {size}"]:
-    """Sum of the values of each word's positions: y_w = Σ_{t: words[t] = w} x_t; differentiable.
+    """Sum the values of each word's positions: y_w = Σ_{t: words[t] = w} x_t; differentiable.
 
     `words` as from `word_of_positions`, padding −1; values at −1 are dropped, NaN included. 0 for words
     without a position, and for those past a text's last.
 
-    Raises ValueError where a word is below −1 or not below `size`.
+    Raises ValueError if a word is below −1 or not below `size`.
     """
     if words.numel() and not -1 <= int(words.min()) <= int(words.max()) < size:
         low, high = int(words.min()), int(words.max())
         raise ValueError(f"words must lie between -1 and {size - 1}, got {low} to {high}")
-    # What belongs to no word is gathered in a first slot, which is then left out.
+    # Positions outside all words go to a first slot, which is then dropped.
     slots = (words.long() + 1).expand(values.shape)
     totals = values.new_zeros(*values.shape[:-1], size + 1)
     return totals.scatter_add(-1, slots, values)[..., 1:]
 
 
 def shares(values: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T"]:
-    """Values as shares of their sum; zeros where that is 0."""
+    """Divide values by their sum; a sum of 0 gives zeros."""
     total = values.sum(-1, keepdim=True)
     return values / torch.where(total > 0, total, torch.ones_like(total))

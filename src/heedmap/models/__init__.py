@@ -1,4 +1,4 @@
-"""Attention models, their one door, and the trace that a forward pass leaves behind."""
+"""Attention models, and the trace that a forward pass returns."""
 
 from heedmap.models.released import from_jain_wallace
 

@@ -1,4 +1,4 @@
-"""The papers' classifiers: embedding → encoder → score → normaliser → door → decoder."""
+"""The papers' classifiers: embedding → encoder → score → normaliser → decoder."""
 
 from collections.abc import Sequence
 
@@ -14,32 +14,30 @@ from heedmap.models.scores import SCORES, Lexical
 from heedmap.models.trace import Readout, Trace, decode
 from heedmap.settings import ModelSettings
 
-LOGITS = (
-    1 << 20
-)  # of a batch, one per token and class: of more than 64 classes it holds fewer tokens
+LOGITS = 1 << 20  # per batch, one per token and class: above 64 classes a batch holds fewer tokens
 
 
 class AttentionClassifier(Classifier):
     """logits = decoder(Σ_t α_t h_t), α = normaliser(score(h)) over the text's tokens.
 
-    A subclass has the score and the decoder: `TextClassifier`, or `PairClassifier` with a query for both.
+    A subclass adds the score and the decoder: `TextClassifier`, or `PairClassifier`, where both use a query.
     """
 
     score: nn.Module
 
     @property
     def projection(self) -> nn.Linear:
-        """The linear part of the decoder, up to which weights and states add up."""
+        """The decoder's first linear map, which commutes with the weighted sum of states."""
         raise NotImplementedError
 
     def encode_query(self, batch: Batch) -> Float[Tensor, "B 1 D"] | None:
-        """The queries' vectors; None for single texts."""
+        """Return the queries' vectors; None for single texts."""
         return None
 
     def attend(
         self, states: Float[Tensor, "B T D"], batch: Batch, query: Tensor | None = None
     ) -> Float[Tensor, "B K T"]:
-        """The model's own weights, K = 1."""
+        """Return the model's own weights, K = 1."""
         lexical = isinstance(self.score, Lexical)
         scores = self.score(batch.ids[:, 1:-1]) if lexical else self.score(states, query)
         return normalise(scores, batch.mask, self.settings.normaliser).unsqueeze(1)
@@ -47,37 +45,37 @@ class AttentionClassifier(Classifier):
     def decode(
         self, projected: Float[Tensor, "B S A"], batch: Batch, query: Tensor | None
     ) -> Float[Tensor, "B S O"]:
-        """Raw outputs from what `projection` made of S contexts per instance."""
+        """Return raw outputs from the projections of S contexts per instance."""
         return projected
 
     def outputs(
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None
     ) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
-        """Raw outputs and the weights used: imposed ones (B, 1, T), or the model's own."""
+        """Return raw outputs and the weights used: imposed ones (B, 1, T), or the model's own."""
         states, query = self.encode(embedded, batch), self.encode_query(batch)
-        weights = self.attend(states, batch, query) if attention is None else attention  # the door
+        weights = self.attend(states, batch, query) if attention is None else attention
         context = torch.matmul(weights, states)
         return self.decode(self.projection(context), batch, query).squeeze(1), weights
 
     def to_heatmap(
         self, trace: Trace, attention: Float[Tensor, "S B K P"]
     ) -> Float[Tensor, "S B T"]:
-        """The weights are the heat map: K = 1."""
+        """Return the weights, which are the heat map: K = 1."""
         return attention.squeeze(2)
 
-    # What a `Model` must do besides.
+    # The rest of the `Model` protocol.
 
     def trace(self, batch: Batch) -> Trace:
-        """One forward pass."""
+        """Run one forward pass."""
         raise NotImplementedError
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
-        """Logits under S other weightings each; the encoder is not asked again."""
+        """Return logits under S other weightings each, without running the encoder again."""
         raise NotImplementedError
 
 
 class TextClassifier(AttentionClassifier):
-    """Of single texts: the decoder is linear, W c + b, so that every trace has its read-out R[t] = W h_t.
+    """A classifier of single texts. Its decoder is linear, W c + b, so a trace has the read-out R[t] = W h_t.
 
     Two classes have one sigmoid output.
     """
@@ -100,12 +98,12 @@ class TextClassifier(AttentionClassifier):
         return self.decoder
 
     def attention_parameters(self) -> list[nn.Parameter]:
-        """The score's, which the released code trains without weight decay."""
+        """Return the score's parameters, which the released code trains without weight decay."""
         return list(self.score.parameters())
 
     @torch.no_grad()
     def trace(self, batch: Batch) -> Trace:
-        """One forward pass: weights, logits and the read-out."""
+        """Run one forward pass: weights, logits and the read-out."""
         states = self.encode(self.embed(batch), batch)
         attention = self.attend(states, batch)
         relevance = self.as_logits(torch.matmul(states, self.decoder.weight.T)).unsqueeze(1)
@@ -115,6 +113,6 @@ class TextClassifier(AttentionClassifier):
         return Trace(batch.rows, batch.mask, attention, support, heat, logits, readout)
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
-        """Logits under S other weightings each, from the read-out."""
+        """Return logits under S other weightings each, from the read-out."""
         assert trace.readout is not None
         return decode(trace.readout, attention)

@@ -1,4 +1,4 @@
-"""What all word-level classifiers have: a vocabulary, an embedding, an encoder and one output per class."""
+"""The base of all word-level classifiers: a vocabulary, an embedding, an encoder and an output per class."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,13 +16,13 @@ from heedmap.data.vocabulary import PAD, UNKNOWN_WORD, Vocabulary
 from heedmap.models.encoders import ENCODERS
 from heedmap.settings import ModelSettings
 
-TOKENS = 16_384  # of a batch
+TOKENS = 16_384  # per batch
 
 
 class Classifier(nn.Module):
-    """Embedding → encoder → one output per class; a subclass says how the states become outputs.
+    """Embedding → encoder → one output per class; a subclass turns the states into outputs.
 
-    Two classes may have one sigmoid output, as in Jain & Wallace: `logits` are then (0, z).
+    Two classes may share one sigmoid output, as in Jain & Wallace: `logits` are then (0, z).
     """
 
     tokens_at_once = TOKENS
@@ -40,79 +40,79 @@ class Classifier(nn.Module):
     def outputs(
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None
     ) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
-        """Raw outputs and the weights used: imposed ones (B, K, T), or the model's own."""
+        """Return raw outputs and the weights used: imposed ones (B, K, T), or the model's own."""
         raise NotImplementedError
 
     def embeddings(self) -> list[nn.Embedding]:
-        """All embeddings of words."""
+        """Return all word embeddings."""
         return [self.embedding]
 
     def attention_parameters(self) -> list[nn.Parameter]:
-        """Those of the attention alone, which are trained without weight decay."""
+        """Return the attention's parameters, which are trained without weight decay."""
         return []
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The weights' device."""
         return self.embedding.weight.device
 
     @property
     def precision(self) -> torch.dtype:
-        """The weights' own."""
+        """The weights' dtype."""
         return self.embedding.weight.dtype
 
     def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
-        """Tokens of each text, queries not counted."""
+        """Count the tokens of each text, without queries."""
         return np.array([len(text) for text in texts], dtype=np.int64)
 
     def mask_token(self, text: Text, place: int) -> Text:
-        """The text with the unknown word in one token's place."""
+        """Replace one token by the unknown word."""
         return exchanged(text, place, UNKNOWN_WORD)
 
     def batch(self, texts: Sequence[Text], rows: Sequence[int]) -> Batch:
-        """Word numbers of some texts (`Pair`s for a model of pairs), padded; labels are 0."""
+        """Encode some texts (`Pair`s for a model of pairs) as word numbers, padded; labels are 0."""
         batch = self.encoded(texts, np.zeros(len(texts), int)).batch(range(len(texts)))
         return replace(batch.to(self.device), rows=torch.as_tensor(list(rows), device=self.device))
 
     def encoded(self, texts: Sequence[Text], labels: NDArray[np.int64]) -> Encoded:
-        """Word numbers of texts."""
+        """Encode texts as word numbers."""
         return Encoded([self.vocabulary.encode(text) for text in texts], labels)
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
-        """Embeddings of all positions, start and end marks included; 0 at padding."""
+        """Embed all positions, start and end marks included; 0 at padding."""
         embedded: Tensor = self.embedding(batch.ids)
         return embedded
 
     def on_tokens(self, values: Float[Tensor, "B L"], batch: Batch) -> Float[Tensor, "B T"]:
-        """Of values at all positions, those of the tokens: without the start mark and the last column."""
+        """Select the tokens' values: drop the start mark and the last column."""
         return values[:, 1:-1]
 
     def token_positions(self, batch: Batch) -> Bool[Tensor, "B L"]:
-        """The tokens' positions, between the start mark and the end mark."""
+        """Mark the tokens' positions, between the start mark and the end mark."""
         return functional.pad(batch.mask, (1, 1))
 
     def encode(self, embedded: Float[Tensor, "B L E"], batch: Batch) -> Float[Tensor, "B T D"]:
-        """Encoder states of the tokens (the encoder reads the marks; nobody attends to them)."""
+        """Return encoder states of the tokens (the encoder reads the marks, the attention does not)."""
         states: Tensor = self.encoder(embedded, batch.lengths + 2)
         return states[:, 1:-1]
 
     def forward(self, batch: Batch) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
-        """For the loss: raw outputs, and the weights used."""
+        """Return raw outputs and the weights used, for the loss."""
         return self.outputs(self.embed(batch), batch, None)
 
     def as_logits(self, outputs: Float[Tensor, "*batch O"]) -> Float[Tensor, "*batch C"]:
-        """Raw outputs as one logit per class: (0, z) where there is one sigmoid output."""
+        """Turn raw outputs into one logit per class: (0, z) for one sigmoid output."""
         if outputs.shape[-1] == len(self.classes):
             return outputs
         return torch.cat([torch.zeros_like(outputs), outputs], dim=-1)
 
     @torch.no_grad()
     def logits(self, batch: Batch) -> Float[Tensor, "B C"]:
-        """Predictions alone."""
+        """Return the predictions alone."""
         return self.as_logits(self(batch)[0])
 
     def logits_from(
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None = None
     ) -> Float[Tensor, "B C"]:
-        """Differentiable logits from the text's embeddings, under imposed weights (B, 1, T) where given."""
+        """Return differentiable logits from embeddings, under imposed weights (B, 1, T) if given."""
         return self.as_logits(self.outputs(embedded, batch, attention)[0])

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 class PairDecoder(nn.Module):
     """W tanh(W_c c + W_q q + b) + b', W_c and W_q from D to D // 2: the decoder of pairs of texts.
 
-    It is linear in the context up to `inner`: what the weights add up is W_c h_t.
+    It is linear in the context up to `inner`: the attention can sum W_c h_t.
     """
 
     def __init__(self, size: int, classes: int) -> None:
@@ -19,6 +19,6 @@ class PairDecoder(nn.Module):
     def forward(
         self, inner: Float[Tensor, "B S A"], query: Float[Tensor, "B 1 D"]
     ) -> Float[Tensor, "B S C"]:
-        """Logits from W_c c + b and the query's vector."""
+        """Return logits from W_c c + b and the query's vector."""
         outputs: Tensor = self.outer((inner + self.query(query)).tanh())
         return outputs

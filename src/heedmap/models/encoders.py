@@ -1,8 +1,8 @@
-"""Encoders: one state for every position, marks and padding included (Jain & Wallace 2019).
+"""Encoders: one state per position, marks and padding included (Jain & Wallace 2019).
 
 All take embeddings (B, L, E) that are 0 at padding, and the number of real positions of each row, and
-give states (B, L, size); states at padding are meaningless and masked by whoever reads them. `last` is
-one vector for the whole text: a query's, or the context where there is no attention.
+return states (B, L, size). States at padding are meaningless; the caller masks them. `last` returns one
+vector for the whole text: a query's, or the context of a model without attention.
 """
 
 import torch
@@ -16,7 +16,7 @@ KERNELS = (1, 3, 5, 7)
 def reverse_rows(
     values: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, "B L D"]:
-    """Each row's real positions back to front; padding stays behind."""
+    """Reverse each row's real positions; padding stays at the end."""
     count, size = values.shape[:2]
     place = torch.arange(size, device=values.device)
     mirrored = lengths[:, None] - 1 - place
@@ -42,7 +42,7 @@ class LSTM(nn.Module):
     def forward(
         self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B L D"]:
-        """States of every position."""
+        """Return the states of all positions."""
         forward = self.forward_lstm(embedded)[0]
         backward = self.backward_lstm(reverse_rows(embedded, lengths))[0]
         return torch.cat([forward, reverse_rows(backward, lengths)], dim=-1)
@@ -50,7 +50,7 @@ class LSTM(nn.Module):
     def last(
         self, states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B D"]:
-        """Each direction's state once it has read everything."""
+        """Return each direction's final state."""
         forward, backward = states.chunk(2, dim=-1)
         rows = torch.arange(len(states), device=states.device)
         return torch.cat([forward[rows, lengths - 1], backward[:, 0]], dim=-1)
@@ -69,13 +69,13 @@ class CNN(nn.Module):
 
     @property
     def windows(self) -> list[nn.Conv1d]:
-        """The convolutions, from the narrowest."""
+        """The convolutions, narrowest first."""
         return [c for c in self.convolutions if isinstance(c, nn.Conv1d)]
 
     def forward(
         self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B L D"]:
-        """States of every position."""
+        """Return the states of all positions."""
         channels = embedded.transpose(1, 2)
         states = torch.cat([convolution(channels) for convolution in self.convolutions], dim=1)
         return functional.relu(states).transpose(1, 2)
@@ -83,7 +83,7 @@ class CNN(nn.Module):
     def last(
         self, states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B D"]:
-        """The largest value of each filter over the tokens; 0, the least, at the marks."""
+        """Return the maximum of each filter over the tokens; the marks count as 0, the minimum of ReLU."""
         return states.masked_fill(~_tokens(states, lengths), 0.0).amax(1)
 
 
@@ -98,22 +98,22 @@ class Average(nn.Module):
     def forward(
         self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B L D"]:
-        """States of every position."""
+        """Return the states of all positions."""
         states: Tensor = self.projection(embedded)
         return states.tanh()
 
     def last(
         self, states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B D"]:
-        """The mean over the tokens. (The released code's mean is over marks and padding too, and so
-        depends on the batch.)
+        """Return the mean over the tokens. The released code averages over marks and padding too, and so
+        depends on the batch.
         """
         of_tokens = states.masked_fill(~_tokens(states, lengths), 0.0)
         return of_tokens.sum(1) / (lengths - 2).clamp(min=1).unsqueeze(1)
 
 
 def _tokens(states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]) -> Bool[Tensor, "B L 1"]:
-    """Where the tokens are: neither marks nor padding."""
+    """Mark the tokens: neither marks nor padding."""
     place = torch.arange(states.shape[1], device=states.device)
     return ((place > 0) & (place < lengths[:, None] - 1)).unsqueeze(-1)
 

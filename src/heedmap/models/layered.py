@@ -1,4 +1,4 @@
-"""Models whose attention has layers and heads, and so many heat maps to choose from."""
+"""Models whose attention has layers and heads, and so several heat maps."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -20,39 +20,39 @@ class Map(NamedTuple):
 
 @runtime_checkable
 class Layered(Protocol):
-    """What a model with layers and heads can do beside `heedmap.models.trace.Model`."""
+    """What a model with layers and heads offers beside `heedmap.models.trace.Model`."""
 
     kinds: list[str]
     """Kinds of positions: words, punctuation, then the special tokens by name."""
 
     def maps(self) -> list[Map]:
-        """Every heat map that it could show."""
+        """List every heat map that the model offers."""
         ...
 
     def map_on_trial(self) -> Map:
-        """The one that is on trial."""
+        """Return the heat map on trial."""
         ...
 
     def heat_maps(
         self, batch: Batch, wanted: Sequence[Map], attention: Tensor | None = None
     ) -> Float[Tensor, "B M T"]:
-        """Those heat maps, each as shares of its sum; with weights (B, K, P) imposed where they are given."""
+        """Compute the wanted heat maps, each scaled to sum to 1, under imposed weights (B, K, P) if given."""
         ...
 
     def plain(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B T"]:
-        """The weights of the rows that the map on trial is made of, shown as `Model.to_heatmap` does."""
+        """Return the weights of the rows that the map on trial uses, laid out as by `Model.to_heatmap`."""
         ...
 
     def unpadded(
         self, trace: Trace, attention: Float[Tensor, "B K P"]
     ) -> list[Float[Tensor, "_ _"]]:
-        """Each text's weights as the model has them where it reads the text alone: no rows of padding."""
+        """Return each text's weights without padding, as if the model had read the text alone."""
         ...
 
     def reach(self, trace: Trace) -> Float[Tensor, " B"]:
-        """What the JSD of the map on trial cannot exceed, whatever the layer's weights and the prediction."""
+        """Bound the JSD of the map on trial over all weights of its layer, whatever is predicted."""
         ...
 
-    def layer_facts(self, batch: Batch) -> dict[str, Float[Tensor, "B L H"]]:
-        """Numbers about every head (see `heedmap.huggingface.maps.layer_facts`)."""
+    def layer_facts(self, batch: Batch) -> dict[str, Float[Tensor, "B layers H"]]:
+        """Measure every head (see `heedmap.huggingface.maps.layer_facts`)."""
         ...

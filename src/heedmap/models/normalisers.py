@@ -1,7 +1,7 @@
 """From scores to weights: softmax, sparsemax, 1.5-entmax.
 
-The sparse ones come from the `entmax` library behind a guard: its rows must not be masked altogether
-(they raise), its bfloat16 sums are off by up to 6 %, and only the last dimension is safe.
+The sparse ones come from the `entmax` library, with its limits guarded: fully masked rows raise, bfloat16
+sums are off by up to 6 %, and only the last dimension is safe.
 """
 
 from collections.abc import Callable
@@ -21,12 +21,12 @@ _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
 def normalise(
     scores: Float[Tensor, "*batch T"], mask: Bool[Tensor, "*batch T"], name: str
 ) -> Float[Tensor, "*batch T"]:
-    """Weights that sum to 1 over the unmasked positions; exactly 0 elsewhere.
+    """Return weights that sum to 1 over the unmasked positions; exactly 0 elsewhere.
 
-    A row that is masked altogether gets weights of 0. Computed in float32 at least.
+    A fully masked row gets weights of 0. Computed in float32 at least.
     """
     wide = scores if scores.dtype == torch.float64 else scores.float()
-    # The smallest finite number, not -inf: a row of -inf alone is NaN in softmax, an error in entmax.
+    # The smallest finite number, not -inf: a row of only -inf is NaN in softmax and an error in entmax.
     lowest = torch.finfo(wide.dtype).min
     if wide.numel() == 0:
         return wide

@@ -1,4 +1,4 @@
-"""The papers' classifier of pairs: score and decoder are given the query, or hypothesis, as one vector."""
+"""The papers' classifier of pairs: score and decoder use the query (or hypothesis) as one vector."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from heedmap.models.scores import PAIR_SCORES
 from heedmap.models.trace import Trace
 from heedmap.settings import ModelSettings
 
-# The logit of an answer that is not a candidate: its probability is 0, and finite its logarithm.
+# The logit of an answer that is not a candidate: its probability is 0, its log-probability finite.
 IMPOSSIBLE = -1e4
 
 
 class Query(nn.Module):
-    """Reads the query of a pair into one vector, with an embedding and an encoder of its own."""
+    """Encode the query of a pair as one vector, with its own embedding and encoder."""
 
     def __init__(self, settings: ModelSettings, words: int) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Query(nn.Module):
         self.encoder = ENCODERS[settings.encoder](settings.embedding_size, settings.hidden_size)
 
     def forward(self, batch: PairBatch) -> Float[Tensor, "B 1 D"]:
-        """One vector per query."""
+        """Return one vector per query."""
         lengths = batch.query_lengths + 2
         states = self.encoder(self.embedding(batch.query_ids), lengths)
         return self.encoder.last(states, lengths).unsqueeze(1)
@@ -40,7 +40,7 @@ class Query(nn.Module):
 
 @dataclass(frozen=True)
 class _State:
-    """What a prediction needs beside the weights: W_c h_t, the query's vector, the candidates."""
+    """The inputs of a prediction beside the weights: W_c h_t, the query's vector, the candidates."""
 
     inner: Float[Tensor, "B T A"]
     query: Float[Tensor, "B 1 D"]
@@ -48,7 +48,7 @@ class _State:
 
 
 class PairClassifier(AttentionClassifier):
-    """Of pairs of texts: the decoder is W tanh(W_c c + W_q q + b) + b', and there is no linear read-out."""
+    """A classifier of pairs. Its decoder is W tanh(W_c c + W_q q + b) + b', so it has no linear read-out."""
 
     def __init__(
         self, settings: ModelSettings, vocabulary: Vocabulary, classes: Sequence[str]
@@ -60,15 +60,15 @@ class PairClassifier(AttentionClassifier):
 
     @property
     def projection(self) -> nn.Linear:
-        """W_c and b."""
+        """The decoder's W_c and b."""
         return self.decoder.inner
 
     def embeddings(self) -> list[nn.Embedding]:
-        """The text's and the query's."""
+        """Return the embeddings of text and query."""
         return [self.embedding, self.query.embedding]
 
     def encoded(self, texts: Sequence[Text], labels: NDArray[np.int64]) -> EncodedPairs:
-        """Word numbers of pairs."""
+        """Encode pairs as word numbers."""
         pairs = [text for text in texts if isinstance(text, Pair)]
         assert len(pairs) == len(texts)
         numbers = [self.vocabulary.encode(pair) for pair in pairs]
@@ -80,7 +80,7 @@ class PairClassifier(AttentionClassifier):
         return EncodedPairs(numbers, queries, labels, allowed)
 
     def encode_query(self, batch: Batch) -> Float[Tensor, "B 1 D"]:
-        """The queries' vectors."""
+        """Return the queries' vectors."""
         assert isinstance(batch, PairBatch)
         vectors: Tensor = self.query(batch)
         return vectors
@@ -88,14 +88,14 @@ class PairClassifier(AttentionClassifier):
     def decode(
         self, projected: Float[Tensor, "B S A"], batch: Batch, query: Tensor | None
     ) -> Float[Tensor, "B S C"]:
-        """Logits from W_c c + b of S contexts per instance."""
+        """Return logits from W_c c + b of S contexts per instance."""
         assert isinstance(batch, PairBatch)
         outputs: Tensor = self.decoder(projected, query)
         return outputs.masked_fill(~batch.allowed.unsqueeze(1), IMPOSSIBLE)
 
     @torch.no_grad()
     def trace(self, batch: Batch) -> Trace:
-        """One forward pass: weights and logits."""
+        """Run one forward pass: weights and logits."""
         assert isinstance(batch, PairBatch)
         states, query = self.encode(self.embed(batch), batch), self.encode_query(batch)
         attention = self.attend(states, batch, query)
@@ -105,7 +105,7 @@ class PairClassifier(AttentionClassifier):
         return Trace(batch.rows, batch.mask, attention, support, heat, logits, state=state)
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
-        """Logits under S other weightings each; neither encoder is asked again."""
+        """Return logits under S other weightings each, without running the encoders again."""
         assert isinstance(trace.state, _State)
         return self._decode(trace.state, attention.squeeze(2).transpose(0, 1)).transpose(0, 1)
 

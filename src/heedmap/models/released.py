@@ -1,4 +1,4 @@
-"""Weights in the layout of the model that Jain & Wallace (2019) released, as a model of ours.
+"""Load weights in the layout of the code that Jain & Wallace (2019) released.
 
 Layout and computation are those of their text classifiers: one LSTM, CNN or average encoder, additive
 ("tanh") or dot score, one sigmoid output. Names and shapes (V words, E embedding, d hidden, h state size,
@@ -39,8 +39,8 @@ Arrays = Mapping[str, Tensor | NDArray[Any]]
 
 EMBEDDING, OUTPUT = "encoder.embedding.weight", "decoder.linear_1.weight"
 FAMILIES = {"rnn": "lstm", "convolutions": "cnn", "projection": "average"}
-# The array that tells the hidden size, and its shape.
-TELLING = {
+# The array from which the hidden size is read, and its shape.
+SIZE_SOURCES = {
     "lstm": ("encoder.rnn.weight_hh_l0", ("4 hidden", "hidden")),
     "cnn": ("encoder.convolutions.0.weight", ("hidden / 4", "embedding", "1")),
     "average": ("encoder.projection.weight", ("hidden", "embedding")),
@@ -52,22 +52,22 @@ def from_jain_wallace(
     vocabulary: str | Path | Mapping[str, SupportsIndex],
     classes: Sequence[str] = ("0", "1"),
 ) -> TextClassifier:
-    """The model that computes what the original computes with these weights.
+    """Build the model that computes what the original computes with these weights.
 
     α = softmax(score(h)) over the text's words, logit = w · Σ_t α_t h_t + b (Jain & Wallace 2019, section
     2): attention, predictions, gradients and leave-one-out are the original's to rounding. Encoder, score
-    and sizes are read from names and shapes (see the head of `heedmap.models.released`). Texts are given
-    as lists of words; the start and end marks are put around them here, as there.
+    and sizes are read from names and shapes (see the head of `heedmap.models.released`). Texts are
+    lists of words; start and end marks are added here, as there.
 
-    The original keeps its weights in two pickles, and pickles are never read here. Whoever trusts them
-    writes them anew, once:
+    The original stores its weights in two pickles, and pickles are never read here. If you trust them,
+    convert them once:
 
         encoder, decoder = (torch.load(name, "cpu", weights_only=True) for name in ("enc.th", "dec.th"))
         both = {f"encoder.{name}": values for name, values in encoder.items()}
         both |= {f"decoder.{name}": values for name, values in decoder.items()}
         safetensors.torch.save_file(both, "sst.safetensors")
 
-    Such a model is put on trial with any texts that have labels:
+    Such a model can be audited on any labelled texts:
 
         model = from_jain_wallace("sst.safetensors", "words.json")
         data = DataSettings(source="sst-test.csv", tokenizer="spaces", training=False)
@@ -77,9 +77,9 @@ def from_jain_wallace(
 
     Args:
         weights: a .npz or .safetensors file, or arrays or tensors by name; floating-point, read as float32.
-        vocabulary: the number of every word, or a JSON file of it: 0 to 3 are padding, the unknown word,
-            start and end of a text, whatever their names, words are numbered from 4 up without a gap.
-        classes: the names of the classes that outputs below and above ½ mean.
+        vocabulary: the number of every word, or a JSON file of it. 0 to 3 are padding, the unknown word,
+            start and end of a text, whatever their names; words are numbered from 4 up without a gap.
+        classes: the classes for outputs below and above ½.
 
     Raises:
         InputError: a file that cannot be read; a name that is missing or not of the layout; an array of
@@ -105,12 +105,12 @@ def from_jain_wallace(
         )
     settings = _settings(tensors, encoder, score)
     words = _words(vocabulary, len(tensors[EMBEDDING]))
-    # Shapes alone: nothing is drawn at random, and no size is believed before it is checked.
+    # Shapes only: no random numbers, and no memory for sizes that are not yet checked.
     with torch.device("meta"):
         model = TextClassifier(settings, Vocabulary(words), classes)
     expected = model.state_dict()
     shapes = {name: expected[ours].shape for name, ours in names.items()}
-    _check_shapes(tensors, shapes, TELLING[encoder][0])
+    _check_shapes(tensors, shapes, SIZE_SOURCES[encoder][0])
     if tensors[EMBEDDING][PAD].any():
         raise InputError(
             f"{EMBEDDING}: expected zeros in row 0, the padding's, got other numbers, with which a text's "
@@ -121,23 +121,23 @@ def from_jain_wallace(
 
 
 def _kinds(names: Collection[str]) -> tuple[str, str]:
-    """Encoder and score, by the names alone."""
-    found = [
+    """Find encoder and score from the names alone."""
+    encoders = [
         kind
         for family, kind in FAMILIES.items()
         if any(name.startswith(f"encoder.{family}.") for name in names)
     ]
-    if len(found) != 1:
+    if len(encoders) != 1:
         raise InputError(
             "weights: expected the names of one encoder (encoder.rnn…, encoder.convolutions… or "
             f"encoder.projection…), got {_some(sorted(names)) or 'none'}"
         )
     additive = {"decoder.attention.attn1.bias", "decoder.attention.attn2.weight"}
-    return found[0], "additive" if additive & set(names) else "dot"
+    return encoders[0], "additive" if additive & set(names) else "dot"
 
 
 def _names(encoder: str, score: str) -> dict[str, str]:
-    """Their names, and ours."""
+    """Map their names to ours."""
     names = {EMBEDDING: "embedding.weight"}
     if encoder == "lstm":
         for part in ("weight_hh_l0", "weight_ih_l0", "bias_ih_l0", "bias_hh_l0"):
@@ -163,8 +163,8 @@ def _names(encoder: str, score: str) -> dict[str, str]:
 
 
 def _settings(tensors: Mapping[str, Tensor], encoder: str, score: str) -> ModelSettings:
-    telling, shape = TELLING[encoder]
-    ranks = {EMBEDDING: ("words", "embedding"), telling: shape, OUTPUT: ("1", "state")}
+    source, shape = SIZE_SOURCES[encoder]
+    ranks = {EMBEDDING: ("words", "embedding"), source: shape, OUTPUT: ("1", "state")}
     for name, wanted in ranks.items():
         if tensors[name].dim() != len(wanted):
             raise InputError(
@@ -176,9 +176,9 @@ def _settings(tensors: Mapping[str, Tensor], encoder: str, score: str) -> ModelS
             "labels a text cannot be read; give one label's row of it and of decoder.linear_1.bias"
         )
     hidden = {
-        "lstm": tensors[telling].shape[-1],
-        "cnn": len(KERNELS) * len(tensors[telling]),
-        "average": len(tensors[telling]),
+        "lstm": tensors[source].shape[-1],
+        "cnn": len(KERNELS) * len(tensors[source]),
+        "average": len(tensors[source]),
     }[encoder]
     return ModelSettings.of(
         encoder=encoder,
@@ -190,25 +190,25 @@ def _settings(tensors: Mapping[str, Tensor], encoder: str, score: str) -> ModelS
 
 
 def _check_shapes(
-    tensors: Mapping[str, Tensor], wanted: Mapping[str, torch.Size], telling: str
+    tensors: Mapping[str, Tensor], wanted: Mapping[str, torch.Size], source: str
 ) -> None:
     for name, shape in wanted.items():
         if tensors[name].shape != shape:
             raise InputError(
                 f"{name}: expected shape {tuple(shape)}, got {tuple(tensors[name].shape)} (sizes are read from "
-                f"{EMBEDDING} and {telling})"
+                f"{EMBEDDING} and {source})"
             )
 
 
 def _words(vocabulary: str | Path | Mapping[str, SupportsIndex], rows: int) -> list[str]:
-    """The words from 4 up, in the order of their numbers."""
+    """Return the words from 4 up, in the order of their numbers."""
     word_at: dict[int, str] = {}
-    for word, given in _numbers(vocabulary).items():
+    for word, value in _numbers(vocabulary).items():
         try:
-            number = operator.index(given)
+            number = operator.index(value)
         except TypeError:
             raise InputError(
-                f"vocabulary: expected a whole number for {word!r}, got {given!r}"
+                f"vocabulary: expected a whole number for {word!r}, got {value!r}"
             ) from None
         if not 0 <= number < rows:
             raise InputError(
@@ -273,28 +273,28 @@ def _arrays(weights: str | Path | Arrays) -> Mapping[str, object]:
         ) from error
 
 
-# What `np.load` lets out of a file that holds pickled objects, a single array, or half an archive.
+# What `np.load` raises on a file of pickled objects, a single array, or half an archive.
 _NOT_NPZ = (ValueError, TypeError, AttributeError, EOFError, KeyError)
 
 
 def _tensor(name: str, values: object) -> Tensor:
-    """A float32 tensor of its own memory."""
+    """Copy an array to a float32 tensor."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "f":
-        found = torch.from_numpy(np.array(values, dtype=np.float64))
+        tensor = torch.from_numpy(np.array(values, dtype=np.float64))
     elif isinstance(values, Tensor) and values.is_floating_point():
-        found = values.detach().cpu()
+        tensor = values.detach().cpu()
     else:
         kind = getattr(values, "dtype", type(values).__name__)
         raise InputError(f"{name}: expected an array of floating-point numbers, got {kind}")
-    found = found.to(torch.float32).clone(memory_format=torch.contiguous_format)
-    if not found.isfinite().all():
+    tensor = tensor.to(torch.float32).clone(memory_format=torch.contiguous_format)
+    if not tensor.isfinite().all():
         raise InputError(
             f"{name}: expected finite numbers, got some that are infinite or not a number"
         )
-    return found
+    return tensor
 
 
 def _some(things: Sequence[object]) -> str:
-    """The first few."""
+    """List the first few."""
     more = f" and {len(things) - 6} more" if len(things) > 6 else ""
     return ", ".join(map(str, things[:6])) + more

@@ -1,4 +1,4 @@
-"""Attention scores of positions (Jain & Wallace 2019, section 2), given a query where there is one."""
+"""Attention scores of positions, given a query if there is one (Jain & Wallace 2019, section 2)."""
 
 import math
 
@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-# The score of a word without one. Finite, so that a text of such words alone gets uniform weights, and so
-# low that beside any other word its weight is 0.
+# The score of a word without a coefficient: finite, so that a text of only such words gets uniform weights,
+# and so low that beside any other word its weight is 0.
 NO_SCORE = -1e4
 
 
@@ -20,7 +20,7 @@ class Additive(nn.Module):
         self.vector = nn.Linear(size // 2, 1, bias=False)
 
     def forward(self, states: Float[Tensor, "B T D"], query: None = None) -> Float[Tensor, "B T"]:
-        """Scores of encoder states."""
+        """Score encoder states."""
         scores: Tensor = self.vector(self.hidden(states).tanh())
         return scores.squeeze(-1)
 
@@ -37,7 +37,7 @@ class PairAdditive(nn.Module):
     def forward(
         self, states: Float[Tensor, "B T D"], query: Float[Tensor, "B 1 D"]
     ) -> Float[Tensor, "B T"]:
-        """Scores of encoder states, given queries."""
+        """Score encoder states, given queries."""
         scores: Tensor = self.vector((self.hidden(states) + self.query(query)).tanh())
         return scores.squeeze(-1)
 
@@ -51,7 +51,7 @@ class Dot(nn.Module):
         self.scale = 1.0 / math.sqrt(size)
 
     def forward(self, states: Float[Tensor, "B T D"], query: None = None) -> Float[Tensor, "B T"]:
-        """Scores of encoder states."""
+        """Score encoder states."""
         scores: Tensor = self.vector(states)
         return scores.squeeze(-1) * self.scale
 
@@ -66,7 +66,7 @@ class PairDot(nn.Module):
     def forward(
         self, states: Float[Tensor, "B T D"], query: Float[Tensor, "B 1 D"]
     ) -> Float[Tensor, "B T"]:
-        """Scores of encoder states, given queries."""
+        """Score encoder states, given queries."""
         return (states * query).sum(-1) * self.scale
 
 
@@ -74,7 +74,7 @@ class Lexical(nn.Module):
     """s_t = |b_w|: one fixed number per word, whatever its context; nothing is trained.
 
     b are the coefficients of a logistic regression in the released code of Jain & Wallace ("logodds"). Words
-    without one get no weight, but in a text of such words alone, where weights are uniform (there: NaN).
+    without one get no weight; a text of only such words gets uniform weights (there: NaN).
     """
 
     table: Tensor
@@ -84,11 +84,11 @@ class Lexical(nn.Module):
         self.register_buffer("table", torch.full((words,), NO_SCORE))
 
     def set(self, coefficients: Float[Tensor, " V"]) -> None:
-        """Take the size of each word's coefficient as its score; NaN says that it has none."""
+        """Set each word's score to the size of its coefficient; NaN means that it has none."""
         self.table.copy_(torch.where(coefficients.isnan(), NO_SCORE, coefficients.abs()))
 
     def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-        """Scores of words by their numbers."""
+        """Return the scores of words by their numbers."""
         return self.table[ids]
 
 

@@ -1,4 +1,4 @@
-"""What one forward pass leaves behind, and what any model on trial must be able to do."""
+"""The trace of one forward pass, and the protocol of a model on trial."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,10 +31,9 @@ class Trace:
     """Tokens' mask, attention weights, heat map and logits of one batch.
 
     `attention` is what the model uses, K rows per instance over P positions; `support` is where a row may have
-    weight. `heat` is what a person is shown, one number per token, 0 where `mask` is False. Where the model
-    reads its tokens one by one the positions are the tokens, P = T; else `token_positions` are those that
-    belong to a token. `readout` is None where the model has no linear one; `state` is private to the model:
-    what `Model.predict` needs from the pass.
+    weight. `heat` is the heat map, one number per token, 0 where `mask` is False. If each token is one
+    position, P = T; otherwise `token_positions` marks the positions that belong to a token. `readout` is None
+    if the model has no linear one. `state` is private to the model: what `Model.predict` needs of the pass.
     """
 
     rows: Int[Tensor, " B"]
@@ -55,67 +54,67 @@ class Trace:
 
 @runtime_checkable
 class Model(Protocol):
-    """A model on trial. Experiments see this and nothing else, whatever family it is of."""
+    """A model on trial. Experiments use nothing else of a model."""
 
     classes: list[str]
     tokens_at_once: int
-    """Positions that one batch may hold: the bound of the memory."""
+    """How many positions one batch may hold, which bounds the memory."""
 
     @property
     def precision(self) -> torch.dtype:
-        """In which its logits are computed."""
+        """The dtype in which logits are computed."""
         ...
 
     def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
-        """Positions that the model reads for each text."""
+        """Count the positions that the model reads of each text."""
         ...
 
     def mask_token(self, text: Text, place: int) -> Text:
-        """The text with a mask, or the unknown word, in one token's place."""
+        """Replace one token by a mask or the unknown word."""
         ...
 
     def batch(self, texts: Sequence[Text], rows: Sequence[int]) -> Batch:
-        """The model's own input for some texts."""
+        """Make the model's input of some texts."""
         ...
 
     def trace(self, batch: Batch) -> Trace:
-        """One forward pass."""
+        """Run one forward pass."""
         ...
 
     def logits(self, batch: Batch) -> Float[Tensor, "B C"]:
-        """Predictions alone."""
+        """Return the predictions alone."""
         ...
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
-        """Logits under S other weightings each, differentiable; what lies before them is not read again."""
+        """Return differentiable logits under S other weightings each; earlier layers do not run again."""
         ...
 
     def to_heatmap(
         self, trace: Trace, attention: Float[Tensor, "S B K P"]
     ) -> Float[Tensor, "S B T"]:
-        """The heat maps of S other weightings each, in the manner of the trace's own."""
+        """Return the heat maps of S other weightings each, computed as the trace's own."""
         ...
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
-        """Input embeddings, marks and padding included (L ≥ T)."""
+        """Embed the input, marks and padding included (L ≥ T)."""
         ...
 
     def on_tokens(self, values: Float[Tensor, "B L"], batch: Batch) -> Float[Tensor, "B T"]:
-        """Values at the model's input positions, added up over each token of the text."""
+        """Sum values at the input positions over each token of the text."""
         ...
 
     def token_positions(self, batch: Batch) -> Bool[Tensor, "B L"]:
-        """The input positions that hold the text's tokens: no marks, no padding."""
+        """Mark the input positions of the text's tokens: no marks, no padding."""
         ...
 
     def logits_from(
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None = None
     ) -> Float[Tensor, "B C"]:
-        """Differentiable logits; under imposed weights (B, K, P) where `attention` is given."""
+        """Return differentiable logits, under imposed weights (B, K, P) if `attention` is given."""
         ...
 
 
 def decode(readout: Readout, attention: Float[Tensor, "S B K T"]) -> Float[Tensor, "S B C"]:
-    """Logits of a linear read-out under S weightings."""
+    """Return logits of a linear read-out under S weightings."""
     flat = attention.flatten(2).transpose(0, 1)  # (B, S, K·T)
     return torch.matmul(flat, readout.relevance.flatten(1, 2)).transpose(0, 1) + readout.bias

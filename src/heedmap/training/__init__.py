@@ -1,1 +1,1 @@
-"""Training: one `fit`, the objectives it trains, its checkpoints, and sweeps over many of them."""
+"""Training: `fit`, its objectives and checkpoints, and sweeps over many trainings."""

@@ -19,7 +19,7 @@ from heedmap.training.checkpoint import made_with
 from heedmap.training.evaluation import evaluate
 from heedmap.training.objective import Objective, Progress, rank
 
-GRADIENT_POSITIONS = 32_768  # that keep at a time what their gradient needs
+GRADIENT_POSITIONS = 32_768  # whose graphs are held at a time
 
 Loss = Callable[[Tensor, Tensor, Batch], Tensor]  # outputs (B, O), weights (B, K, T), batch
 
@@ -27,13 +27,13 @@ Loss = Callable[[Tensor, Tensor, Batch], Tensor]  # outputs (B, O), weights (B, 
 class AttentionObjective(Objective):
     """Train an attention classifier by the protocol of Jain & Wallace.
 
-    Adam with amsgrad, L2 of `weight_decay` on everything but the attention, the loss summed over a batch and
-    the positive class weighted by n_neg / n_pos, selection by ROC AUC on the dev split (accuracy for more
-    than two classes; the first of equals). Unlike in the released code, the first epoch may be the best one
-    (`settings.first_epoch`). It ends early only where the score is 1. For pairs of texts, as there: the
+    Adam with amsgrad; L2 of `weight_decay` on everything but the attention; the loss summed over a batch, with
+    the positive class weighted by n_neg / n_pos; the epoch selected by ROC AUC on the dev split (accuracy for
+    more than two classes; the first of ties). Unlike in the released code, the first epoch may be the best
+    (`settings.first_epoch`). Training ends early only at a score of 1. For pairs of texts, as there, the
     loss is the mean over a batch, nothing is weighted, and L2 is on everything.
 
-    `loss` replaces the paper's.
+    `loss` replaces the paper's loss.
     """
 
     model: Classifier
@@ -61,21 +61,21 @@ class AttentionObjective(Objective):
         self.batch_loss = loss or cross_entropy(model, train)
 
     def loss(self, model: nn.Module, batch: Batch) -> Float[Tensor, ""]:
-        """The paper's, or the one given."""
+        """Return the paper's loss, or the one passed in."""
         batch = batch.to(self.model.device)
         return self.batch_loss(*outputs_of(model, batch), batch)
 
     def scores(self) -> dict[str, float]:
-        """Of the dev split."""
+        """Score the dev split."""
         return evaluate(self.model, self.dev)
 
     def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
-        """By the released code's rule any later epoch is better than the first one."""
+        """Compare epochs; by the released code's rule any later epoch beats the first one."""
         passed_over = progress.best_epoch == 0 and not self.first_epoch
         return passed_over or super().is_better(scores, progress)
 
     def is_finished(self, progress: Progress) -> bool:
-        """Whether no later epoch can be better."""
+        """Return whether no later epoch can be better."""
         best = progress.best_epoch
         return (
             best is not None and (self.first_epoch or best > 0) and rank(progress.scores[best]) >= 1
@@ -83,10 +83,10 @@ class AttentionObjective(Objective):
 
 
 def outputs_of(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Outputs (B, O) and weights (B, K, T), as `model(batch)` gives them.
+    """Return the outputs (B, O) and weights (B, K, T) of `model(batch)`.
 
-    Of more than GRADIENT_POSITIONS positions, some texts at a time, which are read again for their gradient:
-    the memory is bounded, and the gradient the same but for the order of a sum.
+    Above GRADIENT_POSITIONS positions, the model reads some texts at a time, and again for their gradient:
+    this bounds the memory, and changes the gradient only by the order of a sum.
     """
     rows = max(1, GRADIENT_POSITIONS // batch.ids.shape[1])
     if rows >= len(batch.rows):
@@ -94,14 +94,14 @@ def outputs_of(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     outputs, weights = [], []
     for start in range(0, len(batch.rows), rows):
         part = batch.taken(slice(start, start + rows))
-        made, attention = read_again(model, part, use_reentrant=False, preserve_rng_state=False)
-        outputs.append(made)
+        output, attention = read_again(model, part, use_reentrant=False, preserve_rng_state=False)
+        outputs.append(output)
         weights.append(functional.pad(attention, (0, batch.mask.shape[1] - attention.shape[2])))
     return torch.cat(outputs), torch.cat(weights)
 
 
 def optimizer_of(model: Classifier, settings: TrainSettings) -> torch.optim.Optimizer:
-    """The paper's."""
+    """Return the paper's optimiser."""
     return torch.optim.Adam(
         _parameter_groups(model, settings.weight_decay),
         lr=settings.learning_rate,
@@ -111,7 +111,7 @@ def optimizer_of(model: Classifier, settings: TrainSettings) -> torch.optim.Opti
 
 
 def cross_entropy(model: Classifier, train: Encoded) -> Loss:
-    """The paper's loss, of single texts or of pairs."""
+    """Return the paper's loss, for single texts or pairs."""
     pairs = isinstance(model, PairClassifier)
     weight = _positive_weight(train.labels) if len(model.classes) == 2 and not pairs else None
 
@@ -125,7 +125,7 @@ def cross_entropy(model: Classifier, train: Encoded) -> Loss:
 def batch_loss(
     outputs: Float[Tensor, "B O"], labels: Tensor, positive_weight: float | None
 ) -> Float[Tensor, ""]:
-    """Cross entropy summed over the batch, the positives of two classes weighted."""
+    """Return the cross entropy summed over the batch, the positives of two classes weighted."""
     labels = labels.to(outputs.device)
     if outputs.shape[1] > 1:
         return functional.cross_entropy(outputs, labels, reduction="sum")
@@ -143,8 +143,8 @@ def _positive_weight(labels: NDArray[np.int64]) -> float:
 
 def _parameter_groups(model: Classifier, weight_decay: float) -> list[dict[str, object]]:
     attention = model.attention_parameters()
-    kept = {id(p) for p in attention}
-    others = [p for p in model.parameters() if id(p) not in kept]
+    excluded = {id(p) for p in attention}
+    others = [p for p in model.parameters() if id(p) not in excluded]
     return [
         {"params": others, "weight_decay": weight_decay},
         {"params": attention, "weight_decay": 0.0},

@@ -1,4 +1,4 @@
-"""How well a model predicts a split."""
+"""Measure how well a model predicts a split."""
 
 import numpy as np
 import torch
@@ -14,8 +14,8 @@ EVALUATION_TOKENS = 16_384
 
 
 @torch.no_grad()
-def predict_logits(model: Classifier, split: Encoded) -> Float[Tensor, "N C"]:
-    """Logits of a whole split, in its order."""
+def predict_logits(model: Classifier, split: Encoded) -> Float[Tensor, "B C"]:
+    """Return the logits of a whole split, in its order."""
     model.eval()
     batches = [split.batch(r) for r in sorted_batches(split.lengths, EVALUATION_TOKENS)]
     logits = [model.as_logits(model(batch.to(model.device))[0]).cpu() for batch in batches]
@@ -23,12 +23,12 @@ def predict_logits(model: Classifier, split: Encoded) -> Float[Tensor, "N C"]:
 
 
 def evaluate(model: Classifier, split: Encoded) -> dict[str, float]:
-    """How well a model predicts a split (see `scores_of`)."""
+    """Score a model on a split (see `scores_of`)."""
     return scores_of(predict_logits(model, split), split.labels)
 
 
-def scores_of(logits: Float[Tensor, "N C"], labels: NDArray[np.int64]) -> dict[str, float]:
-    """Accuracy, F1 (of class 1; macro for more than two) and, for two classes that both occur, ROC AUC.
+def scores_of(logits: Float[Tensor, "B C"], labels: NDArray[np.int64]) -> dict[str, float]:
+    """Return accuracy, F1 (of class 1; macro for more than two) and, for two occurring classes, ROC AUC.
 
     Raises:
         Diverged: the logits are not finite.

@@ -1,4 +1,4 @@
-"""Fine-tuning a pretrained transformer to classify texts, by the recipe of Devlin et al. (2019)."""
+"""Fine-tune a pretrained transformer to classify texts, by the recipe of Devlin et al. (2019)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ WARM_UP = 0.1  # of all steps
 def new_model(
     base: str | Path, classes: Sequence[str], seed: int
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A pretrained model to train, and its tokenizer; where its head is new, the seed decides it.
+    """Load a pretrained model to train, and its tokenizer; the seed draws a new head.
 
     Raises:
         InputError: no such model, or none that can classify texts (see `load_for_training`).
@@ -39,19 +39,19 @@ def new_model(
 class FineTuning(Objective):
     """Fine-tune a transformer to classify texts.
 
-    AdamW, without weight decay on biases and norms; the learning rate rises over the first tenth of the
-    steps and falls to 0 over the rest, both linearly; the mean cross entropy of a batch, the gradient's
-    norm at most 1. Texts longer than `max_positions` or than the model reads are cut, in the dev split too,
-    and counted in `left_out`. The best epoch is that of `AttentionObjective`.
+    AdamW, without weight decay on biases and norms; the learning rate rises linearly over the first tenth of
+    the steps and falls linearly to 0 over the rest; the mean cross entropy of a batch; the gradient's norm
+    clipped at 1. Texts longer than `max_positions`, or than the model reads, are cut, also in the dev split,
+    and counted in `left_out`. The best epoch is selected as by `AttentionObjective`.
 
     Args:
         model: with a head for the labels' classes, from `new_model`.
         tokenizer: the model's.
-        train, dev: raw texts, their tokens joined give the text.
+        train, dev: raw texts; the joined tokens are the text.
         settings: how.
 
     Raises:
-        InputError: `max_positions` that leave no place for a text.
+        InputError: `max_positions` leaves no room for a text.
     """
 
     model: PreTrainedModel
@@ -91,29 +91,29 @@ class FineTuning(Objective):
             group["lr"] = self.learning_rate * pace(step, total)
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Float[Tensor, ""]:
-        """Mean cross entropy."""
+        """Return the mean cross entropy."""
         labels = batch.pop("labels")
         return functional.cross_entropy(model(**batch).logits, labels)
 
     def scores(self) -> dict[str, float]:
-        """Of the dev split."""
+        """Score the dev split."""
         return scores_of(_logits(self.model, self.judged), self.judged.labels)
 
 
 def optimizer_of(model: PreTrainedModel, settings: FineTuneSettings) -> torch.optim.Optimizer:
-    """AdamW, without weight decay on biases and norms."""
+    """Return AdamW, without weight decay on biases and norms."""
     groups = _parameter_groups(model, settings.weight_decay)
     return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
 
 
 def pace(step: int, total: int) -> float:
-    """The learning rate's share at a step: up to 1 over the first tenth of the steps, then down to 0."""
+    """Return the learning rate's factor: up to 1 over the first tenth of the steps, then down to 0."""
     warm = max(1, round(WARM_UP * total))
     return (step + 1) / warm if step < warm else (total - step) / (total - warm)
 
 
 @torch.no_grad()
-def _logits(model: PreTrainedModel, texts: "_Texts") -> Float[Tensor, "N C"]:
+def _logits(model: PreTrainedModel, texts: "_Texts") -> Float[Tensor, "B C"]:
     torch.nn.Module.eval(model)
     batches = sorted_batches(texts.lengths, EVALUATION_TOKENS)
     logits = []
@@ -129,21 +129,21 @@ class _Texts:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, split: Split, longest: int) -> None:
         texts = ["".join(words) for words in split.tokens]
-        found = tokenizer(
+        encoding = tokenizer(
             texts,
             truncation=True,
             max_length=longest,
             return_attention_mask=True,
             verbose=False,
         )
-        # Asked last: a tokenizer keeps the limit it was called with, and would be saved with it.
+        # Must come last: a tokenizer keeps the limit of its last call, and would be saved with it.
         self.cut = int((inputs.lengths(tokenizer, split.tokens) > longest).sum())
         self.tokenizer, self.labels = tokenizer, split.labels
-        self.lengths = np.array([len(ids) for ids in found["input_ids"]], dtype=np.int64)
-        self.rows = [{name: part[i] for name, part in found.items()} for i in range(len(split))]
+        self.lengths = np.array([len(ids) for ids in encoding["input_ids"]], dtype=np.int64)
+        self.rows = [{name: part[i] for name, part in encoding.items()} for i in range(len(split))]
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Tensor]:
-        """What the model is called with, padded to the longest of the rows; and the labels."""
+        """Return the model's keyword arguments, padded to the longest of the rows, and the labels."""
         padded = self.tokenizer.pad([self.rows[i] for i in rows], return_tensors="pt")
         return {**padded, "labels": torch.from_numpy(self.labels[rows])}
 
@@ -151,10 +151,10 @@ class _Texts:
 def limit_of(
     settings: FineTuneSettings, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> int:
-    """How many positions of a text are trained on, special tokens included.
+    """Return how many positions of a text are read, special tokens included.
 
     Raises:
-        InputError: none is left for a text.
+        InputError: the limit leaves no room for a text.
     """
     special = tokenizer.num_special_tokens_to_add()
     if settings.max_positions <= special:

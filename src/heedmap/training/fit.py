@@ -1,4 +1,4 @@
-"""The training loop, around Accelerate: resumed from a checkpoint, it ends at the same weights."""
+"""The training loop, on Accelerate. A resumed training ends at the same weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,11 +19,11 @@ Report = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training reports of itself: dev scores per epoch, and the epoch whose weights were kept.
+    """The record of a training: dev scores per epoch, and the epoch whose weights were kept.
 
-    `vectors` is how many of the vocabulary's words had a pretrained vector, None without a file of them;
-    `left_out` counts the texts that were cut, in the words of `Corpus.left_out`; `threads` are the numbers
-    of threads it ran with, several where it was resumed with others: they change the order of its sums.
+    `vectors` counts the vocabulary's words with a pretrained vector, None without a file of them;
+    `left_out` counts the texts that were cut, with the keys of `Corpus.left_out`; `threads` lists the thread
+    counts of all its runs, since they change the order of sums.
     """
 
     scores: list[dict[str, float]]
@@ -44,13 +44,13 @@ def fit(
 
     Args:
         objective: what to train, and how.
-        checkpoint: saved after every epoch; a later call resumes after the last one, and ends at the
-            same weights as an uninterrupted training, bit by bit.
+        checkpoint: saved after every epoch; a later call resumes from it, and ends at exactly the same
+            weights as an uninterrupted training.
         report: called with steps done, steps in all and a text.
 
     Raises:
         Diverged: the loss or the scores are not finite.
-        InputError: a checkpoint that is damaged or of another training.
+        InputError: the checkpoint is damaged or of another training.
     """
     from accelerate import Accelerator
 
@@ -89,7 +89,7 @@ def fit(
 
 
 def record_epoch(progress: Progress, objective: Objective) -> None:
-    """Count one more epoch; keep its weights if they are the best so far."""
+    """Add an epoch to the progress; keep its weights if they are the best so far."""
     scores = objective.scores()
     if objective.is_better(scores, progress):
         weights = objective.model.state_dict()
@@ -101,7 +101,7 @@ def record_epoch(progress: Progress, objective: Objective) -> None:
 
 
 class _Batches(Dataset[Any]):
-    """Whole batches as items, so that several processes share them out."""
+    """Whole batches as items, so that several processes can divide them."""
 
     def __init__(self, objective: Objective, order: list[NDArray[np.int64]]) -> None:
         self.objective, self.order = objective, order
@@ -114,5 +114,5 @@ class _Batches(Dataset[Any]):
 
 
 def _loader(objective: Objective, order: list[NDArray[np.int64]]) -> DataLoader[Any]:
-    # With a generator of its own: a loader draws a seed from the global one otherwise.
+    # With its own generator, since a loader otherwise draws a seed from the global one.
     return DataLoader(_Batches(objective, order), batch_size=None, generator=torch.Generator())

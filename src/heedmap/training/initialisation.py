@@ -17,7 +17,7 @@ from heedmap.models.scores import Lexical
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
 from heedmap.training.objective import seeded
 
-# Bytes a weight: itself, its gradient, three numbers of the optimizer, its value in the best epoch.
+# Bytes per weight: itself, its gradient, three numbers of the optimizer, its value in the best epoch.
 TRAINED = 6 * 4
 
 
@@ -25,21 +25,21 @@ M = TypeVar("M", bound=Classifier)
 
 
 def kind_for(corpus: Corpus) -> type[AttentionClassifier]:
-    """The attention classifier of single texts, or that of pairs."""
+    """Return the attention classifier for single texts, or the one for pairs."""
     return PairClassifier if corpus.pairs else TextClassifier
 
 
 def init_model(
     corpus: Corpus, settings: RunSettings, kind: type[M]
 ) -> tuple[M, RunSettings, int | None]:
-    """A model for a corpus as the settings say; of single texts with two classes where scores are log-odds.
+    """Make a model for a corpus by the settings; log-odds scores need single texts of two classes.
 
     Returns:
-        The model, the settings with the vectors' size, and how many words had a vector: None without a file
-        of them.
+        The model, the settings with the vectors' size, and how many words had a vector (None without a
+        file of them).
 
     Raises:
-        InputError: vectors that cannot be read or are not what they were, or a corpus that has no log-odds.
+        InputError: vectors that cannot be read or have changed, or a corpus without log-odds.
     """
     assert isinstance(settings.train, TrainSettings)
     split = corpus.splits["train"]
@@ -47,14 +47,14 @@ def init_model(
     answers = corpus.classes if split.allowed is not None else []
     vocabulary = Vocabulary.build(texts, settings.train.min_df, answers)
     if settings.train.vectors is None:
-        model, found = build_model(settings, vocabulary, corpus.classes, kind), None
+        model, with_vector = build_model(settings, vocabulary, corpus.classes, kind), None
     else:
-        path, known = Path(settings.train.vectors), settings.train.vectors_hash
-        if known is not None and vectors_hash(path) != known:
+        path, expected = Path(settings.train.vectors), settings.train.vectors_hash
+        if expected is not None and vectors_hash(path) != expected:
             raise InputError(
-                f"{path}: expected the vectors that the run was made with (hash {known}), found others"
+                f"{path}: expected the vectors that the run was made with (hash {expected}), found others"
             )
-        matrix, found = read_vectors(path, vocabulary)
+        matrix, with_vector = read_vectors(path, vocabulary)
         size = {"embedding_size": matrix.shape[1]}
         settings = settings.model_copy(update={"model": settings.model.model_copy(update=size)})
         model = build_model(settings, vocabulary, corpus.classes, kind)
@@ -68,7 +68,7 @@ def init_model(
         assert isinstance(model, AttentionClassifier)
         assert isinstance(model.score, Lexical)
         model.score.set(fit_log_odds(corpus, vocabulary).coefficients)
-    return model, settings, found
+    return model, settings, with_vector
 
 
 def build_model(
@@ -77,22 +77,22 @@ def build_model(
     classes: Sequence[str],
     kind: type[M],
 ) -> M:
-    """Random weights, the same for the same seed; the global generator is left as it was.
+    """Draw random weights by the seed; the global generator is left unchanged.
 
     Raises:
-        InputError: this machine's memory does not hold them.
+        InputError: training would need more memory than this machine has.
     """
     assert isinstance(settings.model, ModelSettings)
     assert isinstance(settings.train, TrainSettings)
-    with torch.device("meta"):  # shapes alone
+    with torch.device("meta"):  # shapes only
         shapes = kind(settings.model, vocabulary, classes).parameters()
         needed = TRAINED * sum(parameter.numel() for parameter in shapes)
     if hasattr(os, "sysconf") and needed > (
-        there := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        memory := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     ):
         raise InputError(
             f"--embedding-size {settings.model.embedding_size}, --hidden-size {settings.model.hidden_size}: "
-            f"training this model takes {needed / 2**30:.0f} GB, and the machine has {there / 2**30:.0f}; "
+            f"training this model takes {needed / 2**30:.0f} GB, and the machine has {memory / 2**30:.0f}; "
             "choose smaller ones"
         )
     with seeded(settings.train.seed):

@@ -1,9 +1,9 @@
 """Logistic regression on a bag of words: the baseline without order, and each word's log-odds.
 
-As in the released code ("LR+TFIDF", which has no idf): a text is the set of its words, as a row of length 1;
-English stop words are left out (scikit-learn's list, there NLTK's); L1, classes balanced. Its C = 1 is kept,
-and liblinear, which shrinks the intercept too. On rows of length 1 that is a strong L1: of short texts few
-words keep a coefficient, and a plain regression (L2, counts) is better. It is their baseline, not the best.
+As in the released code ("LR+TFIDF", which has no idf): a text is the set of its words, as a row of norm 1;
+English stop words are left out (scikit-learn's list, there NLTK's); L1, classes balanced, C = 1, and
+liblinear, which shrinks the intercept too. On rows of norm 1 this L1 is strong: in short texts few words
+keep a coefficient, and a plain regression (L2, counts) is better. It is their baseline, not the best.
 """
 
 from collections.abc import Sequence
@@ -25,23 +25,23 @@ class LogOdds:
     """logit(text) = intercept + Σ_w b_w / √n over the n different words of a text that have a coefficient.
 
     `coefficients` are b by word number: NaN for marks, the unknown word and stop words, which have none; 0
-    for a word that L1 dropped, which has one, as there. b > 0 speaks for class 1.
+    for a word that L1 dropped, which counts as having one, as there. b > 0 is evidence for class 1.
     """
 
     vocabulary: Vocabulary
     coefficients: Float[Tensor, " V"]
-    pipeline: Any  # of scikit-learn: texts to rows to the decision
+    pipeline: Any  # of scikit-learn: texts → rows → decision
 
-    def logits(self, texts: Sequence[Sequence[str]]) -> Float[Tensor, "N C"]:
-        """Logits (0, z) of texts."""
+    def logits(self, texts: Sequence[Sequence[str]]) -> Float[Tensor, "B C"]:
+        """Return logits (0, z) of texts."""
         z = torch.from_numpy(self.pipeline.decision_function(texts))
         return torch.stack([torch.zeros_like(z), z], dim=1)
 
     def extreme(self, of: int, count: int = 5) -> list[str]:
-        """The words that speak most for a class, the first one most; fewer where fewer speak for it at all.
+        """Return the words with the most evidence for a class, strongest first; fewer if fewer have any.
 
         Raises:
-            InputError: none does.
+            InputError: no word has any.
         """
         towards = self.coefficients.nan_to_num(0.0) * (1 if of == 1 else -1)
         order = torch.argsort(towards, descending=True, stable=True)[:count].tolist()
@@ -55,7 +55,7 @@ class LogOdds:
 
 
 def fit_log_odds(corpus: Corpus, vocabulary: Vocabulary) -> LogOdds:
-    """Fit the train split over the words of a vocabulary.
+    """Fit the regression on the train split, over the words of a vocabulary.
 
     Raises:
         InputError: pairs of texts, not two classes, a train split of one class or of stop words alone.
@@ -74,13 +74,16 @@ def fit_log_odds(corpus: Corpus, vocabulary: Vocabulary) -> LogOdds:
         l1_ratio=1, solver="liblinear", class_weight="balanced", max_iter=1000, random_state=0
     )
     pipeline = make_pipeline(bag, regression).fit(split.tokens, split.labels)
-    found = dict(zip(words, regression.coef_[0].tolist(), strict=True))
-    coefficients = [*[np.nan] * len(SPECIAL), *(found.get(w, np.nan) for w in vocabulary.words)]
+    coefficient_of = dict(zip(words, regression.coef_[0].tolist(), strict=True))
+    coefficients = [
+        *[np.nan] * len(SPECIAL),
+        *(coefficient_of.get(w, np.nan) for w in vocabulary.words),
+    ]
     return LogOdds(vocabulary, torch.tensor(coefficients, dtype=torch.float64), pipeline)
 
 
 def check_suitable(corpus: Corpus) -> None:
-    """Whether a corpus has log-odds.
+    """Check that a corpus has log-odds.
 
     Raises:
         InputError: pairs of texts, not two classes, or a train split of one class.

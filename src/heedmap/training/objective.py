@@ -1,4 +1,4 @@
-"""What a training is: a model, its data, its loss, and how its epochs compare. `fit` runs it."""
+"""The definition of a training for `fit`: a model, its data, its loss, and how epochs compare."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -36,17 +36,17 @@ class Diverged(InputError):
 
 
 class Objective(ABC):
-    """One training, from its first step to the weights that are kept.
+    """One training, from the first step to the final weights.
 
     Attributes:
         model: trained in place.
-        optimizer: of the model's parameters, in as many groups as it needs.
+        optimizer: of the model's parameters.
         lengths: tokens per training text, (N,): texts of similar length share a batch.
-        batch: makes what `loss` reads of some training texts.
+        batch: makes the input of `loss` from some training texts.
         epochs, batch_size, seed: of the training; the seed orders the batches.
-        made_with: what a checkpoint must have been made with, as JSON holds it.
-        generators: random states that go on from epoch to epoch; a checkpoint keeps them.
-        max_norm: of a batch's gradient; None leaves it as it is.
+        made_with: settings that a checkpoint must match, as JSON.
+        generators: random states that continue from epoch to epoch; a checkpoint keeps them.
+        max_norm: the limit of a batch's gradient norm; None for no limit.
         remedy: what to do if the training diverges.
     """
 
@@ -73,40 +73,40 @@ class Objective(ABC):
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Any) -> Float[Tensor, ""]:
-        """The number to minimise; `model` is `self.model`, or a wrapper that trains it on several devices."""
+        """Return the number to minimise; `model` is `self.model`, or a wrapper for several devices."""
 
     @abstractmethod
     def scores(self) -> dict[str, float]:
-        """How good the model is after an epoch: by `accuracy`, unless `is_better` is overridden."""
+        """Score the model after an epoch; must include `accuracy`, unless `is_better` is overridden."""
 
     def on_step(self, step: int, total: int) -> None:  # noqa: B027 - most have no schedule
-        """Called before every step: the place of a schedule for the learning rate."""
+        """Hook before every step, for a learning rate schedule."""
 
     def random_state(self, rng: np.random.Generator) -> AbstractContextManager[None]:
-        """What torch's global generators draw from during an epoch (dropout).
+        """Seed torch's global generators for an epoch (dropout).
 
-        A seed of its own per epoch, so that a resumed training draws what an uninterrupted one does.
+        Each epoch has its own seed, so that a resumed training draws the same as an uninterrupted one.
         """
         return seeded(int(rng.integers(2**63)))
 
     def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
-        """Whether an epoch's weights are kept: its score is higher than that of every epoch before."""
+        """Return whether to keep an epoch's weights: its score is higher than the best so far."""
         best = progress.best_epoch
         return best is None or rank(scores) > rank(progress.scores[best])
 
     def is_finished(self, progress: Progress) -> bool:
-        """Whether to end before the last epoch."""
+        """Return whether to end before the last epoch."""
         return False
 
 
 def rank(scores: dict[str, float]) -> float:
-    """ROC AUC where there is one, else accuracy."""
+    """Return ROC AUC if there is one, else accuracy."""
     return scores.get("roc_auc", scores["accuracy"])
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed torch's global generators within the block; afterwards they are as they were before."""
+    """Seed torch's global generators within the block, and restore them afterwards."""
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(seed)
         yield
@@ -114,7 +114,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def drawing_from(generator: torch.Generator) -> Iterator[None]:
-    """Let torch's global generator of a device draw from this one within the block, and move it on."""
+    """Let torch's global generator of a device continue this one within the block, and store its state."""
     cuda = generator.device.type == "cuda"
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         state = generator.get_state()

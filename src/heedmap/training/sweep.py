@@ -1,9 +1,9 @@
-"""Run many cells of a grid in worker processes: trainings, audits, or anything else that resumes by itself.
+"""Run many cells of a grid in worker processes: trainings, audits, or other resumable work.
 
     numbers = sweep(cells, partial(run_cell, corpus, out), report=show)
 
-Every worker has one thread and every core one worker: a cell's numbers do not depend on how many there are.
-Nor do they in this process, within `one_thread`.
+Every worker has one thread, and by default every core one worker: a cell's numbers do not depend on how
+many there are. The same numbers come of running a cell in this process within `one_thread`.
 """
 
 import multiprocessing
@@ -40,22 +40,22 @@ def sweep(
     report: Callable[[int, int, str], None] = lambda done, total, text: None,
     after: Callable[[C, R], None] = lambda cell, result: None,
 ) -> list[R]:
-    """Call `work(cell, tell)` for every cell in worker processes; the results, in the order of the cells.
+    """Call `work(cell, tell)` for every cell in worker processes; return the results in the order of cells.
 
-    Nothing is kept here: `work` writes what it makes, and reads it again when it is called a second time.
-    However the sweep ends, no worker outlives it. Workers share a GPU where there is one.
+    The sweep saves nothing: `work` writes its results, and reads them again if it is called a second time.
+    No worker outlives the sweep, however it ends. Workers share a GPU where there is one.
 
     Args:
-        cells: what to run; `str(cell)` names one.
-        work: a function of a module, or a `partial` of one: it is pickled, as cells and results are, and no
-            worker imports the script that was started. `tell` takes a text on how far the cell is.
-        workers: how many processes; None for one per core, and never more than cells.
-        report: called with cells done, cells in all, and what runs now.
+        cells: what to run; `str(cell)` is a cell's name.
+        work: a function of a module, or a `partial` of one: it is pickled, as cells and results are, and
+            workers do not import the main script. `tell` takes a text about the cell's progress.
+        workers: how many processes, at most one per cell; None for one per core.
+        report: called with cells done, cells in all, and a text on what is running.
         after: called with each cell and its result, in the order of the cells.
 
     Raises:
-        InputError: the first that a cell raises, with the cell's name, or a worker that was killed; the
-            other workers are ended, and what their cells have written stays.
+        InputError: the first that a cell raises, with the cell's name; or a worker was killed. The other
+            workers are ended, and what their cells have written stays.
         OSError: as a cell raises it.
         RuntimeError: any other error of a cell, its traceback in a note.
     """
@@ -103,23 +103,23 @@ class _Worker:
         context = multiprocessing.get_context(
             "spawn"
         )  # a fork would copy the locks of torch's threads
-        self.connection, theirs = context.Pipe()
+        self.connection, child_end = context.Pipe()
         self.index, self.name, self.text = -1, "", ""
         self.process: SpawnProcess = context.Process(
-            target=_serve, args=(theirs, work), daemon=True
+            target=_serve, args=(child_end, work), daemon=True
         )
         with one_thread(), _without_main(), _interrupts_held():
             self.process.start()
-        theirs.close()
+        child_end.close()
 
     def give(self, index: int, cells: Sequence[Any]) -> None:
         """Start the worker on a cell."""
         self.index, self.name, self.text = index, str(cells[index]), str(cells[index])
-        with suppress(BrokenPipeError):  # a worker that was killed is found out when it is asked
+        with suppress(BrokenPipeError):  # `receive` reports a killed worker
             self.connection.send(cells[index])
 
     def receive(self) -> tuple[str, Any]:
-        """What the worker sends.
+        """Receive a message of the worker.
 
         Raises:
             InputError: it was killed.
@@ -137,20 +137,20 @@ class _Worker:
         if kind == "system error":
             return "error", OSError(*content)
         if kind == "error":
-            said, note = content
-            error = RuntimeError(f"{self.name}: {said}")
+            message, note = content
+            error = RuntimeError(f"{self.name}: {message}")
             error.add_note(note)
             return kind, error
         return kind, content
 
     def end(self) -> None:
-        """Let an idle worker go."""
+        """End an idle worker."""
         self.connection.close()
         self.process.join()
 
 
 def _end(workers: list[_Worker]) -> None:
-    """End workers in the middle of their cells: what they write is whole or not there."""
+    """Terminate workers, even in the middle of a cell: their files are written atomically."""
     for worker in workers:
         worker.process.terminate()
     for worker in workers:
@@ -162,18 +162,18 @@ def _end(workers: list[_Worker]) -> None:
 
 
 def _serve(connection: Connection, work: Work[Any, Any]) -> None:
-    """A worker's life: one cell after another, until its parent is gone or has no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, who ends the workers
+    """Run cells in a worker, one after another, until the parent closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
     _end_with_parent()
     import torch
 
     torch.set_num_threads(1)
-    told = 0.0
+    sent_at = 0.0
 
     def tell(text: str) -> None:
-        nonlocal told
-        if time.monotonic() - told >= TELL_EVERY:
-            told = time.monotonic()
+        nonlocal sent_at
+        if time.monotonic() - sent_at >= TELL_EVERY:
+            sent_at = time.monotonic()
             connection.send(("tell", text))
 
     def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
@@ -189,16 +189,16 @@ def _serve(connection: Connection, work: Work[Any, Any]) -> None:
             connection.send(("result", work(cell, tell)))
         except InputError as error:
             connection.send(("input error", str(error)))
-        except Exception as error:  # of the work, or of a result that cannot be pickled
+        except Exception as error:  # from the work, or from a result that cannot be pickled
             if isinstance(error, OSError) and error.strerror:
                 connection.send(("system error", (error.errno, error.strerror, error.filename)))
                 continue
-            said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-            connection.send(("error", (said, traceback.format_exc())))
+            message = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            connection.send(("error", (message, traceback.format_exc())))
 
 
 def _end_with_parent() -> None:
-    """Let this process die with its parent, even in the middle of a cell: its locks go with it."""
+    """Exit with the parent, even in the middle of a cell, so that locks are released."""
     from threading import Thread
 
     parent = multiprocessing.parent_process()
@@ -213,7 +213,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread in this process, in the libraries that it loads and the processes that it starts."""
+    """Use one thread within the block: in this process, its libraries and the processes that it starts."""
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -222,7 +222,7 @@ def one_thread() -> Iterator[None]:
     os.environ.update(names)
     torch.set_num_threads(1)
     try:
-        with threadpool_limits(1):  # numpy's and scipy's, which torch knows nothing of
+        with threadpool_limits(1):  # numpy's and scipy's, which torch does not set
             yield
     finally:
         torch.set_num_threads(threads)
@@ -235,7 +235,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Keep what is started within the block from running the user's script, which may start a sweep itself."""
+    """Keep processes started within the block from running the main script, which may start a sweep."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -246,11 +246,11 @@ def _without_main() -> Iterator[None]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back within the block: what is started there never sees one, not even while it loads."""
+    """Block Ctrl-C for processes that start within the block, even while they load."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # it would let them through again
+    resource_tracker.ensure_running()  # starting it later would unblock Ctrl-C
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -259,7 +259,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def processes(workers: int | None) -> int:
-    """How many were asked for, or one per core that this process may use.
+    """Return the number of workers; by default one per core that this process may use.
 
     Raises:
         InputError: fewer than one.
@@ -273,9 +273,9 @@ def processes(workers: int | None) -> int:
 
 
 def _death(code: int | None) -> str:
-    """How a worker process ended."""
+    """Describe how a worker process ended."""
     if code is None or code >= 0:
         return f"its worker process ended by itself (exit code {code})"
-    names = {one.value: one.name for one in signal.Signals}
+    names = {known.value: known.name for known in signal.Signals}
     name = names.get(-code, f"signal {-code}")
     return f"its worker process was killed ({name}; memory may have run out)"
