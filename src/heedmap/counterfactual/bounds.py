@@ -33,7 +33,7 @@ from heedmap.counterfactual.polytope import vertex_bound
 from heedmap.counterfactual.tolerance import Instances, canonical_order
 from heedmap.measures import LN2, jensen_shannon
 
-LONGEST_FOR_VERTICES = 48  # positions of a row whose triples are enumerated
+LONGEST_FOR_VERTICES = 48  # longest row whose triples of positions are enumerated
 MOST_FOR_VERTICES = 4  # classes: every triple of them costs as much again, and C = 5 has ten
 RESTARTS, STEPS = 4, 15
 SOLVED = 1e-3  # nats: a smaller gap between the bounds is not searched
@@ -61,15 +61,15 @@ def bound_adversary(
 ) -> Bounds:
     """Enclose max JSD(α, α̂) subject to TVD(softmax z(α), softmax z(α̂)) ≤ ε.
 
-    Jain & Wallace's problem (2019, equation 2) with one adversary. Upper: TVD ≤ ε implies
-    ln((p_c − ε)/(p_c' + ε)) ≤ z_c − z_c' for every two classes; the least of the exact optima over
-    one pair of classes at a time, over one triple at a time (C = 3 or 4, at most 48 positions), and
-    ln 2. Lower: the best feasible weighting met by any means, α̂ itself (0) at worst: at vertices of
-    the polytope of equal predictions (walking from α̂), among pairs of positions, from `starts`, which may
-    be any weightings (what is not feasible is drawn towards α̂ until it is), and, where these leave a gap
-    and `searching`, by a constrained search, which takes one to two times as long as all the rest; the
-    best of them improved by moves of mass. Neither the order of the positions nor other rows change
-    anything. C = 2 is exact.
+    Jain & Wallace's problem (2019, equation 2) with one adversary. C = 2 is exact.
+
+    Upper: TVD ≤ ε implies ln((p_c − ε)/(p_c' + ε)) ≤ z_c − z_c' for every pair of classes. The bound is the
+    smallest of ln 2 and the exact optima over one pair of classes at a time and one triple at a time
+    (C = 3 or 4, at most 48 positions). Lower: the best feasible weighting found, at worst α̂ itself (0). It
+    comes from vertices of the polytope of equal predictions (walking from α̂), pairs of positions, any
+    `starts` (pulled towards α̂ until feasible) and, where a gap remains and `searching`, a constrained
+    search, which takes one to two times as long as all the rest. Moves of mass improve the best one.
+    The result depends neither on the order of the positions nor on other rows.
     """
     classes = readout.shape[-1]
     if classes < 2:
@@ -99,7 +99,7 @@ def bound_adversary(
         best.offer(best.weights.index_copy(0, gap, _search(instances.rows(gap))))
     best.improve()
     found = torch.zeros_like(best.weights).scatter(1, order, best.weights)
-    # Only rounding puts what is attained above the bound.
+    # Only rounding can put the attained value above the bound.
     return Bounds(best.jsd, torch.maximum(upper, best.jsd), found)
 
 
@@ -117,9 +117,7 @@ class _Best:
         self._keep(walk(self.instances, start))
 
     def improve(self) -> None:
-        """Move mass from the best one. That spends the tolerance; then other weights for the same logits
-        may be better.
-        """
+        """Move mass within the tolerance, then try other weights with the same logits, then move mass again."""
         for move in (move_mass, walk, move_mass):
             self._keep(move(self.instances, self.weights))
 
@@ -131,7 +129,7 @@ class _Best:
 
 
 def _feasible(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """The weightings themselves; of an infeasible one, the last feasible point on the way to it from α̂."""
+    """Return each weighting if feasible, else the last feasible point on the segment from α̂ to it."""
     own, step = instances.attention, start - instances.attention
     none = torch.zeros_like(own[:, 0])
     share = instances.last_feasible(
@@ -146,7 +144,7 @@ def _feasible(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor
 
 
 def _search(instances: Instances) -> Float[Tensor, "b T"]:
-    """What the constrained search for models without a linear read-out finds."""
+    """Run the constrained search that serves models without a linear read-out."""
     size = max(1, BLOCK // instances.logits[0].numel())
     found = []
     for at in range(0, len(instances.mask), size):
@@ -184,7 +182,7 @@ def _upper(instances: Instances) -> Float[Tensor, " B"]:
 
 
 def _slab_bound(instances: Instances) -> Float[Tensor, " B"]:
-    """The least of the two-class optima, one per pair of classes."""
+    """Return the least of the two-class optima, one per pair of classes."""
     upper = torch.full_like(instances.attention[:, 0], LN2)
     no_bias = torch.zeros_like(upper)
     for c, other in combinations(range(instances.logits.shape[-1]), 2):

@@ -3,7 +3,7 @@
 Jain & Wallace (2019, section 4.2.2) penalise a change of prediction and descend. Here every step
 solves a small problem of its own: the divergence and the logits are replaced by their tangents, and
 the step maximises ⟨g, a⟩ − KL(a‖a_now)/η over the weightings whose tangent prediction stays within
-ε (mirror ascent with linearised constraints, whose rows remain on the simplex by themselves). η is
+ε (mirror ascent with linearised constraints, which keeps rows on the simplex). η is
 a trust region: it grows where the model agrees with its tangent and shrinks where it does not.
 """
 
@@ -19,19 +19,19 @@ from heedmap.measures import LN2
 
 START_SPREAD = 3.0  # Jain & Wallace's
 NEARBY = 0.1  # spread around the start that is near α̂
-LEAST = 1e-3  # a smaller weight is as good as none for the starts made from α̂
+LEAST = 1e-3  # weights of α̂ are raised to this for the starts made from it
 FIRST, LARGEST, STALLED = 4.0, 200.0, 1e-3  # η; a lane below the last restarts at random
 GROW, SHRINK = 2.0, 0.25
-RESERVE = 0.2  # the part of ε that a lane at first leaves to the tangent's error
+RESERVE = 0.2  # the share of ε that a lane first reserves for the tangent's error
 HALVINGS = 12
-SMALLEST = 1e-6  # a reach below it is as good as none
+SMALLEST = 1e-6  # `reach` is raised to this
 
 
 @dataclass(frozen=True)
 class Found:
     """The most different weighting found for each instance, and a bound on any.
 
-    `jsd` is that of `attention`, whose change of prediction is `tvd`, as the model itself said.
+    `jsd` is that of `attention`, whose change of prediction is `tvd`, as the model computes it.
     `feasible` is False only where the model does not repeat its own prediction on α̂ to within ε.
     No weighting at all, feasible or not, exceeds `upper`.
     """
@@ -60,17 +60,17 @@ def search(
 ) -> Found:
     """Maximise JSD(map(a), map(α̂)) subject to TVD(softmax predict(a), softmax ẑ) ≤ ε.
 
-    `map` is `to_heatmap`: differentiable, of rows that sum to 1 or are all 0; the divergence of a heat map
-    of zeros counts as 0. a moves within its support, and every row keeps its total mass, also where that is
-    not 1 (what went to an attention sink stays there). `reach`, where it is known, bounds the divergence of
-    any such map: steps are sized by it, and `upper` is the smaller bound. The first lane begins at `begin`,
-    if given; where its prediction is within ε, the result is no less different.
+    `map` is `to_heatmap`: differentiable, its rows sum to 1 or are all 0, and the divergence of an all-zero
+    map counts as 0. `a` moves within its support, and every row keeps its total mass, even where that is not
+    1 (mass on an attention sink stays there). `reach`, if given, bounds the divergence of any such map:
+    steps are scaled by it, and `upper` is the smaller bound. The first lane begins at `begin`, if given; if
+    its prediction is within ε, the result is at least as different.
 
-    `restarts` lanes run side by side: the first from weights ∝ noise/α̂, the second from ∝ α̂² (from
-    α̂ itself, where the divergence has no slope, ascent ends at the nearest poor summit), others at
+    `restarts` lanes run side by side: the first from weights ∝ noise/α̂, the second from ∝ α̂² (at
+    α̂ itself the divergence has no slope, and ascent would end at a poor maximum nearby), others at
     random, from one generator per instance; a lane that stalls restarts at random. One step is one
     call of `predict` with S = restarts and min(C, 9) − 1 backward passes; one such call precedes the
-    first, and without gradient there are one more and the 12 of the pull-back. Every returned point was
+    first, and without gradient there are one more and the 12 of the pull-back. Every returned weighting was
     judged by a call of `predict`, never by the tangent. Memory: about S·B·K·P·min(C, 9) numbers besides
     what `predict` needs.
     """
@@ -85,9 +85,9 @@ def search(
     problem = Problem(predict, to_heatmap, attention, support, logits, epsilon)
     noise = problem.noise(restarts, generators)
     start = START_SPREAD * noise
-    known = attention.clamp(min=LEAST).log()
-    start[0] = noise[0] - known  # ∝ noise/α̂
-    start[1:2] = 2 * known + NEARBY * noise[1:2]  # sharper
+    log_attention = attention.clamp(min=LEAST).log()
+    start[0] = noise[0] - log_attention  # ∝ noise/α̂
+    start[1:2] = 2 * log_attention + NEARBY * noise[1:2]  # sharper
     weights = problem.weights(start)
     if begin is not None:
         weights[0] = begin
@@ -96,15 +96,15 @@ def search(
     best.offer(now)
     size = torch.full_like(now.jsd, FIRST)
     reserve = torch.full_like(now.jsd, RESERVE)
-    # The slopes of a map that can hardly move are as small.
+    # Where the map can hardly move, its slopes are small in proportion.
     scale = 1.0 if reach is None else LN2 / reach.clamp(min=SMALLEST)
     for _ in range(steps):
-        fresh = problem.weights(START_SPREAD * problem.noise(restarts, generators))
+        drawn = problem.weights(START_SPREAD * problem.noise(restarts, generators))
         stalled = size < STALLED
-        moved = torch.where(per_weight(stalled), fresh, problem.step(now, size * scale, reserve))
+        moved = torch.where(per_weight(stalled), drawn, problem.step(now, size * scale, reserve))
         new = problem.linearise(moved)
         best.offer(new)
-        # Feasible before infeasible, then the more different; of infeasible ones, the nearer.
+        # Prefer feasible to infeasible, then the more different; of two infeasible ones, the smaller change.
         was, fits = problem.is_feasible(now.tvd), problem.is_feasible(new.tvd)
         better = torch.where(was, fits & (new.jsd > now.jsd), fits | (new.tvd < now.tvd))
         size = torch.where(better, (size * GROW).clamp(max=LARGEST), size * SHRINK)
@@ -114,7 +114,7 @@ def search(
         now = now.replaced(better | stalled, new)
     best.pull_back()
     least = problem.heat.masked_fill(~mask, torch.inf).amin(-1)
-    # JSD is convex: at most that of a vertex of the simplex, and largest at the least heated word.
+    # JSD is convex: its maximum is at the vertex of the simplex with the least heat.
     upper = LN2 + 0.5 * (torch.xlogy(least, least) - torch.xlogy(1 + least, 1 + least))
     upper = torch.where((problem.heat > 0).any(-1), upper, 0.0)
     if reach is not None:
@@ -139,7 +139,7 @@ class _Best:
         self.far_jsd = torch.zeros_like(tvd).expand(lanes, -1)
 
     def offer(self, point: Point) -> None:
-        """Weights that the model has judged."""
+        """Keep weights, already judged by the model, where they are better."""
         self._keep(point.weights, point.jsd, point.tvd)
         further = ~self.problem.is_feasible(point.tvd) & (point.jsd > self.far_jsd)
         self.far = torch.where(per_weight(further), point.weights, self.far)

@@ -1,9 +1,9 @@
 """The most different attention with the same prediction: the global optimum, for two classes.
 
 Jain & Wallace (2019, section 4.2.2) look for adversarial attention by gradient descent. For two
-classes and a read-out linear in the attention their problem with one adversary is solved exactly:
-the weightings within ε of the prediction are the simplex cut by two parallel planes, the
-Jensen-Shannon divergence is convex, so a maximum sits at a vertex, and a vertex has at most two
+classes and a read-out linear in the attention, their problem with one adversary has an exact
+solution. The weightings within ε of the prediction are the simplex cut by two parallel planes. The
+Jensen-Shannon divergence is convex, so its maximum is at a vertex, and a vertex has at most two
 positions.
 """
 
@@ -31,7 +31,7 @@ class Optimum:
     weight_second: Float[Tensor, " B"]
 
     def dense(self, positions: int) -> Float[Tensor, "B T"]:
-        """The weighting itself, over `positions` columns."""
+        """Return the weighting itself, over `positions` columns."""
         weights = self.jsd.new_zeros(len(self.jsd), positions)
         weights.scatter_(1, self.first.unsqueeze(1), (1 - self.weight_second).unsqueeze(1))
         return weights.scatter_add_(1, self.second.unsqueeze(1), self.weight_second.unsqueeze(1))
@@ -67,8 +67,8 @@ def adversary(
 ) -> Optimum:
     """Maximise JSD(α, α̂) subject to TVD(softmax z(α), softmax z(α̂)) ≤ ε, for two classes.
 
-    For two classes the total variation distance is |p_1 − p̂_1|. The global optimum, where Jain &
-    Wallace's search returns what it met.
+    For two classes the total variation distance is |p_1 − p̂_1|. The result is the
+    global optimum; Jain & Wallace's search gives a lower bound.
     """
     relevance = readout[..., 1].double() - readout[..., 0].double()
     offset = bias[1].double() - bias[0].double()
@@ -102,8 +102,7 @@ def most_different(
     current = (q * r).sum(-1) + bias.double().reshape(-1)
     smallest = logits.masked_fill(~mask, torch.inf).amin(-1)
     largest = logits.masked_fill(~mask, -torch.inf).amax(-1)
-    # Rounding may put the logit of α̂ outside [smallest, largest], and with it a bound that equals
-    # it.
+    # Rounding may put the logit of α̂, or a bound equal to it, outside [smallest, largest].
     low = torch.minimum(torch.minimum(lower.double(), current), largest)
     high = torch.maximum(torch.maximum(upper.double(), current), smallest)
 
@@ -118,5 +117,5 @@ def most_different(
         first = torch.where(better, pair.first, first)
         second = torch.where(better, pair.second, second)
         weight = torch.where(better, pair.weight_second, weight)
-    found = Optimum(best, first, second, weight)
-    return Optimum(jensen_shannon(found.dense(mask.shape[1]), q), first, second, weight)
+    optimum = Optimum(best, first, second, weight)
+    return Optimum(jensen_shannon(optimum.dense(mask.shape[1]), q), first, second, weight)

@@ -1,7 +1,7 @@
 """The search for adversarial attention of Jain & Wallace (2019), for a read-out that is not linear.
 
-The loss of `jain_wallace_search`, whose gradient is written out for linear read-outs; here autograd follows
-the model's own `predict`. For models of one row of weights whose decoder is cheap.
+The loss is that of `jain_wallace_search`, which writes out the gradient for linear read-outs; here autograd
+follows the model's own `predict`. For models of one row of weights whose decoder is cheap.
 """
 
 import math
@@ -28,7 +28,7 @@ def descend(
     slack: float = 0.01,
     generator: torch.Generator,
 ) -> Float[Tensor, "S B T"]:
-    """S weightings per row, as different from α̂ and each other as descent makes them; the last iterate.
+    """Return S weightings per row, pushed away from α̂ and each other by descent; the last iterate.
 
     loss = Σ_s [−JSD(α_s, α̂) + λ max(0, Σ_c |p_sc − p̂_c| − slack)] − mean_{s,s'} JSD(α_s, α_s') per row, as
     in `jain_wallace_search.search_adversaries`: the same start, optimiser and step. `predict` gives logits
@@ -49,15 +49,16 @@ def descend(
         return logits.masked_fill(~mask, -torch.inf).softmax(-1)
 
     for _ in range(steps):
-        found = weights().clamp(min=TINY)
+        candidates = weights().clamp(min=TINY)
         change = 2 * total_variation(
-            predict(found.unsqueeze(2)).softmax(-1), before.expand(adversaries, -1, -1)
+            predict(candidates.unsqueeze(2)).softmax(-1), before.expand(adversaries, -1, -1)
         )
-        square = (adversaries, *found.shape)
-        apart = jensen_shannon(found.unsqueeze(0).expand(square), found.unsqueeze(1).expand(square))
+        pair_shape = (adversaries, *candidates.shape)
+        between = jensen_shannon(*(candidates.unsqueeze(d).expand(pair_shape) for d in (0, 1)))
         loss = (
-            penalty * (change - slack).relu() - jensen_shannon(found, own.expand_as(found))
-        ).sum() - apart.mean((0, 1)).sum()
+            penalty * (change - slack).relu()
+            - jensen_shannon(candidates, own.expand_as(candidates))
+        ).sum() - between.mean((0, 1)).sum()
         (logits.grad,) = torch.autograd.grad(loss, logits)
         optimizer.step()
     return weights().detach()
@@ -70,7 +71,7 @@ def best_of(
     mask: Bool[Tensor, "B T"],
     epsilon: float,
 ) -> tuple[Float[Tensor, " B"], Bool[Tensor, " B"]]:
-    """The JSD of the most different candidate with TVD(p, p̂) ≤ ε (else 0), and whether there is one."""
+    """Return the JSD of the most different candidate with TVD(p, p̂) ≤ ε (else 0), and whether there is one."""
     own = attention.masked_fill(~mask, 0.0)
     with torch.no_grad():
         before = predict(own[None, :, None]).softmax(-1)

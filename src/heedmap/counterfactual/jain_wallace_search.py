@@ -16,11 +16,9 @@ from heedmap.measures import jensen_shannon, total_variation
 LEARNING_RATE = 0.01
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8  # Adam's defaults
 START_SPREAD = 3.0
-BLOCK = (
-    1 << 17
-)  # weights optimised together: the working set of about ten such arrays stays in cache
+BLOCK = 1 << 17  # weights optimised together: about ten such arrays stay in cache
 TINY = 1e-30  # stands for a weight of 0, on masked positions: its logarithm is finite
-HIDDEN = -1e4  # the logit of a masked position: exp of it is 0, and 0 times it is too
+HIDDEN = -1e4  # the logit of a masked position: its exp is 0 and, unlike −∞, 0 times it is 0
 
 
 def search_adversaries(
@@ -35,7 +33,7 @@ def search_adversaries(
     slack: float = 0.01,
     generator: torch.Generator,
 ) -> Float[Tensor, "S B T"]:
-    """S weightings per row, as different from α̂ and each other as 500 steps of descent make them.
+    """Return S weightings per row, pushed away from α̂ and each other by descent.
 
     loss = Σ_s [−JSD(α_s, α̂) + λ max(0, d(p_s, p̂) − slack)] − mean_{s,s'} JSD(α_s, α_s'), per row,
     where d = |p_1 − p̂_1| for two classes (the paper's models have one output) and Σ_c |Δp_c| for
@@ -52,12 +50,12 @@ def search_adversaries(
     logits = START_SPREAD * noise.to(attention.device) - math.log(positions)
     lengths = mask.sum(-1)
     order = torch.argsort(lengths, stable=True)
-    # Real positions to the front; blocks of like lengths carry little padding.
+    # Real positions to the front; blocks of similar lengths have little padding.
     packed = torch.argsort(~mask, dim=-1, stable=True)
     # Only differences of logits matter: class 0 is the origin, and one product fewer.
     relative = (readout[..., 1:] - readout[..., :1]).to(dtype)
     offset = (bias[1:] - bias[:1]).to(dtype)
-    found = torch.zeros_like(logits)
+    result = torch.zeros_like(logits)
     size = max(1, BLOCK // (adversaries * positions))
     for at in range(0, rows, size):
         block = order[at : at + size]
@@ -74,8 +72,8 @@ def search_adversaries(
             penalty,
             slack,
         )
-        found[:, *pick] = weights.permute(1, 2, 0)
-    return found
+        result[:, *pick] = weights.permute(1, 2, 0)
+    return result
 
 
 def best_feasible(
@@ -86,23 +84,23 @@ def best_feasible(
     mask: Bool[Tensor, "B T"],
     epsilon: float,
 ) -> tuple[Float[Tensor, " B"], Bool[Tensor, " B"], Float[Tensor, "B T"]]:
-    """The most different candidate with TVD(p, p̂) ≤ ε: its JSD, whether there is one, its weights.
+    """Return JSD, existence and weights of the most different candidate with TVD(p, p̂) ≤ ε.
 
     ε-max JSD of Jain & Wallace (2019). Where no candidate is feasible, the result is the original with
-    a JSD of 0, as in the released code; whether there is one tells such rows from real zeros, which
-    the released code does not.
+    a JSD of 0, as in the released code; the second value, which the released code lacks, tells such
+    rows from real zeros.
     """
     original = attention.double().masked_fill(~mask, 0.0)
     weights = candidates.double().masked_fill(~mask, 0.0)
     relevance = readout.double().masked_fill(~mask.unsqueeze(-1), 0.0)
     p_original = (torch.einsum("bt,btc->bc", original, relevance) + bias.double()).softmax(-1)
-    p = (torch.einsum("kbt,btc->kbc", weights, relevance) + bias.double()).softmax(-1)
+    p = (torch.einsum("sbt,btc->sbc", weights, relevance) + bias.double()).softmax(-1)
     feasible = total_variation(p, p_original.expand_as(p)) <= epsilon
     jsd = jensen_shannon(weights, original.expand_as(weights)).masked_fill(~feasible, -1.0)
-    best, at = jsd.max(0)
-    chosen = weights[at, torch.arange(len(at), device=at.device)]
-    found = feasible.any(0)
-    return best.clamp(min=0.0), found, torch.where(found.unsqueeze(1), chosen, original)
+    best, index = jsd.max(0)
+    chosen = weights[index, torch.arange(len(index), device=index.device)]
+    exists = feasible.any(0)
+    return best.clamp(min=0.0), exists, torch.where(exists.unsqueeze(1), chosen, original)
 
 
 def _descend(
@@ -115,7 +113,7 @@ def _descend(
     penalty: float,
     slack: float,
 ) -> Float[Tensor, "T S b"]:
-    """Adam with amsgrad (Reddi et al. 2018), in place; positions first: sums are vectorised."""
+    """Descend by Adam with amsgrad (Reddi et al. 2018); positions come first to vectorise sums."""
     original = _predict(attention.unsqueeze(1), readout, bias)
     mean, square, largest = (torch.zeros_like(logits) for _ in range(3))
     scratch = torch.empty_like(logits)
@@ -137,7 +135,7 @@ def _predict(
     readout: Float[Tensor, "T others b"],
     bias: Float[Tensor, " others"],
 ) -> Float[Tensor, "S C b"]:
-    """softmax(0, Σ_t α_t (R_tc − R_t0) + b_c − b_0, …)."""
+    """Return softmax(0, Σ_t α_t (R_tc − R_t0) + b_c − b_0, …)."""
     z = [
         (weights * r.unsqueeze(1)).sum(0) + b for r, b in zip(readout.unbind(1), bias, strict=True)
     ]
@@ -154,7 +152,7 @@ def _gradient(
     penalty: float,
     slack: float,
 ) -> Float[Tensor, "T S b"]:
-    """∂loss/∂logits of `search_adversaries`, written out.
+    """Return ∂loss/∂logits of `search_adversaries`, written out.
 
     ∂JSD(a, q)/∂a_t = ½ ln(2a_t/(a_t + q_t)); through the softmax, a_t (g_t − Σ_u a_u g_u):
     constants in g cancel, and with them ln 2 and the normaliser of ln a_t, so that the logit x_t
@@ -168,11 +166,11 @@ def _gradient(
     g = weights + attention.unsqueeze(1)
     g.log_().mul_(0.5)
     g.sub_(logits, alpha=0.5 + (count - 1) * pair)
-    for apart in range(1, count):
-        # Every unordered pair once: s with s + apart, whose term goes to both.
-        term = (weights[:, apart:] + weights[:, :-apart]).log_()
-        g[:, apart:].add_(term, alpha=pair)
-        g[:, :-apart].add_(term, alpha=pair)
+    for shift in range(1, count):
+        # Every unordered pair once: s with s + shift, whose term goes to both.
+        term = (weights[:, shift:] + weights[:, :-shift]).log_()
+        g[:, shift:].add_(term, alpha=pair)
+        g[:, :-shift].add_(term, alpha=pair)
 
     p = _predict(weights, readout, bias)
     change = p - original

@@ -31,15 +31,15 @@ class Point:
     tangent: Float[Tensor, "S B G K P"]  # ∂logits/∂a
 
     def replaced(self, where: Bool[Tensor, "S B"], by: "Point") -> "Point":
-        """The other points at some lanes."""
-        mine = ((getattr(self, f.name), getattr(by, f.name)) for f in fields(self))
+        """Replace the points by others at some lanes."""
+        both = ((getattr(self, f.name), getattr(by, f.name)) for f in fields(self))
         return Point(
-            *(torch.where(where.reshape(*where.shape, *[1] * (a.dim() - 2)), b, a) for a, b in mine)
+            *(torch.where(where.reshape(*where.shape, *[1] * (a.dim() - 2)), b, a) for a, b in both)
         )
 
 
 class Problem:
-    """The fixed part: the model, α̂ and what was predicted."""
+    """The fixed part of the search: the model, α̂ and its prediction."""
 
     def __init__(
         self,
@@ -59,26 +59,26 @@ class Problem:
         self.log_p = self.groups(logits.unsqueeze(0))[0].log_softmax(-1)
 
     def noise(self, lanes: int, generators: Sequence[torch.Generator]) -> Float[Tensor, "S B K P"]:
-        """Standard normal scores; each instance's own generator makes them independent of batch and padding."""
+        """Draw standard normal scores from one generator per instance: independent of batch and padding."""
         drawn = torch.zeros(lanes, *self.attention.shape)
         for i, generator in enumerate(generators):
             support = self.support[i].cpu()
-            lines, places = (support.any(d).nonzero()[:, 0] for d in (1, 0))
-            noise = torch.randn(lanes, len(lines), len(places), generator=generator)
-            drawn[:, i, lines.unsqueeze(1), places] = noise
+            rows, columns = (support.any(d).nonzero()[:, 0] for d in (1, 0))
+            noise = torch.randn(lanes, len(rows), len(columns), generator=generator)
+            drawn[:, i, rows.unsqueeze(1), columns] = noise
         return drawn.to(self.attention)
 
     def weights(self, scores: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B K P"]:
-        """Softmax over the support, times the row's mass; rows without support are 0."""
+        """Return the softmax over the support times the row's mass; rows without support are 0."""
         hidden = scores.masked_fill(~self.support, -torch.inf)
         return hidden.softmax(-1).masked_fill(~self.support, 0.0) * self.mass
 
     def is_feasible(self, tvd: Float[Tensor, "*S B"]) -> Bool[Tensor, "*S B"]:
-        """Whether the prediction counts as the same."""
+        """Return whether the prediction counts as the same."""
         return tvd <= self.epsilon + ROUNDING
 
     def groups(self, logits: Float[Tensor, "S B C"]) -> Float[Tensor, "S B G"]:
-        """The eight most probable classes and the pooled others, less the most probable's."""
+        """Return logits of the eight most probable classes and the pooled rest, less those of the first."""
         z = logits.double()
         grouped = z.gather(-1, self.likely.expand(len(z), -1, -1))
         if self.rest.shape[-1]:
@@ -89,7 +89,7 @@ class Problem:
     def judge(
         self, weights: Float[Tensor, "S B K P"], logits: Float[Tensor, "S B C"]
     ) -> tuple[Float[Tensor, "S B"], Float[Tensor, "S B"]]:
-        """Divergence of the heat map, and change of the prediction."""
+        """Return the divergence of the heat map and the change of the prediction."""
         heat = self.to_heatmap(weights).detach().double()
         jsd = jensen_shannon(heat, self.heat.expand_as(heat))
         visible = (heat > 0).any(-1) & (self.heat > 0).any(-1)
@@ -97,7 +97,7 @@ class Problem:
         return jsd.masked_fill(~visible, 0.0), change_in_prediction(before, logits.detach())
 
     def linearise(self, weights: Float[Tensor, "S B K P"]) -> Point:
-        """The tangents: ∂JSD/∂h_t = ½ ln(2h_t/(h_t + ĥ_t)) through `to_heatmap`, and of the logits."""
+        """Return the tangents: ∂JSD/∂h_t = ½ ln(2h_t/(h_t + ĥ_t)) through `to_heatmap`, and of the logits."""
         a = weights.detach().requires_grad_()
         with torch.enable_grad():
             logits = self.predict(a)
@@ -117,14 +117,14 @@ class Problem:
     def excess(
         self, logits: Float[Tensor, "S B G"], epsilon: Float[Tensor, "S B"]
     ) -> tuple[Float[Tensor, "S B"], Float[Tensor, "S B G"]]:
-        """How far the log-odds of the event that rose exceed what ε allows, and their gradient.
+        """Return by how much the log-odds of the event that rose exceed what ε allows, and the gradient.
 
         TVD = P(A) − P̂(A) for the event A of the classes whose probability rose: the two-class
         condition, for any number of classes. In log-odds, its gradient does not saturate.
         """
         now = logits.log_softmax(-1)
         rose = now > self.log_p
-        # Nothing moved, or rounding says that everything did: any event, and no excess.
+        # If no class rose, or by rounding all did, any event will do: there is no excess.
         rose[..., 0] = torch.where(rose.all(-1) | ~rose.any(-1), ~rose[..., 0], rose[..., 0])
         inside, outside = _halves(now, rose)
         was_inside, was_outside = _halves(self.log_p.expand_as(now), rose)
@@ -138,10 +138,10 @@ class Problem:
     def step(
         self, now: Point, size: Float[Tensor, "S B"], reserve: Float[Tensor, "S B"]
     ) -> Float[Tensor, "S B K P"]:
-        """Ascend, then project onto the half-space most violated, in turn, until none is.
+        """Ascend, then project onto the most violated half-space until none is violated.
 
         arg max of ⟨g, a⟩ − KL(a‖a_now)/η is a_now exp(η g), normalised; a projection in KL onto a
-        half-space {⟨c, a⟩ ≤ b} tilts on by −μc, and μ comes from Newton's method, whose derivative
+        half-space {⟨c, a⟩ ≤ b} tilts further by −μc, and μ comes from Newton's method, whose derivative
         is the variance of c under the rows. No call of the model.
         """
         epsilon = self.epsilon * (1 - reserve)
@@ -165,11 +165,11 @@ class Problem:
 
 
 def per_weight(lanes: Shaped[Tensor, "S B"]) -> Shaped[Tensor, "S B 1 1"]:
-    """One number per lane and instance, in a shape that multiplies weights."""
+    """Reshape one number per lane and instance so that it multiplies weights."""
     return lanes[..., None, None]
 
 
 def _halves(log_p: Float[Tensor, "S B C"], rose: Bool[Tensor, "S B C"]) -> tuple[Tensor, Tensor]:
-    """Logarithms of the probability of the classes that rose, and of the others; each (S, B, 1)."""
+    """Return log-probabilities of the classes that rose and of the others; each (S, B, 1)."""
     risen = log_p.masked_fill(~rose, -torch.inf).logsumexp(-1, keepdim=True)
     return risen, log_p.masked_fill(rose, -torch.inf).logsumexp(-1, keepdim=True)

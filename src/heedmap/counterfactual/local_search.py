@@ -1,6 +1,6 @@
-"""A feasible weighting as different as can be found: pairs of positions, then moves of mass.
+"""A lower bound for more than two classes: the best pair of positions, then moves of mass.
 
-The lower bound for more than two classes. Along a segment of weightings the divergence is convex,
+Along a segment of weightings the divergence is convex,
 so only the ends of the segment's feasible intervals matter; a grid finds the intervals, bisection
 their ends.
 """
@@ -13,7 +13,7 @@ from heedmap.counterfactual.tolerance import Instances, added_divergence
 from heedmap.measures import jensen_shannon
 
 BLOCK = 1 << 20  # entries of the largest temporary
-SMALLEST, LARGEST = 32, 16  # of a long row, the positions tried: by attention
+SMALLEST, LARGEST = 32, 16  # positions of a long row that are tried: least and most attended
 GRID = 9  # points on the part of a segment that the margins allow
 SOURCES = 6  # positions that mass is taken from, largest first
 ROUNDS = 20
@@ -21,11 +21,11 @@ PROGRESS = 1e-9  # a smaller gain ends the search
 
 
 def best_pair(instances: Instances) -> Float[Tensor, "B T"]:
-    """The most different feasible mixture of two positions found; α̂ where none is feasible.
+    """Return the most different feasible mixture of two positions found; α̂ where there is none.
 
-    All pairs of a row with at most 48 positions; of a longer one, those among its 32 positions of
-    smallest attention, where mass is most different, and its 16 of largest, which made the
-    prediction. A grid on the mixing weight finds the pair, bisection the ends of its interval.
+    Tries all pairs of a row with at most 48 positions; in a longer one, those among its 32 least
+    attended positions, where mass makes the largest difference, and its 16 most attended, which make
+    the prediction. A grid on the mixing weight finds the pair, bisection the ends of its interval.
     """
     positions = _candidates(instances)
     width = positions.shape[1]
@@ -65,7 +65,7 @@ def move_mass(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor
 
 
 def _candidates(instances: Instances) -> Int[Tensor, "B tried"]:
-    """The positions tried: all real ones, or of a long row the least and the most attended.
+    """Return the positions to try: all real ones, or in a long row the least and the most attended.
 
     Padding fills short rows; no mass is moved to it.
     """
@@ -92,7 +92,7 @@ def _best_pair(
     start, end = start.clamp(min=0), end.clamp(max=1)
     possible = (start <= end) & real[:, i] & real[:, j]
 
-    # Most pairs are infeasible: only those that may not be are put on the grid.
+    # Most pairs are infeasible: only those that may be feasible are put on the grid.
     row, pair = possible.nonzero(as_tuple=True)
     grid = torch.linspace(0, 1, GRID, dtype=z.dtype, device=z.device)
     w = start[row, pair, None] + (end - start)[row, pair, None] * grid  # (pairs, GRID)
@@ -111,17 +111,17 @@ def _best_pair(
     )
     value, best = value.flatten(1).max(-1)
     pair, at = best // GRID, best % GRID
-    found = value > -torch.inf
-    low = torch.where(found, start[rows, pair], 0)
-    spacing = torch.where(found, (end - start)[rows, pair], 0) / (GRID - 1)
+    exists = value > -torch.inf
+    low = torch.where(exists, start[rows, pair], 0)
+    spacing = torch.where(exists, (end - start)[rows, pair], 0) / (GRID - 1)
     middle = low + spacing * at
     ends = positions[rows.unsqueeze(1), torch.stack([i[pair], j[pair]], dim=1)]
     result, jsd = instances.attention, torch.zeros_like(value)
-    for away in (0.0, -1.0, 1.0):
-        neighbour = (middle + away * spacing).clamp(0, 1)
+    for side in (0.0, -1.0, 1.0):
+        neighbour = (middle + side * spacing).clamp(0, 1)
         w = instances.last_feasible(base[rows, pair], step[rows, pair], middle, neighbour)
         mixed = torch.zeros_like(result).scatter_(1, ends, torch.stack([1 - w, w], dim=1))
-        new = torch.where(found, jensen_shannon(mixed, instances.attention), 0)
+        new = torch.where(exists, jensen_shannon(mixed, instances.attention), 0)
         result = torch.where((new > jsd).unsqueeze(1), mixed, result)
         jsd = torch.maximum(new, jsd)
     return result
@@ -130,7 +130,7 @@ def _best_pair(
 def _best_move(
     instances: Instances, weights: Float[Tensor, "b T"], positions: Int[Tensor, "b tried"]
 ) -> tuple[Float[Tensor, "b T"], Float[Tensor, " b"]]:
-    """The weights after the best single move of mass, and its gain: 0 and no move if none did."""
+    """Return the weights after the best single move of mass, and its gain: 0 where no move gains."""
     classes = instances.logits.shape[-1]
     mass, source = weights.topk(min(SOURCES, weights.shape[1]), dim=1)
     z = instances.logits_of(weights)
@@ -141,7 +141,7 @@ def _best_move(
     end = torch.minimum(end, mass.unsqueeze(-1)).clamp(min=0)
 
     grid = torch.linspace(0, 1, GRID, dtype=z.dtype, device=z.device)[1:]
-    amount = end.unsqueeze(-1) * grid  # (b, sources, M, GRID − 1)
+    amount = end.unsqueeze(-1) * grid  # (b, sources, tried, GRID − 1)
     feasible = instances.is_feasible(
         z[:, None, None, None] + amount.unsqueeze(-1) * step.unsqueeze(3)
     )
@@ -164,17 +164,19 @@ def _best_move(
     at_target = (move % positions.shape[1]).unsqueeze(1)
     direction = step.flatten(1, 2)[torch.arange(len(move), device=move.device), move]
     reach = end.flatten(1).gather(1, move.unsqueeze(1))[:, 0]
-    taken = amount.flatten(1).gather(1, best.unsqueeze(1))[:, 0]
+    moved_mass = amount.flatten(1).gather(1, best.unsqueeze(1))[:, 0]
     gain = torch.where(gain > 0, gain, 0.0)
-    taken = torch.where(gain > 0, taken, 0.0)
+    moved_mass = torch.where(gain > 0, moved_mass, 0.0)
     # There may be room between the grid point and the next; by convexity, using it is better.
-    further = torch.minimum(taken + reach / (GRID - 1), reach)
-    taken = torch.where(gain > 0, instances.last_feasible(z, direction, taken, further), 0.0)
+    further = torch.minimum(moved_mass + reach / (GRID - 1), reach)
+    moved_mass = torch.where(
+        gain > 0, instances.last_feasible(z, direction, moved_mass, further), 0.0
+    )
     change = torch.zeros_like(weights)
-    change.scatter_add_(1, source.gather(1, at_source), -taken.unsqueeze(1))
-    change.scatter_add_(1, positions.gather(1, at_target), taken.unsqueeze(1))
+    change.scatter_add_(1, source.gather(1, at_source), -moved_mass.unsqueeze(1))
+    change.scatter_add_(1, positions.gather(1, at_target), moved_mass.unsqueeze(1))
     moved = (weights + change).clamp(min=0)
-    # Past a grid point that is followed by a dip it would be worse: keep only what is better.
+    # Where the divergence dips after the grid point, this would be worse: keep only what is better.
     old, new = (jensen_shannon(a, instances.attention) for a in (weights, moved))
     better = (new > old) & instances.is_feasible(instances.logits_of(moved))
     return torch.where(better.unsqueeze(1), moved, weights), torch.where(better, new - old, 0.0)

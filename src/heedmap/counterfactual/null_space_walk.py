@@ -1,4 +1,4 @@
-"""Other weights, the very same logits: walking the polytope of exactly equal predictions.
+"""Other weights with the same logits: a walk on the polytope of exactly equal predictions.
 
 C + 1 positions have a direction in which their weights can move without moving the sum of the
 weights or any of the C logits' differences. The divergence is convex, so one of the direction's two
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedmap.counterfactual.tolerance import Instances, added_divergence
 
-FEWEST_ROUNDS = 60  # as a rule a round empties one position: a longer row gets one per position
+FEWEST_ROUNDS = 60  # a round usually empties one position: a longer row gets one round per position
 PROGRESS = 1e-9  # a smaller gain ends the walk
 DEPENDENT = 1e-6  # relative distance from the span of the chosen columns that counts as within it
 EXACT = 1e-9  # of the largest logit: a direction that changes the logits by more is not used
@@ -30,8 +30,7 @@ def walk(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B 
     if positions <= classes:
         return weights
     differences = instances.logits[..., 1:] - instances.logits[..., :1]
-    # Columns (1, z_1 − z_0, …): a direction of weights that this maps to zero changes no
-    # prediction.
+    # Columns (1, z_1 − z_0, …): a direction that this matrix maps to zero changes no prediction.
     columns = torch.cat([torch.ones_like(differences[..., :1]), differences], dim=-1).mT
     active = torch.arange(len(start), device=start.device)
     for _ in range(max(FEWEST_ROUNDS, positions)):
@@ -56,22 +55,22 @@ def walk(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B 
 def _base(
     order: Float[Tensor, "b T"], real: Bool[Tensor, "b T"], columns: Float[Tensor, "b C T"]
 ) -> tuple[Int[Tensor, "b C"], Bool[Tensor, "b C"]]:
-    """Up to C positions of independent columns, those of largest `order` first; which of them exist.
+    """Choose up to C positions of independent columns, largest `order` first; return which exist.
 
-    Gram-Schmidt: words that come twice, or have the same logits, would make the base singular.
+    Gram-Schmidt: repeated words, or words of equal logits, would make the base singular.
     """
     rest = columns.clone()
     scale = columns.square().sum(1).sqrt().clamp(min=1e-30)
-    found, chosen = [], []
+    positions, chosen = [], []
     for _ in range(columns.shape[1]):
         free = real & (rest.square().sum(1).sqrt() > DEPENDENT * scale)
         value, at = order.masked_fill(~free, -1.0).max(1)
-        found.append(at)
+        positions.append(at)
         chosen.append(value >= 0)
         axis = rest.gather(2, at[:, None, None].expand(-1, rest.shape[1], 1)).squeeze(2)
         axis = torch.nn.functional.normalize(axis, dim=1) * chosen[-1].unsqueeze(1)
         rest = rest - axis.unsqueeze(2) * torch.einsum("bc,bct->bt", axis, rest).unsqueeze(1)
-    return torch.stack(found, dim=1), torch.stack(chosen, dim=1)
+    return torch.stack(positions, dim=1), torch.stack(chosen, dim=1)
 
 
 def _best_exchange(
@@ -82,7 +81,7 @@ def _best_exchange(
     base: Int[Tensor, "b C"],
     chosen: Bool[Tensor, "b C"],
 ) -> tuple[Float[Tensor, "b T"], Float[Tensor, " b"]]:
-    """The best end of all directions e_t − Σ_s x_s e_s, s in the base and t any other position."""
+    """Return the best end of all directions e_t − Σ_s x_s e_s, s in the base and t any other position."""
     classes, width = columns.shape[1:]
     matrix = columns.gather(2, base.unsqueeze(1).expand(-1, classes, -1)) * chosen.unsqueeze(1)
     # (b, C, T): each column in terms of the base; least squares where the base is smaller than C.
@@ -107,7 +106,7 @@ def _best_exchange(
     gain, best = torch.cat(gains, dim=1).max(-1)
     target = (best % width).unsqueeze(1)
     amount = torch.cat(ends, dim=1).gather(1, best.unsqueeze(1))
-    taken = amount * x.gather(2, target.unsqueeze(1).expand(-1, classes, -1))[..., 0]
-    moved = weights.scatter_add(1, base, -taken).scatter_add(1, target, amount)
+    change = amount * x.gather(2, target.unsqueeze(1).expand(-1, classes, -1))[..., 0]
+    moved = weights.scatter_add(1, base, -change).scatter_add(1, target, amount)
     moved = moved.clamp(min=0)
     return moved / moved.sum(-1, keepdim=True), gain

@@ -31,7 +31,7 @@ def best_pair(
     mask: Bool[Tensor, "B T"],
     bound: Float[Tensor, " B"],
 ) -> Pair:
-    """The pair (i, j) with z_i < bound < z_j, mixed so that the logit is the bound, of largest JSD.
+    """Return the pair z_i < bound < z_j of largest JSD, mixed so that the logit is the bound.
 
     With the mass a on i and 1 − a on j:  a = (z_j − bound)/(z_j − z_i)  and, q being α̂,
     JSD = ½ ln 2 Σq + ½ [ln 2 + Σ_{t ∈ {i, j}} a_t ln a_t + q_t ln q_t − (a_t + q_t) ln(a_t + q_t)].
@@ -43,7 +43,7 @@ def best_pair(
     below = (mask & (logits < bound.unsqueeze(1))).sum(-1)
     above = (mask & (logits > bound.unsqueeze(1))).sum(-1)
     # The smaller of the two groups makes the rectangle's short side. Sorted by both sides,
-    # neighbours have like shapes and share a block with little padding.
+    # neighbours have similar shapes and share a block with little padding.
     upper_start = mask.sum(-1) - above
     swap = below > above
     short, long = torch.minimum(below, above), torch.maximum(below, above)
@@ -87,7 +87,7 @@ def best_pair(
 
 
 def _blocks(shorts: list[int], longs: list[int]) -> list[tuple[int, int]]:
-    """Consecutive ranges of rectangles, padded no larger than BLOCK; empty ones left out."""
+    """Return consecutive ranges of rectangles, at most BLOCK entries when padded; skip empty ones."""
     ranges = []
     start = next((at for at, short in enumerate(shorts) if short), len(shorts))
     widest = 0
@@ -114,7 +114,7 @@ class _Side:
     def take(
         cls, z: Tensor, q: Tensor, block: Tensor, starts: Tensor, sizes: Tensor, width: int
     ) -> "_Side":
-        """Columns starts … starts + sizes of the rows `block`, padded to `width`."""
+        """Take columns starts … starts + sizes of the rows `block`, padded to `width`."""
         column = torch.arange(width, device=z.device)
         size = sizes[block, None]
         # Padding repeats a position of the same side, so that the mixing weight stays in (0, 1).
@@ -125,7 +125,7 @@ class _Side:
 
 
 def _gain(short: _Side, long: _Side, bound: Float[Tensor, " b"]) -> Float[Tensor, "b short long"]:
-    """½ [ln 2 + Σ a ln a + q ln q − (a + q) ln(a + q)] over the two positions of every pair."""
+    """Return ½ [ln 2 + Σ a ln a + q ln q − (a + q) ln(a + q)] over the two positions of every pair."""
     distance = long.z[:, None, :] - short.z[:, :, None]
     on_short = (long.z - bound[:, None])[:, None, :] / distance
     on_long = (bound[:, None] - short.z)[:, :, None] / distance

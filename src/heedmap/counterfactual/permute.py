@@ -1,8 +1,7 @@
 """Shuffled attention: the permutation test of Jain & Wallace (2019, section 4.2.1, Algorithm 2).
 
-The read-out is linear in the attention, so a permutation costs one product with the cached R[t] = W
-h_t and never touches the encoder; over all n! permutations, mean and variance are known without
-drawing any.
+The read-out is linear in the attention, so a permutation costs one product with the cached
+R[t] = W h_t and never runs the encoder.
 """
 
 import math
@@ -13,16 +12,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-FACTORIALS = 20  # 20! is above any number of permutations that could be asked for
+FACTORIALS = 20  # 20! is above any number of permutations that can be requested
 # Entries of one block of random keys: a megabyte, which stays in the processor's cache.
 BLOCK = 1 << 17
 
 
 def orders(sizes: Int[Tensor, "B K"]) -> list[int]:
-    """Π n!: the joint orders of K rows of so many positions each (a longer row counts as one of 20).
+    """Return Π n! per instance: the joint orders of K rows of n positions (n above 20 counts as 20).
 
-    Where a text has no more of them than permutations are asked for, all of them are taken, once each:
-    the answer is then exact, where drawing would make it a matter of the seed.
+    Where a text has no more orders than permutations are requested, all of them are used: the answer is
+    then exact and does not depend on the seed.
     """
     return [math.prod(math.factorial(min(n, FACTORIALS)) for n in row) for row in sizes.tolist()]
 
@@ -35,10 +34,10 @@ def permuted_logits(
     permutations: int,
     rng: np.random.Generator,
 ) -> Float[Tensor, "B S C"]:
-    """Logits under permutations of the real positions: z = Σ_t α_π(t) R_t + b.
+    """Return logits under permutations of the real positions: z = Σ_t α_π(t) R_t + b.
 
-    Of a row with n! ≤ S the first n! are all there are (`orders`), which the others repeat; else S
-    independent uniform ones; in float64. The paper draws 100 for every row. It permutes only the
+    A row with n! ≤ S gets all n! of them, repeated up to S (`orders`); another gets S independent
+    uniform ones. Computed in float64. The paper draws 100 for every row. It permutes only the
     content tokens and so does this, when the mask is False on padding and on the start and end
     marks.
     """
@@ -61,7 +60,7 @@ def permuted_logits(
             every = np.resize(list(every_order(range(size))), (permutations, size))
         for at in range(0, len(group), rows):
             block = slice(at, at + rows)
-            # Drawn also where it is not used: a text's numbers do not depend on how many short ones there are.
+            # Drawn even where unused: a text's numbers do not depend on how many short texts there are.
             drawn = _shuffled(group_weights[block], permutations, rng)
             shuffled = torch.from_numpy(group_weights[block][:, every] if few else drawn)
             logits[group[block]] = torch.bmm(shuffled, group_relevance[block])
@@ -71,7 +70,7 @@ def permuted_logits(
 def _shuffled(
     weights: Float[np.ndarray, "rows n"], permutations: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "rows S n"]:
-    """Independent uniform permutations of each row, drawn by sorting random 64-bit keys.
+    """Draw independent uniform permutations of each row by sorting random 64-bit keys.
 
     The low bits of a key hold its position, so the sorted keys are the permutation: numpy sorts
     short rows of integers with vector instructions, in half the time that Generator.permuted

@@ -20,7 +20,7 @@ SIDES = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]], dtype=torch.float64)
 
 
 def vertex_bound(instances: Instances) -> Float[Tensor, " B"]:
-    """Largest JSD(α, α̂) over the polytope of the margins, C = 3: an upper bound, in O(n³) per row."""
+    """Return the largest JSD(α, α̂) over the polytope of the margins, C = 3: an upper bound in O(n³)."""
     lengths = instances.mask.sum(-1)
     order = torch.argsort(lengths, stable=True)
     bound = torch.zeros_like(instances.attention[:, 0])
@@ -38,7 +38,7 @@ def vertex_bound(instances: Instances) -> Float[Tensor, " B"]:
 
 
 def _entries(n: int) -> int:
-    """Entries that a row of n positions needs at once: its triples, or its pairs for each side."""
+    """Return the entries that a row of n positions needs at once: its triples, or its pairs for each side."""
     return max(n * (n - 1) * (n - 2) // 6, 9 * n * n, 1)
 
 
@@ -60,7 +60,7 @@ def _vertex_bound(instances: Instances, width: int) -> Float[Tensor, " b"]:
 
 
 def _polygon(instances: Instances, q: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
-    """Bounds (b, 3) of z_1 − z_0, z_2 − z_0 and z_1 − z_2, which include those of α̂."""
+    """Return bounds (b, 3) of z_1 − z_0, z_2 − z_0 and z_1 − z_2, widened to include α̂."""
     margins = instances.margins
     first, second = (1, 2, 1), (0, 0, 2)
     current = torch.einsum("bt,btx->bx", q, points) @ SIDES.to(q.device).mT
@@ -69,7 +69,7 @@ def _polygon(instances: Instances, q: Tensor, points: Tensor) -> tuple[Tensor, T
 
 
 def _inside(points: Tensor, low: Tensor, high: Tensor) -> Bool[Tensor, "b *S"]:
-    """Whether points (b, *S, 2) satisfy the bounds, give or take rounding."""
+    """Return whether points (b, *S, 2) satisfy the bounds, up to rounding."""
     shape = (len(points), *(1 for _ in points.shape[1:-1]), 3)
     along = points @ SIDES.to(points.device).mT
     slack = SLACK * (1 + points.abs().sum(-1, keepdim=True))
@@ -78,12 +78,12 @@ def _inside(points: Tensor, low: Tensor, high: Tensor) -> Bool[Tensor, "b *S"]:
 
 
 def _gain(a: Tensor, q: Tensor) -> Tensor:
-    """What a position of weight a adds to the divergence, less what it adds at 0 (½ q ln 2)."""
+    """Return what a position of weight a adds to the divergence, less what it adds at 0 (½ q ln 2)."""
     return added_divergence(a, q) + 0.5 * torch.xlogy(q, q)
 
 
 def _pairs(points: Tensor, q: Tensor, real: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Best mixture of two positions that lies on a side of the polygon."""
+    """Return the best mixture of two positions that lies on a side of the polygon."""
     width = points.shape[1]
     i, j = torch.triu_indices(width, width, offset=1, device=points.device)
     if not len(i):
@@ -104,15 +104,15 @@ def _pairs(points: Tensor, q: Tensor, real: Tensor, low: Tensor, high: Tensor) -
 
 
 def _corners(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Corners of the polygons (b, n, 2), n the most that any has, and which of them exist."""
+    """Return the corners of the polygons (b, n, 2), n the most that any has, and which exist."""
     sides = SIDES.to(low.device)
-    found = []
+    crossings = []
     for one, other in ((0, 1), (0, 2), (1, 2)):
         inverse = torch.linalg.inv(sides[[one, other]])
         for a in (low[:, one], high[:, one]):
             for b in (low[:, other], high[:, other]):
-                found.append(torch.stack([a, b], dim=-1) @ inverse.mT)
-    corners = torch.stack(found, dim=1)
+                crossings.append(torch.stack([a, b], dim=-1) @ inverse.mT)
+    corners = torch.stack(crossings, dim=1)
     exists = corners.isfinite().all(-1)
     corners = torch.where(exists.unsqueeze(-1), corners, 0)
     exists &= _inside(corners, low, high)
@@ -121,10 +121,10 @@ def _corners(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _triples(points: Tensor, q: Tensor, real: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Best mixture of three positions whose triangle holds a corner of the polygon.
+    """Return the best mixture of three positions whose triangle holds a corner of the polygon.
 
     The weights are the corner's barycentric coordinates: areas, from cross products of the
-    positions seen from the corner. All three areas have one sign just when the corner is in the
+    positions seen from the corner. All three areas have one sign exactly when the corner is in the
     triangle.
     """
     width = points.shape[1]

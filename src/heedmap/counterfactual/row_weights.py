@@ -1,7 +1,7 @@
 """Interventions on rows of weights: uniform, or permuted.
 
-`permute` reads permutations off a linear read-out; a model that is not linear in its attention
-needs the weights themselves. Every row keeps its total mass and stays on its support.
+`permute` needs a linear read-out and gives logits; other models need the weights themselves. Every row
+keeps its total mass and stays on its support.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from heedmap.counterfactual.permute import orders
 def uniform(
     attention: Float[Tensor, "*rows P"], support: Bool[Tensor, "*rows P"]
 ) -> Float[Tensor, "*rows P"]:
-    """Each row's mass spread evenly over its support; a row without support is 0."""
+    """Spread each row's mass evenly over its support; a row without support is 0."""
     mass = attention.masked_fill(~support, 0.0).sum(-1, keepdim=True)
     return support * (mass / support.sum(-1, keepdim=True).clamp(min=1))
 
@@ -32,13 +32,12 @@ def permuted(
     *,
     elements: int = 1 << 22,
 ) -> Iterator[Float[Tensor, "S B K P"]]:
-    """Blocks of weightings, S = `permutations` in all, each row shuffled within its own support.
+    """Yield blocks of weightings, S = `permutations` in all, each row shuffled within its own support.
 
-    Of an instance whose rows have at most `permutations` joint orders, the first weightings are all of
-    them (`permute.orders`), which the others repeat: two rows of three positions have 36. Else they are
-    independent and uniform for every row and weighting (sorted random keys), from the instance's own
-    generator, so that they depend neither on its batch nor on its padding. A block has at most
-    `elements` numbers, or one weighting; where the blocks end does not change what is in them.
+    An instance whose rows have at most `permutations` joint orders gets all of them, repeated
+    (`permute.orders`); two rows of three positions have 36. Otherwise each row and weighting is
+    independent and uniform (sorted random keys), from the instance's own generator: its batch and padding
+    do not matter. A block has at most `elements` numbers, or one weighting; its size changes no weights.
     """
     if permutations < 1:
         raise ValueError(f"expected at least 1 permutation, got {permutations}")
@@ -67,24 +66,24 @@ def _blocks(
         keys = np.full((count, *allowed.shape), 2.0)  # behind every key in [0, 1)
         for i, rng in enumerate(rngs):
             if i not in few:
-                lines, places = np.flatnonzero(allowed[i].any(1)), np.flatnonzero(allowed[i].any(0))
-                drawn = rng.random((count, len(lines), len(places)))
-                keys[:, i, lines[:, None], places] = drawn
+                rows, columns = np.flatnonzero(allowed[i].any(1)), np.flatnonzero(allowed[i].any(0))
+                drawn = rng.random((count, len(rows), len(columns)))
+                keys[:, i, rows[:, None], columns] = drawn
         keys[:, ~allowed] = 2.0
-        found = keys.argsort(-1)
+        positions = keys.argsort(-1)
         for i, every in few.items():
-            found[:, i] = every[np.arange(at, at + count) % len(every)]
-        order = torch.from_numpy(found).to(attention.device)
+            positions[:, i] = every[np.arange(at, at + count) % len(every)]
+        order = torch.from_numpy(positions).to(attention.device)
         source = original.expand(count, -1, -1, -1).gather(-1, order)
         yield torch.zeros_like(source).scatter(-1, slots.expand_as(order), source)
 
 
 def _all_orders(allowed: Bool[np.ndarray, "K P"]) -> Int[np.ndarray, "orders K P"]:
-    """The source position of every position's weight, in each joint order of the rows."""
+    """Return the source position of every position's weight, in each joint order of the rows."""
     rest = [np.flatnonzero(~row) for row in allowed]
     each = (every_order(np.flatnonzero(row).tolist()) for row in allowed)
-    found = [
+    positions = [
         [[*order, *others] for order, others in zip(joint, rest, strict=True)]
         for joint in product(*each)
     ]
-    return np.array(found, dtype=np.int64)
+    return np.array(positions, dtype=np.int64)

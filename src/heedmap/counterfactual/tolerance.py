@@ -10,19 +10,18 @@ from heedmap.measures import LN2
 
 # Rounding of a total variation distance computed in float64; far below any ε of interest.
 ROUNDING = 1e-12
-# Of a segment from a feasible weighting to an infeasible one. They end about 1e-9 short of the edge: nearer
-# to it, the rounding of a walk along equal predictions leaves the tolerance, and its result is lost.
+# Bisection steps between a feasible and an infeasible weighting. They stop about 1e-9 short of the edge: any
+# closer, rounding in a walk along equal predictions would leave the tolerance and lose the result.
 HALVINGS = 30
 
 
 def canonical_order(
     attention: Float[Tensor, "B T"], logits: Float[Tensor, "B T C"], mask: Bool[Tensor, "B T"]
 ) -> Int[Tensor, "B T"]:
-    """Sort each row's positions by their values, not by their place in the text; padding last.
+    """Return each row's positions sorted by their values, not by their place in the text; padding last.
 
-    By attention, then by the logits of each class in turn; positions that share all of them cannot be told
-    apart. What is found in this order does not change with the order of the tokens, ties and random numbers
-    included.
+    By attention, then by the logits of each class; positions that share all of them are interchangeable. A
+    search in this order does not depend on the order of the tokens, ties and random numbers included.
     """
     order = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
     for key in (*reversed(logits.unbind(-1)), attention, (~mask).long()):
@@ -31,9 +30,9 @@ def canonical_order(
 
 
 def added_divergence(a: Tensor, q: Tensor) -> Tensor:
-    """½ [a ln 2 + a ln a − (a + q) ln(a + q)]: the part of a position's term of JSD(a, q) that a changes.
+    """Return ½ [a ln 2 + a ln a − (a + q) ln(a + q)]: the part of JSD(a, q) that depends on a.
 
-    JSD(a, q) is the sum of these and of ½ [q ln 2 + q ln q] over positions.
+    Per position; JSD(a, q) is the sum of these and of ½ [q ln 2 + q ln q].
     """
     return 0.5 * (a * LN2 + torch.xlogy(a, a) - torch.xlogy(a + q, a + q))
 
@@ -63,7 +62,7 @@ class Instances:
         mask: Bool[Tensor, "B T"],
         epsilon: float,
     ) -> "Instances":
-        """From a model's cached attention and read-out: z(α) = Σ_t α_t R_t + b."""
+        """Make instances from a model's cached attention and read-out: z(α) = Σ_t α_t R_t + b."""
         if epsilon < 0:
             raise ValueError(f"expected epsilon >= 0, got {epsilon}")
         if not bool(mask.any(-1).all()):
@@ -75,7 +74,7 @@ class Instances:
         relevance = readout.double().masked_fill(~mask.unsqueeze(-1), 0.0)
         z = torch.einsum("bt,btc->bc", weights, relevance) + bias.double()
         log_p = z.log_softmax(-1)
-        # The tolerance that `is_feasible` grants, so that the polytope holds all that it accepts.
+        # The tolerance of `is_feasible`, so that the polytope holds all that it accepts.
         granted = torch.tensor(epsilon + ROUNDING, dtype=torch.float64, device=z.device)
         ratio = granted.log() - log_p  # ln(ε/p): logarithms throughout, for p that round to 0 or 1
         less = log_p + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
@@ -84,7 +83,7 @@ class Instances:
         return cls(weights, relevance + bias.double(), mask, log_p.exp(), margins, epsilon)
 
     def rows(self, index: Tensor | slice) -> "Instances":
-        """Some of the rows."""
+        """Return some of the rows."""
         return Instances(
             self.attention[index],
             self.logits[index],
@@ -95,16 +94,16 @@ class Instances:
         )
 
     def of_classes(self, classes: list[int]) -> "Instances":
-        """Some of the classes: fewer margins, and a larger polytope. The prediction stays whole."""
+        """Keep some of the classes: fewer margins, a larger polytope. The prediction stays whole."""
         margins = self.margins[:, classes][:, :, classes]
         return replace(self, logits=self.logits[..., classes], margins=margins)
 
     def logits_of(self, weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
-        """z(α) of one weighting per row, whose weights sum to one."""
+        """Return z(α) of one weighting per row, whose weights sum to one."""
         return torch.einsum("bt,btc->bc", weights, self.logits)
 
     def is_feasible(self, logits: Float[Tensor, "B *S C"]) -> Bool[Tensor, "B *S"]:
-        """Whether TVD(softmax z, p̂) ≤ ε, for any number of logit vectors per row."""
+        """Return whether TVD(softmax z, p̂) ≤ ε, for any number of logit vectors per row."""
         p = self.prediction[(slice(None), *(None for _ in logits.shape[1:-1]))]
         distance = 0.5 * (logits.softmax(-1) - p).abs().sum(-1)
         return distance <= self.epsilon + ROUNDING
@@ -116,7 +115,7 @@ class Instances:
         inside: Float[Tensor, " B"],
         outside: Float[Tensor, " B"],
     ) -> Float[Tensor, " B"]:
-        """The last feasible w that bisection finds from `inside`, which is feasible, towards `outside`.
+        """Return the last feasible w that bisection finds from `inside`, which is feasible, towards `outside`.
 
         The logits at w are base + w·step.
         """
@@ -130,7 +129,7 @@ class Instances:
     def range_along(
         self, base: Float[Tensor, "B *#S C"], step: Float[Tensor, "B *S C"]
     ) -> tuple[Float[Tensor, "B *S"], Float[Tensor, "B *S"]]:
-        """An interval of w that contains all feasible base + w·step; empty where its ends are reversed.
+        """Return an interval of w that contains all feasible base + w·step; empty where its ends are reversed.
 
         From the margins between the predicted class and each other one: necessary, not sufficient.
         """
@@ -142,7 +141,7 @@ class Instances:
         pick = top[spread].unsqueeze(-1)
         lead = torch.take_along_dim(base, pick, -1) - base
         slope = torch.take_along_dim(step, pick, -1) - step
-        # A class whose lead does not move allows every w or none.
+        # A class whose lead is constant allows every w or none.
         within = (lead >= low - ROUNDING) & (lead <= high + ROUNDING)
         still = slope == 0
         to_low, to_high = (low - lead) / slope, (high - lead) / slope

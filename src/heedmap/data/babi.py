@@ -109,7 +109,7 @@ def _one_world(task: int, rng: np.random.Generator) -> list[Story]:
 
 
 class _World:
-    """Where everybody and everything is, whether the story says so or not."""
+    """Where every actor and thing is, whether the story says so or not."""
 
     def __init__(self, task: int, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -119,7 +119,7 @@ class _World:
         self._keeper = {thing: _one_of(PLACES, rng) for thing in THINGS}
 
     def step(self) -> _Event:
-        """Let somebody do something that is possible."""
+        """Let an actor do something that is possible."""
         while True:
             actor, act = _one_of(ACTORS, self._rng), _one_of(self._acts, self._rng)
             here = self._place[actor]
@@ -144,7 +144,7 @@ def _sentence(task: int, event: _Event, rng: np.random.Generator) -> list[str]:
 
 
 def _inquiry(task: int, events: list[_Event], rng: np.random.Generator) -> _Inquiry | None:
-    """Ask about somebody or something of the last sentences; None where nothing can be asked."""
+    """Ask about an actor or thing of the last sentences; return None where nothing can be asked."""
     recent = events[-_RECENT:]
     if task == 1:
         actor = _one_of([event.actor for event in recent], rng)
@@ -162,7 +162,7 @@ def _inquiry(task: int, events: list[_Event], rng: np.random.Generator) -> _Inqu
         return _Inquiry(f"where is the {thing} ?", events[moves[-1]].what, (last, moves[-1]))
     # The question means the last time that the thing was at the place, as only that one is recent.
     visits = {events[move].what: index for index, move in enumerate(moves)}
-    # The data ask about a later visit somewhat more often; the 2 is fitted, its reason not known.
+    # The data ask about a later visit somewhat more often; the 2 is fitted, for no known reason.
     index = _one_of([i for i in visits.values() if i > 0 for _ in range(2 + i)], rng)
     before, move = moves[index - 1], moves[index]
     question = f"where was the {thing} before the {events[move].what} ?"

@@ -91,7 +91,7 @@ class Encoded:
 
 
 class EncodedPairs(Encoded):
-    """A split of texts with their queries; `allowed` (N, C) are the possible answers of each."""
+    """A split of texts with their queries; `allowed` (B, C) are the possible answers of each."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""The data sets that are known by name: their columns, labels, splits and sources, and which texts are read.
+"""The data sets with a name: their columns, labels, splits and sources, and which texts are read.
 
 Most have two `Selection`s, the paper's (Jain & Wallace, 2019) and that of its released code, by the names that
-the setting `rules` has for them. They stand here and not with the paper because a run reads its texts again
+the setting `rules` has for them. They are here and not with the paper because a run reads its texts again
 when it is opened. What the paper trains and audits a data set with is in `papers/jain_wallace`.
 (docs/jain-wallace.md has all differences.)
 """

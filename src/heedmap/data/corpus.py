@@ -32,7 +32,7 @@ UNLIMITED = 1 << 30
 class Split:
     """Labelled texts. `keys` are the rows' own ids, so that a number can be traced to its text.
 
-    Of pairs of texts, attention is over `tokens`, given `queries`; `allowed` (N, C) are the possible answers.
+    Of pairs of texts, attention is over `tokens`, given `queries`; `allowed` (B, C) are the possible answers.
     Where long texts are read in windows, one per row, `text_of` numbers the text of each row.
     `written` are the texts of which `tokens` are a view; None where they are not known, or the tokens joined.
     """

@@ -1,1 +1,1 @@
-"""Published experiments, run again: one module a paper, its numbers beside ours."""
+"""Published experiments, reproduced: one package per paper."""

@@ -1,6 +1,6 @@
-"""Drozdyuk et al.'s trained attacks: keys that an MLP makes, for one classifier and a train split.
+"""Drozdyuk et al.'s trained attacks: an MLP, trained on the train split, makes keys for one classifier.
 
-Whether they work is asked on texts they were not trained on (`interventions.py`).
+`interventions.py` judges the attacks on other texts.
 """
 
 from dataclasses import replace
@@ -28,28 +28,28 @@ from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.training.fit import Report, fit
 from heedmap.training.objective import Objective, Progress, seeded
 
-# The second and the last are ours: one asked for other weights, where the paper asks for other keys, and an
-# opposite attack that cannot read the text through its keys.
+# The second and the last are ours: one is trained for other weights, where the paper's is for other keys, and
+# one is an opposite attack on noise, which cannot read the text.
 ATTACKS = ("adversarial", "adversarial_weights", "random_k", "opposite", "opposite_random_k")
 
 
 def is_random(attack: str) -> bool:
-    """Whether the MLP is fed noise in place of the model's keys."""
+    """Return whether the MLP is fed noise in place of the model's keys."""
     return attack.endswith("random_k")
 
 
 def is_opposite(attack: str) -> bool:
-    """Whether the MLP is trained towards another class than the gold one."""
+    """Return whether the MLP is trained towards another class than the gold one."""
     return attack.startswith("opposite")
 
 
 def opposite(labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """The class an opposite attack wants: the next one. With two classes, the other: 1 − y."""
+    """Return the class an opposite attack wants: the next one. With two classes, the other: 1 − y."""
     return (labels + 1) % classes
 
 
 def key_widths(subject: ProbedClassifier, texts: Texts) -> dict[int, int]:
-    """The width of the keys of every layer, its heads together: {layer: H'·D}."""
+    """Return the width of each layer's keys, all heads together: {layer: heads · size per head}."""
     recorder = Recorder(weights=False)
     with torch.no_grad():
         subject.logits(texts.inputs([0], subject.device), recorder=recorder)
@@ -59,7 +59,7 @@ def key_widths(subject: ProbedClassifier, texts: Texts) -> dict[int, int]:
 def keys_for(
     attack: str, adversary: KeyAdversary, clean: Recorder, generator: torch.Generator
 ) -> Keys:
-    """The attack's keys for a batch whose clean pass was recorded."""
+    """Return the attack's keys for a batch whose clean pass was recorded."""
     return adversary.on_noise(generator) if is_random(attack) else adversary.on(clean.seen_keys)
 
 
@@ -69,18 +69,18 @@ def attack_loss(
     distance: Float[Tensor, " B"] | None,
     settings: DrozdyukSettings,
 ) -> Float[Tensor, ""]:
-    """What an attack makes small, with y the gold label and y' the opposite one.
+    """Return the loss of an attack; y is the gold label and y' the opposite one.
 
     * adversarial: α CE(y, ŷ) − (1 − α) min(δ, radius), δ the mean over the attacked layers of
       ‖K − K'‖_F / ‖K‖_F over a text's real positions;
     * adversarial_weights: the same with the total variation of the weights for δ, which is at most 1;
     * random_k: CE(y, ŷ);  opposite, opposite_random_k: CE(y', ŷ).
 
-    CE of two logits is the paper's BCE of their difference. The paper's distance is ‖k − k_adv‖₂ without
-    more said: it grows with length and width and has no upper bound, so that the loss has no minimum;
-    here it is a share of the keys' own size, and what goes beyond the radius earns nothing. It is also no
-    distance of attention: one vector added to all of a text's keys moves every score of a row alike, so
-    keys can be as far away as one likes under the very same weights. Hence the second attack.
+    CE of two logits is the paper's BCE of their difference. The paper's distance is ‖k − k_adv‖₂ with
+    no more detail. It grows with length and width without bound, so that the loss has no minimum; ours is
+    relative to the keys' own size and clipped at the radius. Nor is it a distance of attention: one vector
+    added to all of a text's keys shifts every score of a row alike, so keys can be arbitrarily far apart
+    under the same weights. Hence the second attack.
     """
     task = functional.cross_entropy(logits, targets)
     if distance is None:
@@ -89,10 +89,10 @@ def attack_loss(
     return settings.alpha * task - (1 - settings.alpha) * far
 
 
-def _apart(
+def _distance(
     attack: str, clean: Recorder, live: Recorder, mask: Bool[Tensor, "B N"], layers: list[int]
 ) -> Float[Tensor, " B"] | None:
-    """The distance in an attack's loss, mean over the layers it attacks."""
+    """Return the distance in an attack's loss, a mean over the attacked layers; None without one."""
     if attack == "adversarial":
         keys = [key_distance(clean.seen_keys[n], live.seen_keys[n], mask) for n in layers]
         return torch.stack(keys).mean(0)
@@ -106,9 +106,9 @@ def _apart(
 
 
 class AttackObjective(Objective):
-    """Train an attack's MLP by Adam; the classifier, in eval mode, stays as it is. The last epoch is kept.
+    """Train an attack's MLP by Adam and keep the last epoch; the classifier, in eval mode, is unchanged.
 
-    Keys come from a clean pass; the pass with other keys makes the queries and values of later layers anew.
+    Keys come from a clean pass; the attacked pass recomputes the queries and values of later layers.
     """
 
     model: KeyAdversary
@@ -142,7 +142,7 @@ class AttackObjective(Objective):
         )
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Float[Tensor, ""]:
-        """The attack's (see `attack_loss`)."""
+        """Return the attack's loss (see `attack_loss`)."""
         targets = batch.pop("labels")
         clean = Recorder(weights=self.attack == "adversarial_weights")
         if not is_random(self.attack):
@@ -151,19 +151,19 @@ class AttackObjective(Objective):
         live = Recorder(live=True, weights=clean.wanted)
         keys = keys_for(self.attack, self.model, clean, self.noise)
         logits = self.subject.logits(batch, keys, recorder=live)
-        apart = _apart(self.attack, clean, live, real_positions(batch), self.layers)
-        loss = attack_loss(logits, targets, apart, self.settings)
+        distance = _distance(self.attack, clean, live, real_positions(batch), self.layers)
+        loss = attack_loss(logits, targets, distance, self.settings)
         self.total += loss.item() * len(targets)
         self.count += len(targets)
         return loss
 
     def scores(self) -> dict[str, float]:
-        """The epoch's mean loss."""
+        """Return the epoch's mean loss."""
         mean, self.total, self.count = self.total / self.count, 0.0, 0
         return {"loss": mean}
 
     def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
-        """Always: the last epoch's weights are kept."""
+        """Return True: the last epoch's weights are kept."""
         return True
 
 
@@ -177,7 +177,7 @@ def train_attack(
     report: Report = lambda done, total, text: None,
     checkpoint: Path | None = None,
 ) -> tuple[KeyAdversary, list[float]]:
-    """Train an attack on all layers, or some, of a classifier; its loss per epoch (see `fit`).
+    """Train an attack on all or some layers of a classifier; return it and its loss per epoch (see `fit`).
 
     Raises:
         InputError: the training diverged, or a checkpoint that is damaged or of another training.

@@ -1,4 +1,4 @@
-"""`heedmap reproduce drozdyuk`: its options."""
+"""The options of `heedmap reproduce drozdyuk`."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -76,7 +76,7 @@ SCHEMA = pa.schema(
 
 @dataclass
 class Pass:
-    """One batch after its clean pass: what an intervention may need to know of it."""
+    """One batch after its clean pass: what an intervention may need."""
 
     mask: Tensor
     clean: Recorder
@@ -99,14 +99,14 @@ class Plan:
 
 
 def where(layers: frozenset[int] | None) -> str:
-    """`all`, or the layers' numbers."""
+    """Return `all`, or the layers' numbers."""
     return "all" if layers is None else ",".join(map(str, sorted(layers)))
 
 
 def swapped(
     subject: ProbedClassifier, name: str, temperature: float, layers: frozenset[int] | None
 ) -> Chain:
-    """Another activation in some layers (None: all) and the model's own in the others."""
+    """Use another activation in some layers (None: all), the model's own in the others."""
     other = Activation(name, temperature, layers)
     if layers is None:
         return Chain(other)
@@ -130,7 +130,7 @@ def cheap_plans(
     layers: int,
     report: Callable[[str], None] = lambda name: None,
 ) -> list[Plan]:
-    """What needs no training: per layer and all layers; readings of the shuffle and temperatures for all."""
+    """Return the plans that need no training; temperatures and two of the shuffles are of all layers only."""
     everywhere = [None, *(frozenset([n]) for n in range(layers))] if layers > 1 else [None]
     plans = [Plan("original", None, lambda at: (None, None))]
     plans += [Plan("uniform", some, _uniform(some)) for some in everywhere]
@@ -149,7 +149,7 @@ def cheap_plans(
 
 
 def fitted_temperature(subject: ProbedClassifier, name: str, dev: Texts) -> float:
-    """The temperature of `TEMPERATURES` with the smallest cross entropy on the dev split.
+    """Return the temperature of `TEMPERATURES` with the smallest cross entropy on the dev split.
 
     A control for the change of activation: another map of the same scores is also sharper or flatter than
     the one the model learned with, and that alone moves predictions.
@@ -163,7 +163,7 @@ def fitted_temperature(subject: ProbedClassifier, name: str, dev: Texts) -> floa
 
 
 def attack_plan(attack: str, adversary: KeyAdversary, layers: frozenset[int] | None) -> Plan:
-    """A trained attack as a plan."""
+    """Return a trained attack as a plan."""
     return Plan(
         attack, layers, lambda at: (keys_for(attack, adversary, at.clean, at.generator), None)
     )
@@ -185,11 +185,11 @@ def _shuffle(how: How, layers: frozenset[int] | None) -> Callable[[Pass], Any]:
 
 @torch.no_grad()
 def judge(subject: ProbedClassifier, plans: Sequence[Plan], texts: Texts, seed: int) -> list[Row]:
-    """A row for each plan: accuracies and distances over the texts, which no attack was trained on.
+    """Return one row per plan: accuracies and distances over texts that no attack was trained on.
 
     accuracy is against the gold labels, opposite_accuracy against the flipped ones; kept is the share
     of texts whose prediction is the model's own, flipped the share where it is that prediction's
-    opposite. Distances are means over texts; lists hold a number for each layer.
+    opposite. Distances are means over texts; lists have one number per layer.
     """
     generators = [torch.Generator().manual_seed(seed_of(seed, p.name, p.where)) for p in plans]
     rows: list[Tensor] = []
@@ -248,12 +248,12 @@ def _row(
 
 
 def majority_row(train: Texts, test: Texts, original: Row, classes: int) -> Row:
-    """The control that reads nothing: the most frequent class of the training texts."""
+    """Return the row of a control that reads nothing: the most frequent class of the training texts."""
     guess = int(np.bincount(train.labels, minlength=classes).argmax())
     accuracy = float((test.labels == guess).mean())
     wanted = opposite(test.labels, classes)
-    nothing = dict.fromkeys(original, None)
-    return nothing | {
+    empty = dict.fromkeys(original, None)
+    return empty | {
         "intervention": "majority",
         "layers": "all",
         "n": len(test),
@@ -273,29 +273,29 @@ def every_row(
     report: Report = lambda done, total, text: None,
     checkpoints: Path | None = None,
 ) -> tuple[list[Row], dict[str, KeyAdversary]]:
-    """All rows of one classifier and seed, and the adversaries of all layers by name.
+    """Return all rows of one classifier and seed, and the adversaries of all layers by name.
 
-    With a folder for their checkpoints, stopped attacks are resumed there.
+    Stopped attacks resume from their checkpoints, where there is a folder for these.
     """
     depth = len(key_widths(subject, test))
     plans = cheap_plans(subject, dev, depth, lambda name: report(0, 1, name))
-    places: list[frozenset[int] | None] = [None]
+    targets: list[frozenset[int] | None] = [None]
     if settings.per_layer and depth > 1:
-        places += [frozenset([n]) for n in range(depth)]
-    kept: dict[str, KeyAdversary] = {}
+        targets += [frozenset([n]) for n in range(depth)]
+    adversaries: dict[str, KeyAdversary] = {}
     losses: dict[tuple[str, str], list[float]] = {}
     for attack in ATTACKS:
-        for layers in places:
-            at = checkpoints and checkpoints / f"{attack}-{where(layers)}.safetensors"
+        for layers in targets:
+            checkpoint = checkpoints and checkpoints / f"{attack}-{where(layers)}.safetensors"
             adversary, history = train_attack(
-                attack, subject, train, settings, seed, layers, report, at
+                attack, subject, train, settings, seed, layers, report, checkpoint
             )
             plan = attack_plan(attack, adversary, layers)
             plans.append(plan)
             losses[attack, plan.where] = history
             if layers is None:
-                kept[attack] = adversary
+                adversaries[attack] = adversary
     rows = judge(subject, plans, test, seed)
     for row in rows:
         row["losses"] = losses.get((row["intervention"], row["layers"]))
-    return [*rows, majority_row(train, test, rows[0], subject.classes)], kept
+    return [*rows, majority_row(train, test, rows[0], subject.classes)], adversaries

@@ -48,7 +48,7 @@ class Texts:
     def inputs(
         self, rows: Sequence[int] | NDArray[np.int64], device: torch.device
     ) -> dict[str, Int[Tensor, "B N"]]:
-        """Some texts as a model takes them, padded on the right."""
+        """Return some texts as model inputs, padded on the right."""
         longest = max(len(self.ids[i]) for i in rows)
         ids = np.full((len(rows), longest), self.padding, dtype=np.int64)
         mask = np.zeros((len(rows), longest), dtype=np.int64)
@@ -61,21 +61,21 @@ class Texts:
         }
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Tensor]:
-        """Some texts as a model takes them, and their `labels`."""
+        """Return some texts as model inputs, with their `labels`."""
         labels = torch.from_numpy(self.labels[rows])
         return {**self.inputs(rows, torch.device("cpu")), "labels": labels}
 
     def batches(self) -> list[NDArray[np.int64]]:
-        """Rows for evaluation, those of similar length together."""
+        """Return batches of rows for evaluation, similar lengths together."""
         return sorted_batches(self.lengths, EVALUATION_TOKENS)
 
 
 class SmallTransformer(nn.Module):
     """A BERT-shaped encoder from scratch, a mean over its tokens, a linear layer: (B, N) to logits (B, C).
 
-    The paper says "Transformer encoder" and no sizes; these are the field's usual ones. `pooling` first
-    reads the start mark alone, to which only attention can carry what the words say. Words come as their
-    numbers in a vocabulary, between a start and an end mark.
+    The paper says "Transformer encoder" and gives no sizes; these are common ones. With `pooling` "first",
+    the start mark alone is read, which knows the words through attention only. The input is word numbers
+    between a start and an end mark.
     """
 
     def __init__(self, settings: DrozdyukSettings, words: int, classes: int) -> None:
@@ -100,7 +100,7 @@ class SmallTransformer(nn.Module):
     def forward(
         self, input_ids: Int[Tensor, "B N"], attention_mask: Int[Tensor, "B N"]
     ) -> SequenceClassifierOutput:
-        """Logits, as transformers' own classifiers give them."""
+        """Return logits, as transformers' own classifiers do."""
         hidden = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         if self.pooling == "first":
             return SequenceClassifierOutput(logits=self.head(hidden[:, 0]))
@@ -128,7 +128,7 @@ class ProbedClassifier:
         activation: Intervention | None = None,
         recorder: Intervention | None = None,
     ) -> Float[Tensor, "B C"]:
-        """Logits with an edit of the scores, the model's own activation or another, and a recorder last.
+        """Return logits with an edit of the scores, the model's own activation or another, and a recorder last.
 
         Raises:
             InputError: the model makes no call at the door.
@@ -145,31 +145,31 @@ class ProbedClassifier:
 
 
 def seed_of(*seed: int | str) -> int:
-    """One number from several: the same parts give the same, other parts another."""
+    """Derive one seed from several parts."""
     parts = [n for part in seed for n in (part.encode() if isinstance(part, str) else [part])]
     return int(np.random.SeedSequence(parts).generate_state(1)[0])
 
 
 def vocabulary_of(split: Split, settings: DrozdyukSettings) -> Vocabulary:
-    """The most frequent lower-cased words of the training texts."""
-    known = Vocabulary.build(lower(split), settings.min_df)
-    if len(known.words) <= settings.words:
-        return known
-    counts = dict.fromkeys(known.words, 0)
+    """Return the most frequent lower-cased words of the training texts."""
+    vocabulary = Vocabulary.build(lower(split), settings.min_df)
+    if len(vocabulary.words) <= settings.words:
+        return vocabulary
+    counts = dict.fromkeys(vocabulary.words, 0)
     for text in lower(split):
         for word in set(text) & counts.keys():
             counts[word] += 1
-    best = sorted(known.words, key=lambda word: (-counts[word], word))[: settings.words]
+    best = sorted(vocabulary.words, key=lambda word: (-counts[word], word))[: settings.words]
     return Vocabulary(sorted(best))
 
 
 def lower(split: Split) -> list[list[str]]:
-    """The texts' words in lower case."""
+    """Return the texts' words in lower case."""
     return [[word.lower() for word in text] for text in split.tokens]
 
 
 def numbered(split: Split, vocabulary: Vocabulary, settings: DrozdyukSettings) -> Texts:
-    """Word numbers between marks, cut to the model's length."""
+    """Encode texts as word numbers between marks, cut to the model's length."""
     most = settings.max_length - 2
     return Texts([vocabulary.encode(text[:most]) for text in lower(split)], split.labels)
 
@@ -177,7 +177,7 @@ def numbered(split: Split, vocabulary: Vocabulary, settings: DrozdyukSettings) -
 def new_transformer(
     settings: DrozdyukSettings, words: int, classes: int, activation: str, seed: int
 ) -> ProbedClassifier:
-    """An untrained transformer; the same seed gives every activation the same starting weights."""
+    """Make an untrained transformer; the same seed gives every activation the same starting weights."""
     with seeded(seed_of(seed, "weights")):
         return ProbedClassifier(SmallTransformer(settings, words, classes), activation, classes)
 
@@ -185,8 +185,8 @@ def new_transformer(
 class TransformerObjective(Objective):
     """Train a subject's transformer: Adam, mean cross entropy, the epoch of the best dev accuracy.
 
-    Ends when `patience` epochs brought nothing better. The activation is the model's own in training
-    as in testing; attention is dropped after it, as in the model's file. One stream of random numbers
+    Stops after `patience` epochs without improvement. The activation is the model's own in training
+    as in testing; dropout follows it, as in the model's file. One stream of random numbers
     draws the dropout of all epochs.
     """
 
@@ -216,16 +216,16 @@ class TransformerObjective(Objective):
         )
 
     def random_state(self, rng: np.random.Generator) -> AbstractContextManager[None]:
-        """The stream of dropout, from where the epoch before left it."""
+        """Draw from the stream of dropout, where the previous epoch left it."""
         return drawing_from(self.dropout)
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Float[Tensor, ""]:
-        """Mean cross entropy."""
+        """Return the mean cross entropy."""
         labels = batch.pop("labels")
         return functional.cross_entropy(replace(self.subject, model=model).logits(batch), labels)
 
     def scores(self) -> dict[str, float]:
-        """Accuracy on the dev split."""
+        """Return the accuracy on the dev split."""
         self.model.eval()
         logits = all_logits(self.subject, self.dev)
         if not torch.isfinite(logits).all():
@@ -233,7 +233,7 @@ class TransformerObjective(Objective):
         return {"accuracy": float((logits.argmax(1).numpy() == self.dev.labels).mean())}
 
     def is_finished(self, progress: Progress) -> bool:
-        """Whether `patience` epochs brought nothing better."""
+        """Return whether `patience` epochs passed without improvement."""
         best = progress.best_epoch
         return best is not None and progress.epochs_done - 1 - best >= self.patience
 
@@ -241,7 +241,7 @@ class TransformerObjective(Objective):
 def made_with(
     settings: DrozdyukSettings, subject: ProbedClassifier, *parts: int | str
 ) -> dict[str, Any]:
-    """What a checkpoint must have been made with; the fingerprint stands for the data."""
+    """Return what a checkpoint must have been made with; the fingerprint represents the data."""
     values = settings.model_dump(mode="json", exclude={"data"})
     return {**values, "activation": subject.activation, "parts": list(parts)}
 
@@ -255,7 +255,7 @@ def train_transformer(
     report: Report = lambda done, total, text: None,
     checkpoint: Path | None = None,
 ) -> list[float]:
-    """Train in place, keep the epoch of the best dev accuracy; gives the dev accuracies (see `fit`).
+    """Train in place, keep the epoch of the best dev accuracy and return all of them (see `fit`).
 
     Raises:
         InputError: the training diverged, or a checkpoint that is damaged or of another training.
@@ -269,8 +269,8 @@ def train_transformer(
 @torch.no_grad()
 def all_logits(
     subject: ProbedClassifier, texts: Texts, activation: Intervention | None = None
-) -> Float[Tensor, "N C"]:
-    """Logits of all texts, in their order."""
+) -> Float[Tensor, "B C"]:
+    """Return the logits of all texts, in their order."""
     parts = texts.batches()
     logits = [
         subject.logits(texts.inputs(rows, subject.device), activation=activation).cpu()
@@ -280,5 +280,5 @@ def all_logits(
 
 
 def real_positions(inputs: Mapping[str, Tensor]) -> Bool[Tensor, "B N"]:
-    """Where the tokens are."""
+    """Return the mask of real tokens."""
     return inputs["attention_mask"].bool()

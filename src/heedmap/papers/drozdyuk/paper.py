@@ -3,8 +3,8 @@
     rows = reproduce(hm.load("reviews"), out="runs/drozdyuk-reviews").rows
     table = intervene(model, tokenizer, corpus)     # the same on a trained classifier
 
-An explanation is understood as the paper does: weights explain an output if other weights give another
-output. The judge is the test split; adversaries see the train split, temperatures the dev split.
+As in the paper, weights explain an output if other weights give another output. Adversaries are trained on
+the train split, temperatures fitted on dev, and all rows are of the test split.
 """
 
 import json
@@ -55,7 +55,7 @@ TABLE, VOCABULARY = "table.parquet", "vocabulary.json"
 
 @dataclass(frozen=True)
 class Cell:
-    """A classifier of one activation and seed."""
+    """The classifier of one activation and seed."""
 
     activation: str
     seed: int
@@ -76,16 +76,16 @@ class Shared:
     folder: Path
 
     def path(self, cell: Cell) -> Path:
-        """The table of a cell."""
+        """Return the path of a cell's table."""
         return part_path(self.folder, str(cell))
 
     def is_finished(self, cell: Cell) -> bool:
-        """Whether its rows stand."""
+        """Return whether a cell's rows are there."""
         return self.path(cell).exists()
 
 
 def cells(settings: DrozdyukSettings) -> list[Cell]:
-    """All activations of a seed before the next seed: a run cut short still compares them."""
+    """Return the cells, all activations of a seed before the next: a stopped run still compares them."""
     return [Cell(a, seed) for seed in range(settings.seeds) for a in settings.activations]
 
 
@@ -98,12 +98,12 @@ def reproduce(
     report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> Reproduction:
-    """Train, change the attention, judge: for each seed and activation. Resumes where it was stopped.
+    """Train, change the attention and judge, for each seed and activation. Resumes a stopped run.
 
     Args:
-        corpus: from `heedmap.load`; words are read in lower case, by a trained `model` as they are written.
-        out: the folder; each part is written when it is done, the result anew after each.
-        overwrite: replace a reproduction with other settings, and begin unfinished parts anew.
+        corpus: from `heedmap.load`; words are lower-cased, except for a trained `model`.
+        out: the folder; each part is written when it is finished, and the result after each part.
+        overwrite: replace a reproduction with other settings, and restart unfinished parts.
         workers: how many processes; one per core by default. The numbers do not depend on it.
         report: called with cells done, cells in all and a text.
         options: see `DrozdyukSettings`. With `model`, a trained classifier stands in for the small
@@ -158,7 +158,7 @@ def reproduce(
 
 
 def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split], list[str]]:
-    """The splits, cut to seeded samples where asked (dev as test), and what is to be said about it."""
+    """Return the splits, cut to seeded samples if requested (dev like test), and notes about them."""
     most = {"train": settings.train_texts, "dev": settings.test_texts, "test": settings.test_texts}
     splits, counts = {}, []
     for name, split in corpus.splits.items():
@@ -172,8 +172,8 @@ def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split
             counts.append(f"{name} {limit} of {len(split)}")
     notes = [f"Texts of {corpus.name}: {', '.join(counts)}."]
     if corpus.left_out:
-        gone = "; ".join(f"{reason}: {count}" for reason, count in sorted(corpus.left_out.items()))
-        notes.append(f"Left out or cut: {gone}.")
+        cut = "; ".join(f"{reason}: {count}" for reason, count in sorted(corpus.left_out.items()))
+        notes.append(f"Left out or cut: {cut}.")
     notes.append(
         f"Seeds: {settings.seeds}. Adversaries learned on the train split; all numbers are of the test split."
     )
@@ -181,7 +181,7 @@ def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split
 
 
 def run(cell: Cell, tell: Tell, *, shared: Shared) -> list[Row]:
-    """The rows of one cell, read where they stand."""
+    """Return the rows of one cell, read if it is finished."""
     path = shared.path(cell)
     if not path.exists():
         _make(path, cell, tell, shared)
@@ -221,17 +221,17 @@ def _make(path: Path, cell: Cell, tell: Tell, shared: Shared) -> None:
 
 
 def read(folder: Path) -> Reproduction | None:
-    """The rows that stand in a folder; None where there is no reproduction of this paper.
+    """Read the rows in a folder; return None where there is no reproduction of this paper.
 
     Raises:
         InputError: the rows are damaged.
     """
-    standing = read_reproduction(
+    parts = read_reproduction(
         folder, DrozdyukSettings, SCHEMA, lambda settings: map(str, cells(settings))
     )
-    if standing is None:
+    if parts is None:
         return None
-    settings, rows = standing
+    settings, rows = parts
     missing = len(cells(settings)) - len({(row["activation"], row["seed"]) for row in rows})
     return Reproduction(rows[0]["data"], settings, rows, [], folder, missing)
 
@@ -245,7 +245,7 @@ def intervene(
     report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> pa.Table:
-    """Every intervention on a trained classifier, one row each; the model is as before afterwards.
+    """Return one row per intervention on a trained classifier, which is left unchanged.
 
     Args:
         model: a sequence classifier of transformers, on the attention interface, of this corpus' classes.

@@ -1,14 +1,14 @@
 """Drozdyuk et al.'s Table 1, and which of our interventions its rows are.
 
 Published numbers are marked [S4]: "Is Sparse Attention a Better Explanation?", Table 1, single runs of a
-softmax and a 1.5-entmax transformer ("entmax" means 1.5-entmax throughout). What is put right here:
+softmax and a 1.5-entmax transformer ("entmax" means 1.5-entmax throughout). Corrected here:
 
 * "random-K reduces accuracy to 31.45 %" (text) is a drop of 31.45 points, to 53.6 % (table).
 * The rank inequality of eq. 3 is printed "<"; equality is possible, so it is "≤". Sparsemax is an argmin.
 * The text calls entmax "more resistant to change" and reads its bigger drops as a better explanation. We
   follow the definition it uses: weights explain an output if changing them changes the output.
 * No distances are printed ("completely different"), no seeds, no controls: here every row has distances,
-  and uniform attention, a fitted temperature and the majority class stand beside.
+  and uniform attention, a fitted temperature and the majority class are added.
 * 82 % under "opposite" counts flipped labels: it is the attack's success.
 """
 
@@ -22,9 +22,9 @@ PUBLISHED: tuple[tuple[str, float, float], ...] = (
     ("opposite", 82.1, 82.5),
 )
 SOURCE = "Drozdyuk et al., Table 1, one run"
-# Columns of the published table: 1.5-entmax is its "entmax", sparsemax it never ran.
+# Columns of the published table: 1.5-entmax is its "entmax"; it has no sparsemax.
 PLACE = {"softmax": 1, "entmax15": 2}
-# What the paper gives of its settings, and what they are called.
+# The settings that the paper gives: name in words, and value.
 GIVEN = {
     "learning_rate": ("learning rate", 1e-4),
     "adversary_hidden": ("hidden size of the adversaries", 256),
@@ -32,13 +32,13 @@ GIVEN = {
 
 
 def drop(name: str) -> list[float]:
-    """How many points a row of Table 1 loses, by activation."""
+    """Return how many points a row of Table 1 loses, by activation."""
     rows = {row: values for row, *values in PUBLISHED}
     return [before - after for before, after in zip(rows["original"], rows[name], strict=True)]
 
 
 def intervention_of(published: str, activation: str) -> str:
-    """Which of our interventions a published row is, for a model trained with an activation."""
+    """Return which of our interventions a published row is, for a model trained with an activation."""
     change = "activation:entmax15" if activation == "softmax" else "activation:softmax"
     return {
         "original": "original",

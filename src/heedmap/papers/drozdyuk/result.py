@@ -28,7 +28,7 @@ HOW_TO_READ = """Accuracy in per cent; ours: mean over the seeds (smallest–lar
 labels: it is the attack's success. [S4]: Drozdyuk et al., Table 1, one run."""
 DISTANCES = """Means over seeds and test texts. Distances are those of the layers an intervention touches; the \
 key distance is ‖K − K'‖ / ‖K‖; `matched` is an activation at a temperature fitted on dev."""
-# What is drawn: rows of Table 1 that are no attack on labels, and controls.
+# The bars: rows of Table 1 that do not attack labels, and controls.
 CHANGES = {
     "uniform": "uniform",
     "change of activation": "change of activation",
@@ -57,10 +57,10 @@ class Reproduction:
 
 
 def result(found: Reproduction) -> Result:
-    """What the files of a reproduction show."""
+    """Make the result that all files of a reproduction show."""
     heads, lines = beside_published(found.rows)
     title = "Drozdyuk et al., Table 1 [S4], and ours (accuracy, %)"
-    differs = unlike(made(found.settings))
+    differs = unlike(differences(found.settings))
     names = [column.name for column in SCHEMA if not pa.types.is_list(column.type)]
     return Result(
         title=f"Drozdyuk et al. on {found.name}",
@@ -79,8 +79,8 @@ def result(found: Reproduction) -> Result:
     )
 
 
-def made(settings: DrozdyukSettings) -> list[str]:
-    """In what a reproduction differs from what the paper gives, in words."""
+def differences(settings: DrozdyukSettings) -> list[str]:
+    """List in words how a reproduction differs from the settings that the paper gives."""
     differs = [
         f"{words} {getattr(settings, name):g} instead of {given:g}"
         for name, (words, given) in GIVEN.items()
@@ -90,20 +90,20 @@ def made(settings: DrozdyukSettings) -> list[str]:
 
 
 def activations_of(rows: Sequence[Row]) -> list[str]:
-    """In the order in which they were run."""
+    """Return the activations in the order in which they were run."""
     return list(dict.fromkeys(row["activation"] for row in rows))
 
 
 def beside_published(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Heads and lines: each row of Table 1 [S4] in per cent, ours as mean (smallest–largest)."""
-    there = activations_of(rows)
+    """Return heads and lines: each row of Table 1 [S4] in per cent, ours as mean (smallest–largest)."""
+    activations = activations_of(rows)
     heads = ["row"]
-    for activation in there:
+    for activation in activations:
         heads += [f"{activation} [S4]", f"{activation}, ours"]
     lines = []
     for published in PUBLISHED:
         line: list[str] = [published[0]]
-        for activation in there:
+        for activation in activations:
             place = PLACE.get(activation)
             name = intervention_of(published[0], activation)
             column = "opposite_accuracy" if name == "opposite" else "accuracy"
@@ -128,7 +128,7 @@ _COLUMNS = (
 
 
 def every_line(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Heads and lines: all interventions, means over the seeds; the accuracy's range beside it."""
+    """Return heads and lines: all interventions, means over the seeds; the accuracy's range beside it."""
     heads = ["activation", "intervention", "layers", *(head for head, *_ in _COLUMNS), "range"]
     lines = []
     for key in dict.fromkeys((r["activation"], r["intervention"], r["layers"]) for r in rows):
@@ -144,7 +144,7 @@ def every_line(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 
 def figures(found: Reproduction) -> list[Figure]:
-    """Table 1 as bars, then what each change costs and how far it moves the weights; none without rows."""
+    """Draw Table 1, then what each change costs and how far it moves the weights; none without rows."""
     if not found.rows:
         return []
     table = {
@@ -182,8 +182,8 @@ def _bars(
     none: str,
     caption: str = "",
 ) -> Figure:
-    """One bar per change and activation; `drawn` gives the column, `published` per cent by activation."""
-    there = activations_of(found.rows)
+    """Draw a bar per change and activation; `drawn` names columns, `published` is per cent by activation."""
+    activations = activations_of(found.rows)
     runs = [
         {"dataset": name, "series": row["activation"], "seed": row["seed"], "value": row[column]}
         for name, column in drawn.items()
@@ -194,11 +194,11 @@ def _bars(
     marks = [
         {"dataset": name, "series": a, "value": values[PLACE[a] - 1] / 100, "source": SOURCE}
         for name, values in (published or {}).items()
-        for a in there
+        for a in activations
         if a in PLACE
     ]
     figure = bars(
         runs, key=key, title=f"{title} ({found.name})", measure=measure, none=none, caption=caption,
         published=marks, unit="values",
     )  # fmt: skip
-    return with_unlike(figure, made(found.settings))
+    return with_unlike(figure, differences(found.settings))

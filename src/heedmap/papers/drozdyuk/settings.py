@@ -1,4 +1,4 @@
-"""Everything a reproduction of Drozdyuk et al. depends on, as it stands in its settings.toml."""
+"""Everything a reproduction of Drozdyuk et al. depends on, as in its settings.toml."""
 
 from typing import Annotated, Literal
 
@@ -11,9 +11,9 @@ Rate = Annotated[float, Field(gt=0)]
 
 
 class DrozdyukSettings(Settings):
-    """The paper gives the learning rate, the adversary's hidden size and its loss; the rest is filled in.
+    """The paper gives the learning rate, the adversary's hidden size and its loss; the rest is ours.
 
-    seeds counts them: 0, 1, ... Each draws the initial weights, the order of batches, the dropout, the
+    `seeds` is their number: 0, 1, ... Each draws the initial weights, the order of batches, the dropout, the
     adversaries and the shuffles; the texts are the same for all. `alpha` weighs the loss: α · CE − (1 − α) ·
     distance, the distance clipped at `radius` because it is unbounded.
     """

@@ -1,4 +1,4 @@
-"""Somebody's trained classifier in the place of the small transformer."""
+"""A classifier that the user has trained, instead of the small transformer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from heedmap.papers.drozdyuk.model import ProbedClassifier, Texts
 
 
 def load(model: str, classes: Sequence[str]) -> tuple[ProbedClassifier, Any]:
-    """A trained classifier and its tokenizer."""
+    """Load a trained classifier and its tokenizer."""
     from heedmap.huggingface.loading import load_classifier
 
     loaded, tokenizer = load_classifier(model)
@@ -22,7 +22,7 @@ def load(model: str, classes: Sequence[str]) -> tuple[ProbedClassifier, Any]:
 
 
 def subject_of(model: Any, classes: Sequence[str]) -> ProbedClassifier:
-    """A trained classifier with its attention at the door, frozen and in eval mode.
+    """Prepare a trained classifier: attention at the door, frozen, in eval mode.
 
     Raises:
         InputError: it has another number of classes.
@@ -40,7 +40,7 @@ def subject_of(model: Any, classes: Sequence[str]) -> ProbedClassifier:
 def tokenised(
     corpus: Corpus, splits: Mapping[str, Split], model: Any, tokenizer: Any, max_length: int
 ) -> list[Texts]:
-    """Train, dev and test in a trained model's own tokens, labels in the order of its classes.
+    """Encode train, dev and test in a trained model's own tokens, labels in the order of its classes.
 
     The corpus is as it was written (`as_written`): its tokens joined are the text.
 

@@ -50,7 +50,7 @@ def baselines(
 ) -> list[dict[str, Any]]:
     """Train and compare the variants on a corpus of single texts of two classes, on its test split.
 
-    One row a variant, every row with all of `COLUMNS`, None where a column has no meaning:
+    Returns one row per variant with all of `COLUMNS`, None where a column does not apply:
 
     * `accuracy`, `f1` (of class 1) and `roc_auc`;
     * `agreement`: the share of test texts that get the same class as from `attention`;
@@ -61,14 +61,14 @@ def baselines(
     Args:
         corpus: from `heedmap.load`.
         encoder, score, seed: of `attention`; the other variants share encoder and seed.
-        attention: a run on this corpus with just these three, if it is trained already.
+        attention: a run on this corpus with the same three, if it is trained already.
         report: called with steps done, steps in all and a text.
         training: any other option of `heedmap.train`, for all variants.
 
     Raises:
-        InputError: pairs of texts, not two classes, or an `attention` that is something else than asked for.
+        InputError: pairs of texts, not two classes, or an `attention` with other settings.
 
-    Where no word speaks for one of the classes, a warning says so and no words are replaced.
+    Where no word speaks for one of the classes, no words are replaced, with a warning.
     """
     if score == "log_odds":
         raise InputError("score: expected a learned one, additive or dot, got log_odds")
@@ -84,7 +84,7 @@ def baselines(
     assert isinstance(model, AttentionClassifier)
     odds = fit_log_odds(corpus, model.vocabulary)
     scores = lexical(odds.coefficients)
-    # First what is quick: it says whether the words tell the classes apart at all.
+    # The quick part first: it shows whether words distinguish the classes at all.
     substituted = []
     try:
         for count in (WORDS, 1):  # five are nearly all of a short text
@@ -93,11 +93,11 @@ def baselines(
         warnings.warn(f"{corpus.name}: no words replaced ({error})", stacklevel=2)
     own = freeze(model, test, scores)
     unattended = _train(corpus, settings, reports["no attention"], NoAttention)
-    lasts = predict_logits(unattended, unattended.encoded(test.texts, test.labels))
+    unattended_logits = predict_logits(unattended, unattended.encoded(test.texts, test.labels))
     fixed = _train(corpus, _fixed(settings), reports["log-odds in training"], TextClassifier)
     pulled = _train(corpus, settings, reports["regularised"], TextClassifier, scores)
 
-    def row(variant: str, logits: Float[Tensor, "N C"], **more: object) -> dict[str, Any]:
+    def row(variant: str, logits: Float[Tensor, "B C"], **more: object) -> dict[str, Any]:
         same = (logits.argmax(1) == own.own.argmax(1)).double().mean()
         return _row(
             variant=variant, **scores_of(logits, test.labels), agreement=float(same), **more
@@ -109,7 +109,7 @@ def baselines(
     uniform = int(own.bare.sum())
     return [
         row("logistic regression", odds.logits(test.tokens)),
-        row("no attention", lasts),
+        row("no attention", unattended_logits),
         attending("attention", own),
         row("log-odds at test", own.logits, jsd=0.0, uniform_texts=uniform),
         attending("log-odds in training", freeze(fixed, test, scores)),
@@ -125,7 +125,7 @@ def _train(
     kind: type[M],
     towards: Lexical | None = None,
 ) -> M:
-    """A variant, trained as `attention` was; its attention pulled `towards` fixed scores where given."""
+    """Train a variant like `attention`; pull its attention `towards` fixed scores, if given."""
     assert isinstance(settings.train, TrainSettings)
     model, _, _ = init_model(corpus, settings, kind)
     split, dev = (
@@ -138,21 +138,21 @@ def _train(
 
 
 def _fixed(settings: RunSettings) -> RunSettings:
-    """The same with attention fixed to softmax(|log-odds|)."""
+    """Return the settings with attention fixed to softmax(|log-odds|)."""
     fixed = settings.model.model_copy(update={"score": "log_odds", "normaliser": "softmax"})
     return settings.model_copy(update={"model": fixed})
 
 
-def _row(**found: Any) -> dict[str, Any]:
-    """All columns; None for what is missing or not a number, so that it can be written as JSON."""
-    known = {
-        k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in found.items()
+def _row(**values: Any) -> dict[str, Any]:
+    """Return all columns; None for what is missing or not a number, which JSON cannot hold."""
+    finite = {
+        k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in values.items()
     }
-    return {name: known.get(name) for name in COLUMNS}
+    return {name: finite.get(name) for name in COLUMNS}
 
 
 def _part(report: Report, index: int, parts: int, name: str) -> Report:
-    """One training's steps among those of all."""
+    """Report one training's steps among those of all."""
     return lambda done, total, text: report(index * total + done, parts * total, f"{name}, {text}")
 
 
@@ -168,8 +168,8 @@ def _check_same(
         )
     if run.settings.fingerprint != corpus.fingerprint():
         raise InputError(f"{run.name}: trained on another corpus than {corpus.name}")
-    asked, got = (encoder, score, seed), (model.encoder, model.score, how.seed)
-    if asked != got:
+    wanted, actual = (encoder, score, seed), (model.encoder, model.score, how.seed)
+    if wanted != actual:
         raise InputError(
-            f"{run.name}: expected encoder, score and seed {asked}, the trained model has {got}"
+            f"{run.name}: expected encoder, score and seed {wanted}, the trained model has {actual}"
         )

@@ -1,4 +1,4 @@
-"""What is run for one cell, and kept: a model and its audit, or the variants that it is compared with."""
+"""Run and save one cell: a model and its audit, or the variants that the model is compared with."""
 
 import json
 import tomllib
@@ -26,7 +26,7 @@ from heedmap.training.sweep import Tell
 
 @dataclass(frozen=True)
 class Shared:
-    """What all cells of a data set have in common; `options` of the training."""
+    """What all cells of a data set have in common; `options` are the training's."""
 
     corpus: Corpus
     options: dict[str, Any]
@@ -37,7 +37,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Baselines:
-    """The variants of the model of encoder lstm, score additive and a seed."""
+    """The variants of one seed's model with encoder lstm and score additive."""
 
     dataset: str
     seed: int
@@ -47,16 +47,16 @@ class Baselines:
 
     @property
     def cell(self) -> Cell:
-        """That model."""
+        """The cell of that model."""
         return Cell(self.dataset, "lstm", "additive", self.seed)
 
     def path(self, out: Path) -> Path:
-        """What is kept of them."""
+        """Return the path of their file."""
         return out / self.dataset / f"baselines-{self.seed}.json"
 
 
 class CellNumbers(NamedTuple):
-    """The numbers of a cell; how many words had a vector, where some could."""
+    """The numbers of a cell, and in words how many of its words have a pretrained vector."""
 
     cell: Cell
     numbers: list[Measured]
@@ -71,7 +71,7 @@ class Variants(NamedTuple):
 
 
 def is_finished(job: Cell | Baselines, *, shared: Mapping[str, Shared]) -> bool:
-    """Whether an earlier call has made it: at most it is to be read."""
+    """Return whether an earlier call has finished the job."""
     of = shared[job.dataset]
     last = job.path(of.out) if isinstance(job, Baselines) else job.folder(of.out) / "report.html"
     return last.exists() and not of.overwrite
@@ -80,11 +80,11 @@ def is_finished(job: Cell | Baselines, *, shared: Mapping[str, Shared]) -> bool:
 def run(
     job: Cell | Baselines, tell: Tell, *, shared: Mapping[str, Shared]
 ) -> CellNumbers | Variants:
-    """Train and audit a cell, or compare its variants; what an earlier call has finished is read."""
+    """Train and audit a cell, or compare its variants; read what an earlier call has finished."""
     of = shared[job.dataset]
     if isinstance(job, Baselines):
         return variants(job, of, tell)
-    with whole_command():  # a cell's folder is held while it is worked on, not those of all cells
+    with whole_command():  # hold a cell's folder only while it is worked on
         found = audit(
             trained(job, of, tell),
             seed=job.seed,
@@ -96,7 +96,7 @@ def run(
 
 
 def trained(cell: Cell, of: Shared, tell: Tell) -> Run:
-    """The cell's model, from its folder where it stands there."""
+    """Return the cell's model, read from its folder if it is there."""
     return train(
         of.corpus,
         encoder=cell.encoder,
@@ -110,19 +110,19 @@ def trained(cell: Cell, of: Shared, tell: Tell) -> Run:
 
 
 def variants(job: Baselines, of: Shared, tell: Tell) -> Variants:
-    """The variants of a model, kept in OUT/DATA/baselines-SEED.json.
+    """Return the variants of a model, saved in OUT/DATA/baselines-SEED.json.
 
-    What other settings made is made anew.
+    Those of other settings are computed again.
     """
     cell, corpus, path = job.cell, of.corpus, job.path(of.out)
     model = trained(cell, of, tell)
     settings = model.settings.model_copy(update={"audit": None})
     if path.exists():
         try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            before = relocated(RunSettings.of(**tomllib.loads(kept["settings"])), settings)
+            content = json.loads(path.read_text(encoding="utf-8"))
+            before = relocated(RunSettings.of(**tomllib.loads(content["settings"])), settings)
             if not before.difference(settings):
-                rows, texts = [dict(row) for row in kept["rows"]], dict(kept["texts"])
+                rows, texts = [dict(row) for row in content["rows"]], dict(content["texts"])
                 if not rows or not all({"seed", *COLUMNS} <= set(row) for row in rows):
                     raise ValueError("rows without the columns")
                 return Variants(rows, texts)
@@ -139,6 +139,6 @@ def variants(job: Baselines, of: Shared, tell: Tell) -> Variants:
     rows = [{"seed": cell.seed, **row} for row in found]
     assert isinstance(model.model, AttentionClassifier)
     texts = {"seed": cell.seed, "classes": corpus.classes, **text_by_text(model.model, corpus)}
-    kept = {"settings": settings.to_toml(), "rows": rows, "texts": texts}
-    write_atomically(path, json.dumps(kept, ensure_ascii=False))
+    content = {"settings": settings.to_toml(), "rows": rows, "texts": texts}
+    write_atomically(path, json.dumps(content, ensure_ascii=False))
     return Variants(rows, texts)

@@ -1,4 +1,4 @@
-"""`heedmap reproduce jain-wallace`: its options."""
+"""The options of `heedmap reproduce jain-wallace`."""
 
 from pathlib import Path
 from typing import Annotated

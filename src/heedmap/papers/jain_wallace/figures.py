@@ -20,7 +20,7 @@ DRAWN = (
 
 
 def figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
-    """Bars by data set and encoder, one figure per quantity and score; then attention beside log-odds."""
+    """Draw bars by data set and encoder, one figure per quantity and score; then attention beside log-odds."""
     numbers = [one for result in results for one in result.numbers if one.predicted == "Overall"]
     scores = list(dict.fromkeys(one.cell.score for one in numbers))
     unlike = [
@@ -43,7 +43,7 @@ def figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
 def _bars(numbers: Sequence[Measured], key: str, title: str, unlike: list[str]) -> Figure:
     score, quantity = numbers[0].cell.score, numbers[0].quantity
     cells = dict.fromkeys((one.cell.dataset, one.cell.encoder) for one in numbers)
-    known = [(cell, published().get((*cell, score, quantity, "Overall"))) for cell in cells]
+    references = [(cell, published().get((*cell, score, quantity, "Overall"))) for cell in cells]
     drawn = bars(
         [
             {
@@ -66,7 +66,7 @@ def _bars(numbers: Sequence[Measured], key: str, title: str, unlike: list[str]) 
                 "value": one.value,
                 "source": SOURCE,
             }
-            for (dataset, encoder), one in known
+            for (dataset, encoder), one in references
             if one is not None
         ],
     )

@@ -23,15 +23,15 @@ class Frozen(NamedTuple):
     model's own largest weight.
     """
 
-    logits: Float[Tensor, "N C"]
-    own: Float[Tensor, "N C"]
-    divergence: Float[Tensor, " N"]
-    bare: Bool[Tensor, " N"]
-    largest: Float[Tensor, " N"]
+    logits: Float[Tensor, "B C"]
+    own: Float[Tensor, "B C"]
+    divergence: Float[Tensor, " B"]
+    bare: Bool[Tensor, " B"]
+    largest: Float[Tensor, " B"]
 
 
 def log_odds_attention(scores: Lexical, batch: Batch) -> Float[Tensor, "B T"]:
-    """α = softmax over the text's words of |b_w|; uniform where no word has a coefficient."""
+    """Return α = softmax over the text's words of |b_w|; uniform where no word has a coefficient."""
     return normalise(scores(batch.ids[:, 1:-1]), batch.mask, "softmax")
 
 
@@ -41,16 +41,16 @@ def freeze(model: AttentionClassifier, split: Split, scores: Lexical) -> Frozen:
     for batch, trace in Evidence(model, split, AuditSettings()).passes():
         weights = log_odds_attention(scores, batch)
         logits = model.predict(trace, weights[None, :, None])[0]
-        apart = jensen_shannon(trace.attention[:, 0].double(), weights.double())
-        known = batch.mask & (scores(batch.ids[:, 1:-1]) > NO_SCORE)
+        divergence = jensen_shannon(trace.attention[:, 0].double(), weights.double())
+        has_coefficient = batch.mask & (scores(batch.ids[:, 1:-1]) > NO_SCORE)
         rows.append(trace.rows)
         largest = trace.attention[:, 0].amax(1).double()
-        columns.append((logits, trace.logits, apart, ~known.any(1), largest))
+        columns.append((logits, trace.logits, divergence, ~has_coefficient.any(1), largest))
     return Frozen(*(scatter_rows(rows, part) for part in zip(*columns, strict=True)))
 
 
 def text_by_text(model: AttentionClassifier, corpus: Corpus) -> dict[str, list[Any]]:
-    """Columns over the test texts: the model's attention beside the log-odds weights, and what they change.
+    """Return columns over the test texts: attention beside the log-odds weights, and what these change.
 
     `predicted` class of the model, `n_tokens`, `max_attention`, `jsd` (nats) between the two weightings, and
     `tvd` of the two predictions.
@@ -67,7 +67,7 @@ def text_by_text(model: AttentionClassifier, corpus: Corpus) -> dict[str, list[A
 
 
 def lexical(coefficients: Float[Tensor, " V"]) -> Lexical:
-    """Scores by coefficients."""
+    """Make scores from coefficients."""
     scores = Lexical(len(coefficients))
     scores.set(coefficients)
     return scores

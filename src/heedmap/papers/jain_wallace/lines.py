@@ -1,4 +1,4 @@
-"""Published beside ours, number by number: what the tables and figures of a reproduction are made of."""
+"""Published and our numbers side by side: the lines that a reproduction's tables are made of."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -17,10 +17,10 @@ NONE = Published(math.nan)
 class Line:
     """One data set, encoder, score, quantity and predicted class.
 
-    `ours` is the mean over `seeds` seeds, `ours_min` and `ours_max` the least and the largest; `ours_std` and
-    `ours_significant` are means of what the published ones are of: the standard deviation over texts, and
-    the share with p ≤ .05. `n` texts have a value and `undefined` none, of all seeds together. `inside`:
-    whether ours is within one published standard deviation of the published mean; empty where there is none.
+    `ours` is the mean over `seeds` seeds, `ours_min` and `ours_max` the smallest and largest; `ours_std`
+    (standard deviation over texts) and `ours_significant` (share with p ≤ .05) are means over the seeds.
+    Over all seeds, `n` texts have a value and `undefined` texts have none. `inside`: whether ours is within
+    one published standard deviation of the published mean; empty where there is none.
     """
 
     dataset: str
@@ -49,7 +49,7 @@ class Line:
 
 
 def lines(results: Iterable[DatasetNumbers]) -> list[Line]:
-    """All numbers, in the order in which they came."""
+    """Return one line per number, in the order of the results."""
     groups: dict[tuple[str, str, str, str, str], list[Measured]] = {}
     for result in results:
         for one in result.numbers:

@@ -1,4 +1,4 @@
-"""Where the grid's data sets are: given, beside, generated, or on the Hub if asked."""
+"""Find the grid's data sets: at a path, under data/, generated, or on the Hub."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,10 +14,10 @@ CLINICAL = ("diabetes", "anemia")
 
 
 def locate(name: str, data: Path | None, hub: bool = False) -> str | None:
-    """Where a data set is to be read from; None if it is not at hand.
+    """Return where a data set can be read from; None if it is not available.
 
-    `data` is the data set itself, or a folder with one folder for each; without it `data/NAME` is looked
-    at. bAbI is generated where no files of it are there; the Hub is asked only with `hub`.
+    `data` is the data set itself, or a folder with one folder for each; the default is `data/NAME`.
+    bAbI is generated if there are no files of it; the Hub is used only with `hub`.
     """
     if name not in CATALOG:
         raise InputError(f"{name}: expected one of {', '.join(CATALOG)}")
@@ -31,10 +31,10 @@ def locate(name: str, data: Path | None, hub: bool = False) -> str | None:
 
 
 def needed(name: str, data: Path | None, hub: bool = False) -> str:
-    """The same, of a data set that must be there.
+    """Return where a data set can be read from (see `locate`), or raise.
 
     Raises:
-        InputError: it is not at hand; says what to download, and in which layout.
+        InputError: it is not available; the message says what to download, and in which layout.
     """
     with reading(data or DATA):
         if data is not None and not data.exists():
@@ -52,10 +52,10 @@ def needed(name: str, data: Path | None, hub: bool = False) -> str:
 
 
 def check_apart(sources: Mapping[str, str]) -> None:
-    """Whether each data set has its own place, but for those that are read from the same files.
+    """Check that data sets have different places, except those that share files.
 
     Raises:
-        InputError: one place is to be several data sets.
+        InputError: one place is given for several data sets.
     """
     for place in dict.fromkeys(sources.values()):
         names = [name for name, source in sources.items() if source == place]
@@ -69,7 +69,7 @@ def check_apart(sources: Mapping[str, str]) -> None:
 
 
 def listing(data: Path | None) -> list[tuple[str, str, str, str]]:
-    """Name, title, where it is (or that it is not), and what it needs."""
+    """Return name, title, place (or that there is none) and needs of every data set."""
     lines = []
     for name, one in CATALOG.items():
         found = locate(name, data)

@@ -1,4 +1,4 @@
-"""Does attention fall where the log-odds say, and does it matter? The released code's two figures of it."""
+"""The released code's two figures of attention and log-odds: how far apart, and does it matter?"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,28 +23,28 @@ WEIGHTS = (
 
 
 def log_odds_figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
-    """Two figures a data set, of those whose baselines were run: all texts of all seeds."""
+    """Draw two figures per data set with baselines, over all texts of all seeds."""
     return [figure for one in results if one.log_odds for figure in _figures(one)]
 
 
 def _figures(result: DatasetNumbers) -> list[Figure]:
-    found = result.log_odds
+    by_seed = result.log_odds
     jsd, tvd, sharp, predicted, length = (
-        np.concatenate([np.asarray(seed[name], dtype=np.float64) for seed in found])
+        np.concatenate([np.asarray(seed[name], dtype=np.float64) for seed in by_seed])
         for name in ("jsd", "tvd", "max_attention", "predicted", "n_tokens")
     )
     short = length < 2
-    title, divided = (
+    title, division = (
         CATALOG[result.dataset].title,
-        Division(found[0]["classes"], predicted.astype(int), True),
+        Division(by_seed[0]["classes"], predicted.astype(int), True),
     )
-    gone = {"of one word left out": int(short.sum())}
-    seeds = f", over {len(found)} seeds" if len(found) > 1 else ""
+    left_out = {"of one word left out": int(short.sum())}
+    seeds = f", over {len(by_seed)} seeds" if len(by_seed) > 1 else ""
     violin = violin_figure(
         np.where(short, np.nan, jsd),
-        texts(int((~short).sum()), gone) + seeds,
+        texts(int((~short).sum()), left_out) + seeds,
         sharp,
-        divided,
+        division,
         key=f"log-odds-violin-{result.dataset}",
         title=f"{title}: how far is attention from the words' log-odds?",
         axis=alt.X(
@@ -56,7 +56,7 @@ def _figures(result: DatasetNumbers) -> list[Figure]:
         caption=f"{WEIGHTS}. Drawn by the code of Jain & Wallace (2019), not in the paper.",
         limit=LN2,
     )
-    scatter = _scatter(title, jsd, tvd, short, divided, result.dataset, gone, seeds)
+    scatter = _scatter(title, jsd, tvd, short, division, result.dataset, left_out, seeds)
     return [figure for figure in (violin, scatter) if figure is not None]
 
 
@@ -65,9 +65,9 @@ def _scatter(
     jsd: NDArray[np.float64],
     tvd: NDArray[np.float64],
     short: NDArray[np.bool_],
-    divided: Division,
+    division: Division,
     dataset: str,
-    gone: dict[str, int],
+    left_out: dict[str, int],
     seeds: str,
 ) -> Figure | None:
     used = np.flatnonzero(~short)
@@ -75,7 +75,7 @@ def _scatter(
         return None
     drawn = np.sort(np.random.default_rng([0, *b"log-odds"]).permutation(used)[:POINTS])
     data: list[dict[str, Any]] = [
-        {"series": divided.labels[divided.of[i]], "jsd": float(jsd[i]), "tvd": float(tvd[i])}
+        {"series": division.labels[division.of[i]], "jsd": float(jsd[i]), "tvd": float(tvd[i])}
         for i in drawn
     ]
     points = (
@@ -86,7 +86,7 @@ def _scatter(
             y=alt.Y(
                 "tvd:Q", title="change of the prediction (TVD)", scale=alt.Scale(domain=[0, 1])
             ),
-            color=colour(divided.labels),
+            color=colour(division.labels),
             tooltip=["series:N", "jsd:Q", "tvd:Q"],
         )
     )
@@ -95,7 +95,7 @@ def _scatter(
     return Figure(
         key=f"log-odds-scatter-{dataset}",
         title=f"{title}: what the log-odds weights change",
-        n=texts(len(used), {**sampled, **gone}) + seeds,
+        n=texts(len(used), {**sampled, **left_out}) + seeds,
         caption=(
             "A point per text: how far the model's weights are from the log-odds weights, and by how much the "
             f"prediction moves when these take their place. In {near:.0%} of the texts it moves by less than "
@@ -103,8 +103,8 @@ def _scatter(
         ),
         spec=specification(alt.layer(vertical(LN2, "ln 2: nothing in common"), points), 220),
         keys=[
-            divided.key(i, tvd[used][divided.of[used] == i], mean=True)
-            for i in range(len(divided.labels))
-            if (divided.of[used] == i).any()
+            division.key(i, tvd[used][division.of[used] == i], mean=True)
+            for i in range(len(division.labels))
+            if (division.of[used] == i).any()
         ],
     )

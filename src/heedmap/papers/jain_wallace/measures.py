@@ -1,4 +1,4 @@
-"""What one cell of the grid amounts to: its numbers, one per quantity and predicted class."""
+"""The numbers of one cell of the grid, one per quantity and predicted class."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,14 @@ TAUS = {
     "attention~leave_one_out": "attention_leave_one_out",
     "gradient~leave_one_out": "gradient_leave_one_out",
 }
-# What the paper shows in figures alone, without a number.
+# Shown in the paper's figures only, without numbers.
 DISTANCES = {
     "permutation: median TVD": ("permutation", "median_tvd"),
     "uniform: TVD": ("permutation", "uniform_tvd"),
     "adversary: max JSD": ("adversary", "jsd"),
     "adversary: JSD by the paper's search": ("adversary", "search_jsd"),
 }
-MOST_CLASSES = 3  # the paper tells classes apart where there are fewer than four
+MOST_CLASSES = 3  # the paper separates the classes of at most three
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Cell:
         return f"{self.dataset} {self.encoder} {self.score}, seed {self.seed}"
 
     def folder(self, out: Path) -> Path:
-        """Its run folder."""
+        """Return the path of its run folder."""
         return out / self.dataset / f"{self.encoder}-{self.score}-{self.seed}"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One number of one cell: a mean over `n` texts, of which `undefined` more have none.
+    """One number of one cell: a mean over `n` texts; `undefined` further texts have none.
 
     `predicted` is a class's number, or "Overall"; `std` is over texts (population), `significant` the share
     with p ≤ .05.
@@ -70,7 +70,7 @@ class Measured:
 
 
 def measured(cell: Cell, audit: Audit) -> list[Measured]:
-    """All numbers of a cell: performance on the whole test split, the rest on the audited texts."""
+    """Return all numbers of a cell: performance on the whole test split, the rest on the audited texts."""
     assert audit.run is not None
     scores = _test_scores(audit.run)
     found = [
@@ -84,7 +84,7 @@ def measured(cell: Cell, audit: Audit) -> list[Measured]:
 def numbers_of(
     cell: Cell, tables: Mapping[str, pa.Table], classes: Sequence[str]
 ) -> list[Measured]:
-    """The numbers of the audited texts: correlations by predicted class, then distances."""
+    """Return the numbers of the audited texts: correlations by predicted class, then distances."""
     found: list[Measured] = []
     predicted = tables["instances"]["predicted"].to_numpy()
     for name, columns in TAUS.items():
@@ -96,16 +96,16 @@ def numbers_of(
             _mean(cell, name, which, tau[rows], p[rows])
             for which, rows in _groups(predicted, classes)
         ]
-    # A text of one token has one heat map alone.
-    one = tables["instances"]["n_tokens"].to_numpy() < 2
+    # A text of one token has only one heat map.
+    too_short = tables["instances"]["n_tokens"].to_numpy() < 2
     for name, (table, column) in DISTANCES.items():
         if column in tables[table].column_names:
             values = tables[table][column].to_numpy().astype(np.float64)
-            gone = one
+            undefined = too_short
             if column == "search_jsd":  # 0 where it finds nothing
-                hit = tables[table]["search_found"].to_pandas()
-                gone = one | ~hit.fillna(False).to_numpy(dtype=bool)
-            values = np.where(gone, np.nan, values)
+                search_found = tables[table]["search_found"].to_pandas()
+                undefined = too_short | ~search_found.fillna(False).to_numpy(dtype=bool)
+            values = np.where(undefined, np.nan, values)
             found.append(_mean(cell, name, "Overall", values, np.full(len(values), np.nan)))
     return found
 
@@ -126,7 +126,7 @@ def _mean(
     values: NDArray[np.float64],
     p: NDArray[np.float64],
 ) -> Measured:
-    """NaN is left out and counted; a mean of nothing is NaN."""
+    """Average the finite values and count the others; NaN without any."""
     used = np.isfinite(values)
     n = int(used.sum())
     mean, std = (float(values[used].mean()), float(values[used].std())) if n else (np.nan, np.nan)
@@ -136,7 +136,7 @@ def _mean(
 
 
 def _test_scores(run: Run) -> dict[str, float]:
-    """Scores on the whole test split, kept beside the weights."""
+    """Return the scores on the whole test split, saved in the run folder."""
     assert run.folder is not None
     assert isinstance(run.model, AttentionClassifier)
     path = RunFolder(run.folder).extra / TEST

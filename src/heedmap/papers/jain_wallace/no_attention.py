@@ -22,15 +22,14 @@ class NoAttention(Classifier):
         self, settings: ModelSettings, vocabulary: Vocabulary, classes: Sequence[str]
     ) -> None:
         super().__init__(settings, vocabulary, classes)
-        SCORES[settings.score](
-            self.encoder.size
-        )  # the decoder is drawn as that of `TextClassifier`
+        # Drawn and discarded: the decoder then starts as that of `TextClassifier`.
+        SCORES[settings.score](self.encoder.size)
         self.decoder = nn.Linear(self.encoder.size, 1 if len(classes) == 2 else len(classes))
 
     def outputs(
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None
     ) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B 1 T"]]:
-        """Raw outputs; no position has any weight."""
+        """Return raw outputs, and zeros for the weights."""
         lengths = batch.lengths + 2
         last = self.encoder.last(self.encoder(embedded, lengths), lengths)
         return self.decoder(last), embedded.new_zeros(batch.mask.shape).unsqueeze(1)

@@ -1,4 +1,4 @@
-"""The numbers of a data set's cells, kept in OUT/DATA/numbers.json: of one call, or of several made alike."""
+"""The numbers of a data set's cells in OUT/DATA/numbers.json; later calls with equal settings add theirs."""
 
 import json
 import warnings
@@ -26,8 +26,8 @@ NUMBERS = "numbers.json"
 class DatasetNumbers:
     """One data set's numbers so far, how its sizes compare with the published ones, what is still to be run.
 
-    `basis` is what all its cells have in common, `made` in what it differs from the paper's own run, in
-    words; `log_odds` is `frozen.text_by_text`, a seed.
+    `basis` is what all its cells have in common, `made` says in words how it differs from the paper's own
+    run; `log_odds` is `frozen.text_by_text` per seed.
     """
 
     dataset: str
@@ -43,7 +43,7 @@ class DatasetNumbers:
 
 
 def basis(corpus: Corpus, options: Mapping[str, Any], instances: int) -> dict[str, str]:
-    """What all cells of a data set have in common; `options` of the training."""
+    """Return what all cells of a data set have in common; `options` are the training's."""
     data, vectors = corpus.settings, options["vectors"]
     return {
         "texts": corpus.fingerprint(),
@@ -55,19 +55,19 @@ def basis(corpus: Corpus, options: Mapping[str, Any], instances: int) -> dict[st
 
 
 def save(out: Path, new: DatasetNumbers) -> list[DatasetNumbers]:
-    """Keep one data set's numbers beside those of earlier calls; gives those of all data sets.
+    """Save one data set's numbers with those of earlier calls; return those of all data sets.
 
     Raises:
-        InputError: what stands there is damaged, or the place cannot be written.
+        InputError: a file there is damaged, or the place cannot be written.
     """
-    joint = joined(kept(out, new.dataset) or new, new)
+    joint = joined(read_dataset(out, new.dataset) or new, new)
     text = json.dumps(asdict(joint), indent=1, ensure_ascii=False)
     write_atomically(out / new.dataset / NUMBERS, text)
     return read(out)
 
 
 def read(out: Path) -> list[DatasetNumbers]:
-    """The numbers of all data sets that stand in a folder.
+    """Read the numbers of all data sets in a folder.
 
     Raises:
         InputError: one is damaged.
@@ -75,8 +75,8 @@ def read(out: Path) -> list[DatasetNumbers]:
     return [_read(path) for path in sorted(out.glob(f"*/{NUMBERS}"))]
 
 
-def kept(out: Path, dataset: str) -> DatasetNumbers | None:
-    """The numbers of one data set that stand in a folder, if there are any.
+def read_dataset(out: Path, dataset: str) -> DatasetNumbers | None:
+    """Read the numbers of one data set in a folder, if there are any.
 
     Raises:
         InputError: it is damaged.
@@ -86,12 +86,12 @@ def kept(out: Path, dataset: str) -> DatasetNumbers | None:
 
 
 def check_alike(out: Path, new: DatasetNumbers, overwrite: bool) -> None:
-    """Whether what stands in a folder was made like the new cells, so that they can stand beside it.
+    """Check that the numbers in a folder were made with the settings of the new cells.
 
     Raises:
-        InputError: it was not (the differences are named) and is not to be replaced; or it is damaged.
+        InputError: they were not (the differences are named) and may not be replaced; or they are damaged.
     """
-    old = kept(out, new.dataset)
+    old = read_dataset(out, new.dataset)
     if overwrite or old is None or not old.basis:
         return
     if changed := _differences(old, new):
@@ -102,14 +102,14 @@ def check_alike(out: Path, new: DatasetNumbers, overwrite: bool) -> None:
 
 
 def joined(old: DatasetNumbers, new: DatasetNumbers) -> DatasetNumbers:
-    """What an earlier call found of other models, beside the new numbers; only where it was made alike."""
+    """Add an earlier call's numbers of other models to the new ones, if made with the same settings."""
     finished = {one.cell for one in new.numbers}
     before = [one for one in old.numbers if one.cell not in finished]
     if old.basis != new.basis:
-        gone = len({one.cell for one in before} - {*new.missing})
-        if gone:
+        dropped = len({one.cell for one in before} - {*new.missing})
+        if dropped:
             warnings.warn(
-                f"{new.dataset}: what an earlier call found of {plural(gone, 'other model')} is not in the "
+                f"{new.dataset}: what an earlier call found of {plural(dropped, 'other model')} is not in the "
                 f"result; it was made otherwise ({_differences(old, new)})",
                 stacklevel=2,
             )
@@ -118,7 +118,7 @@ def joined(old: DatasetNumbers, new: DatasetNumbers) -> DatasetNumbers:
     missing = dict.fromkeys([*new.missing, *old.missing])
     return replace(
         new,
-        numbers=sorted([*before, *new.numbers], key=_place),
+        numbers=sorted([*before, *new.numbers], key=_sort_key),
         missing=[cell for cell in missing if cell not in finished],
         baselines=_by_seed(old.baselines, new.baselines),
         log_odds=_by_seed(old.log_odds, new.log_odds),
@@ -128,21 +128,21 @@ def joined(old: DatasetNumbers, new: DatasetNumbers) -> DatasetNumbers:
 def _differences(old: DatasetNumbers, new: DatasetNumbers) -> str:
     return "; ".join(
         f"other {name}"
-        if name in ("texts", "vectors")  # known by a hash, which says nothing
+        if name in ("texts", "vectors")  # a hash tells a reader nothing
         else f"{name}: {old.basis.get(name, 'not known')} -> {value}"
         for name, value in new.basis.items()
         if old.basis.get(name) != value
     )
 
 
-def _place(one: Measured) -> tuple[int, int, int]:
-    """Whatever was run first: by seed, encoder and score."""
+def _sort_key(one: Measured) -> tuple[int, int, int]:
+    """Return the sort key of a number: seed, encoder, score."""
     cell = one.cell
     return cell.seed, [*ENCODERS].index(cell.encoder), [*SCORES].index(cell.score)
 
 
 def _by_seed(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The new rows, and the old ones of other seeds."""
+    """Return the new rows, and the old ones of other seeds."""
     seeds = {row["seed"] for row in new}
     return sorted(
         [*(row for row in old if row["seed"] not in seeds), *new], key=lambda row: int(row["seed"])

@@ -3,11 +3,11 @@
     reproduce(["sst"], data=Path("SST"), encoders=["lstm"], seeds=1, out=Path("runs/jain-wallace"))
 
     OUT/DATA/ENCODER-SCORE-SEED/   a run with its report
-    OUT/DATA/baselines-SEED.json   variants of attention, where they were asked for
+    OUT/DATA/baselines-SEED.json   variants of attention, with `baselines`
     OUT/DATA/numbers.json          the numbers of the data set's cells
     OUT/result.*                   a function of all numbers.json
 
-A cell that stands is read, not made again, and stays in the result when a later call asks for others.
+A finished cell is read, not run again, and stays in the result of later calls for other cells.
 """
 
 import warnings
@@ -68,12 +68,12 @@ def reproduce(
     workers: int | None = None,
     report: Report = lambda done, total, text: None,
 ) -> list[DatasetNumbers]:
-    """Train and audit every cell; one result per data set.
+    """Train and audit every cell; return one result per data set.
 
     Args:
         names: data sets (`heedmap.data.catalog.CATALOG`).
         data: one data set's place, or a folder with one folder for each.
-        hub: whether what is not there may be read from the Hugging Face Hub.
+        hub: whether data sets that are not there may be read from the Hugging Face Hub.
         encoders, scores: of the grid.
         seeds: 0, 1, ...
         rules: the `paper`'s, or those of its released `code` where they differ.
@@ -81,22 +81,22 @@ def reproduce(
         instances: test texts to audit of each cell.
         vectors: word vectors, for data sets whose recipe has no size of its own.
         epochs: other than the paper's.
-        baselines: their variants of attention too, and no attention at all, for single texts of two classes.
+        baselines: also the paper's variants of attention, and none at all, for single texts of two classes.
         out: a folder for everything; a cell's run is in DATA/ENCODER-SCORE-SEED.
         overwrite: replace cells that other settings made.
         workers: how many processes; one per core by default. The numbers do not depend on it.
         report: called with cells done, cells in all and a text.
 
     Raises:
-        InputError: an unknown name, a data set that is not at hand, models in `out` that were made otherwise,
+        InputError: an unknown name, a data set that is not available, models of other settings in `out`,
             another process that works on the same data set there, or what `train` and `audit` raise.
     """
     processes(workers)
     _check(encoders, scores, seeds, instances, epochs, vectors, out)
-    encoders, scores, names = (list(dict.fromkeys(given)) for given in (encoders, scores, names))
+    encoders, scores, names = (list(dict.fromkeys(values)) for values in (encoders, scores, names))
     sources = {name: needed(name, data, hub) for name in names}
     check_apart(sources)
-    # All are read before the first is trained on: what is wrong with one is said at once.
+    # Read all before training on the first, so that errors show at once.
     corpora: dict[str, Corpus] = {}
     for name, source in sources.items():
         report(0, len(sources), f"{name}: reading")
@@ -137,19 +137,19 @@ def reproduce(
             else:
                 one.baselines += found.rows
                 one.log_odds.append(found.texts)
-            # Other data sets may be run into the same folder at the same time: a result is of all so far.
+            # Other processes may run other data sets into this folder: the result is of all so far.
             with writing(out, wait=True):
                 write(out, result(save(out, one)))
 
-        of_job, made = partial(run, shared=shared), partial(is_finished, shared=shared)
-        # Variants are of a model of the grid: two workers would want its folder.
+        run_job, is_done = partial(run, shared=shared), partial(is_finished, shared=shared)
+        # Variants need a model of the grid, after it: two workers would want its folder.
         for jobs in filter(None, (models, variants)):
-            run_cells(jobs, of_job, keep, is_finished=made, workers=workers, report=report)
+            run_cells(jobs, run_job, keep, is_finished=is_done, workers=workers, report=report)
     return list(numbers.values())
 
 
 def cells(dataset: str, encoders: Sequence[str], scores: Sequence[str], seeds: int) -> list[Cell]:
-    """The grid of a data set: every model once before any twice."""
+    """Return the grid of a data set: every model once before any twice."""
     return [
         Cell(dataset, encoder, score, seed)
         for seed in range(seeds)
@@ -167,10 +167,10 @@ def _check(
     vectors: Path | None,
     out: Path,
 ) -> None:
-    """Raises InputError where an option cannot be; before anything is read."""
-    for given, known, what in ((encoders, ENCODERS, "--encoders"), (scores, SCORES, "--scores")):
-        if not given or not set(given) <= set(known):
-            raise InputError(f"{what}: expected some of {', '.join(known)}, got {', '.join(given)}")
+    """Check the options before anything is read."""
+    for names, valid, flag in ((encoders, ENCODERS, "--encoders"), (scores, SCORES, "--scores")):
+        if not names or not set(names) <= set(valid):
+            raise InputError(f"{flag}: expected some of {', '.join(valid)}, got {', '.join(names)}")
     if not 1 <= seeds <= MOST_SEEDS:
         raise InputError(f"--seeds: expected a number from 1 to {MOST_SEEDS}, got {seeds}")
     AuditSettings.of(instances=instances)
@@ -181,8 +181,8 @@ def _check(
     refuse_file(out)
 
 
-def found_in(out: Path) -> list[DatasetNumbers] | None:
-    """The numbers that stand in a folder; None where there are none.
+def read_if_any(out: Path) -> list[DatasetNumbers] | None:
+    """Read the numbers in a folder; return None where there are none.
 
     Raises:
         InputError: they are damaged.
@@ -190,4 +190,4 @@ def found_in(out: Path) -> list[DatasetNumbers] | None:
     return read(out) or None
 
 
-PAPER = Paper(found_in, result)
+PAPER = Paper(read_if_any, result)

@@ -1,9 +1,9 @@
-"""The authors' own numbers: the result files that stand in their repository.
+"""The authors' own numbers: the result files in their repository.
 
 `performance.csv` and `correlation.csv` are those of AttentionExplanation (commit 425a89a), one line per cell
-of their grid; they are later runs than the paper's tables, with a dev split. A cell is one run: what the
-correlations' `std` spans are the test texts, not seeds. `NaN` is theirs (a class whose probability rounds
-to 1 has no gradient).
+of their grid; they are later runs than the paper's tables, with a dev split. A cell is one run: the
+`std` of a correlation is over test texts, not seeds. `NaN` is in their files (a class whose probability
+rounds to 1 has no gradient).
 """
 
 import csv
@@ -32,7 +32,7 @@ class Published:
 
 @cache
 def published() -> dict[Key, Published]:
-    """Every published number by cell, quantity and class."""
+    """Return every published number by cell, quantity and class."""
     found: dict[Key, Published] = {}
     for row in _lines("performance.csv"):
         cell = (row["dataset"], row["encoder"], _SCORES[row["attention"]])

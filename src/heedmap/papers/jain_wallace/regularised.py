@@ -11,20 +11,20 @@ from heedmap.papers.jain_wallace.frozen import log_odds_attention
 from heedmap.training.attention import Loss
 
 STRENGTH = 5.0
-# Where a weight is 0 the slope of the divergence is -inf, and the softmax's own slope 0: NaN.
+# Where a weight is 0 the slope of the divergence is -inf and that of the softmax 0: their product is NaN.
 LEAST = 1e-10
 
 
 def regularised(base: Loss, scores: Lexical, strength: float = STRENGTH) -> Loss:
-    """loss = base + strength · mean over the batch of JSD(α, α_log-odds).
+    """Return the loss base + strength · mean over the batch of JSD(α, α_log-odds).
 
-    As there, `base` is a sum over the batch: a text's own divergence counts strength / B.
+    As in the released code, `base` is a sum over the batch: a text's own divergence counts strength / B.
     """
     scores = deepcopy(scores)  # `to` moves a module in place, and the caller's stays where it is
 
     def objective(outputs: Tensor, attention: Tensor, batch: Batch) -> Tensor:
-        wanted = log_odds_attention(scores.to(attention.device), batch)
-        apart = jensen_shannon(attention.squeeze(1).clamp(min=LEAST), wanted)
-        return base(outputs, attention, batch) + strength * apart.mean()
+        target = log_odds_attention(scores.to(attention.device), batch)
+        divergence = jensen_shannon(attention.squeeze(1).clamp(min=LEAST), target)
+        return base(outputs, attention, batch) + strength * divergence.mean()
 
     return objective

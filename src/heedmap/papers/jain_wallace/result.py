@@ -1,4 +1,4 @@
-"""Published beside ours: the tables of a reproduction, its figures, and the way to every model's report."""
+"""Published beside ours: the tables of a reproduction, its figures, and links to the models' reports."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ Where no words are replaced, none speaks for one of the classes."""
 
 
 def result(found: Sequence[DatasetNumbers]) -> Result:
-    """What the files of a reproduction show; a function of the numbers that stand."""
+    """Make the result that all files of a reproduction show, from the numbers alone."""
     numbers = lines(found)
     sections = [
         _sizes(found), _performance(numbers), _correlation(numbers), _distances(numbers), *_variants(found),
@@ -53,7 +53,7 @@ def result(found: Sequence[DatasetNumbers]) -> Result:
 
 
 def _reports(found: DatasetNumbers) -> list[tuple[str, str]]:
-    """Name and place of each finished model's report."""
+    """Return name and path of each finished model's report."""
     cells = dict.fromkeys(one.cell for one in found.numbers)
     return [
         (f"{cell.encoder} {cell.score}, seed {cell.seed}", f"{cell.folder(Path())}/report.html")
@@ -62,7 +62,7 @@ def _reports(found: DatasetNumbers) -> list[tuple[str, str]]:
 
 
 def _summary(found: Iterable[Line]) -> Table:
-    """Accuracy and the two correlations over all classes."""
+    """Make the table of accuracy and the two correlations over all classes."""
     body = []
     for model, numbers in _by_model(found):
         row = [model[0], f"{model[1]} {model[2]}"]
@@ -75,7 +75,7 @@ def _summary(found: Iterable[Line]) -> Table:
 
 
 def _compared(found: Iterable[Line]) -> Table:
-    """All correlations."""
+    """Make the table of all correlations."""
     rows = [
         [
             CATALOG[one.dataset].title,
@@ -103,16 +103,16 @@ def _by_model(
 
 
 def _note(one: DatasetNumbers) -> str:
-    """What was read and left out of a data set, and how many taus are undefined."""
+    """Say what was read and left out of a data set, and how many taus are undefined."""
     seeds = ", ".join(str(seed) for seed in sorted({n.cell.seed for n in one.numbers}))
-    gone = "; ".join(f"{why}: {count}" for why, count in one.left_out.items()) or "nothing"
+    cut = "; ".join(f"{why}: {count}" for why, count in one.left_out.items()) or "nothing"
     undefined = sum(
         n.undefined for n in one.numbers if n.predicted == "Overall" and n.quantity in TAUS
     )
     sentences = [
         f"{CATALOG[one.dataset].title}: by the {one.rules}'s rules, seeds {seeds}.",
         unlike(one.made),
-        f"Left out: {gone}.",
+        f"Left out: {cut}.",
         f"Undefined taus (one token, or a measure that is the same for all): {undefined}.",
         unfinished(len(one.missing)),
     ]
@@ -175,7 +175,7 @@ def _distances(found: Iterable[Line]) -> Table:
 
 
 def _variants(results: Iterable[DatasetNumbers]) -> list[Table]:
-    """One table, none where no variants were run."""
+    """Make one table, none where no variants were run."""
     columns = ("accuracy", "f1", "roc_auc", "agreement", "jsd", "tvd", "flipped")
     counts = ("uniform_texts", "all_replaced")
     body = []

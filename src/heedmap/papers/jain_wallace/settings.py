@@ -1,4 +1,4 @@
-"""How the paper trains and audits its data sets, beside its defaults, and how large the authors' own are.
+"""How the paper trains and audits each data set, unlike its defaults, and the authors' own sizes.
 
 Where the released code differs from the paper (`rules` is "code"), its defaults are the code's.
 """
@@ -40,5 +40,5 @@ CODE = {"first_epoch": False, "epsilon": 0.05, "gradient_of": "probability"}
 
 
 def defaults(data: "DataSettings") -> Mapping[str, Any]:
-    """Return what a data set is trained and audited with where nothing is given."""
+    """Return the paper's options of training and audit for a data set."""
     return RECIPES.get(data.dataset or data.source, {}) | (CODE if data.rules == "code" else {})

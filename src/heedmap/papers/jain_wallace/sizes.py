@@ -1,4 +1,4 @@
-"""How large a data set is here, and how large the authors' was."""
+"""The sizes of a data set, here and as published."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ class Size:
 
     @property
     def comparison(self) -> str:
-        """Whether it is the authors' set."""
+        """How it compares with the authors' set, in words."""
         if self.published is None:
             return "not known"
         if self.published == self.classes:
@@ -38,7 +38,7 @@ class Size:
 
 
 def sizes(name: str, corpus: Corpus) -> list[Size]:
-    """One a split."""
+    """Return one size per split."""
     known = PUBLISHED_SIZES.get(name, {})
     return [
         Size(
@@ -54,16 +54,16 @@ def sizes(name: str, corpus: Corpus) -> list[Size]:
 
 
 def usual_epochs(name: str) -> int:
-    """How long the paper trains on a data set."""
+    """Return how many epochs the paper trains on a data set."""
     return int(RECIPES[name].get("epochs", TrainSettings().epochs))
 
 
 def how_made(
     corpus: Corpus, options: dict[str, Any], instances: int, coverage: str | None
 ) -> list[str]:
-    """In what a data set's cells differ from the paper's, in words; `options` of the training.
+    """List in words how a data set's cells differ from the paper's; `options` are the training's.
 
-    `coverage` says how many words had a vector, where some could.
+    `coverage` says how many words have a pretrained vector, if any can.
     """
     name, differs = corpus.settings.dataset or corpus.settings.source, []
     if corpus.settings.source in EMBEDDED:
@@ -72,14 +72,14 @@ def how_made(
     if options["epochs"] not in (None, usual):
         differs.append(f"{plural(options['epochs'], 'epoch')} instead of {usual}")
     for split in ("train", "test"):
-        if gone := corpus.left_out.get(f"{split}: not drawn into the sample", 0):
+        if not_drawn := corpus.left_out.get(f"{split}: not drawn into the sample", 0):
             drawn = len(corpus.splits[split])
-            differs.append(f"a sample of {drawn} of {drawn + gone} {split} texts")
+            differs.append(f"a sample of {drawn} of {drawn + not_drawn} {split} texts")
     if len(corpus.splits["test"]) > instances:
         differs.append(f"{instances} of {len(corpus.splits['test'])} test texts audited")
     if "embedding_size" not in RECIPES[name]:
-        vectors, known = options["vectors"], f" ({coverage})" if coverage else ""
+        vectors, share = options["vectors"], f" ({coverage})" if coverage else ""
         differs.append(
-            f"word vectors {Path(vectors).name}{known}" if vectors else "no pretrained word vectors"
+            f"word vectors {Path(vectors).name}{share}" if vectors else "no pretrained word vectors"
         )
     return differs

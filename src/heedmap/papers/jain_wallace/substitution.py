@@ -1,7 +1,7 @@
-"""The words that get most attention, replaced by words of the other class: does the prediction follow?
+"""Replace the most attended words by words of the other class: does the prediction follow?
 
 Unlike in the released code, which may replace padding and marks of a text of fewer words than five, only a
-text's own words are replaced; and the same words are put in random places, as a control.
+text's own words are replaced. As a control, the same words are put in random places.
 """
 
 from collections.abc import Sequence
@@ -30,17 +30,17 @@ def substitution(
 ) -> list[dict[str, Any]]:
     """Put the `count` words with the most extreme log-odds of the class that is not predicted into each text.
 
-    Two rows, for the places of the `count` highest weights and for as many random ones: the mean total
-    variation distance from the prediction, and the share of texts that are then predicted otherwise.
-    `all_replaced` counts the texts of `count` words or fewer, in which the two are the same places; of fewer
-    words the first substitutes are used.
+    Returns two rows, for the places of the `count` highest weights and for as many random ones: the mean
+    total variation distance from the prediction, and the share of texts whose predicted class changes.
+    `all_replaced` counts the texts of at most `count` words, where both rows replace the same places; a
+    shorter text gets the first substitutes.
 
     Raises:
         InputError: not two classes, or no word that speaks for one of them.
     """
     if len(model.classes) != 2:
         raise InputError(f"substitution needs two classes, got {len(model.classes)}")
-    substitutes = [odds.extreme(1, count), odds.extreme(0, count)]  # by the class that is predicted
+    substitutes = [odds.extreme(1, count), odds.extreme(0, count)]  # by predicted class
     before = _read(model, split)
     predicted = before.logits.argmax(1).tolist()
     rng = Evidence(model, split, AuditSettings(seed=seed)).generator("substitution")
@@ -72,7 +72,7 @@ def substitution(
 
 
 class _Read(NamedTuple):
-    logits: Float[Tensor, "N C"]
+    logits: Float[Tensor, "B C"]
     heat: list[NDArray[np.float32]]
 
 
@@ -87,7 +87,7 @@ def _read(model: Model, split: Split) -> _Read:
 
 
 def _put(text: Sequence[str], order: NDArray[np.int64], words: Sequence[str]) -> list[str]:
-    """The first word in the first place of the order, and so on, as far as places and words go."""
+    """Put the first word in the first place of the order, and so on, as far as both go."""
     changed = list(text)
     for place, word in zip(order.tolist(), words, strict=False):
         changed[place] = word

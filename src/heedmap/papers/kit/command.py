@@ -1,4 +1,4 @@
-"""What the commands of all papers share: the option `--workers`, the bar, how they end."""
+"""Shared by the papers' commands: the option `--workers`, the progress bar, the printed result."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ Workers = Annotated[
 
 @contextmanager
 def reporting() -> "Iterator[Report]":
-    """A bar while a reproduction runs, and what moves it."""
+    """Show a progress bar while a reproduction runs; yield the function that moves it."""
     with progress() as bar:
         task = bar.add_task("reading the texts", total=None)
         yield lambda step, total, text: bar.update(

@@ -1,4 +1,4 @@
-"""A user's words (labels, columns, paths) in Markdown and LaTeX: text there, one line, never a command."""
+"""Escape a user's words (labels, columns, paths) for Markdown and LaTeX: one line of text, no commands."""
 
 import re
 
@@ -9,12 +9,12 @@ _LATEX = str.maketrans({
     "$": r"\$", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "–": "--",
 })  # fmt: skip
-# What opens something: code, emphasis, a table's cell, a tag, an entity, mathematics, the target of a link.
+# Characters that start code, emphasis, a table cell, a tag, an entity, mathematics or the target of a link.
 _MARKDOWN = re.compile(r"[\\`*~|<>$]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_])|(?<=\])[(\[:]")
 
 
 def markdown_text(text: str) -> str:
-    r"""A text as Markdown of that very text.
+    r"""Escape a text for Markdown.
 
     >>> markdown_text("<b> `a|b` [x](y)")
     '\\<b\\> \\`a\\|b\\` [x]\\(y)'
@@ -23,7 +23,7 @@ def markdown_text(text: str) -> str:
 
 
 def latex_text(text: str) -> str:
-    r"""A text as LaTeX of that very text.
+    r"""Escape a text for LaTeX.
 
     >>> latex_text("\\input{x} 5%")
     '\\textbackslash{}input\\{x\\} 5\\%'

@@ -1,4 +1,4 @@
-"""The cells of a paper's grid: in worker processes, or one after another in this one, with the same numbers."""
+"""Run the cells of a paper's grid, in worker processes or in this one, with the same numbers."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,17 +21,17 @@ def run_cells(
     workers: int | None = None,
     report: Report = lambda done, total, text: None,
 ) -> None:
-    """Run each cell; call `after` with it and what came of it, in the order of the cells, as soon as can be.
+    """Run each cell; call `after(cell, result)` in the order of the cells, as soon as possible.
 
-    A cell depends on no other, and keeps what it made: `run` reads what an earlier call has finished. So a
-    reproduction that was stopped resumes in the cells it was stopped in, whatever runs them. A worker takes
-    seconds to start: there is none for a single cell to make, nor where all are finished.
+    Cells are independent and save their own results; `run` reads what an earlier call has finished. So a
+    stopped reproduction resumes, with any number of workers. A worker takes seconds to start: there is none
+    where at most one cell is unfinished.
 
     Args:
-        cells: to be run, or finished by an earlier call; `str(cell)` names one.
-        run: of one cell, and a function that takes a text on how far it is (see `sweep`).
-        after: writes what is made of all cells so far; always called in this process.
-        is_finished: whether a cell needs no more than to be read.
+        cells: all of them, finished by an earlier call or not; `str(cell)` names one.
+        run: computes a cell; its second argument takes a text on its progress (see `sweep`).
+        after: writes the result of all cells so far; always called in this process.
+        is_finished: whether a cell only needs to be read.
         workers: how many processes; None for one per core. Every cell has one thread, in this process too.
         report: called with cells done, cells in all and a text.
 

@@ -1,12 +1,12 @@
-"""A folder of one reproduction whose cells are no runs of heedmap: its settings, and a part per finished cell.
+"""The folder of a reproduction whose cells are not runs of heedmap: settings, and a part per finished cell.
 
     OUT/settings.toml             everything that the rows depend on
-    OUT/parts/CELL.parquet        the rows of one cell; there only when it is finished
+    OUT/parts/CELL.parquet        the rows of one cell; exists only when it is finished
     OUT/parts/CELL.safetensors    what was trained for them
-    OUT/parts/CELL.checkpoints/   how far its trainings are, while it is not finished
+    OUT/parts/CELL.checkpoints/   checkpoints of its trainings, until it is finished
     OUT/result.*                  a function of all parts
 
-A part that is there is read and not made again.
+An existing part is read, not computed again.
 """
 
 import tomllib
@@ -36,36 +36,36 @@ Row = dict[str, Any]
 def reserved(
     out: Out, settings: Settings, *, overwrite: bool = False, own: Sequence[str] = ()
 ) -> Iterator[Path]:
-    """The folder of a reproduction with these settings, held for writing, what a killed one left removed.
+    """Reserve the folder of a reproduction for writing, and remove what a killed one left.
 
     Args:
         out: the folder, or where to look for one (see `places.reserve_folder`).
         settings: of the reproduction.
-        overwrite: replace one with other settings; of one with these, begin what is unfinished anew.
-        own: further names that it writes.
+        overwrite: replace a reproduction with other settings; with these settings, restart unfinished cells.
+        own: further files that it writes.
 
     Raises:
         InputError: the folder holds another reproduction (the differences are named), or something else;
             another process writes there.
     """
-    # In the order in which they are removed: whose the folder is, last.
+    # In the order of removal: the settings, which say whose the folder is, come last.
     names = (*FILES, *own, PARTS, SETTINGS)
 
-    def mine(folder: Path) -> bool:
+    def is_ours(folder: Path) -> bool:
         try:
             return not read_settings(folder, type(settings)).difference(settings)
         except InputError:
             return False
 
-    with reserve_folder(out, mine, names) as folder:
+    with reserve_folder(out, is_ours, names) as folder:
         _reserve(folder, settings, overwrite, names)
         yield folder
 
 
 def _reserve(folder: Path, settings: Settings, overwrite: bool, names: Sequence[str]) -> None:
     refuse_file(folder)
-    there = folder / SETTINGS
-    if there.exists():
+    path = folder / SETTINGS
+    if path.exists():
         try:
             changed = read_settings(folder, type(settings)).difference(settings)
         except InputError:
@@ -85,15 +85,15 @@ def _reserve(folder: Path, settings: Settings, overwrite: bool, names: Sequence[
             f"{folder}: holds files that are not a reproduction's; choose another --out"
         )
     unfinished = (folder / PARTS).glob(f"*{CHECKPOINTS}") if overwrite else ()
-    for path in (*leftovers(folder, names), *leftovers(folder / PARTS), *unfinished):
-        remove(path)
+    for old in (*leftovers(folder, names), *leftovers(folder / PARTS), *unfinished):
+        remove(old)
     text = tomli_w.dumps(settings.model_dump(exclude_none=True, mode="json"))
-    if not there.exists() or there.read_text(encoding="utf-8") != text:
-        write_atomically(there, text)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text)
 
 
 def read_settings(folder: Path, kind: type[S]) -> S:
-    """The settings of the reproduction in a folder.
+    """Read the settings of the reproduction in a folder.
 
     Raises:
         InputError: none there, or not of this kind.
@@ -111,9 +111,9 @@ def read_settings(folder: Path, kind: type[S]) -> S:
 def read_reproduction(
     folder: Path, kind: type[S], schema: pa.Schema, cells: Callable[[S], Iterable[str]]
 ) -> tuple[S, list[Row]] | None:
-    """The settings in a folder and the rows of its finished cells, in their order.
+    """Read the settings in a folder and the rows of its finished cells, in their order.
 
-    None where no part of a reproduction with settings of this kind is finished.
+    Return None where no part of a reproduction with settings of this kind is finished.
 
     Raises:
         InputError: a part is damaged.
@@ -130,17 +130,17 @@ def read_reproduction(
 
 
 def part_path(folder: Path, cell: str) -> Path:
-    """The table of one cell."""
+    """Return the path of a cell's table."""
     return folder / PARTS / f"{cell}.parquet"
 
 
 def checkpoints_of(path: Path) -> Path:
-    """The folder for the checkpoints of a part; whoever finishes the part removes it."""
+    """Return the folder for a part's checkpoints, to be removed when the part is finished."""
     return path.with_suffix(CHECKPOINTS)
 
 
 def save_part(path: Path, rows: pa.Table, modules: Mapping[str, nn.Module]) -> None:
-    """Weights first, the table last: it says that the part is finished."""
+    """Write the weights first and the table last, which marks the part as finished."""
     tensors: dict[str, Tensor] = {
         f"{name}.{key}": value.detach().cpu().contiguous()
         for name, module in modules.items()
@@ -151,13 +151,13 @@ def save_part(path: Path, rows: pa.Table, modules: Mapping[str, nn.Module]) -> N
 
 
 def read_part(path: Path, schema: pa.Schema, **cell: object) -> list[Row]:
-    """The rows of a finished part, all with the values of their `cell`.
+    """Read the rows of a finished part and check that all have the values of their `cell`.
 
     Raises:
         InputError: it is damaged, or of another cell.
     """
-    found = read_table(path)
-    rows: list[Row] = found.to_pylist() if found.schema.equals(schema) else []
+    table = read_table(path)
+    rows: list[Row] = table.to_pylist() if table.schema.equals(schema) else []
     if not rows or any({row[name] for row in rows} != {value} for name, value in cell.items()):
         raise InputError(
             f"{path}: not the rows of this part; delete it and run the reproduction again"

@@ -1,4 +1,4 @@
-"""Which papers there are: the folders of `heedmap.papers`, each a paper of that name.
+"""The papers: each folder of `heedmap.papers` is the paper of that name.
 
 papers/some_paper/__init__.py   which paper it is
 papers/some_paper/command.py    `command`, its options; quick to import, so that `--help` is
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 F = TypeVar("F")
 KIT = "kit"
-# Every reproduction has one, and no run: the papers, which are slow to import, need not be asked.
+# Every reproduction has this file and no run does: without it, no paper, slow to import, is asked.
 RESULT = "result.md"
 
 
 @dataclass(frozen=True)
 class Paper(Generic[F]):
-    """A paper that can be run again; F is all that its result is a function of.
+    """A paper that can be reproduced; its result is a function of F.
 
-    `read` gives what a reproduction found from its folder, None where none of this paper stands; `result` sets
-    it beside the published numbers: tables, claims and figures.
+    `read` reads F from a folder, None where there is no reproduction of this paper; `result` compares it with
+    the published numbers: tables, claims and figures.
     """
 
     read: Callable[[Path], F | None]
@@ -37,28 +37,28 @@ class Paper(Generic[F]):
 
 
 def names() -> list[str]:
-    """Of all papers, as `heedmap reproduce` calls them."""
+    """Return the names of all papers, as `heedmap reproduce` takes them."""
     found = (module.name for module in iter_modules(papers.__path__) if module.ispkg)
     return sorted(name.replace("_", "-") for name in found if name != KIT)
 
 
 def command(name: str) -> Callable[..., None]:
-    """The function whose parameters are the options of `heedmap reproduce NAME`."""
+    """Return the function whose parameters are the options of `heedmap reproduce NAME`."""
     found: Callable[..., None] = _module(name, "command").command
     return found
 
 
 def paper(name: str) -> Paper[Any]:
-    """A paper by its name."""
+    """Return a paper by its name."""
     found: Paper[Any] = _module(name, "paper").PAPER
     return found
 
 
 def figures(folder: Path) -> "list[Figure] | None":
-    """The figures of the reproduction that stands in a folder, None where there is none.
+    """Return the figures of the reproduction in a folder, None where there is none.
 
     Raises:
-        InputError: what stands there is damaged.
+        InputError: the reproduction is damaged.
     """
     for one in map(paper, names() if (folder / RESULT).exists() else ()):
         if (found := one.read(folder)) is not None:

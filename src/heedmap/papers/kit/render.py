@@ -33,7 +33,7 @@ def write(folder: Path, result: Result) -> None:
 
 
 def page(result: Result) -> str:
-    """result.html: figures, tables, claims, and the way to every model's own report."""
+    """Return result.html: figures, tables, claims, and links to the models' own reports."""
     template = environment().get_template("grid.html")
     return template.render(
         result=result,
@@ -46,7 +46,7 @@ def page(result: Result) -> str:
 
 
 def markdown(result: Result) -> str:
-    """result.md."""
+    """Return result.md."""
     parts = [f"# {markdown_text(result.title)}", *map(markdown_text, result.notes)]
     for part in result.sections:
         if isinstance(part, Claim):
@@ -67,13 +67,13 @@ def _pipes(table: Table) -> str:
 
 
 def csv_text(result: Result) -> str:
-    """result.csv: one line per row, empty where there is no number."""
+    """Return result.csv: one line per row, empty where there is no number."""
     harmless = result.rows.map(lambda value: printable(value) if isinstance(value, str) else value)
     return harmless.to_csv(index=False, lineterminator="\n")
 
 
 def latex(result: Result) -> str:
-    """result.tex: a table for the booktabs package; the notes are comments."""
+    """Return result.tex: a table for the booktabs package; the notes are comments."""
     heads, lines = _escaped(result.latex.heads), map(_escaped, result.latex.lines)
     table = pd.DataFrame(lines, columns=heads).to_latex(
         index=False, escape=False, column_format="l" * len(heads)
@@ -86,7 +86,7 @@ def _escaped(line: Sequence[str]) -> list[str]:
 
 
 def terminal(result: Result) -> "Iterator[RenderableType]":
-    """The notes, the summary and the claims, for the terminal."""
+    """Yield the notes, the summary and the claims, for the terminal."""
     from rich.table import Table as Grid
 
     yield from map(cell, result.notes)

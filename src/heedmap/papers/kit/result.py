@@ -24,7 +24,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the paper and what became of it: survives, does not, or undecided."""
+    """One claim of the paper and its verdict: survives, does not, or undecided."""
 
     text: str
     verdict: str
@@ -35,9 +35,9 @@ class Claim:
 class Result:
     """Published numbers beside ours.
 
-    `notes` say what was read and left out, and in what the reproduction is unlike the paper; `summary` is for
-    the terminal; `sections` for page and Markdown; `rows` for CSV; `latex` for LaTeX. `reports` are the names
-    and places of the models' own pages, by the title of a group of them.
+    `notes` say what was read and left out, and how the reproduction differs from the paper; `summary` is for
+    the terminal, `sections` for page and Markdown, `rows` for CSV, `latex` for LaTeX. `reports` are names and
+    paths of the models' own pages, by the title of their group.
     """
 
     title: str
@@ -51,27 +51,27 @@ class Result:
 
     @property
     def claims(self) -> list[Claim]:
-        """Those of the paper that were judged."""
+        """The paper's claims that were judged."""
         return [part for part in self.sections if isinstance(part, Claim)]
 
 
-def unlike(made: Sequence[str]) -> str:
-    """The sentence for what differs from the paper's own run; empty where nothing does.
+def unlike(differences: Sequence[str]) -> str:
+    """Return the sentence for what differs from the paper's own run; empty where nothing does.
 
     >>> unlike(["1 epoch instead of 8", "no pretrained word vectors"])
     'Unlike the paper: 1 epoch instead of 8; no pretrained word vectors.'
     """
-    return f"Unlike the paper: {'; '.join(made)}." if made else ""
+    return f"Unlike the paper: {'; '.join(differences)}." if differences else ""
 
 
-def with_unlike(figure: Figure, made: Sequence[str]) -> Figure:
-    """A figure with the same as a note."""
-    note = [f"unlike the paper: {'; '.join(made)}"] if made else []
+def with_unlike(figure: Figure, differences: Sequence[str]) -> Figure:
+    """Return a figure with the differences as a note."""
+    note = [f"unlike the paper: {'; '.join(differences)}"] if differences else []
     return replace(figure, notes=[*figure.notes, *note])
 
 
 def unfinished(missing: int) -> str:
-    """The sentence for what was not run yet; empty where all was.
+    """Return the sentence for models not run yet; empty where all were.
 
     >>> unfinished(2)
     'Not finished: 2 models are still to be run.'
