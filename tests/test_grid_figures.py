@@ -45,7 +45,7 @@ def test_a_bar_is_the_mean_and_its_line_the_smallest_and_largest_seed():
     assert (bar[0]["low"], bar[0]["mean"], bar[0]["high"]) == pytest.approx((0.3, 0.4, 0.5))
     assert (bar[2]["low"], bar[2]["mean"], bar[2]["high"]) == pytest.approx((-0.2, -0.1, 0.0))
     assert len(spreads(figure)) == 4
-    assert figure.n == "n = 12 runs, 3 seeds a bar"
+    assert figure.n == "n = 12 runs, 3 seeds per bar"
     assert figure.notes == ["seeds 0, 1, 2"]
     assert any("smallest to largest seed" in key.label for key in figure.keys)
 
@@ -53,7 +53,7 @@ def test_a_bar_is_the_mean_and_its_line_the_smallest_and_largest_seed():
 def test_one_seed_has_no_line_and_the_figure_says_so():
     figure = bars([r for r in GRID if r["seed"] == 0], **WORDS)
     assert not spreads(figure)
-    assert figure.n == "n = 4 runs, 1 seed a bar"
+    assert figure.n == "n = 4 runs, 1 seed per bar"
     assert figure.notes == ["one seed only (0), no line"]
     assert not any("smallest" in key.label for key in figure.keys)
     some = bars([r for r in GRID if r["seed"] == 0 or r["dataset"] == "SST"], **WORDS)
@@ -62,7 +62,7 @@ def test_one_seed_has_no_line_and_the_figure_says_so():
         "seeds 0, 1, 2 where no others are named",
         "one seed only (0), no line: IMDB LSTM, IMDB average",
     ]
-    assert some.n == "n = 8 runs, 1 to 3 seeds a bar"
+    assert some.n == "n = 8 runs, 1 to 3 seeds per bar"
 
 
 def test_what_is_undefined_or_absent_is_said():
@@ -70,7 +70,7 @@ def test_what_is_undefined_or_absent_is_said():
     rows[0] = {**rows[0], "value": None}
     rows[1] = {**rows[1], "value": float("nan")}
     figure = bars(rows, **WORDS)
-    assert figure.n == "n = 7 runs, 1 to 3 seeds a bar, 2 runs without a value left out"
+    assert figure.n == "n = 7 runs, 1 to 3 seeds per bar, 2 runs without a value left out"
     assert "one seed only (2), no line: SST LSTM" in figure.notes
     assert "no run: IMDB average" in figure.notes
     empty = bars([*GRID, run("SST", "cnn", 0, None)], **WORDS)

@@ -147,7 +147,7 @@ def _n(cells: list[_Cell], unit: str) -> str:
     least, most = min(counts), max(counts)
     seeds = f"{most} seed{'s' if most > 1 else ''}" if least == most else f"{least} to {most} seeds"
     undefined = sum(cell.undefined for cell in cells)
-    return f"n = {sum(counts)} {unit}, {seeds} a bar" + (
+    return f"n = {sum(counts)} {unit}, {seeds} per bar" + (
         f", {undefined} {unit} without a value left out" if undefined else ""
     )
 

@@ -95,7 +95,7 @@ def _by_head(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
             title=f"Which layer and head rank the words as {name} does?",
             n=_texts(audit, scan) + _behind(scan, fewest),
             caption=(
-                f"Mean Kendall τ of every heat map that the model could show with {name}: a row a "
+                f"Mean Kendall τ of every heat map that the model could show with {name}: a row per "
                 "layer, a column per head, the mean over heads set apart; row is what the classifier "
                 "reads, received the mean of all rows. No fill is τ 0, no relation. Texts without "
                 "a τ (one word, or equal weights) are left out cell by cell. Of many maps the best "
