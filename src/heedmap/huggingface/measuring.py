@@ -154,9 +154,7 @@ def ahead(weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B T"] | None) -
         return math.inf
     later = weights.triu(1).abs().amax(-1)  # (B, H, Q)
     if real is not None and later.shape[-1] == real.shape[1]:
-        later = (
-            later * real[:, None]
-        )  # padding on the left is masked throughout, and so attends everywhere
+        later = later * real[:, None]  # left padding is fully masked, and so attends everywhere
     return float(later.max())
 
 

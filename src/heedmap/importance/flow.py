@@ -18,9 +18,7 @@ from torch import Tensor
 
 from heedmap.importance.rollout import mixed
 
-LONGEST = (
-    64  # positions; with several maps, flow takes too long for longer texts and is not computed
-)
+LONGEST = 64  # positions; with several maps, longer texts take too long and get no flow
 # SciPy's capacities are int32. No pipe holds more than 1, and the flow out of the top is at most 1.
 UNIT = 2.0**-30
 

@@ -112,10 +112,10 @@ def _moments_fit(state: dict[int, dict[str, Tensor]], optimizer: torch.optim.Opt
     return (
         bool(state)
         and set(state) <= set(range(len(shapes)))
-        and len({tuple(sorted(moments)) for moments in state.values()}) == 1
+        and len({tuple(sorted(slots)) for slots in state.values()}) == 1
         and all(
             (value.ndim == 0 or value.shape == shapes[index]) and bool(value.isfinite().all())
-            for index, moments in state.items()
-            for value in moments.values()
+            for index, slots in state.items()
+            for value in slots.values()
         )
     )

@@ -74,11 +74,8 @@ def fit_log_odds(corpus: Corpus, vocabulary: Vocabulary) -> LogOdds:
         l1_ratio=1, solver="liblinear", class_weight="balanced", max_iter=1000, random_state=0
     )
     pipeline = make_pipeline(bag, regression).fit(split.tokens, split.labels)
-    coefficient_of = dict(zip(words, regression.coef_[0].tolist(), strict=True))
-    coefficients = [
-        *[np.nan] * len(SPECIAL),
-        *(coefficient_of.get(w, np.nan) for w in vocabulary.words),
-    ]
+    weight = dict(zip(words, regression.coef_[0].tolist(), strict=True))
+    coefficients = [*[np.nan] * len(SPECIAL), *(weight.get(w, np.nan) for w in vocabulary.words)]
     return LogOdds(vocabulary, torch.tensor(coefficients, dtype=torch.float64), pipeline)
 
 
