@@ -1,4 +1,4 @@
-"""Stories to test, and two solvers that know English and nothing of how the stories are made."""
+"""Test stories, and two solvers that read English and know nothing of the generator."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What the tests share: small corpora, small trained runs, the command in this process."""
+"""Shared by the tests: small corpora, small trained runs, the command in this process."""
 
 import os
 import subprocess
@@ -21,12 +21,12 @@ from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import DataSettings, ModelSettings
 
-# Tensors this small are slower on several threads, and much slower where the cores are shared; what a test
-# starts as another process inherits it.
+# Tensors this small are slower on several threads, and much slower on shared cores. Processes that a test
+# starts inherit this.
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
 
-# Of several workers none shall begin on minutes of work when the others are done.
+# No worker should start minutes of work when the others are done.
 LONGEST_FIRST = ("test_kills.py", "test_docs.py", "test_memory.py")
 
 
@@ -41,7 +41,7 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 @pytest.fixture(scope="session")
 def real_data():
-    """The folder of real data sets, where there is one."""
+    """The folder of real data sets, where available."""
     folder = SHARED / "data"
     if not folder.is_dir():
         pytest.skip("the real data sets are not on this machine")
@@ -50,7 +50,7 @@ def real_data():
 
 @pytest.fixture(scope="session")
 def real_models():
-    """The folder of real classifiers, where there is one."""
+    """The folder of real classifiers, where available."""
     folder = SHARED / "models"
     if not folder.is_dir():
         pytest.skip("the real models are not on this machine")
@@ -59,13 +59,13 @@ def real_models():
 
 @pytest.fixture(scope="session")
 def minilm(real_models):
-    """The folder of a small real classifier of films."""
+    """The folder of a small real classifier of film reviews."""
     return real_models / "minilm-sst2"
 
 
 @pytest.fixture(scope="session", params=["stand-in", "real"])
 def classifier(request, tmp_path_factory):
-    """The folder of a classifier of texts: one made here, and the real one where there is one."""
+    """The folder of a text classifier: a tiny one, and the real one where available."""
     if request.param == "real":
         return request.getfixturevalue("minilm")
     return reviews_classifier(tmp_path_factory.mktemp("classifier"))
@@ -77,7 +77,7 @@ WORDS = [f"w{i:02d}" for i in range(40)]
 def small_model(
     encoder="lstm", score="additive", normaliser="softmax", classes=2, seed=0, pairs=False
 ):
-    """An untrained model over the words w00 ... w39."""
+    """Make an untrained model over the words w00 ... w39."""
     settings = ModelSettings(
         encoder=encoder, score=score, normaliser=normaliser, embedding_size=12, hidden_size=16
     )
@@ -89,13 +89,13 @@ def small_model(
 
 
 def random_texts(lengths, seed=0):
-    """Texts of known words and, now and then, an unknown one."""
+    """Make texts of known words with an unknown one now and then."""
     rng = np.random.default_rng(seed)
     return [[f"w{i:02d}" for i in rng.integers(0, 44, n)] for n in lengths]
 
 
 def random_pairs(lengths, classes=3, seed=0):
-    """Texts with queries of one to four tokens; of some, not every class is a possible answer."""
+    """Make texts with queries of one to four tokens; some allow only a part of the classes."""
     rng = np.random.default_rng(seed)
     queries = random_texts(rng.integers(1, 5, len(lengths)), seed + 1)
     allowed = rng.random((len(lengths), classes)) < 0.8
@@ -106,7 +106,7 @@ def random_pairs(lengths, classes=3, seed=0):
 
 
 def small_corpus(classes=2, size=60, seed=0):
-    """Texts whose label is the first word's class: learnable in a moment."""
+    """Make texts whose label is the first word's class: quickly learned."""
     rng = np.random.default_rng(seed)
     splits = {}
     for name, count in (("train", size), ("dev", size // 3), ("test", size // 3)):
@@ -122,9 +122,9 @@ def small_corpus(classes=2, size=60, seed=0):
 
 
 def small_pairs(size=60, seed=0, candidates=True):
-    """Texts that say of three things where each is, and queries that ask of one: learnable in a moment.
+    """Make texts that say where three things are, with queries about one of them: quickly learned.
 
-    Of some, not every place is a possible answer. The first text has one token, the second two.
+    Some allow only a part of the places. The first text has one token, the second two.
     """
     rng = np.random.default_rng(seed)
     places, things = ["den", "hut", "inn", "spa"], ["ant", "bee", "cat"]
@@ -160,13 +160,13 @@ def small_pairs(size=60, seed=0, candidates=True):
 
 
 def contents(folder):
-    """The bytes of every file in a folder."""
+    """Return the bytes of every file in a folder."""
     files = (path for path in Path(folder).rglob("*") if path.is_file())
     return {path.relative_to(folder): path.read_bytes() for path in files}
 
 
 def stamped(folder):
-    """The bytes of every file in a folder, and when it and each folder were last written."""
+    """Return the bytes of every file in a folder, and when files and folders were last written."""
     files = contents(folder)
     names = {path.relative_to(folder): path for path in Path(folder).rglob("*")}
     return {name: (path.lstat().st_mtime_ns, files.get(name)) for name, path in names.items()}

@@ -1,11 +1,11 @@
-"""Kill a command at one of its file operations, and run it again: a program of its own, run by `test_kills.py`.
+"""Kill a command at one of its file operations and run it again: a program, run by `test_kills.py`.
 
     python killing.py ROOT < jobs.json > result.json
 
-A job: {"name", "before": [command, ...], "command": [...], "every"}. For each, in a fresh folder every time:
-the commands before, then the command uninterrupted, which gives the tree that all must end with; then, for
-one of every so many operations, the middle one first, the command killed at it and run again. Every command is
-a fork of this process, which has imported all that any of them imports and computed nothing.
+A job: {"name", "before": [command, ...], "command": [...], "every"}. Each run starts in a fresh folder with
+the commands before. The first, uninterrupted, gives the files that all others must end with. The others kill
+the command at every so many operations, the middle one first, and run it again. A command is a fork of this
+process, which has imported what all of them import and computed nothing.
 
 An operation is what the interpreter reports of files under ROOT (opened for writing, renamed, removed, made),
 every write (half of it is done), and every fsync.

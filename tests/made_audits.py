@@ -1,4 +1,4 @@
-"""Audits made by hand, with what may be bad in a text or a name, and how their page is read."""
+"""Hand-made audits with harmful texts and names, and readers of their page."""
 
 import math
 from html.parser import HTMLParser

@@ -1,4 +1,4 @@
-"""What tests are run on: random rows of attention, and the tables of a few texts."""
+"""Test inputs: random rows of attention, and the tables of a few texts."""
 
 import numpy as np
 import torch

@@ -1,8 +1,8 @@
-"""Work whose memory is measured, each in a process of its own: a program, run by `test_memory.py`.
+"""Programs whose memory is measured, each in its own process; run by `test_memory.py`.
 
     python memory_peaks.py LIMIT NAME
 
-It may have LIMIT megabytes of addresses, and prints the most that it held, in megabytes.
+Limits the address space to LIMIT megabytes and prints the peak memory in megabytes.
 """
 
 import re

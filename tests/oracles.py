@@ -1,4 +1,4 @@
-"""What fast paths are tested against: the slow and obvious, or another formula for the same."""
+"""References for the fast paths: the slow, obvious way, or another formula."""
 
 import torch
 from jaxtyping import Bool, Float, Int

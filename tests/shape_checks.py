@@ -1,8 +1,8 @@
 """The type checker behind jaxtyping's import hook in the tests: beartype, once per function.
 
-A function that is defined inside another is decorated anew at every call of that one, and beartype then
-writes and compiles its checks again, which took most of the time of some tests. What jaxtyping hands to the
-type checker is an empty function of the same signature, so the checks of one are the checks of all.
+A nested function is decorated at every call of the outer one, and beartype then compiles its checks again,
+which took most of the time of some tests. jaxtyping passes the type checker an empty function of the same
+signature, so one function's checks serve all.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the sweeps of the tests run: workers import it by name."""
+"""Cells for the tests of sweeps; workers import them by name."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The adversary's weights are kept, and whoever imposes them again sees the numbers of the table."""
+"""The adversary's weights are saved, and imposing them again gives the numbers of the table."""
 
 import io
 import json

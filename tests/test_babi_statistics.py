@@ -1,4 +1,4 @@
-"""The stories are statistically those of the original data."""
+"""The generated stories have the statistics of the original data."""
 
 from collections import Counter
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The papers' data sets: label rules, filters and splits, on files of their layouts and on the real ones."""
+"""The papers' data sets: label rules, filters and splits, on files in their layouts and on real ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Run folders that are damaged, older or of something else: refused in one line, and nothing is rewritten."""
+"""Run folders that are damaged, older or foreign are refused in one line, and nothing is rewritten."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A model whose eager attention, which is audited, is not its default one: said, with the numbers."""
+"""A model whose audited eager attention is not its default: the report says so, with the numbers."""
 
 import json
 import warnings

@@ -1,4 +1,4 @@
-"""Audits of heat maps that are made of the layer's weights: what is asked of them, and what is said."""
+"""Audits of heat maps derived from a layer's weights: which questions are asked, and what is reported."""
 
 import json
 

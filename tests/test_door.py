@@ -1,6 +1,6 @@
-"""The ways into a model: what is read is what the model computes, and what is put in its place is used.
+"""The ways into a model: the weights read are those it computes, and imposed weights are used.
 
-Entered, a model answers as its own eager attention does: bit for bit, the tolerance is zero.
+With no weights imposed, it answers bit for bit as its own eager attention does.
 """
 
 import copy

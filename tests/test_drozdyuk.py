@@ -1,4 +1,4 @@
-"""The reproduction of Drozdyuk et al.: small, but the whole road."""
+"""The reproduction of Drozdyuk et al., small but complete."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A user's words in the files of a reproduction: in Markdown, LaTeX and CSV they stay words."""
+"""A user's words stay plain text in the Markdown, LaTeX and CSV files of a reproduction."""
 
 import csv
 import io

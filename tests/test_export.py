@@ -1,4 +1,4 @@
-"""`heedmap figures`: the files are whole, valid, the same each time, and say what the page says."""
+"""`heedmap figures`: the files are complete, valid, the same each time, and agree with the page."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Figures by predicted class, of differences and of entropy: what they count and what they say."""
+"""Figures by predicted class, of differences and of entropy: what they count and show."""
 
 import math
 import re

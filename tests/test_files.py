@@ -1,4 +1,4 @@
-"""Files and folders as users bring them: what is read is what was named, and what cannot be is one line."""
+"""Users' files and folders: what was named is read, or refused in one line."""
 
 import gzip
 import json

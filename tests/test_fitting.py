@@ -1,4 +1,4 @@
-"""Texts as a model reads them: words that have a weight of their own, and ends that can be told."""
+"""Texts as a model reads them: words with weights of their own, and known ends of words."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Bars of many runs: the mean, the spread that was measured, and what is not there."""
+"""Bars of many runs: the mean, the measured spread, and missing values."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""The handshake: it passes what is exact, and catches what is not."""
+"""The handshake passes what is exact and catches what is not."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""`heedmap reproduce jain-wallace`: the command, what it keeps and what it refuses."""
+"""`heedmap reproduce jain-wallace`: the command, what it saves and what it refuses."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""The numbers of a reproduction of Jain & Wallace: published, ours, and those of several calls together."""
+"""The numbers of a reproduction of Jain & Wallace: published, ours, and of several calls together."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Commands killed at each of their file operations, and run again: all end as if nothing had happened."""
+"""Commands killed at each of their file operations and run again end with the same files."""
 
 import json
 import os

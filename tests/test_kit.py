@@ -1,4 +1,4 @@
-"""What all reproductions share: the registry, the cells, the result files and the figures."""
+"""Shared by all reproductions: the registry, the cells, the result files and the figures."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""In which order classes stand, whatever the process."""
+"""The order of classes is the same in every process."""
 
 import json
 import os

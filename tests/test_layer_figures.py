@@ -1,4 +1,4 @@
-"""Figures of models with layers, and the others on a transformer's tables, on small audits made by hand."""
+"""Figures of models with layers, and the others on a transformer's tables, on small hand-made audits."""
 
 import json
 import re

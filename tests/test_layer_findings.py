@@ -1,4 +1,4 @@
-"""What is said of a model's layers and heads, from tables in which the answer was planted."""
+"""Findings about a model's layers and heads, from tables with planted answers."""
 
 import numpy as np
 import pyarrow as pa

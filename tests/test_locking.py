@@ -1,4 +1,4 @@
-"""One writer at a time in a folder; whoever is killed leaves no lock behind."""
+"""One writer at a time in a folder; a killed process leaves no lock behind."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""More than two classes: `jsd` is the best feasible weighting met by any means, in any order of the tokens."""
+"""More than two classes: `jsd` is the best feasible weighting found, in any order of the tokens."""
 
 import numpy as np
 import pytest

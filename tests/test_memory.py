@@ -1,4 +1,4 @@
-"""Memory that does not grow with a text's length or with the classes; blocks that change no number."""
+"""Memory does not grow with a text's length or the classes; the size of blocks changes no number."""
 
 import subprocess
 import sys

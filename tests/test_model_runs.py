@@ -1,4 +1,4 @@
-"""A transformer's audit from end to end, and what is said when it cannot be made."""
+"""A transformer's audit from end to end, and the errors where it is impossible."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is looked up on the Hub: a string that looks like a name, and nothing else."""
+"""Only strings that look like names are looked up on the Hub."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""What speaks against the numbers is said: on the card, on the page, and as a warning."""
+"""Caveats on the numbers appear on the card, on the page, and as warnings."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""An option is a field of its settings, and nothing else: commands and functions are made from it."""
+"""An option is a field of its settings; commands and functions are made from it."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""Whole runs of pairs of texts: train, keep, open, audit, go on, report; and what is refused."""
+"""Whole runs of pairs of texts: train, save, open, audit, resume, report; and what is refused."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Where a run goes when nobody names a folder: beside others of its name, and to its own when it stands."""
+"""The default folder of a run: next to others of its name, or its own if it exists."""
 
 import shutil
 from pathlib import Path

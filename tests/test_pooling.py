@@ -1,4 +1,4 @@
-"""Windows of a text are one instance: tables pooled by text, and what follows from them."""
+"""Windows of a text are one instance: tables are pooled by text, and the findings follow."""
 
 import math
 

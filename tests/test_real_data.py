@@ -1,4 +1,4 @@
-"""The whole road on real data, where there is some; the shapes of the published numbers."""
+"""The whole pipeline on real data, where available: the shapes of the published numbers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Options that cannot be: one line each, exit code 2, before anything is computed or written."""
+"""Impossible options: one line each, exit code 2, before anything is computed or written."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""An experiment of another package is asked, told and drawn like ours."""
+"""An experiment of another package is run, reported and drawn like ours."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The card, the figures, the instances and the page, on small audits made by hand."""
+"""The card, the figures, the instances and the page, on small hand-made audits."""
 
 import re
 

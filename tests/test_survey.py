@@ -1,4 +1,4 @@
-"""The row that a classifier reads, found as the classifier finds it."""
+"""The row that a classifier reads is found as the classifier finds it."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Sweeps: real trainings in worker processes, their deaths, and what is left afterwards."""
+"""Sweeps: real trainings in worker processes, their deaths, and what is left behind."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What reaches a terminal or pipe: whatever it can write, one line a message, and nothing that acts."""
+"""Output to a terminal or pipe: any encoding, one line per message, and no control sequences."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What holds of the tests themselves."""
+"""Rules for the tests themselves."""
 
 import ast
 from pathlib import Path

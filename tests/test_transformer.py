@@ -1,4 +1,4 @@
-"""A transformer on trial: what it shows, and what it predicts under other weights."""
+"""A transformer on trial: its heat map, and its predictions under other weights."""
 
 import numpy as np
 import pytest

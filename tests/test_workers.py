@@ -1,4 +1,4 @@
-"""Reproductions in worker processes: the bytes of one process, however they are killed."""
+"""Reproductions in worker processes give the bytes of one process, however often they are killed."""
 
 import json
 import os
