@@ -193,8 +193,12 @@ def test_bisection_ends_at_the_last_feasible_step_and_stays_where_there_is_none(
     none, far = torch.zeros(30, dtype=torch.float64), torch.full((30,), 8.0, dtype=torch.float64)
     w = instances.last_feasible(base, step, none, far)
     assert instances.is_feasible(base + w[:, None] * step).all()
-    assert not instances.is_feasible(base + (w + 1e-8)[:, None] * step).any()
-    assert instances.last_feasible(base, 1e15 * step, none, far).eq(0).all()
+    # A step that makes a sure prediction surer is feasible all the way.
+    beyond = ~instances.is_feasible(base + far[:, None] * step)
+    assert beyond.sum() > 20
+    assert not instances.is_feasible(base + (w + 1e-8)[:, None] * step)[beyond].any()
+    torch.testing.assert_close(w[~beyond], far[~beyond], rtol=0, atol=1e-8)
+    assert instances.last_feasible(base, 1e15 * step, none, far)[beyond].eq(0).all()
     still = instances.last_feasible(base, 0 * step, none, far)
     torch.testing.assert_close(still, far, rtol=0, atol=1e-8)
 
