@@ -41,6 +41,7 @@ OWN = (
     "findings.json",
     "tables",
     "extra",
+    "test.json",  # in runs of older versions
     "training.json",
     "vocabulary.json",
     CHECKPOINT,
