@@ -38,7 +38,7 @@ class Linear:
     def predict(self, weights):
         return torch.einsum("sbkp,bpc->sbc", weights, self.readout) + self.bias
 
-    def shown(self, weights):
+    def to_heatmap(self, weights):
         return weights[:, :, 0]
 
     def search(self, epsilon=0.01, seed=0, **settings):
@@ -47,7 +47,7 @@ class Linear:
         logits = self.predict(attention[None])[0]
         return search(
             self.predict,
-            self.shown,
+            self.to_heatmap,
             attention,
             self.support,
             self.mask,
@@ -85,7 +85,7 @@ class Curved:
         normed = torch.nn.functional.layer_norm(read, read.shape[-1:])
         return torch.nn.functional.gelu(normed @ self.first) @ self.second
 
-    def shown(self, weights):
+    def to_heatmap(self, weights):
         total = weights.sum(2)
         return total / total.sum(-1, keepdim=True).clamp(min=1e-12)
 
@@ -95,7 +95,7 @@ class Curved:
     def search(self, epsilon=0.01, seed=0, **settings):
         return search(
             self.predict,
-            self.shown,
+            self.to_heatmap,
             self.attention,
             self.support,
             self.mask,
@@ -255,7 +255,7 @@ def test_a_model_that_does_not_repeat_itself_is_not_feasible():
     model = Linear(3, 1)
     found = search(
         model.predict,
-        model.shown,
+        model.to_heatmap,
         model.attention.unsqueeze(1),
         model.support,
         model.mask,

@@ -321,8 +321,8 @@ def test_a_classifier_passes(classifier):
 
 
 @pytest.mark.slow
-def test_half_precision_passes(classifier):
-    assert handshake(*load_classifier(classifier, dtype="bfloat16")).ok
+def test_half_precision_passes(minilm):
+    assert handshake(*load_classifier(minilm, dtype="bfloat16")).ok
 
 
 def test_the_check_command(heedmap, classifier, tmp_path):
