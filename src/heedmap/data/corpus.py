@@ -193,9 +193,8 @@ def _as_written(part: Split, settings: DataSettings) -> Split:
             "texts: give the source"
         )
     tokens = [pieces(text, tokenizer) for text in texts]
-    if any(
-        len(text) < settings.min_tokens for text in tokens
-    ):  # a capital may be two in lower case
+    # One capital may be two characters in lower case, and so two tokens.
+    if any(len(text) < settings.min_tokens for text in tokens):
         raise InputError(
             f"{settings.source}: expected texts of {settings.min_tokens} tokens or more as they are written, "
             "got one that has as many only in lower case; leave it out, or lower --min-tokens"

@@ -1,5 +1,6 @@
 """The papers' classifiers: embedding → encoder → score → normaliser → decoder."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -26,9 +27,9 @@ class AttentionClassifier(Classifier):
     score: nn.Module
 
     @property
+    @abstractmethod
     def projection(self) -> nn.Linear:
         """The decoder's first linear map, which commutes with the weighted sum of states."""
-        raise NotImplementedError
 
     def encode_query(self, batch: Batch) -> Float[Tensor, "B 1 D"] | None:
         """Return the queries' vectors; None for single texts."""
@@ -65,13 +66,13 @@ class AttentionClassifier(Classifier):
 
     # The rest of the `Model` protocol.
 
+    @abstractmethod
     def trace(self, batch: Batch) -> Trace:
         """Run one forward pass."""
-        raise NotImplementedError
 
+    @abstractmethod
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
         """Return logits under S other weightings each, without running the encoder again."""
-        raise NotImplementedError
 
 
 class TextClassifier(AttentionClassifier):

@@ -1,5 +1,6 @@
 """The base of all word-level classifiers: a vocabulary, an embedding, an encoder and an output per class."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from heedmap.settings import ModelSettings
 TOKENS = 16_384  # per batch
 
 
-class Classifier(nn.Module):
+class Classifier(nn.Module, ABC):
     """Embedding → encoder → one output per class; a subclass turns the states into outputs.
 
     Two classes may share one sigmoid output, as in Jain & Wallace: `logits` are then (0, z).
@@ -37,11 +38,11 @@ class Classifier(nn.Module):
         self.embedding = nn.Embedding(len(vocabulary), settings.embedding_size, padding_idx=PAD)
         self.encoder = ENCODERS[settings.encoder](settings.embedding_size, settings.hidden_size)
 
+    @abstractmethod
     def outputs(
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None
     ) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
         """Return raw outputs and the weights used: imposed ones (B, K, T), or the model's own."""
-        raise NotImplementedError
 
     def embeddings(self) -> list[nn.Embedding]:
         """Return all word embeddings."""

@@ -169,13 +169,15 @@ def _open_existing(folder: RunFolder, settings: RunSettings) -> Run:
 
 
 def _corpus(folder: RunFolder, settings: RunSettings, corpus: Corpus | None) -> Corpus:
-    """Load and check the corpus of a fully trained run."""
+    """Load and check the corpus of a fully trained run; one that is given is what the run was found by."""
     if not folder.is_trained(settings):
         raise InputError(
             f"{folder.path}: not trained to the end; run `heedmap train` again to go on"
         )
+    if corpus is not None:
+        return corpus
     try:
-        corpus = corpus or load_corpus(settings.data)
+        corpus = load_corpus(settings.data)
     except InputError as error:
         raise InputError(f"{error} (so say the settings of {folder.path})") from error
     if corpus.fingerprint() != settings.fingerprint:

@@ -1,7 +1,8 @@
 """Train a run: an attention model from scratch, or a transformer that is fine-tuned."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,25 +89,21 @@ def train(
         model=model_settings,
         train=train_settings,
     )
-    with _locked(out, wanted) as folder:
-        if folder is not None:
-            run = folder.finished(
-                wanted, overwrite, lambda place, settings: open_own(place, settings, corpus)
-            )
-            if run is not None:
-                return run
-        model, wanted, with_vectors = init_model(corpus, wanted, kind_for(corpus))
-        assert isinstance(wanted.train, TrainSettings)
+
+    def make(folder: RunFolder | None) -> Run:
+        model, sized, with_vectors = init_model(corpus, wanted, kind_for(corpus))
+        assert isinstance(sized.train, TrainSettings)
         texts, dev = corpus.splits["train"], corpus.splits["dev"]
         objective = AttentionObjective(
             model,
             model.encoded(texts.texts, texts.labels),
             model.encoded(dev.texts, dev.labels),
-            wanted.train,
+            sized.train,
         )
-        trained = replace(_fit(objective, folder, wanted, overwrite, report), vectors=with_vectors)
-        run = own_run(wanted, corpus, model.cpu(), trained, None)
-        return run if folder is None else save_run(run, folder)
+        trained = replace(_fit(objective, folder, sized, overwrite, report), vectors=with_vectors)
+        return own_run(sized, corpus, model.cpu(), trained, None)
+
+    return _find_or_make(out, wanted, overwrite, partial(open_own, corpus=corpus), make)
 
 
 @takes(RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
@@ -149,13 +146,8 @@ def fine_tune(
     wanted = RunSettings(
         fingerprint=corpus.fingerprint(), data=corpus.settings, model=shown, train=train
     )
-    with _locked(out, wanted) as folder:
-        if folder is not None:
-            run = folder.finished(
-                wanted, overwrite, lambda place, settings: open_fine_tuned(place, settings, corpus)
-            )
-            if run is not None:
-                return run
+
+    def make(folder: RunFolder | None) -> Run:
         model, tokenizer = new_model(base, corpus.classes, train.seed)
         # Fail before the training, and before anything is written.
         opening.rehearse(model, tokenizer, shown, corpus.classes)
@@ -164,11 +156,12 @@ def fine_tune(
         objective = FineTuning(model, tokenizer, texts, dev, train)
         trained = _fit(objective, folder, wanted, overwrite, report)
         trained = replace(trained, left_out=objective.left_out)
-        shown = shown.model_copy(update={"weights": opening.fingerprint(model)})
-        wanted = wanted.model_copy(update={"model": shown})
-        classifier = TransformerClassifier(model.cpu(), tokenizer, shown, corpus.classes)
-        run = fine_tuned_run(wanted, corpus, classifier, trained, None)
-        return run if folder is None else save_run(run, folder)
+        weighed = shown.model_copy(update={"weights": opening.fingerprint(model)})
+        classifier = TransformerClassifier(model.cpu(), tokenizer, weighed, corpus.classes)
+        made = wanted.model_copy(update={"model": weighed})
+        return fine_tuned_run(made, corpus, classifier, trained, None)
+
+    return _find_or_make(out, wanted, overwrite, partial(open_fine_tuned, corpus=corpus), make)
 
 
 def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:
@@ -178,8 +171,18 @@ def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:
     return as_written(data)
 
 
-def _locked(out: Out | None, settings: RunSettings) -> AbstractContextManager[RunFolder | None]:
-    return nullcontext() if out is None else RunFolder.locked(out, settings)
+def _find_or_make(
+    out: Out | None,
+    settings: RunSettings,
+    overwrite: bool,
+    load: Callable[[RunFolder, RunSettings], Run],
+    make: Callable[[RunFolder | None], Run],
+) -> Run:
+    """Load the finished run from its folder, or make and save it; without a folder make it only."""
+    if out is None:
+        return make(None)
+    with RunFolder.locked(out, settings) as folder:
+        return folder.finished(settings, overwrite, load) or save_run(make(folder), folder)
 
 
 def _fit(

@@ -100,9 +100,8 @@ class _Worker:
     """A worker process, seen from its parent."""
 
     def __init__(self, work: Work[Any, Any]) -> None:
-        context = multiprocessing.get_context(
-            "spawn"
-        )  # a fork would copy the locks of torch's threads
+        # A fork would copy the locks of torch's threads.
+        context = multiprocessing.get_context("spawn")
         self.connection, child_end = context.Pipe()
         self.index, self.name, self.text = -1, "", ""
         self.process: SpawnProcess = context.Process(
@@ -192,9 +191,9 @@ def _serve(connection: Connection, work: Work[Any, Any]) -> None:
         except Exception as error:  # from the work, or from a result that cannot be pickled
             if isinstance(error, OSError) and error.strerror:
                 connection.send(("system error", (error.errno, error.strerror, error.filename)))
-                continue
-            message = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-            connection.send(("error", (message, traceback.format_exc())))
+            else:
+                message = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+                connection.send(("error", (message, traceback.format_exc())))
 
 
 def _end_with_parent() -> None:

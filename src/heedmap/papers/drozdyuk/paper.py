@@ -142,8 +142,7 @@ def reproduce(
             write_atomically(folder / VOCABULARY, text)
 
         def so_far() -> Reproduction:
-            missing = len(todo) - len({(row["activation"], row["seed"]) for row in rows})
-            return Reproduction(corpus.name, settings, rows, notes, folder, missing)
+            return Reproduction(corpus.name, settings, rows, notes, folder)
 
         def keep(cell: Cell, found: list[Row]) -> None:
             rows.extend(found)
@@ -232,8 +231,7 @@ def read(folder: Path) -> Reproduction | None:
     if parts is None:
         return None
     settings, rows = parts
-    missing = len(cells(settings)) - len({(row["activation"], row["seed"]) for row in rows})
-    return Reproduction(rows[0]["data"], settings, rows, [], folder, missing)
+    return Reproduction(rows[0]["data"], settings, rows, [], folder)
 
 
 def intervene(

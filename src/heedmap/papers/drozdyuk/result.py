@@ -41,14 +41,19 @@ CHANGES = {
 
 @dataclass(frozen=True)
 class Reproduction:
-    """All rows so far, what was read, and how many cells are still to be run."""
+    """All rows so far, and what was read."""
 
     name: str
     settings: DrozdyukSettings
     rows: list[Row]
     notes: list[str]
     folder: Path
-    missing: int = 0
+
+    @property
+    def missing(self) -> int:
+        """The number of cells that are still to be run: one per seed and activation."""
+        finished = {(row["activation"], row["seed"]) for row in self.rows}
+        return self.settings.seeds * len(self.settings.activations) - len(finished)
 
     @cached_property
     def claims(self) -> list[Claim]:
