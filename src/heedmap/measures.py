@@ -6,7 +6,7 @@ Natural logarithm everywhere, so the Jensen-Shannon divergence is at most ln 2.
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 LN2 = math.log(2.0)
@@ -89,3 +89,17 @@ def log_odds(logits: Float[Tensor, "*batch C"], of: int | Tensor) -> Float[Tenso
     index = torch.as_tensor(of, device=logits.device).expand(logits.shape[:-1]).unsqueeze(-1)
     others = logits.scatter(-1, index, -torch.inf).logsumexp(-1)
     return logits.gather(-1, index).squeeze(-1) - others
+
+
+def levelled(
+    heat: Float[Tensor, "*batch T"], mask: Bool[Tensor, "*#batch T"]
+) -> Float[Tensor, "*batch T"]:
+    """Return heat maps in which equal weights are equal: a spread that rounding can cause is none.
+
+    A map whose largest and smallest weight differ by less than ROUNDINGS ε of single precision becomes
+    constant: else its ranks would be those of rounding errors.
+    """
+    most = heat.masked_fill(~mask, -torch.inf).amax(-1, keepdim=True)
+    least = heat.masked_fill(~mask, torch.inf).amin(-1, keepdim=True)
+    flat = (most - least) <= ROUNDINGS * torch.finfo(torch.float32).eps * most.abs()
+    return torch.where(flat & mask, most, heat)

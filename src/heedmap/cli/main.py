@@ -13,6 +13,7 @@ import typer
 
 from heedmap import __version__
 from heedmap.cli.audit import AuditCommand, audit_command
+from heedmap.cli.calibrate import calibrate_command
 from heedmap.cli.check import check_command, support_command
 from heedmap.cli.figures import figures_command
 from heedmap.cli.picture import picture_command
@@ -67,6 +68,7 @@ def list_command(
     show(table, width=WIDE)
 
 
+app.command("calibrate")(calibrate_command)
 app.command("check")(check_command)
 app.command("support")(support_command)
 app.command("picture")(picture_command)

@@ -12,6 +12,7 @@ from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
 from heedmap.files.tables import padded, table
 from heedmap.kendall import kendall_tau
+from heedmap.measures import levelled
 
 MEASURES = ("attention", "gradient", "leave_one_out", "integrated_gradients")
 PAIRS = tuple(combinations(MEASURES, 2))
@@ -35,6 +36,7 @@ def agreement(evidence: Evidence) -> pa.Table:
     ps = taus.copy()
     first, second = np.array([[MEASURES.index(a), MEASURES.index(b)] for a, b in PAIRS]).T
     for rows, values, mask in padded(lists, ELEMENTS):
+        values[:, 0] = levelled(values[:, 0], mask)
         result = kendall_tau(values, mask)
         taus[rows] = result.tau.numpy()[:, first, second]
         ps[rows] = result.p.numpy()[:, first, second]

@@ -30,6 +30,7 @@ from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
 from heedmap.kendall import tau_against
+from heedmap.measures import levelled
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model, Trace
 
@@ -218,9 +219,9 @@ def _tau(
 ) -> Float[Tensor, " B"]:
     """Return tau-b per text; NaN where undefined."""
     defined = second.masked_fill(~mask, 0.0).isfinite().all(-1) & first.isfinite().all(-1)
-    tau = tau_against(first.unsqueeze(1).cpu(), second.nan_to_num().unsqueeze(1).cpu(), mask.cpu())[
-        :, 0, 0
-    ]
+    tau = tau_against(
+        levelled(first, mask).unsqueeze(1).cpu(), second.nan_to_num().unsqueeze(1).cpu(), mask.cpu()
+    )[:, 0, 0]
     return tau.masked_fill(~defined.cpu(), torch.nan)
 
 
@@ -271,8 +272,11 @@ def _importance_found(results: Results, measure: str, name: str) -> Finding:
         },
         question=f"Do the words that the map highlights carry the importance, by {name}?",
         measure=f"mean share of the importance ({name}) that lies under the map's weights",
+        clause=f"the importance by {name} that its highlighted words carry",
         meaning="each word counts as much as the map weights it; 1 = all weight on the only word that matters",
-        chance=results.optional("baselines", f"found_shuffled_{measure}"),
+        # Shuffled weights find 1/n of what the model's own weights leave for importance. The share found where
+        # importance is computed again under shuffled weights is no chance level: it can be above any map's.
+        chance=1 / results.column("instances", "n_tokens"),
         ceiling=results.optional("baselines", f"found_largest_{measure}"),
     )
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from heedmap.experiments.pooling import by_text
+from heedmap.experiments.rates import QuestionRates, Rates
 from heedmap.settings import RunSettings
 
 Level = Literal["for", "mixed", "against", "undecided"]
@@ -21,47 +22,37 @@ RESAMPLES = 2000
 CONFIDENCE = 0.95
 FEWEST = 5  # a bootstrap of fewer values is meaningless
 
-# Per kind of question: (lower edge, level, words), from the top down. A value falls into the first band
-# whose edge it reaches.
+# Facts that calibration does not judge, per kind: (lower edge, level, words), from the top down. A value falls
+# into the first band whose edge it reaches. Only skill has a level: is there anything to explain?
 BANDS: dict[str, list[tuple[float, Level, str]]] = {
     "skill": [
         (0.5, "for", "good"),
         (0.1, "mixed", "modest"),
         (-math.inf, "against", "too weak to explain"),
     ],
-    "tau": [
-        (0.7, "for", "strong agreement"),
-        (0.4, "mixed", "moderate agreement"),
-        (0.15, "against", "weak agreement"),
-        (-math.inf, "against", "no agreement"),
-    ],
-    "tvd": [
-        (0.25, "for", "the weights matter"),
-        (0.05, "mixed", "the weights matter a little"),
-        (-math.inf, "against", "the weights hardly matter"),
-    ],
-    "freedom": [
-        (0.8, "against", "almost any other heat map does as well"),
-        (0.4, "against", "very different heat maps do as well"),
-        (0.1, "mixed", "somewhat different heat maps do as well"),
-        (-math.inf, "for", "the weights are pinned down"),
-    ],
     "words": [
-        (0.7, "for", "most of the attention falls on the words"),
-        (0.3, "mixed", "a good part falls on special tokens"),
-        (-math.inf, "against", "most of the attention falls on special tokens"),
+        (0.7, "undecided", "most of the attention falls on the words"),
+        (0.3, "undecided", "a good part falls on special tokens"),
+        (-math.inf, "undecided", "most of the attention falls on special tokens"),
     ],
     "identified": [
-        (0.99, "for", "all of it reaches the layer's output"),
-        (0.8, "mixed", "a part of it cancels out"),
-        (-math.inf, "against", "much of it cancels out"),
+        (0.99, "undecided", "all of it reaches the layer's output"),
+        (0.8, "undecided", "a part of it cancels out"),
+        (-math.inf, "undecided", "much of it cancels out"),
     ],
     "auc": [
-        (0.9, "for", "finds the deciding words"),
-        (0.7, "mixed", "often finds the deciding words"),
-        (0.55, "against", "seldom finds the deciding words"),
-        (-math.inf, "against", "no better than chance"),
+        (0.9, "undecided", "finds the deciding words"),
+        (0.7, "undecided", "often finds the deciding words"),
+        (0.55, "undecided", "seldom finds the deciding words"),
+        (-math.inf, "undecided", "no better than chance"),
     ],
+}
+# What a level says, beside its colour.
+LEVEL_WORDS: dict[Level, str] = {
+    "for": "speaks for the map",
+    "against": "speaks against the map",
+    "mixed": "leaves it open",
+    "undecided": "for comparison",
 }
 
 
@@ -86,9 +77,12 @@ class Relative:
 class Finding:
     """One question and its answer.
 
-    `kind` is its key in BANDS. [`low`, `high`] is the 95 % interval of `value` (bootstrap over the n
-    instances); `left_out` counts the excluded instances by reason; `level` says whether the finding speaks
-    for or against showing the heat map ("undecided" also where it is for comparison only).
+    `kind` says what is measured (a key of BANDS, or a measure with a chance level). [`low`, `high`] is the 95 %
+    interval of `value` over the n instances; `left_out` counts the excluded instances by reason. `level` says
+    whether the finding speaks for or against showing the heat map ("undecided" also where it is for comparison
+    only). `relative` is where the value stands between chance and the best possible map; the level follows from
+    it by the edges of `rates`, which also say how often that is wrong. `because` is the finding as a clause of
+    the bottom line.
     """
 
     key: str
@@ -105,6 +99,8 @@ class Finding:
     meaning: str
     by_class: dict[str, float] = field(default_factory=dict)
     relative: Relative | None = None
+    because: str = ""
+    rates: QuestionRates | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +112,7 @@ class AuditResult:
     tables: dict[str, pa.Table]
     findings: list[Finding]
     about: dict[str, Any]
+    rates: Rates | None = None
 
 
 def pooled(audit: AuditResult) -> AuditResult:
@@ -153,12 +150,23 @@ def interval(
     return float(bootstrap.low), float(bootstrap.high)
 
 
+def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
+    """Return the level of a share of the attainable with this interval, by the edges that calibration chose."""
+    if rates is None or not rates.tells or not math.isfinite(low):
+        return "undecided"
+    if rates.for_edge is not None and low >= rates.for_edge:
+        return "for"
+    if rates.against_edge is not None and high <= rates.against_edge:
+        return "against"
+    return "mixed"
+
+
 def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]:
     """Return reading and level: the value's band, or both ends' bands where the interval crosses an edge."""
     if not math.isfinite(value):
         return "undefined", "undecided"
     if kind not in BANDS:
-        return "no bands", "undecided"
+        return "no chance level is known", "undecided"
 
     def band(x: float) -> tuple[str, Level]:
         return next((words, level) for edge, level, words in BANDS[kind] if x >= edge)

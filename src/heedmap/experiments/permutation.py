@@ -21,6 +21,11 @@ from heedmap.files.tables import table
 from heedmap.measures import change_in_prediction
 from heedmap.models.trace import Trace
 
+BASES = 5  # shuffled weights that are asked the same question
+NAMES = (
+    "median_tvd", "flipped", "uniform_tvd", "uniform_flipped",
+    "chance_tvd", "largest_tvd", "uniform_chance", "uniform_largest",
+)  # fmt: skip
 LOGITS = 1 << 21  # computed at a time: 16 MB
 
 
@@ -32,80 +37,86 @@ def permutation(evidence: Evidence) -> pa.Table:
     `median_tvd`, as in the paper, is the median over permutations of the total variation distance from the
     prediction. `flipped` is the share of permutations that change the predicted class. `uniform_tvd` and
     `uniform_flipped` are the same for uniform weights over each row's support, at test only.
+
+    `chance_tvd` is the `median_tvd` of BASES of the permutations, each taken for the model's own weights
+    (mean); `largest_tvd` is the largest change between any of these and a permutation. `uniform_chance` is the
+    mean `uniform_tvd` of the same, `uniform_largest` that of the permutation farthest from uniform weights.
     """
     rng = evidence.generator("permutation")
-    rows, columns = [], []
+    rows, parts = [], []
     for trace in evidence.traces:
-        median, flipped = _under_permutations(evidence, trace, rng)
         even = evidence.model.predict(
             trace, uniform(trace.attention, trace.support).unsqueeze(0)
         ).transpose(0, 1)
         rows.append(trace.rows)
-        columns.append(
-            torch.stack(
-                [
-                    median,
-                    flipped,
-                    _change(trace.logits, even)[:, 0],
-                    _flips(trace.logits, even)[:, 0],
-                ],
-                dim=1,
-            )
-        )
+        parts.append(_under_permutations(evidence, trace, even, rng))
     instances = evidence.table("instances")
-    values = scatter_rows(rows, columns).unbind(1)
-    names = ("median_tvd", "flipped", "uniform_tvd", "uniform_flipped")
     return table(
         {
             "row": range(len(evidence.split)),
             "predicted": instances["predicted"],
             "n_tokens": instances["n_tokens"],
             "max_attention": instances["max_attention"],
-            **dict(zip(names, values, strict=True)),
+            **{name: scatter_rows(rows, [part[name] for part in parts]) for name in parts[0]},
         }
     )
 
 
+Columns = dict[str, Float[Tensor, " B"]]
+
+
 def _under_permutations(
-    evidence: Evidence, trace: Trace, rng: np.random.Generator
-) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """Return the median change of the prediction and the share of flips; logits are computed in blocks."""
+    evidence: Evidence, trace: Trace, even: Float[Tensor, "B 1 C"], rng: np.random.Generator
+) -> Columns:
+    """Return the columns; logits are computed in blocks."""
     times = evidence.settings.permutations
     counts = [min(count, times) for count in orders(trace.support.sum(-1))]
     if not is_linear(trace):
         rngs = evidence.generators("permutation", trace.rows)
-        changes, flips = [], []
-        for block in permuted(trace.attention, trace.support, times, rngs):
-            logits = evidence.model.predict(trace, block).transpose(0, 1)
-            changes.append(_change(trace.logits, logits))
-            flips.append(_flips(trace.logits, logits))
-        return _summary(torch.cat(changes, dim=1), torch.cat(flips, dim=1), counts)
+        blocks = permuted(trace.attention, trace.support, times, rngs)
+        logits = torch.cat([evidence.model.predict(trace, block) for block in blocks])
+        return _summary(trace.logits, logits.transpose(0, 1), even, counts)
     weights, relevance, bias = linear(trace)
     rows = max(1, LOGITS // (times * len(bias)))
-    medians, shares = [], []
+    parts = []
     for start in range(0, len(weights), rows):
         part = slice(start, start + rows)
         logits = permuted_logits(
             weights[part], trace.mask[part], relevance[part], bias, times, rng
         ).to(bias.device)
-        before = trace.logits[part]
-        median, share = _summary(_change(before, logits), _flips(before, logits), counts[part])
-        medians.append(median)
-        shares.append(share)
-    return torch.cat(medians), torch.cat(shares)
+        parts.append(_summary(trace.logits[part], logits, even[part], counts[part]))
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
 def _summary(
-    change: Float[Tensor, "B S"], flips: Float[Tensor, "B S"], counts: Sequence[int]
-) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """Return median change and share of flips over the first `counts` orders of each text."""
-    median, flipped = change.new_empty(len(counts)), flips.new_empty(len(counts))
+    before: Float[Tensor, "B C"],
+    logits: Float[Tensor, "B S C"],
+    even: Float[Tensor, "B 1 C"],
+    counts: Sequence[int],
+) -> Columns:
+    """Return the columns from the first `counts` orders of each text."""
+    change, flips = _change(before, logits), _flips(before, logits)
+    # The same questions asked of shuffled weights.
+    bases = [logits[:, k] for k in range(min(BASES, logits.shape[1]))]
+    of_bases = torch.stack([_change(base, logits) for base in bases], dim=1)
+    from_even = _change(even.squeeze(1), logits)
+    columns = {name: change.new_empty(len(counts)) for name in NAMES}
     for count in set(counts):
         rows = [i for i, c in enumerate(counts) if c == count]
+        some = of_bases[rows][:, : min(BASES, count), :count]
         # torch's median of an even number of values is the lower one, hence quantile.
-        median[rows] = change[rows, :count].quantile(0.5, dim=1)
-        flipped[rows] = flips[rows, :count].mean(1)
-    return median, flipped
+        columns["median_tvd"][rows] = change[rows, :count].quantile(0.5, dim=1)
+        columns["flipped"][rows] = flips[rows, :count].mean(1)
+        columns["chance_tvd"][rows] = some.quantile(0.5, dim=2).mean(1)
+        columns["largest_tvd"][rows] = torch.maximum(
+            change[rows, :count].amax(1), some.amax((1, 2))
+        )
+        columns["uniform_chance"][rows] = from_even[rows, : min(BASES, count)].mean(1)
+        columns["uniform_largest"][rows] = from_even[rows, :count].amax(1)
+    return columns | {
+        "uniform_tvd": _change(before, even)[:, 0],
+        "uniform_flipped": _flips(before, even)[:, 0],
+    }
 
 
 def _change(before: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]) -> Float[Tensor, "B S"]:
@@ -139,6 +150,8 @@ def _shuffled(results: Results) -> Finding:
         measure=f"median change of the prediction (TVD) under {results.settings.permutations} shuffles of the "
         "weights" + (" of the layer, of which the map is made" if derived else ""),
         meaning="0 = no change, 1 = the opposite answer",
+        chance=results.optional("permutation", "chance_tvd"),
+        ceiling=results.optional("permutation", "largest_tvd"),
         summary=f"most shuffles flip {percent(share)} of the texts",
     )
 
@@ -160,6 +173,8 @@ def _uniform(results: Results) -> Finding:
         + (" in the layer" if derived else "")
         + ", at test only",
         meaning="0 = no change, 1 = the opposite answer",
+        chance=results.optional("permutation", "uniform_chance"),
+        ceiling=results.optional("permutation", "uniform_largest"),
         summary=f"another class is predicted for {percent(mean(flipped))} of the texts",
     )
 

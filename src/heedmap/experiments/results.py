@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedmap.experiments.findings import Finding, Relative, grade, interval
+from heedmap.experiments.findings import Finding, Relative, grade, interval, level_of
 from heedmap.experiments.pooling import by_text
+from heedmap.experiments.rates import Rates
 from heedmap.experiments.registry import registered
 from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSettings
 
@@ -21,13 +22,14 @@ def make_findings(
     settings: AuditSettings,
     classes: list[str],
     model: ModelSettings | TransformerSettings | None = None,
+    rates: Rates | None = None,
 ) -> list[Finding]:
     """Return a finding per question that the tables can answer, in the order of the card.
 
     Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which name
-    the layer on trial where there are several.
+    the layer on trial where there are several. `rates` give the findings their levels.
     """
-    results = Results(by_text(tables), settings, classes, model)
+    results = Results(by_text(tables), settings, classes, model, rates)
     return [
         finding
         for name, experiment in registered().items()
@@ -49,8 +51,10 @@ class Results:
         settings: AuditSettings,
         classes: list[str],
         model: ModelSettings | TransformerSettings | None = None,
+        rates: Rates | None = None,
     ) -> None:
         self.tables, self.settings, self.classes, self.model = tables, settings, classes, model
+        self.rates = rates
         self.predicted = self.column("instances", "predicted").astype(int)
         self.short = self.column("instances", "n_tokens") < 2
         self.view = model.view if isinstance(model, TransformerSettings) else PLAIN[0]
@@ -89,13 +93,15 @@ class Results:
         summary: str = "",
         chance: NDArray[np.float64] | float | None = None,
         ceiling: NDArray[np.float64] | float | None = None,
+        lower: bool = False,
+        clause: str = "",
         **words: str,
     ) -> Finding:
         """Make a finding from one value per text; NaN is left out, counted under the first reason that fits.
 
         `meaning` says how to read the value; `summary` is appended to it where any value is defined. `chance`
-        and `ceiling` are what chance and the best possible map reach on each text (NaN where unknown); the
-        ceiling may be the smaller one.
+        and `ceiling` are what chance and the best possible map reach on each text (NaN where unknown). With
+        `lower` less is better, and the ceiling is below chance. `clause` names the value in the bottom line.
         """
         used = np.isfinite(values)
         left_out = {}
@@ -109,11 +115,16 @@ class Results:
         defined = values[used]
         value = float(statistic(defined)) if len(defined) else math.nan
         low, high = interval(defined, statistic, self.settings.seed)
-        reading, level = grade(kind, value, low, high)
+        relative = self._relative(values, chance, ceiling, statistic, -1.0 if lower else 1.0)
+        rates = None if self.rates is None else self.rates.questions.get(key)
+        if relative is None:
+            reading, level = grade(kind, value, low, high)
+        else:
+            reading, level = _reading(relative), level_of(relative.low, relative.high, rates)
         return Finding(
             key=key, kind=kind, value=value, low=low, high=high, n=len(defined), left_out=left_out,
             reading=reading, level=level, by_class=self.by_class(values, used, statistic), **words,
-            relative=self._relative(values, chance, ceiling, statistic),
+            relative=relative, rates=rates, because=f"{clause or words['measure']} is {reading}",
             meaning=f"{meaning}; {summary}" if summary and len(defined) else meaning,
         )  # fmt: skip
 
@@ -123,12 +134,13 @@ class Results:
         chance: NDArray[np.float64] | float | None,
         ceiling: NDArray[np.float64] | float | None,
         statistic: Callable[..., Any],
+        sign: float,
     ) -> Relative | None:
         """Place the values between chance and ceiling."""
         if chance is None or ceiling is None:
             return None
         low, high = (np.broadcast_to(np.asarray(x, float), values.shape) for x in (chance, ceiling))
-        shares = attained(values, low, high)
+        shares = attained(sign * values, sign * low, sign * high)
         used = np.isfinite(shares)
         if not used.any():
             return None
@@ -151,17 +163,22 @@ class Results:
         return reasons
 
 
+def _reading(relative: Relative) -> str:
+    share = f"{relative.share:.0%} of the attainable".replace("-", "−")
+    if not math.isfinite(relative.low):
+        return f"{share} (too few texts for an interval)"
+    return f"{share} [{relative.low:.0%}, {relative.high:.0%}]".replace("-", "−")
+
+
 def attained(
     values: NDArray[np.float64], chance: NDArray[np.float64], ceiling: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return (value − chance) / (ceiling − chance) per text, between −1 and 1.
+    """Return (value − chance) / (ceiling − chance) per text, between −1 and 1; higher values are better.
 
     Where chance and ceiling are closer than LEAST_ROOM, as for equal weights, the text can hardly tell: its
     room counts as LEAST_ROOM, so that noise is not blown up.
     """
-    room = ceiling - chance
-    room = np.where(room < 0, -1.0, 1.0) * np.maximum(np.abs(room), LEAST_ROOM)
-    return np.clip((values - chance) / room, -1.0, 1.0)
+    return np.clip((values - chance) / np.maximum(ceiling - chance, LEAST_ROOM), -1.0, 1.0)
 
 
 def does(name: str) -> str:

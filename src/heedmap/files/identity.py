@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -23,6 +24,20 @@ def weights_hash(tensors: Mapping[str, Tensor], words: Sequence[str] = ()) -> st
         )
     if words:
         digest.update(json.dumps(list(words)).encode())
+    return digest.hexdigest()[:16]
+
+
+def source_identity(source: str) -> str:
+    """Return a hash of a source of texts: of a file's bytes, of a folder's files, else of its name."""
+    path, digest = Path(source), hashlib.sha256()
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    if not path.exists():
+        digest.update(source.encode())
+        files = []
+    for file in files:
+        digest.update(file.name.encode() if path.is_dir() else b"")
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()[:16]
 
 

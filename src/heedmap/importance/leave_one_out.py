@@ -42,11 +42,7 @@ def logits_without_each(
 
     `how`: the token is removed, or masked (`Model.mask_token`).
     """
-    if (
-        isinstance(model, AttentionClassifier)
-        and not isinstance(model.score, Lexical)  # scores of words, not of states: read again
-        and _is_reusable(model, batch, how)
-    ):
+    if isinstance(model, AttentionClassifier) and _is_reusable(model, batch, how):
         return _reuse(model, batch, None).squeeze(0)
     lists = reread_without_each(model, texts, how)
     return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)
@@ -73,6 +69,7 @@ def logits_without_each_under(
 def _is_reusable(model: AttentionClassifier, batch: Batch, how: str) -> bool:
     return (
         type(model.encoder) in ENCODERS.values()
+        and not isinstance(model.score, Lexical)  # scores of words, not of states: read again
         and how == "remove"
         and batch.mask.shape[1] ** 2 * _stored_size(model) <= MOST
     )

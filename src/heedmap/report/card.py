@@ -6,7 +6,8 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
 
-from heedmap.experiments.findings import AuditResult, Finding, Level, pooled
+from heedmap.experiments.bottom_line import NOT_TESTED, Answer, bottom_line
+from heedmap.experiments.findings import LEVEL_WORDS, AuditResult, Finding, Level, pooled
 from heedmap.experiments.notes import note_texts
 from heedmap.report.phrases import (
     audited_text,
@@ -17,6 +18,8 @@ from heedmap.report.phrases import (
     model_text,
     number,
     pairs_text,
+    rates_text,
+    scale_text,
     vectors_text,
     weights_kept,
 )
@@ -28,6 +31,7 @@ STYLES: dict[Level, str] = {
     "against": "red",
     "undecided": "dim",
 }
+ANSWER_STYLES: dict[Answer, str] = {"yes": "green", "no": "red", "cannot tell": "yellow"}
 
 
 def card(audit: AuditResult) -> RenderableType:
@@ -35,17 +39,27 @@ def card(audit: AuditResult) -> RenderableType:
 
     Text from the data goes in as a `cell`: brackets in it are never markup.
     """
-    blocks: list[RenderableType] = [_header(pooled(audit))]
+    blocks: list[RenderableType] = [*_bottom_line(audit), _header(pooled(audit))]
     for finding in audit.findings:
         blocks += [Rule(style="dim"), *_block(finding)]
     return Panel(
         Group(*blocks),
         title=cell("Should you heed the heat map?", style="bold"),
-        subtitle=cell(
-            "green speaks for showing it, red against; [ ] 95 % bootstrap over texts", style="dim"
-        ),
+        subtitle=cell("[ ] 95 % interval over texts, of this one model", style="dim"),
         padding=(0, 1),
     )
+
+
+def _bottom_line(audit: AuditResult) -> list[RenderableType]:
+    if audit.rates is None:
+        return []
+    line = bottom_line(audit.findings, audit.rates)
+    return [
+        cell(line.sentence, style=f"bold {ANSWER_STYLES[line.answer]}"),
+        Padding(cell(f"How sure: {line.rates}." if line.rates else ""), (0, 0, 0, 2)),
+        Padding(cell(f"Not tested: {'; '.join(NOT_TESTED)}.", style="dim"), (0, 0, 0, 2)),
+        Rule(style="dim"),
+    ]
 
 
 def _header(audit: AuditResult) -> RenderableType:
@@ -86,13 +100,17 @@ def _block(finding: Finding) -> list[RenderableType]:
         cell(number(finding.value), style="bold"),
         cell(interval_text(finding)),
         cell(f"n = {finding.n}"),
-        cell(f"● {finding.reading}", style=style),
+        cell(f"● {LEVEL_WORDS[finding.level]}: {finding.reading}", style=style),
     )
     lines: list[RenderableType] = [
         cell(finding.question, style="bold"),
         Padding(answer, (0, 0, 0, 2)),
         Padding(cell(f"{finding.measure}: {finding.meaning}"), (0, 0, 0, 2)),
     ]
+    if scale := scale_text(finding):
+        lines.append(Padding(cell(scale), (0, 0, 0, 2)))
+    if finding.relative is not None:
+        lines.append(Padding(cell(rates_text(finding), style="dim"), (0, 0, 0, 2)))
     if finding.left_out:
         lines.append(
             Padding(cell(f"left out: {counts(finding.left_out)}", style="italic"), (0, 0, 0, 2))

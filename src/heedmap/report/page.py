@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.experiments.adversary_weights import FILE
-from heedmap.experiments.findings import AuditResult, pooled
+from heedmap.experiments.bottom_line import NOT_TESTED, bottom_line
+from heedmap.experiments.findings import LEVEL_WORDS, AuditResult, pooled
 from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
@@ -53,6 +54,9 @@ def page(audit: AuditResult) -> str:
             training=_training(audit),
             left_out=left_out(audit),
             verdicts=verdicts(whole),
+            line=None if audit.rates is None else bottom_line(audit.findings, audit.rates),
+            not_tested=NOT_TESTED,
+            level_words=LEVEL_WORDS,
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
             instances=[
                 instance(audit.tables, audit.classes, pick)

@@ -49,6 +49,41 @@ def interval_text(finding: Finding) -> str:
     return "no interval"
 
 
+def scale_text(finding: Finding) -> str | None:
+    """Say what chance and the best possible map reach; None where that is not known."""
+    if (relative := finding.relative) is None:
+        return None
+    same = "" if relative.n == finding.n else f", on {relative.n} texts"
+    return f"chance {number(relative.chance)}, best possible {number(relative.ceiling)}{same}"
+
+
+def rates_text(finding: Finding) -> str:
+    """Say how often this reading is wrong about planted models."""
+    rates = finding.rates
+    if rates is None:
+        return "not calibrated: shown for comparison"
+    if not rates.tells:
+        return (
+            "shown for comparison: on planted models this question cannot tell a right map from a wrong one "
+            f"(AUC {rates.auc:.2f} [{rates.auc_low:.2f}, {rates.auc_high:.2f}])"
+        )
+    parts = []
+    if rates.for_edge is None:
+        parts.append("never speaks for a map")
+    else:
+        parts.append(
+            f"speaks for a map from {rates.for_edge:.0%}: of wrong planted maps {rates.false_for}, of right "
+            f"ones {rates.power}"
+        )
+    if rates.against_edge is None:
+        parts.append("never against one")
+    else:
+        parts.append(
+            f"against one up to {rates.against_edge:.0%}: of right ones {rates.false_against}"
+        )
+    return "; ".join(parts).replace("-", "−")
+
+
 def model_text(audit: AuditResult) -> str:
     """Describe the architecture in one line."""
     model = audit.settings.model

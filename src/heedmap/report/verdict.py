@@ -6,7 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from heedmap.experiments.findings import BANDS, AuditResult, Finding, Level
-from heedmap.report.phrases import column, counts, interval_text, number
+from heedmap.report.phrases import (
+    column,
+    counts,
+    interval_text,
+    number,
+    rates_text,
+    scale_text,
+)
 
 # Scales run from 0 to 1, except that of a correlation.
 BEGINS = {"tau": -1.0}
@@ -30,10 +37,13 @@ class Verdict:
     value: str
     interval: str
     low_end: str
+    high_end: str
     at: float | None
     left: float
     width: float
     zones: list[Zone]
+    scale: str | None
+    rates: str
     left_out: str
     by_class: list[tuple[str, str]]
 
@@ -44,30 +54,62 @@ def verdicts(audit: AuditResult) -> list[Verdict]:
 
 
 def _verdict(audit: AuditResult, f: Finding) -> Verdict:
-    kind, low = f.kind, BEGINS.get(f.kind, 0.0)
+    """Draw a finding from chance to the best possible map, or a fact on the scale of its values."""
+    if f.relative is not None:
+        value, ends = f.relative.share, (f.relative.low, f.relative.high)
+        low, low_end, high_end = (
+            0.0,
+            f"chance {number(f.relative.chance)}",
+            f"best {number(f.relative.ceiling)}",
+        )
+        bands = _bands(f)
+    else:
+        value, ends, low = f.value, (f.low, f.high), BEGINS.get(f.kind, 0.0)
+        low_end, high_end = f"{low:g}".replace("-", "−"), "1"
+        bands = [
+            (_on_scale(audit, f.kind, edge), level, words)
+            for edge, level, words in BANDS.get(f.kind, [])
+        ]
 
     def at(x: float) -> float:
         return round(100 * min(max((x - low) / (1 - low), 0.0), 1.0), 2)
 
-    left, right = (at(f.low), at(f.high)) if math.isfinite(f.low) else (0.0, 0.0)
+    left, right = (at(ends[0]), at(ends[1])) if math.isfinite(ends[0]) else (0.0, 0.0)
     zones = []
     above = 1.0
-    for edge, level, words in BANDS[kind]:
-        below = max(_on_scale(audit, kind, edge), low)
+    for edge, level, words in bands:
+        below = max(edge, low)
         zones.append(Zone(at(below), round(at(above) - at(below), 2), level, words))
         above = below
     return Verdict(
         finding=f,
         value=number(f.value),
         interval=interval_text(f),
-        low_end=f"{low:g}".replace("-", "−"),
-        at=at(f.value) if math.isfinite(f.value) else None,
+        low_end=low_end,
+        high_end=high_end,
+        at=at(value) if math.isfinite(value) else None,
         left=left,
         width=round(right - left, 2),
         zones=zones,
+        scale=scale_text(f),
+        rates=rates_text(f) if f.relative is not None else "",
         left_out=counts(f.left_out),
         by_class=[(name, number(x)) for name, x in f.by_class.items()],
     )
+
+
+def _bands(f: Finding) -> list[tuple[float, Level, str]]:
+    """Return the bands of a share: (lower edge, level, words), from the top down."""
+    if f.rates is None or not f.rates.tells:
+        return [(-math.inf, "undecided", "for comparison")]
+    bands: list[tuple[float, Level, str]] = []
+    if (edge := f.rates.for_edge) is not None:
+        bands.append((edge, "for", "speaks for the map"))
+    if (edge := f.rates.against_edge) is not None:
+        bands += [(edge, "mixed", "open"), (-math.inf, "against", "speaks against the map")]
+    else:
+        bands.append((-math.inf, "mixed", "open"))
+    return bands
 
 
 def _on_scale(audit: AuditResult, kind: str, edge: float) -> float:

@@ -14,6 +14,7 @@ from heedmap.experiments import cost
 from heedmap.experiments.evidence import Announce, Evidence
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.notes import far_from_default, note_texts
+from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import applicable, registered
 from heedmap.experiments.results import make_findings
 from heedmap.files.locking import writing
@@ -196,9 +197,12 @@ def _audit(
         warnings.warn(note, stacklevel=2)
     if notes := [*note_texts(about), *drift_notes, *caveats]:
         about["notes"] = notes
-    findings = make_findings(tables, wanted, run.model.classes, settings.model)
+    rates = packaged_rates()
+    findings = make_findings(tables, wanted, run.model.classes, settings.model, rates)
     about = {"name": run.name, **about}
-    return Audit(settings, run.model.classes, tables, findings, about, run, evidence.kept)
+    return Audit(
+        settings, run.model.classes, tables, findings, about, rates, run=run, kept=evidence.kept
+    )
 
 
 def open_audit(folder: str | Path) -> Audit:
@@ -211,9 +215,10 @@ def open_audit(folder: str | Path) -> Audit:
     kept = read_audit(RunFolder(folder))
     settings, about = kept.settings, kept.about
     assert settings.audit is not None
-    findings = make_findings(kept.tables, settings.audit, about.classes, settings.model)
+    rates = packaged_rates()
+    findings = make_findings(kept.tables, settings.audit, about.classes, settings.model, rates)
     facts = {"name": Path(folder).name, **about.about}
-    return Audit(settings, about.classes, kept.tables, findings, facts)
+    return Audit(settings, about.classes, kept.tables, findings, facts, rates)
 
 
 def rewrite(folder: Path) -> Audit:

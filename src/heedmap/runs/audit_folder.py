@@ -9,6 +9,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from heedmap.errors import InputError
+from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import AuditResult, to_json
 from heedmap.files.identity import identity
 from heedmap.files.table_folder import TableFolder, clear, listed
@@ -110,7 +111,13 @@ def write_conclusions(result: AuditResult, folder: RunFolder) -> None:
     """Write findings and report."""
     from heedmap.report.page import page
 
-    content = {"about": result.about, "findings": to_json(result.findings)}
+    assert result.rates is not None
+    content = {
+        "bottom_line": bottom_line(result.findings, result.rates).to_json(),
+        "about": result.about,
+        "findings": to_json(result.findings),
+        "rates": {"rules": result.rates.rules, "name": result.rates.name},
+    }
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     folder.write_conclusions(text, page(result))
 

@@ -1,0 +1,72 @@
+"""Make the plants, audit them, choose the edges, and write the rates and what they are made of."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from heedmap.calibration.choice import choose
+from heedmap.calibration.measure import Measured, measure, plants
+from heedmap.calibration.page import FIGURES, page
+from heedmap.calibration.plants import LONGEST_TEXT, Plant, check_texts
+from heedmap.data.corpus import Corpus, Split
+from heedmap.experiments.rates import FILE, Rates
+from heedmap.files.identity import source_identity
+from heedmap.files.locking import writing
+from heedmap.files.storage import write_atomically
+from heedmap.training.fit import Report
+from heedmap.training.sweep import Tell, sweep
+
+SEEDS = 24  # of each kind of plant set by hand
+NUMBERS = "numbers"
+PAGE = "calibration.md"
+
+
+def calibrate(
+    out: Path,
+    corpus: Corpus | None = None,
+    *,
+    seeds: int = SEEDS,
+    workers: int | None = None,
+    report: Report = lambda done, total, text: None,
+) -> Rates:
+    """Calibrate the readings of an audit; what is finished in `out` is read, not made again.
+
+    Args:
+        out: the folder for the numbers of each plant, `rates.json`, and `calibration.md` with its figures.
+        corpus: texts to plant on: the training texts of LEAST_WORDS words or more, cut at LONGEST_TEXT. Without
+            one the texts are drawn.
+        seeds: models of each kind that are set by hand; a quarter as many transformers, a sixth as many
+            trained models of each encoder.
+        workers: see `sweep`.
+        report: called with plants done, plants in all and a text.
+
+    Raises:
+        InputError: a corpus too small to plant on, or another process that writes in `out`.
+    """
+    own, data, name = None, None, "drawn texts"
+    if corpus is not None:
+        own = _hosts(corpus)
+        data, name = source_identity(corpus.settings.source), corpus.name
+    cells = plants(seeds, classes=None if corpus is None else len(corpus.classes))
+    with writing(out):
+        numbers = out / NUMBERS / ("drawn" if data is None else data)
+        numbers.mkdir(parents=True, exist_ok=True)
+        work = partial(_measure, folder=numbers, own=own)
+        measured: Sequence[Measured] = sweep(cells, work, workers, report)
+        rates = choose(measured, name, data)
+        content, figures = page(rates, measured)
+        for figure, svg in figures.items():
+            write_atomically(out / FIGURES / figure, svg)
+        write_atomically(out / PAGE, content)
+        write_atomically(out / FILE, rates.to_json())
+    return rates
+
+
+def _hosts(corpus: Corpus) -> Split:
+    split = check_texts(corpus.splits["train"], corpus.settings.source)
+    tokens = [text[:LONGEST_TEXT] for text in split.tokens]
+    return Split(split.keys, tokens, split.labels)
+
+
+def _measure(plant: Plant, tell: Tell, folder: Path, own: Split | None) -> Measured:
+    return measure(plant, folder, own, tell)

@@ -1,0 +1,173 @@
+"""Choose the edges of the readings on one half of the plants, measure their errors on the other.
+
+The halves are apart in seeds, and so in models and texts: even seeds choose, odd seeds measure.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy import stats
+
+from heedmap.calibration.measure import Measured, Number
+from heedmap.experiments.bottom_line import answer
+from heedmap.experiments.findings import Level, level_of
+from heedmap.experiments.rates import RULES, TELLS, QuestionRates, Rate, Rates, Said
+
+FALSE = 0.05  # of the readings of one question, and of the bottom line
+FEWEST = 10  # plants of either truth, to choose an edge
+Z = float(stats.norm.ppf(0.975))
+
+
+def choose(measured: Sequence[Measured], name: str, data: str | None = None) -> Rates:
+    """Return edges and rates from the admitted plants."""
+    admitted = [m for m in measured if m.admitted]
+    first, second = ([m for m in admitted if m.plant.seed % 2 == half] for half in (0, 1))
+    keys = list(dict.fromkeys(key for m in admitted for key in m.numbers))
+    # Any question can say no of a map: together they may be wrong of FALSE of the right ones.
+    telling = sum(_area(key, first)[1] > TELLS for key in keys)
+    questions = {key: _question(key, first, second, max(1, telling)) for key in keys}
+    draft = Rates(
+        rules=RULES, data=data, name=name, plants=len(admitted), questions=questions, verdicts={}
+    )
+    return draft.model_copy(update={"verdicts": verdict_rates(draft, second)})
+
+
+def verdict_rates(rates: Rates, measured: Sequence[Measured]) -> dict[str, dict[Said, Rate]]:
+    """Return how often the bottom line says yes and no, by group of plants."""
+    answers = [answer(levels(rates, m)) for m in measured]
+    groups: list[tuple[str, Callable[[Measured], bool]]] = [
+        ("wrong", is_wrong),
+        ("right", is_right),
+    ]
+    for kind in dict.fromkeys(kind_of(m) for m in measured):
+        groups.append((kind, _of(kind_of, kind)))
+    for family in dict.fromkeys(family_of(m) for m in measured):
+        groups.append((family, _of(family_of, family)))
+    result: dict[str, dict[Said, Rate]] = {}
+    for group, belongs in groups:
+        of_group = [answer for answer, m in zip(answers, measured, strict=True) if belongs(m)]
+        result[group] = {
+            "yes": rate([a == "yes" for a in of_group]),
+            "no": rate([a == "no" for a in of_group]),
+        }
+    return result
+
+
+def kind_of(m: Measured) -> str:
+    """Return the kind of plant, with ρ if it is partly faithful."""
+    return f"partly {m.plant.share:g}" if m.plant.kind == "partly" else m.plant.kind
+
+
+def family_of(m: Measured) -> str:
+    """Return the family and whether the map is wrong, right, or between."""
+    truth = "wrong" if is_wrong(m) else "right" if is_right(m) else "between"
+    return f"{m.plant.family}: {truth}"
+
+
+def _of(group: Callable[[Measured], str], name: str) -> Callable[[Measured], bool]:
+    return lambda m: group(m) == name
+
+
+def is_right(m: Measured) -> bool:
+    """Whether the map is right in every text."""
+    return m.plant.share == 1
+
+
+def is_wrong(m: Measured) -> bool:
+    """Whether the map is right in at most half of the texts: such a map may not be shown."""
+    return m.plant.share <= 0.5
+
+
+def rate(hits: Sequence[bool]) -> Rate:
+    """Return a share with its Wilson interval."""
+    count, n = int(sum(hits)), len(hits)
+    if not n:
+        return Rate(count=0, n=0, low=0.0, high=1.0)
+    interval = stats.binomtest(count, n).proportion_ci(method="wilson")
+    return Rate(count=count, n=n, low=float(interval.low), high=float(interval.high))
+
+
+def _numbers(
+    key: str, measured: Sequence[Measured], which: Callable[[Measured], bool]
+) -> list[Number]:
+    """Return a question's numbers of some plants, where it has an interval."""
+    every = [m.numbers[key] for m in measured if key in m.numbers and which(m)]
+    return [n for n in every if math.isfinite(n.low)]
+
+
+def _area(key: str, measured: Sequence[Measured]) -> tuple[float, float, float]:
+    """Return the AUC of the right plants against those that are right of no text."""
+    right = _numbers(key, measured, is_right)
+    wrong = _numbers(key, measured, lambda m: m.plant.share == 0)
+    return auc([n.share for n in right], [n.share for n in wrong])
+
+
+def _question(
+    key: str, first: Sequence[Measured], second: Sequence[Measured], questions: int
+) -> QuestionRates:
+    for_edge, against_edge = edges(
+        _numbers(key, first, is_wrong), _numbers(key, first, is_right), questions
+    )
+    wrong, right = _numbers(key, second, is_wrong), _numbers(key, second, is_right)
+    false_for = rate([for_edge is not None and n.low >= for_edge for n in wrong])
+    if false_for.share > FALSE:  # the edge does not hold on other models
+        for_edge, false_for = None, rate([False] * len(wrong))
+    false_against = rate([against_edge is not None and n.high <= against_edge for n in right])
+    if false_against.share > FALSE:
+        against_edge, false_against = None, rate([False] * len(right))
+    area, low, high = _area(key, second)
+    return QuestionRates(
+        auc=area,
+        auc_low=low,
+        auc_high=high,
+        for_edge=for_edge,
+        against_edge=against_edge,
+        false_for=false_for,
+        false_against=false_against,
+        power=rate([for_edge is not None and n.low >= for_edge for n in right]),
+    )
+
+
+def edges(
+    wrong: Sequence[Number], right: Sequence[Number], questions: int = 1
+) -> tuple[float | None, float | None]:
+    """Return the edge for "for" and the edge for "against".
+
+    At most FALSE of the wrong plants' intervals lie above the first, at most FALSE / `questions` of the right
+    ones' below the second. Where these leave a gap, both are put into its middle.
+    """
+    if len(wrong) < FEWEST or len(right) < FEWEST:
+        return None, None
+    lows, highs = sorted(n.low for n in wrong), sorted(n.high for n in right)
+    for_edge = float(np.nextafter(lows[len(lows) - 1 - int(FALSE * len(lows))], np.inf))
+    against_edge = float(np.nextafter(highs[int(FALSE / questions * len(highs))], -np.inf))
+    if against_edge > for_edge:
+        for_edge = against_edge = (for_edge + against_edge) / 2
+    return for_edge, against_edge
+
+
+def auc(right: Sequence[float], wrong: Sequence[float]) -> tuple[float, float, float]:
+    """Return the ROC AUC of right against wrong, with its 95 % interval.
+
+    The interval is the set of all areas that the estimate does not contradict, with the variance of Hanley and
+    McNeil (1982) at that area (Newcombe 2006, method 5): unlike a bootstrap it has a length at an AUC of 1.
+    """
+    if not right or not wrong:
+        return math.nan, 0.0, 1.0
+    m, n = len(right), len(wrong)
+    area = float(stats.mannwhitneyu(right, wrong).statistic / (m * n))
+    size = (m + n) / 2 - 1
+
+    def fits(a: float) -> bool:
+        variance = a * (1 - a) / (m * n) * (1 + size * (1 - a) / (2 - a) + size * a / (1 + a))
+        return (a - area) ** 2 <= Z**2 * variance
+
+    grid = np.linspace(0, 1, 10_001)[1:-1]
+    inside = [a for a in grid if fits(a)]
+    return area, float(min([*inside, area])), float(max([*inside, area]))
+
+
+def levels(rates: Rates, m: Measured) -> dict[str, Level]:
+    """Return the level of every question about a plant."""
+    return {key: level_of(n.low, n.high, rates.questions.get(key)) for key, n in m.numbers.items()}

@@ -1,0 +1,177 @@
+"""Audit a plant: where each finding stands between chance and ceiling. One file of numbers per plant."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from heedmap.calibration.by_hand import planted_by_hand
+from heedmap.calibration.plants import RIGHT, WRONG, Family, Kind, Plant, vocabulary_of, write_texts
+from heedmap.calibration.trained import TRAIN, is_admitted, trained_plant
+from heedmap.calibration.transformer import planted_transformer, spaced
+from heedmap.data.corpus import Split
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.registry import applicable
+from heedmap.experiments.results import make_findings
+from heedmap.files.storage import write_atomically
+from heedmap.models.trace import Model
+from heedmap.settings import AuditSettings
+
+SHARES = (0.25, 0.5, 0.75)  # ρ of the partly faithful
+MOST_CLASSES = 5
+# Their numbers are not on the scale from chance to ceiling.
+NOT_ASKED = ("scan", "heads")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finding's share of the attainable, with its interval; `low` and `high` are NaN where there is none."""
+
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The numbers of one plant. `accuracies`: of a trained one, see `trained_plant`."""
+
+    plant: Plant
+    numbers: dict[str, Number]
+    accuracies: tuple[float, float] | None = None
+    confidence: float = math.nan
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the plant is what it should be."""
+        return self.accuracies is None or is_admitted(self.accuracies)
+
+
+def plants(seeds: int, classes: int | None = None) -> list[Plant]:
+    """Return the plants of a calibration: `seeds` of each kind by hand, fewer of the slower families.
+
+    What a model's ease may depend on (classes, margin, sharpness, deciding words, noise, length, number of
+    texts) is drawn for each, independently. `classes`: of a user's data, at most MOST_CLASSES are used.
+    """
+    every: list[tuple[Family, int]] = [
+        ("by hand", seeds),
+        ("transformer by hand", max(2, seeds // 4)),
+        *((family, max(2, seeds // 6)) for family in ("lstm", "cnn", "average")),
+    ]
+    return [
+        _drawn(family, kind, share, seed, classes)
+        for family, count in every
+        for kind, share in _kinds(family)
+        for seed in range(count)
+    ]
+
+
+def _kinds(family: Family) -> Iterator[tuple[Kind, float]]:
+    for kind in RIGHT:
+        if kind == "faithful" or family.endswith("by hand"):  # no trained model's values are known
+            yield kind, 1.0
+    for kind in WRONG:
+        yield kind, 0.0
+    for share in SHARES:
+        yield "partly", share
+
+
+def _drawn(family: Family, kind: Kind, share: float, seed: int, classes: int | None) -> Plant:
+    rng = np.random.default_rng([seed, *f"{family} {kind} {share}".encode()])
+    slow = family == "transformer by hand"
+    by_hand = family.endswith("by hand")
+    drawn = int(rng.choice([2, 2, 2, 3, 5] if by_hand else [2, 2, 3]))
+    return Plant(
+        family,
+        kind,
+        share,
+        seed,
+        classes=drawn if classes is None else min(classes, MOST_CLASSES),
+        margin=float(rng.choice([1.5, 3.0, 6.0, 12.0])),
+        sharpness=float(rng.choice([2.0, 3.0, 4.0, 6.0])),
+        deciding=int(rng.integers(1, 4)),
+        opposing=bool(rng.integers(2)),
+        noise=float(rng.choice([0.0, 0.01, 0.05])),
+        length=int(rng.choice([10, 16] if slow else [10, 16, 30])),
+        texts=int(rng.choice([20, 40] if slow else [30, 60, 120])),
+    )
+
+
+def measure(plant: Plant, folder: Path, own: Split | None, tell: Callable[[str], None]) -> Measured:
+    """Make and audit a plant, or read its numbers if they are in the folder."""
+    path = folder / plant.file
+    if (kept := read_measured(path)) is not None and kept.plant == plant:
+        return kept
+    tell(str(plant))
+    split = write_texts(plant, plant.texts, "test", own)
+    model, accuracies = _made(plant, split, own)
+    if plant.family == "transformer by hand":
+        split = spaced(split)
+    settings = AuditSettings(
+        seed=plant.seed,
+        gradient_path="open" if plant.family == "transformer by hand" else "closed",
+        descent_steps=0,
+        search_restarts=2,
+        search_steps=15,
+        curve=(0.01,),
+    )
+    evidence = Evidence(model, split, settings)
+    tables = {
+        name: evidence.table(name) for name in applicable(model, split) if name not in NOT_ASKED
+    }
+    confidence = [max(row) for row in tables["instances"]["probabilities"].to_pylist()]
+    numbers = {
+        finding.key: Number(finding.relative.share, finding.relative.low, finding.relative.high)
+        for finding in make_findings(tables, settings, model.classes)
+        if finding.relative is not None
+    }
+    measured = Measured(plant, numbers, accuracies, float(np.mean(confidence)))
+    write_atomically(path, _to_json(measured))
+    return measured
+
+
+def _made(
+    plant: Plant, split: Split, own: Split | None
+) -> tuple[Model, tuple[float, float] | None]:
+    if plant.family in ("by hand", "transformer by hand"):
+        vocabulary = vocabulary_of(plant, split)
+        if plant.family == "by hand":
+            return planted_by_hand(plant, split, vocabulary), None
+        return planted_transformer(plant, split, vocabulary), None
+    vocabulary = vocabulary_of(plant, write_texts(plant, TRAIN, "train", own), split)
+    return trained_plant(plant, vocabulary, own)
+
+
+def _to_json(measured: Measured) -> str:
+    content = {
+        "plant": asdict(measured.plant),
+        "numbers": {
+            key: [None if math.isnan(x) else x for x in (n.share, n.low, n.high)]
+            for key, n in measured.numbers.items()
+        },
+        "accuracies": measured.accuracies,
+        "confidence": measured.confidence,
+    }
+    return json.dumps(content, indent=1, allow_nan=False)
+
+
+def read_measured(path: Path) -> Measured | None:
+    """Read a file of numbers; None if there is none, or it is damaged."""
+    try:
+        content = json.loads(path.read_bytes())
+        numbers = {
+            key: Number(*(math.nan if x is None else float(x) for x in three))
+            for key, three in content["numbers"].items()
+        }
+        accuracies = content["accuracies"]
+        return Measured(
+            Plant(**content["plant"]),
+            numbers,
+            None if accuracies is None else (accuracies[0], accuracies[1]),
+            content["confidence"],
+        )
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,182 @@
+"""Planted transformers: a BERT of two layers whose every weight is set by hand.
+
+The first layer passes a word's values on (head 0: the mean over all positions; head 1: from the position
+before), the second is on trial: the [CLS] row attends to the words by their scores and collects their values.
+Every number x is written as (x, −x), so that its mean is 0, and the norms' ε is so large that they change
+nothing: the model is linear in the weights, as the plants of `by_hand`.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedmap.calibration.by_hand import median_margin, scores_by_values, values_of
+from heedmap.calibration.plants import Plant, scores_of
+from heedmap.data.corpus import Split
+from heedmap.data.vocabulary import SPECIAL, Vocabulary
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
+from heedmap.settings import TransformerSettings
+
+MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")  # as many as SPECIAL, so that words keep their numbers
+POSITIONS = 96
+NORM = 1e8  # ε of the norms
+STRONG = 60.0  # a score above all others
+SMALL = 1e-3  # the pooler's tanh is linear there
+
+
+def planted_transformer(
+    plant: Plant, split: Split, vocabulary: Vocabulary
+) -> TransformerClassifier:
+    """Make the model; its values are scaled so that the median margin on the texts is the plant's."""
+    values = values_of(plant, split, vocabulary)
+    scores = (
+        scores_by_values(values) if plant.kind == "proportional" else scores_of(plant, vocabulary)
+    )
+    # The first layer takes a mean where the plants of our own take a sum.
+    own, spread, moved = values.reshape(len(values), 3, -1).transpose(1, 0, 2)
+    spread = spread * np.mean([len(text) + 2 for text in split.tokens])
+    classifier = _classifier(plant, vocabulary, np.stack([own, spread, moved], 1), scores)
+    batch = classifier.batch(spaced(split).tokens[:64], range(min(64, len(split))))
+    scale = plant.margin / median_margin(classifier.logits(batch))
+    with torch.no_grad():
+        classifier.model.get_submodule("classifier").get_parameter("weight").mul_(scale)
+    return classifier
+
+
+def spaced(split: Split) -> Split:
+    """Return the texts as a transformer reads them: joined, the tokens are the text."""
+    tokens = [
+        [word if i == 0 else f" {word}" for i, word in enumerate(text)] for text in split.tokens
+    ]
+    return Split(split.keys, tokens, split.labels, split.rationale)
+
+
+def _classifier(
+    plant: Plant,
+    vocabulary: Vocabulary,
+    values: NDArray[np.float64],
+    scores: NDArray[np.float64],
+) -> TransformerClassifier:
+    from transformers import BertConfig, BertForSequenceClassification
+
+    count = plant.classes
+    at = _Numbers(count)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=2 * at.size,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=1,
+        max_position_embeddings=POSITIONS,
+        layer_norm_eps=NORM,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        pad_token_id=0,
+        id2label={c: str(c) for c in range(count)},
+    )
+    model: Any = BertForSequenceClassification(config)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.fill_(NORM**0.5 if name.endswith("LayerNorm.weight") else 0.0)
+        _set_embeddings(model.bert.embeddings, at, values, scores)
+        first, second = (layer.attention for layer in model.bert.encoder.layer)
+        _set_passing(first, at)
+        _set_reading(second, at)
+        model.bert.pooler.dense.weight[:count, at.collected] = SMALL * torch.eye(count)
+        model.classifier.weight[:, :count] = torch.eye(count) / SMALL
+    model.eval().requires_grad_(False)
+    settings = TransformerSettings(source="planted")
+    classes = [str(c) for c in range(count)]
+    return TransformerClassifier(model, _tokenizer(vocabulary), settings, classes)
+
+
+class _Numbers:
+    """Where the numbers of a position are: values, what [CLS] collects, scores, a constant, the place."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.own, self.spread, self.moved, self.collected = (
+            slice(i * count, (i + 1) * count) for i in range(4)
+        )
+        self.score, self.following, self.one = range(4 * count, 4 * count + 3)
+        self.place = slice(4 * count + 3, 4 * count + 3 + POSITIONS)
+        self.size = 4 * count + 3 + POSITIONS
+
+
+def _set_embeddings(
+    embeddings: Any, at: _Numbers, values: NDArray[np.float64], scores: NDArray[np.float64]
+) -> None:
+    words = torch.zeros(len(values), at.size)
+    for k, where in enumerate((at.own, at.spread, at.moved)):
+        words[:, where] = torch.from_numpy(values[:, k]).float()
+    words[:, [at.score, at.following]] = torch.from_numpy(scores).float()
+    words[: len(SPECIAL)] = 0.0
+    words[[2, 3], at.score] = -STRONG  # no weight on [CLS] and [SEP]
+    words[:, at.one] = 1.0
+    embeddings.word_embeddings.weight.copy_(_mirrored(words))
+    places = torch.zeros(POSITIONS, at.size)
+    places[:, at.place] = torch.eye(POSITIONS)
+    embeddings.position_embeddings.weight.copy_(_mirrored(places))
+
+
+def _set_passing(attention: Any, at: _Numbers) -> None:
+    """Head 0: the mean of what is spread. Head 1: what the position before moves."""
+    size, count = at.size, at.count
+    query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
+    # From place p to place p − 1. Products are divided by the root of the head's size.
+    query[size : size + POSITIONS, at.place] = torch.eye(POSITIONS) * STRONG * size**0.5
+    before = slice(at.place.start, at.place.stop - 1)
+    key[size + 1 : size + POSITIONS, before] = torch.eye(POSITIONS - 1)
+    value[:count, at.spread] = torch.eye(count)
+    value[size : size + count, at.moved] = torch.eye(count)
+    value[size + count, at.following] = 1.0
+    out = torch.zeros(size, 2 * size)
+    out[at.own, :count] = torch.eye(count)
+    out[at.own, size : size + count] = torch.eye(count)
+    out[at.score, size + count] = 1.0
+    _set(attention, query, key, value, out)
+
+
+def _set_reading(attention: Any, at: _Numbers) -> None:
+    """Both heads attend by score; the first collects what has come to each position."""
+    size, count = at.size, at.count
+    query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
+    query[[0, size], at.one] = size**0.5
+    key[[0, size], at.score] = 1.0
+    value[:count, at.own] = torch.eye(count)
+    out = torch.zeros(size, 2 * size)
+    out[at.collected, :count] = torch.eye(count)
+    _set(attention, query, key, value, out)
+
+
+def _set(attention: Any, query: Tensor, key: Tensor, value: Tensor, out: Tensor) -> None:
+    """Set the maps of an attention, which read the first half of a state: (x, −x) holds x twice."""
+    for name, weight in (("query", query), ("key", key), ("value", value)):
+        getattr(attention.self, name).weight[:, : weight.shape[1]] = weight
+    attention.output.dense.weight.copy_(_mirrored(out.T).T)
+
+
+def _mirrored(rows: Tensor) -> Tensor:
+    return torch.cat([rows, -rows], dim=-1)
+
+
+def _tokenizer(vocabulary: Vocabulary) -> Any:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    numbers = {word: i for i, word in enumerate([*MARKS, *vocabulary.words])}
+    tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    make: Any = PreTrainedTokenizerFast
+    return make(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        model_max_length=POSITIONS,
+    )

@@ -1,0 +1,55 @@
+"""`heedmap calibrate`: how often the readings of an audit are wrong, measured on planted models."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedmap.settings import TOKENS, DataSettings
+from heedmap.terminal import options as opt
+from heedmap.terminal.output import say
+from heedmap.terminal.progress import progress
+
+
+@opt.with_options(DataSettings)
+def calibrate_command(
+    *,
+    data: opt.Data = None,
+    given: opt.Given,
+    seeds: Annotated[
+        int, typer.Option(min=4, help="Models of each kind that are set by hand.")
+    ] = 24,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes, each of one thread. [one per core]")
+    ] = None,
+    out: opt.Out = None,
+) -> None:
+    """Measure how often the readings are wrong, on models whose answer is known by construction.
+
+    Without --data the planted texts are drawn; with it, deciding words are written into your texts, and later
+    audits of that data whose run folder lies beside this one use these rates. A calibration that was stopped
+    goes on where it stopped.
+    """
+    from heedmap.calibration.calibrate import PAGE, calibrate
+    from heedmap.data.corpus import load
+    from heedmap.experiments.rates import FILE
+
+    with progress() as bar:
+        task = bar.add_task("reading the texts", total=None)
+        corpus = None if data is None else load(data, **given.of(TOKENS))
+        name = "calibration" if corpus is None else f"calibration-{corpus.name}"
+        folder = out or Path("runs") / name
+        rates = calibrate(
+            folder,
+            corpus,
+            seeds=seeds,
+            workers=workers,
+            report=lambda done, total, text: bar.update(
+                task, completed=done, total=total, description=text
+            ),
+        )
+    wrong, right = rates.verdicts["wrong"], rates.verdicts["right"]
+    say(f"{rates.plants} planted models, planted on {rates.name}.")
+    say(f"The bottom line says yes of wrong maps: {wrong['yes']}; of right ones: {right['yes']}.")
+    say(f"It says no of wrong maps: {wrong['no']}; of right ones: {right['no']}.")
+    say(f"Rates: {folder / FILE}; tables and figures: {folder / PAGE}")

@@ -1,0 +1,110 @@
+"""How often each reading is wrong about models whose answer is known, and the rules that follow from it."""
+
+import math
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from heedmap.errors import InputError
+
+RULES = 1  # version of the rules; rates of another one are of other readings
+FILE = "rates.json"
+TELLS = 0.6  # a question tells if the whole interval of its AUC lies above
+
+Said = Literal["yes", "no"]
+
+
+class Rate(BaseModel):
+    """A share of `n` plants, with its 95 % interval (Wilson)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    count: int
+    n: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """The share itself; NaN of none."""
+        return self.count / self.n if self.n else math.nan
+
+    def __str__(self) -> str:
+        if not self.n:
+            return "none measured"
+        return f"{self.share:.0%} of {self.n} [{self.low:.0%}, {self.high:.0%}]"
+
+
+class QuestionRates(BaseModel):
+    """What one question can tell.
+
+    `auc`: how often a right map's share is above a wrong one's, with its interval. A share whose interval lies
+    above `for_edge` reads "for", below `against_edge` "against"; None: this cannot be said. `false_for`: of the
+    plants that are right for at most half, `false_against` and `power`: of the right ones.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    auc: float
+    auc_low: float
+    auc_high: float
+    for_edge: float | None
+    against_edge: float | None
+    false_for: Rate
+    false_against: Rate
+    power: Rate
+
+    @property
+    def tells(self) -> bool:
+        """Whether the question can tell a right map from a wrong one."""
+        return self.auc_low > TELLS
+
+
+class Rates(BaseModel):
+    """The rates of all questions and of the bottom line, by the kind of plant.
+
+    `data`: the fingerprint of the corpus whose texts were planted on; None for drawn texts. `verdicts`: of the
+    bottom line, rates of yes and no by group of plants (`all`, a kind, a family).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rules: int
+    data: str | None
+    name: str
+    plants: int
+    questions: dict[str, QuestionRates]
+    verdicts: dict[str, dict[Said, Rate]]
+
+    def to_json(self) -> str:
+        """Return the text of rates.json."""
+        return self.model_dump_json(indent=1) + "\n"
+
+
+def read_rates(path: Path) -> Rates:
+    """Read rates.
+
+    Raises:
+        InputError: the file is damaged, or its rates are of another version of the rules.
+    """
+    again = "make them again with `heedmap calibrate`"
+    try:
+        rates = Rates.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise InputError(
+            f"{path}: expected the rates that `heedmap calibrate` writes; {again}"
+        ) from error
+    if rates.rules != RULES:
+        raise InputError(
+            f"{path}: expected rates of version {RULES} of the rules, got version {rates.rules}; {again}"
+        )
+    return rates
+
+
+@cache
+def packaged_rates() -> Rates:
+    """Return the rates that come with heedmap."""
+    return Rates.model_validate_json(files("heedmap.experiments").joinpath(FILE).read_bytes())
