@@ -522,6 +522,11 @@ def test_the_second_claim_needs_one_kind_of_keys_that_cost_little(keys, weights,
     assert claims(rows)[1].verdict == verdict
 
 
+def test_the_interval_of_a_share_is_shown_from_0_to_100():
+    told = claims(rows_like((0.1, 0.1), flipped=[0.1, 0.9, 0.9]))[1].numbers[0]
+    assert "flip 63.3 (10.0–90.0) % of the model's own predictions, 0.0 to 100.0, and" in told
+
+
 def test_keys_that_do_not_move_the_weights_are_no_other_keys():
     rows = [{**row, "weights_tvd": 0.1} for row in rows_like((0.1, 0.1))]
     assert claims(rows)[1].verdict == "does not"
