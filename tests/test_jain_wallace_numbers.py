@@ -40,12 +40,14 @@ def number(seed, value, quantity="attention~gradient", std=0.2):
     return Measured(cell, quantity, "0", value, std, 0.5, 10, 1)
 
 
-@pytest.mark.parametrize(("values", "inside"), [((0.3, 0.5), "yes"), ((0.6, 0.8), "no")])
+@pytest.mark.parametrize(("values", "inside"), [((0.3, 0.5), "yes"), ((0.6, 0.61), "no")])
 def test_ours_is_the_mean_over_seeds_with_the_least_and_the_largest(values, inside):
     (line,) = lines([DatasetNumbers("sst", "paper", [number(i, v) for i, v in enumerate(values)])])
     assert (line.ours, line.ours_min, line.ours_max) == (np.mean(values), *values)
     assert (line.seeds, line.n, line.undefined) == (2, 20, 2)
-    assert line.inside == inside  # published .34 ± .21
+    assert (
+        line.inside == inside
+    )  # published .34; another seed would be in .4 ± 1.6, or in .605 ± .08
     assert "425a89a" in line.source
 
 

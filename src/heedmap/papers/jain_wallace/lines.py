@@ -1,16 +1,16 @@
 """Published and our numbers side by side: the lines that a reproduction's tables are made of."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from heedmap.papers.jain_wallace.learned import Model, not_learned
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
-from heedmap.papers.jain_wallace.published import SOURCE, Published, published
-
-NONE = Published(math.nan)
+from heedmap.papers.jain_wallace.published import COMPARED, NONE, SOURCE, published
+from heedmap.papers.kit.intervals import next_interval
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,10 @@ class Line:
 
     `ours` is the mean over `seeds` seeds, `ours_min` and `ours_max` the smallest and largest; `ours_std`
     (standard deviation over texts) and `ours_significant` (share with p ≤ .05) are means over the seeds.
-    Over all seeds, `n` texts have a value and `undefined` texts have none. `inside`: whether ours is within
-    one published standard deviation of the published mean; empty where there is none.
+    Over all seeds, `n` texts have a value and `undefined` texts have none. From `next_low` to `next_high`
+    another seed of ours would be (95 %, `next_interval`). `inside`: whether the published correlation is
+    there, `yes` or `no`; else why it is not counted: `one seed`, `not learned`, `theirs not learned`; empty
+    where nothing can be compared.
     """
 
     dataset: str
@@ -41,9 +43,11 @@ class Line:
     undefined: int
     inside: str
     source: str
+    next_low: float
+    next_high: float
 
     @property
-    def model(self) -> tuple[str, str, str]:
+    def model(self) -> Model:
         """Data set, encoder and score."""
         return self.dataset, self.encoder, self.score
 
@@ -51,29 +55,34 @@ class Line:
 def lines(results: Iterable[DatasetNumbers]) -> list[Line]:
     """Return one line per number, in the order of the results."""
     groups: dict[tuple[str, str, str, str, str], list[Measured]] = {}
+    unlearned: dict[Model, str] = {}
     for result in results:
+        unlearned |= not_learned(result)
         for one in result.numbers:
             cell = one.cell
             key = (cell.dataset, cell.encoder, cell.score, one.quantity, one.predicted)
             groups.setdefault(key, []).append(one)
-    return [_line(key, group) for key, group in groups.items()]
+    return [_line(key, group, unlearned) for key, group in groups.items()]
 
 
-def _line(key: tuple[str, str, str, str, str], group: Sequence[Measured]) -> Line:
+def _line(
+    key: tuple[str, str, str, str, str], group: Sequence[Measured], unlearned: Mapping[Model, str]
+) -> Line:
     known = published().get(key, NONE)
-    values = np.array([one.value for one in group])
-    ours = _mean(values)
-    gap = abs(ours - known.value)
-    inside = "" if math.isnan(gap) or math.isnan(known.std) else "yes" if gap <= known.std else "no"
+    values = [one.value for one in group if math.isfinite(one.value)]
+    low, high = next_interval(values)
+    inside = ""
+    if key[3] in COMPARED and math.isfinite(known.value) and values:
+        inside = unlearned.get(key[:3]) or _inside(known.value, low, high)
     is_known = math.isfinite(known.value) or math.isfinite(known.significant)
     return Line(
         *key,
         published=known.value,
         published_std=known.std,
         published_significant=known.significant,
-        ours=ours,
-        ours_min=float(np.nanmin(values)) if math.isfinite(ours) else math.nan,
-        ours_max=float(np.nanmax(values)) if math.isfinite(ours) else math.nan,
+        ours=_mean(values),
+        ours_min=min(values, default=math.nan),
+        ours_max=max(values, default=math.nan),
         ours_std=_mean([one.std for one in group]),
         ours_significant=_mean([one.significant for one in group]),
         seeds=len({one.cell.seed for one in group}),
@@ -81,9 +90,15 @@ def _line(key: tuple[str, str, str, str, str], group: Sequence[Measured]) -> Lin
         undefined=sum(one.undefined for one in group),
         inside=inside,
         source=SOURCE if is_known else "",
+        next_low=low,
+        next_high=high,
     )
 
 
-def _mean(values: Sequence[float] | np.ndarray) -> float:
+def _inside(value: float, low: float, high: float) -> str:
+    return "one seed" if math.isnan(low) else "yes" if low <= value <= high else "no"
+
+
+def _mean(values: Sequence[float]) -> float:
     defined = [value for value in values if math.isfinite(value)]
     return float(np.mean(defined)) if defined else math.nan

@@ -30,6 +30,9 @@ class Published:
     significant: float = math.nan
 
 
+NONE = Published(math.nan)
+
+
 @cache
 def published() -> dict[Key, Published]:
     """Return every published number by cell, quantity and class."""

@@ -9,6 +9,7 @@ import pandas as pd
 
 from heedmap.data.catalog import CATALOG
 from heedmap.papers.jain_wallace.figures import figures
+from heedmap.papers.jain_wallace.inside import Inside
 from heedmap.papers.jain_wallace.lines import Line, lines
 from heedmap.papers.jain_wallace.measures import DISTANCES, TAUS
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
@@ -19,8 +20,9 @@ TITLE = "Jain & Wallace (2019), run again"
 MODEL = ["data", "encoder", "score"]
 LABELS = len(MODEL)
 HOW_TO_READ = f"""Mean ± standard deviation over texts (share with p ≤ .05), by predicted class; ours: means
-over the seeds, of the first, where there are several, the least and the largest in brackets. "Inside": ours
-is within one published standard deviation of the published mean. Published: {SOURCE}; nan is theirs."""
+over the seeds, of the first, where there are several, the least and the largest in brackets. "Inside": the
+published mean is where another seed of ours would be in 95 of 100 cases (t interval); else why it is not
+counted. Published: {SOURCE}; nan is theirs."""
 ALONE = """Means over texts of more than one token, then over the seeds [least, largest]. TVD: how far the
 prediction moves when the weights are shuffled (median of 100 permutations) or uniform. JSD: how far weights can
 be from the model's own at a prediction within ε (TVD): .01 for single texts, .05 for pairs, always .05 by the
@@ -37,12 +39,14 @@ Where no words are replaced, none speaks for one of the classes."""
 def result(found: Sequence[DatasetNumbers]) -> Result:
     """Make the result that all files of a reproduction show, from the numbers alone."""
     numbers = lines(found)
+    inside = Inside.of(numbers)
     sections = [
-        _sizes(found), _performance(numbers), _correlation(numbers), _distances(numbers), *_variants(found),
+        _sizes(found), _performance(numbers), *inside.tables(), _correlation(numbers), _distances(numbers),
+        *_variants(found),
     ]  # fmt: skip
     return Result(
         title=TITLE,
-        notes=[_note(one) for one in found],
+        notes=[note for note in (*map(_note, found), inside.sentence()) if note],
         summary=_summary(numbers),
         sections=sections,
         figures=figures(found),

@@ -1,0 +1,123 @@
+"""How many of the published correlations are where another seed of ours would be, beside a constant's share.
+
+The paper's standard deviations are over texts and mostly .1 to .25. Within one of them are 53 of 71 of our
+means, but also 38 times the constant .20: that says little about a reproduction, so it is not counted here.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heedmap.papers.jain_wallace.lines import Line
+from heedmap.papers.kit.intervals import LEVEL
+from heedmap.papers.kit.result import Table
+from heedmap.report.phrases import plural
+
+COUNTED = ("yes", "no")
+HEADS = (
+    "data", "means", "inside", "expected", "a constant", "between seeds", "expected", "a constant",
+    "not counted",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Inside:
+    """The published correlations over all classes, those that are `counted` and those that are not.
+
+    `constant` is the mean of those counted: what a reproduction that knows nothing of the cells could answer
+    everywhere. It is judged with the widths of our own intervals and ranges, moved to it.
+    """
+
+    counted: Sequence[Line]
+    others: Sequence[Line]
+    constant: float
+
+    @classmethod
+    def of(cls, lines: Iterable[Line]) -> "Inside":
+        """Take the correlations over all classes that can be compared, or could with more seeds."""
+        compared = [one for one in lines if one.predicted == "Overall" and one.inside]
+        counted = [one for one in compared if one.inside in COUNTED]
+        others = [one for one in compared if one.inside not in COUNTED]
+        constant = float(np.mean([one.published for one in counted])) if counted else np.nan
+        return cls(counted, others, constant)
+
+    def sentence(self) -> str:
+        """Return the counts over all data sets in words; empty where nothing can be compared."""
+        if not self.counted:
+            return (
+                f"No published mean can be counted: {_reasons(self.others)}." if self.others else ""
+            )
+        n, inside, expected, constant, between, by_chance, constant_between, _ = self._row(
+            self.counted, self.others
+        )
+        return (
+            f"Of {n} published mean taus over all classes {inside} are where another seed of ours would be "
+            f"(95 % t interval; {expected} expected if theirs were one), with the constant "
+            f"{self.constant:.2f} in place of ours {constant}; between our least and our largest seed are "
+            f"{between} ({by_chance} expected), with the constant {constant_between}. "
+            f"Not counted: {_reasons(self.others) or 'none'}."
+        )
+
+    def tables(self) -> list[Table]:
+        """Return a table of the counts per data set and over all; none where nothing is counted."""
+        if not self.counted:
+            return []
+        datasets = dict.fromkeys(one.dataset for one in (*self.counted, *self.others))
+        body = [
+            [
+                name,
+                *self._row(
+                    [one for one in self.counted if one.dataset == name],
+                    [one for one in self.others if one.dataset == name],
+                ),
+            ]
+            for name in datasets
+        ]
+        if len(datasets) > 1:
+            body.append(["all", *self._row(self.counted, self.others)])
+        how = (
+            'Published mean taus over all classes. "Inside": in the 95 % t interval of one more seed of '
+            'ours. "Between seeds": between our least and our largest, where (k − 1) / (k + 1) of the '
+            "numbers would be if theirs were one more of our k seeds, whatever their distribution. "
+            f'"A constant": the same with the mean of the published ({self.constant:.2f}) in place of our '
+            "mean, and our widths. Not counted: cells with one seed, and those that did not learn: a model "
+            "of ours, or theirs, is no better on the test split than the same answer to every text (95 %)."
+        )
+        return [Table("How many published means are inside", HEADS, body, how)]
+
+    def _row(self, counted: Sequence[Line], others: Sequence[Line]) -> list[str]:
+        """Return the cells of one row, in the order of `HEADS` without the first."""
+        move = [self.constant - one.ours for one in counted]
+        inside = [one.next_low <= one.published <= one.next_high for one in counted]
+        between = [one.ours_min <= one.published <= one.ours_max for one in counted]
+        by_constant = [
+            one.next_low + by <= one.published <= one.next_high + by
+            for one, by in zip(counted, move, strict=True)
+        ]
+        constant_between = [
+            one.ours_min + by <= one.published <= one.ours_max + by
+            for one, by in zip(counted, move, strict=True)
+        ]
+        by_chance = sum((one.seeds - 1) / (one.seeds + 1) for one in counted)
+        return [
+            str(len(counted)),
+            str(sum(inside)),
+            f"{LEVEL * len(counted):.1f}",
+            str(sum(by_constant)),
+            str(sum(between)),
+            f"{by_chance:.1f}",
+            str(sum(constant_between)),
+            _reasons(others),
+        ]
+
+
+def _reasons(others: Sequence[Line]) -> str:
+    """Return how many are not counted, by reason.
+
+    >>> _reasons([])
+    ''
+    """
+    counts = Counter(one.inside for one in others)
+    return "; ".join(f"{why}: {plural(count, 'mean')}" for why, count in counts.items())
