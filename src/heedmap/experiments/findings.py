@@ -4,22 +4,15 @@ BANDS and docs/verdict.md hold the rules of the readings.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-from scipy import stats
 
 from heedmap.experiments.pooling import by_text
 from heedmap.settings import RunSettings
 
 Level = Literal["for", "mixed", "against", "undecided"]
-RESAMPLES = 2000
-CONFIDENCE = 0.95
-FEWEST = 5  # a bootstrap of fewer values is meaningless
 
 # Per kind of question: (lower edge, level, words), from the top down. A value falls into the first band
 # whose edge it reaches.
@@ -65,13 +58,17 @@ BANDS: dict[str, list[tuple[float, Level, str]]] = {
 }
 
 
+BOUNDS = {"tau": (-1.0, 1.0)}  # of a text's number, by kind; of the others 0 and 1
+
+
 @dataclass(frozen=True)
 class Finding:
     """One question and its answer.
 
-    `kind` is its key in BANDS. [`low`, `high`] is the 95 % interval of `value` (bootstrap over the n
-    instances); `left_out` counts the excluded instances by reason; `level` says whether the finding speaks
-    for or against showing the heat map ("undecided" also where it is for comparison only).
+    `kind` is its key in BANDS. [`low`, `high`] is the 95 % interval of `value` over texts, for this one trained
+    model (`heedmap.experiments.intervals`); where both are NaN, `no_interval` says why. Of the n instances,
+    `distinct` are different texts. `left_out` counts the excluded instances by reason; `level` says whether
+    the finding speaks for or against showing the heat map ("undecided" also where it is for comparison only).
     """
 
     key: str
@@ -86,6 +83,8 @@ class Finding:
     reading: str
     level: Level
     meaning: str
+    distinct: int
+    no_interval: str = ""
     by_class: dict[str, float] = field(default_factory=dict)
 
 
@@ -114,27 +113,6 @@ def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
         }
         for f in findings
     ]
-
-
-def interval(
-    values: NDArray[np.float64],
-    statistic: Callable[..., Any],
-    seed: int,
-) -> tuple[float, float]:
-    """Return the 95 % percentile bootstrap interval over instances; NaN for fewer than FEWEST."""
-    if len(values) < FEWEST:
-        return math.nan, math.nan
-    bootstrap = stats.bootstrap(
-        (values,),
-        statistic,
-        n_resamples=RESAMPLES,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        vectorized=True,
-        batch=max(1, 2_000_000 // len(values)),
-        rng=np.random.default_rng([seed, len(values)]),
-    ).confidence_interval
-    return float(bootstrap.low), float(bootstrap.high)
 
 
 def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]:

@@ -10,6 +10,7 @@ from heedmap.experiments.findings import AuditResult, Finding, Level, pooled
 from heedmap.experiments.notes import note_texts
 from heedmap.report.phrases import (
     audited_text,
+    caveats,
     counts,
     interval_text,
     left_out,
@@ -17,6 +18,7 @@ from heedmap.report.phrases import (
     model_text,
     number,
     pairs_text,
+    repeats_text,
     vectors_text,
     weights_kept,
 )
@@ -42,7 +44,8 @@ def card(audit: AuditResult) -> RenderableType:
         Group(*blocks),
         title=cell("Should you heed the heat map?", style="bold"),
         subtitle=cell(
-            "green speaks for showing it, red against; [ ] 95 % bootstrap over texts", style="dim"
+            "green speaks for it, red against; [ ] 95 % over texts of this model, not seeds",
+            style="dim",
         ),
         padding=(0, 1),
     )
@@ -59,6 +62,8 @@ def _header(audit: AuditResult) -> RenderableType:
         "model": model_text(audit),
         "audited": audited_text(audit),
     }
+    if repeats := repeats_text(audit):
+        rows["repeated"] = repeats
     if vectors := vectors_text(audit):
         rows["vectors"] = vectors
     if maps := maps_left_out(audit):
@@ -93,8 +98,7 @@ def _block(finding: Finding) -> list[RenderableType]:
         Padding(answer, (0, 0, 0, 2)),
         Padding(cell(f"{finding.measure}: {finding.meaning}"), (0, 0, 0, 2)),
     ]
+    asides = caveats(finding)
     if finding.left_out:
-        lines.append(
-            Padding(cell(f"left out: {counts(finding.left_out)}", style="italic"), (0, 0, 0, 2))
-        )
-    return lines
+        asides.append(f"left out: {counts(finding.left_out)}")
+    return [*lines, *(Padding(cell(text, style="italic"), (0, 0, 0, 2)) for text in asides)]

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.experiments.findings import BANDS, AuditResult, Finding, Level
-from heedmap.report.phrases import column, counts, interval_text, number
-
-# Scales run from 0 to 1, except that of a correlation.
-BEGINS = {"tau": -1.0}
+from heedmap.experiments.findings import BANDS, BOUNDS, AuditResult, Finding, Level
+from heedmap.report.phrases import caveats, column, counts, interval_text, number
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,7 @@ class Verdict:
     left: float
     width: float
     zones: list[Zone]
+    caveats: list[str]
     left_out: str
     by_class: list[tuple[str, str]]
 
@@ -44,7 +42,7 @@ def verdicts(audit: AuditResult) -> list[Verdict]:
 
 
 def _verdict(audit: AuditResult, f: Finding) -> Verdict:
-    kind, low = f.kind, BEGINS.get(f.kind, 0.0)
+    kind, low = f.kind, BOUNDS.get(f.kind, (0.0, 1.0))[0]
 
     def at(x: float) -> float:
         return round(100 * min(max((x - low) / (1 - low), 0.0), 1.0), 2)
@@ -65,6 +63,7 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
         left=left,
         width=round(right - left, 2),
         zones=zones,
+        caveats=caveats(f),
         left_out=counts(f.left_out),
         by_class=[(name, number(x)) for name, x in f.by_class.items()],
     )
