@@ -50,7 +50,8 @@ def tables_of(texts, seed=0, maps=("row", "received")):
     return {
         "instances": pa.table(
             {
-                "row": range(count), "key": keys, "tokens": [[f"w{t}"] * n for t, n in zip(texts, tokens, strict=True)],
+                "row": range(count), "key": keys,
+                "tokens": [[f"w{t}"] * n for t, n in zip(texts, tokens, strict=True)],
                 "n_tokens": tokens, "label": label, "predicted": of_window["predicted"],
                 "probabilities": [[1 - x, x] for x in p], "max_attention": rng.random(count),
                 "entropy": rng.random(count), "attention": [[1 / n] * n for n in tokens], "text": texts,
