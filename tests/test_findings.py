@@ -100,3 +100,11 @@ def test_a_significant_reverse_order_is_told_and_nothing_is_told_of_nothing():
     none = {f.key: f for f in make_findings(tables([math.nan] * 8), AuditSettings(), ["a", "b"])}
     assert none["agreement_gradient"].n == 0
     assert "significant" not in none["agreement_gradient"].meaning
+
+
+def test_the_card_says_for_how_many_texts_integrated_gradients_do_not_add_up():
+    """Of 19 sampled texts one is off by 1.5 log-odds and one by .5."""
+    found = {f.key: f for f in make_findings(tables([0.5] * 20), AuditSettings(), ["a", "b"])}
+    said = found["agreement_integrated_gradients"].meaning
+    assert "by more than 0.1 log-odds in 11% of the texts, by more than 1 in 5%" in said
+    assert "log-odds" not in found["agreement_gradient"].meaning

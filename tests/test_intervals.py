@@ -232,17 +232,21 @@ def test_intervals_hold_their_number_in_93_to_97_of_100_samples(population):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("times", [3, 50])
-def test_repeated_texts_do_not_make_intervals_shorter(times):
-    for population in POPULATIONS:
-        before, found = coverage(repeated(population, times), 20, REPEATS)
-        assert 0.93 - SLACK <= found <= 0.97 + SLACK, population.name
-        assert before < 0.9
+@pytest.mark.parametrize(
+    "name", ["share .5", "mean, tau of ten words", "ratio of sums", "median, normal"]
+)
+def test_repeated_texts_do_not_make_intervals_shorter(name):
+    (population,) = (one for one in POPULATIONS if one.name == name)
+    before, found = coverage(repeated(population, 5), 20, REPEATS)
+    assert 0.93 - SLACK <= found <= 0.97 + SLACK
+    assert before < 0.75
 
 
 @pytest.mark.slow
-def test_the_percentile_bootstrap_held_them_less_often():
-    before = {one.name: coverage(one, 20, REPEATS)[0] for one in POPULATIONS}
-    assert before["share .98"] < 0.4
-    assert before["mean, AUC, 75 % at 1"] < 0.9
-    assert before["mean, freedom (beta 4, .5)"] < 0.92
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("share .98", 0.4), ("mean, AUC, 75 % at 1", 0.92), ("mean, freedom (beta 4, .5)", 0.93)],
+)
+def test_the_percentile_bootstrap_held_them_less_often(name, most):
+    (population,) = (one for one in POPULATIONS if one.name == name)
+    assert coverage(population, 20, REPEATS)[0] < most

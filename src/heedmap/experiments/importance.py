@@ -24,6 +24,7 @@ from heedmap.models.layered import Layered
 GRADIENT_SHARE = 4  # a pass that keeps its graph needs about this many times the memory
 COMPLETE = 0.1  # log-odds by which integrated gradients may miss the difference that they add up to
 REFINEMENTS = 3  # at most 8 times the steps
+REFINED = 2  # times the passes that a BERT-style classifier of SST takes with them
 PROBED = 256  # tokens per text when leave-one-out is timed
 
 
@@ -113,6 +114,8 @@ def _gradient_cost(speed: Speed) -> float:
 def _integrated_cost(speed: Speed) -> float:
     settings = speed.evidence.settings
     passes = BACKWARD * settings.integrated_gradients_steps
+    if isinstance(speed.evidence.model, Layered):
+        passes *= REFINED
     return speed.reading(passes, settings.integrated_gradients_instances)
 
 

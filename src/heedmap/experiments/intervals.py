@@ -26,7 +26,7 @@ NONE = (math.nan, math.nan)
 FEWEST = {"mean": 5, "ratio": 5, "median": 6, "share": 1}
 # If more values than this are equal, their resamples vary too little: the share of the others decides.
 MOST_EQUAL = 0.3
-UNSEEN = 0.1  # texts at the bound, assumed besides those that differ from the commonest value
+UNSEEN = 0.05  # texts at the bound, assumed besides those that differ from the commonest value
 ROUNDING = 1e-9  # relative; less is equal
 
 

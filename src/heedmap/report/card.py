@@ -44,7 +44,7 @@ def card(audit: AuditResult) -> RenderableType:
         Group(*blocks),
         title=cell("Should you heed the heat map?", style="bold"),
         subtitle=cell(
-            "green speaks for it, red against; [ ] 95 % over texts of this model, not seeds",
+            "green for it, red against; [ ] 95 % over texts of this model, not seeds",
             style="dim",
         ),
         padding=(0, 1),
