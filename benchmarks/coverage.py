@@ -160,10 +160,9 @@ def main() -> None:
         for n in sizes:
             before, now = coverage(one, n, repeats if n < 1000 else repeats // 4)
             cells.append(f"{before:.3f} → {now:.3f}")
-        print(
-            f"| {one.name}{'' if sizes == SIZES else f', n = {sizes[0]}'} | {' | '.join(cells)} |",
-            flush=True,
-        )
+        name = one.name if sizes == SIZES else f"{one.name} (n = {sizes[0]})"
+        cells += [""] * (len(SIZES) - len(cells))
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ def test_of_too_few_texts_there_is_none_and_it_says_so(statistic):
     assert not none(WITH_CLUSTERS[statistic](values[:fewest]))
     assert not none(WITH_CLUSTERS[statistic](values, enough))
     said = why_none(fewest - 1, statistic)
-    assert said.startswith(f"no interval: {fewest - 1} distinct texts, of {fewest} or more")
+    assert said == f"no interval of fewer than {fewest} distinct texts (here {fewest - 1})"
 
 
 # --- repeated texts ---------------------------------------------------------------------------------------

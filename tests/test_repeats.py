@@ -105,7 +105,7 @@ def test_a_single_text_however_often_has_no_interval_and_says_why():
     assert math.isnan(tau.low)
     assert math.isnan(tau.high)
     assert tau.level == "undecided"
-    assert tau.no_interval == "no interval: 1 distinct texts, of 5 or more there is one"
+    assert tau.no_interval == "no interval of fewer than 5 distinct texts (here 1)"
     low, high = found["skill"].low, found["skill"].high
     assert (low, high) == pytest.approx(of_share(np.ones(1)))
 
@@ -120,7 +120,7 @@ def test_the_card_and_the_page_count_repeated_texts_and_say_what_the_interval_ho
         assert "36 of the 40 audited texts repeat another" in text
         assert "of the 45 test texts some are also in other splits: 12 in train (kept)" in text
         assert "4 of the 40 texts are distinct; the interval counts these" in text
-        assert "o interval: 4 distinct texts, of 5 or more there is one" in text
+        assert "o interval of fewer than 5 distinct texts (here 4)" in text
     assert "95 % over texts of this model, not seeds" in printed(audit)
     assert "another training seed is another model" in html
 

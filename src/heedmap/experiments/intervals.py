@@ -96,9 +96,7 @@ def of_median(values: Values, clusters: Clusters = None) -> Interval:
 def why_none(distinct: int, statistic: str) -> str:
     """Say why there is no interval for a `statistic` (a key of FEWEST) of some number of distinct texts."""
     if distinct < FEWEST[statistic]:
-        return (
-            f"no interval: {distinct} distinct texts, of {FEWEST[statistic]} or more there is one"
-        )
+        return f"no interval of fewer than {FEWEST[statistic]} distinct texts (here {distinct})"
     return "no interval: too many texts have the same value"
 
 
