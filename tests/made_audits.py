@@ -70,6 +70,7 @@ def make_audit(
         "integrated_gradients": {
             "row": range(n),
             "importance": pa.array(integrated, pa.list_(pa.float64())),
+            "completeness_error": [None if x is None else 0.01 for x in integrated],
         },
         "agreement": agreement,
         "permutation": {

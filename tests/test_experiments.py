@@ -15,6 +15,7 @@ from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import linear
 from heedmap.experiments.registry import applicable
 from heedmap.experiments.results import make_findings
+from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import LN2, change_in_prediction, jensen_shannon
 from heedmap.runs.audit import audit
@@ -266,3 +267,28 @@ def test_a_change_that_is_more_than_rounding_keeps_its_last_digit():
     expected = change_in_prediction(trace.logits.unsqueeze(1).expand_as(without), without)[0]
     assert found == expected.tolist()
     assert min(found) > 0
+
+
+def test_integrated_gradients_take_more_steps_for_texts_of_which_they_miss_a_part():
+    model = small_model("lstm")
+    model.embedding.weight.mul_(25)
+    model.projection.weight.mul_(3)
+    texts = [[f"w{(5 * i + 3 * j) % 40:02d}" for j in range(2 + i)] for i in range(12)]
+    changed = {"integrated_gradients_steps": 1, "integrated_gradients_instances": 11}
+    found = evidence_of(model, texts, **changed).table("integrated_gradients").to_pylist()
+    steps_taken = []
+    for row, text in zip(found, texts, strict=True):
+        if row["importance"] is None:
+            assert row["completeness_error"] is row["steps"] is None
+            continue
+        for steps in (1, 2, 4, 8):
+            batch = model.batch([text], [0])
+            values, error = integrated_gradients(model, batch, model.trace(batch), steps)
+            if error <= 0.1:
+                break
+        assert row["steps"] == steps
+        assert row["importance"] == pytest.approx(values[0].tolist(), abs=1e-4)
+        assert row["completeness_error"] == pytest.approx(error.item(), abs=1e-4)
+        steps_taken.append(steps)
+    assert len(steps_taken) == 11
+    assert {1, 2, 4, 8} == set(steps_taken)

@@ -1,36 +1,252 @@
-"""Intervals over seeds."""
+"""The 95 % intervals: against slow ways to the same numbers, at their edges, and how often they hold."""
 
 import math
 
 import numpy as np
 import pytest
+from benchmarks.coverage import POPULATIONS, coverage, percentile, repeated
 from scipy import stats
 
-from heedmap.papers.kit.intervals import mean_interval, next_interval
+from heedmap.experiments.intervals import (
+    FEWEST,
+    of_mean,
+    of_median,
+    of_ratio,
+    of_share,
+    standard_error,
+    why_none,
+)
+
+UNIT = (0.0, 1.0)
 
 
-@pytest.mark.parametrize("interval", [mean_interval, next_interval])
-@pytest.mark.parametrize("values", [[], [0.3]])
-def test_one_seed_has_no_interval(interval, values):
-    low, high = interval(values)
-    assert math.isnan(low)
-    assert math.isnan(high)
+def zeros_and_ones(count, of):
+    return np.array([1.0] * count + [0.0] * (of - count))
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 7])
-def test_the_interval_of_the_mean_is_students(seeds):
-    values = np.random.default_rng(seeds).normal(size=seeds).tolist()
-    expected = stats.t.interval(0.9, seeds - 1, np.mean(values), stats.sem(values))
-    assert mean_interval(values, 0.9) == pytest.approx(expected)
+def none(interval):
+    return all(math.isnan(x) for x in interval)
 
 
-def test_seeds_that_agree_have_an_interval_of_one_point():
-    assert mean_interval([0.5, 0.5]) == next_interval([0.5, 0.5]) == (0.5, 0.5)
+def unit_mean(values, clusters=None):
+    return of_mean(values, clusters, bounds=UNIT)
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 20])
-def test_one_seed_more_is_in_its_interval_as_often_as_it_says(seeds):
+def self_ratio(values, clusters=None):
+    return of_ratio(values * 0.4, 0.5 + values, clusters)
+
+
+WITH_CLUSTERS = {"share": of_share, "mean": unit_mean, "median": of_median, "ratio": self_ratio}
+
+
+# --- shares -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 333])
+def test_the_interval_of_a_share_is_wilsons(n):
+    for count in {0, 1, n // 2, n - 1, n}:
+        wanted = stats.binomtest(count, n).proportion_ci(method="wilson")
+        assert of_share(zeros_and_ones(count, n)) == pytest.approx((wanted.low, wanted.high))
+
+
+@pytest.mark.parametrize("p", [0.5, 0.9, 0.98])
+@pytest.mark.parametrize("n", [20, 100, 1000])
+def test_the_interval_of_a_share_holds_it_as_often_as_it_says(p, n):
+    """Exactly: the sum of the probabilities of the counts whose interval has p in it."""
+    ends = [of_share(zeros_and_ones(count, n)) for count in range(n + 1)]
+    held = [low <= p <= high for low, high in ends]
+    assert 0.93 <= stats.binom.pmf(np.arange(n + 1), n, p) @ held <= 0.97
+
+
+def test_five_right_answers_are_not_certain():
+    low, high = of_share(np.ones(5))
+    assert low == pytest.approx(0.566, abs=0.001)
+    assert high == 1
+    assert none(of_share(np.ones(0)))
+
+
+# --- medians ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [6, 7, 20, 100, 1000])
+def test_the_interval_of_a_median_is_made_of_order_statistics(n):
+    values = np.random.default_rng(n).normal(size=n)
+    wanted = stats.quantile_test(values, q=0.0).confidence_interval(0.95)
+    assert of_median(values) == (wanted.low, wanted.high)
+    rank = int((values <= of_median(values)[0]).sum())
+    held = 1 - 2 * stats.binom.cdf(rank - 1, n, 0.5)
+    assert 0.95 <= held <= 0.985 if n < 20 else 0.95 <= held <= 0.97
+
+
+# --- means and ratios -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [5, 12, 40])
+def test_the_interval_of_a_ratio_is_the_studentised_bootstrap_written_out(n):
+    rng = np.random.default_rng(n)
+    below = rng.gamma(3, 1, n)
+    above = 0.3 * below + rng.normal(0, 0.2, n)
+
+    def error(above, below):
+        ratio = sum(above) / sum(below)
+        squares = sum((a - ratio * b) ** 2 for a, b in zip(above, below, strict=True))
+        return math.sqrt(squares * n / (n - 1)) / sum(below)
+
+    ratio, drawn = above.sum() / below.sum(), []
+    for at in np.random.default_rng([3, n]).integers(0, n, (2000, n)):
+        spread = error(above[at], below[at])
+        shift = above[at].sum() / below[at].sum() - ratio
+        drawn.append(shift / spread if spread > 1e-12 else math.copysign(math.inf, shift))
+    drawn.sort()
+    spread = error(above, below)
+    wanted = ratio - drawn[1949] * spread, ratio - drawn[49] * spread
+    assert of_ratio(above, below, seed=3) == pytest.approx(wanted)
+
+
+def test_a_mean_is_a_ratio_to_ones_and_a_share_is_a_mean():
     rng = np.random.default_rng(0)
-    drawn = rng.normal(0.3, 0.1, size=(4000, seeds + 1))
-    within = [low <= x <= high for *old, x in drawn for low, high in [next_interval(old)]]
-    assert np.mean(within) == pytest.approx(0.95, abs=0.015)  # four standard errors
+    values = rng.random(30)
+    assert of_mean(values, seed=1) == of_ratio(values, np.ones(30), seed=1)
+    for count in (0, 1, 7, 15, 29, 30):
+        of = zeros_and_ones(count, 30)
+        assert of_mean(of, bounds=UNIT) == pytest.approx(of_share(of))
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("n", [5, 20, 1000])
+def test_values_that_are_all_the_same_leave_room_for_others(value, n):
+    """As many as Wilson allows of n could be at either bound."""
+    most = of_share(np.zeros(n))[1]
+    low, high = of_mean(np.full(n, value), bounds=UNIT)
+    assert low == pytest.approx(value - most * value)
+    assert high == pytest.approx(value + most * (1 - value))
+    assert none(of_mean(np.full(n, value)))
+    assert why_none(n, "mean").endswith("too many texts have the same value")
+
+
+def test_texts_that_reach_all_that_is_attainable_have_an_interval_within_bounds():
+    attainable = np.random.default_rng(0).random(50)
+    low, high = of_ratio(attainable, attainable, bounds=(-1.0, 1.0))
+    assert 0.7 < low < 0.95
+    assert high == 1
+    assert none(of_ratio(attainable, attainable))
+    assert none(of_ratio(np.zeros(50), np.zeros(50)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_intervals_hold_their_number_and_stay_within_its_bounds(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 60))
+    values = rng.beta(*rng.uniform(0.1, 3, 2), n)
+    if seed % 3:
+        values = np.round(values * rng.integers(1, 12)) / 11
+    clusters = rng.integers(0, n, n) if seed % 2 else None
+    for name, interval in (("mean", unit_mean), ("median", of_median)):
+        low, high = interval(values, clusters)
+        if distinct_texts(clusters, n) < FEWEST[name]:
+            assert none((low, high))
+        elif not none((low, high)):
+            middle = values.mean() if name == "mean" else np.median(values)
+            assert 0 <= low <= middle + 1e-9
+            assert middle - 1e-9 <= high <= 1
+
+
+def distinct_texts(clusters, n):
+    return n if clusters is None else len(np.unique(clusters))
+
+
+def test_a_seed_gives_the_same_interval():
+    values = np.random.default_rng(0).normal(size=50)
+    assert of_mean(values, seed=3) == of_mean(values, seed=3)
+    assert of_mean(values, seed=3) != of_mean(values, seed=4)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "ratio", "median"])
+def test_of_too_few_texts_there_is_none_and_it_says_so(statistic):
+    fewest = FEWEST[statistic]
+    values = np.random.default_rng(0).random(40 * fewest)
+    few, enough = (np.arange(len(values)) % count for count in (fewest - 1, fewest))
+    assert none(WITH_CLUSTERS[statistic](values, few))
+    assert not none(WITH_CLUSTERS[statistic](values[:fewest]))
+    assert not none(WITH_CLUSTERS[statistic](values, enough))
+    said = why_none(fewest - 1, statistic)
+    assert said == f"no interval of fewer than {fewest} distinct texts (here {fewest - 1})"
+
+
+# --- repeated texts ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WITH_CLUSTERS)
+@pytest.mark.parametrize("n", [6, 12, 101])
+def test_texts_that_all_occur_as_often_have_the_interval_of_the_texts(name, n):
+    rng = np.random.default_rng(n)
+    values = (rng.random(n) < 0.6).astype(float) if name == "share" else rng.random(n)
+    of_texts = WITH_CLUSTERS[name](values)
+    shuffled = rng.permutation(np.repeat(np.arange(n), 7))
+    found = WITH_CLUSTERS[name](values[shuffled], shuffled)
+    assert found == pytest.approx(of_texts)
+    as_texts = WITH_CLUSTERS[name](values[shuffled])
+    assert as_texts[1] - as_texts[0] < 0.7 * (of_texts[1] - of_texts[0])
+
+
+def test_twelve_texts_repeated_fifty_times_are_twelve_texts():
+    values = np.repeat(np.random.default_rng(0).normal(0.49, 0.26, 12), 50)
+    clusters = np.repeat(np.arange(12), 50)
+    low, high = of_mean(values, clusters, bounds=(-1.0, 1.0))
+    before = percentile(values, np.mean, np.random.default_rng(0))
+    assert high - low > 6 * (before[1] - before[0])
+
+
+def test_a_text_weighs_as_often_as_it_occurs():
+    """One text of 30 occurrences and 30 texts: the effective number is 60² / (30² + 30)."""
+    clusters = np.array([0] * 30 + list(range(1, 31)))
+    values = np.array([1.0] * 30 + [0.0] * 30)
+    n, z = 3600 / 930, stats.norm.isf(0.025)
+    width = z * math.sqrt(0.25 / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    assert of_share(values, clusters) == pytest.approx((0.5 - width, 0.5 + width))
+
+
+def test_the_standard_error_of_a_mean_counts_texts():
+    values = np.random.default_rng(0).normal(size=20)
+    error, n = standard_error(values)
+    assert error == pytest.approx(stats.sem(values))
+    assert n == 20
+    again = standard_error(np.repeat(values, 9), np.repeat(np.arange(20), 9))
+    assert again == (pytest.approx(error), 20)
+    assert math.isnan(standard_error(np.ones(9), np.zeros(9, dtype=int))[0])
+
+
+# --- coverage ---------------------------------------------------------------------------------------------
+
+REPEATS = 500
+SLACK = 2.6 * math.sqrt(0.05 * 0.95 / REPEATS)  # of the simulation, at 1 %
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("population", POPULATIONS, ids=lambda one: one.name)
+def test_intervals_hold_their_number_in_93_to_97_of_100_samples(population):
+    for n, repeats in ((20, REPEATS), (100, REPEATS), (1000, REPEATS // 5)):
+        slack = SLACK * math.sqrt(REPEATS / repeats)
+        _, found = coverage(population, n, repeats)
+        assert 0.93 - slack <= found <= 0.97 + slack, (population.name, n)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["share .5", "mean, tau of ten words", "ratio of sums", "median, normal"]
+)
+def test_repeated_texts_do_not_make_intervals_shorter(name):
+    (population,) = (one for one in POPULATIONS if one.name == name)
+    before, found = coverage(repeated(population, 5), 20, REPEATS)
+    assert 0.93 - SLACK <= found <= 0.97 + SLACK
+    assert before < 0.75
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("share .98", 0.4), ("mean, AUC, 75 % at 1", 0.92), ("mean, freedom (beta 4, .5)", 0.93)],
+)
+def test_the_percentile_bootstrap_held_them_less_often(name, most):
+    (population,) = (one for one in POPULATIONS if one.name == name)
+    assert coverage(population, 20, REPEATS)[0] < most

@@ -184,25 +184,25 @@ def planted(mean, spread, n):
 
 def test_only_means_that_lie_clearly_above_are_certain():
     columns = [planted(0.6, 0.1, 30), planted(0.42, 0.5, 30), planted(0.2, 0.1, 30)]
-    assert _certain(np.stack(columns, axis=1), 0.4) == 1
-    assert _certain(np.stack(columns, axis=1), 0.1) == 3
+    assert _certain(np.stack(columns, axis=1), np.arange(30), 0.4) == 1
+    assert _certain(np.stack(columns, axis=1), np.arange(30), 0.1) == 3
 
 
 def test_a_map_among_many_needs_more_to_be_certain():
     # 3.5 standard errors above: beyond the t-quantile at .975 with 9 degrees of freedom (2.26), below
     # the one that 1000 intervals need to hold at once (5.3).
     one = planted(0.4 + 3.5 / np.sqrt(10) * 0.1, 0.1, 10)[:, None]
-    assert _certain(one, 0.4) == 1
-    assert _certain(np.hstack([one, 0.1 * normal(10, 999)]), 0.4) == 0
+    assert _certain(one, np.arange(10), 0.4) == 1
+    assert _certain(np.hstack([one, 0.1 * normal(10, 999)]), np.arange(10), 0.4) == 0
 
 
 def test_what_one_text_defines_is_never_certain():
     values = np.full((5, 3), np.nan)
     values[:, 0] = planted(0.9, 0.01, 5)
     values[0, 1] = 0.9
-    assert _certain(values, 0.4) == 1
-    assert _certain(values[:, 1:], 0.4) == 0
-    assert _certain(values[:, :0], 0.4) == 0
+    assert _certain(values, np.arange(5), 0.4) == 1
+    assert _certain(values[:, 1:], np.arange(5), 0.4) == 0
+    assert _certain(values[:, :0], np.arange(5), 0.4) == 0
 
 
 # --- what heads do ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from heedmap.data.corpus import Split
-from heedmap.experiments.findings import interval
+from heedmap.experiments.intervals import of_mean, of_share
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.results import make_findings
 from heedmap.settings import AuditSettings
@@ -50,7 +50,8 @@ def tables_of(texts, seed=0, maps=("row", "received")):
     return {
         "instances": pa.table(
             {
-                "row": range(count), "key": keys, "tokens": [["w"] * n for n in tokens],
+                "row": range(count), "key": keys,
+                "tokens": [[f"w{t}"] * n for t, n in zip(texts, tokens, strict=True)],
                 "n_tokens": tokens, "label": label, "predicted": of_window["predicted"],
                 "probabilities": [[1 - x, x] for x in p], "max_attention": rng.random(count),
                 "entropy": rng.random(count), "attention": [[1 / n] * n for n in tokens], "text": texts,
@@ -63,6 +64,7 @@ def tables_of(texts, seed=0, maps=("row", "received")):
                     [[float(i)] * tokens[i] if sampled[i] else None for i in range(count)],
                     pa.list_(pa.float64()),
                 ),
+                "completeness_error": np.where(sampled, rng.random(count), np.nan),
             }
         ),
         "agreement": pa.table(
@@ -225,11 +227,11 @@ def test_n_counts_texts_and_intervals_are_those_of_whole_texts():
     assert skill.value == pytest.approx(right.mean())
     assert gradient.value == pytest.approx(values.mean())
     # Whole texts are what is drawn: all windows of one, or none.
-    clusters = interval(values.mean(1), np.mean, 0)
+    clusters = of_mean(values.mean(1), bounds=(-1.0, 1.0))
     assert (gradient.low, gradient.high) == pytest.approx(clusters)
-    as_texts = interval(values.ravel(), np.mean, 0)
+    as_texts = of_mean(values.ravel(), bounds=(-1.0, 1.0))
     assert gradient.high - gradient.low > 1.5 * (as_texts[1] - as_texts[0])
-    low, high = interval(np.repeat(right, 6).astype(float), np.mean, 0)
+    low, high = of_share(np.repeat(right, 6).astype(float))
     assert skill.high - skill.low > 1.5 * (high - low)
 
 

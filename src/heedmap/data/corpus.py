@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.labels import match, ordered
 from heedmap.data.readers import SPLITS
-from heedmap.data.rows import Parts, Row, complete, sampled, within_limits
+from heedmap.data.rows import Parts, Row, also_in, complete, sampled, within_limits
 from heedmap.data.selection import classes_of, read_dataset
 from heedmap.data.sources import EMBEDDED, STORIES, read_parts
 from heedmap.data.streams import reading
@@ -85,13 +85,17 @@ class Split:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Splits by name, the classes' names in the order of their numbers, what was left out and why."""
+    """Splits by name, the classes' names in the order of their numbers, what was left out and why.
+
+    `also_in` counts the test texts that another split of the source has too, by split; they are not left out.
+    """
 
     name: str
     classes: list[str]
     splits: dict[str, Split]
     settings: DataSettings
     left_out: dict[str, int] = field(default_factory=dict)
+    also_in: dict[str, int] = field(default_factory=dict)
 
     @property
     def pairs(self) -> bool:
@@ -142,6 +146,7 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     Where it is not for training, `outputs` names the classes of the model that will read it.
     """
     left_out: Counter[str] = Counter()
+    others: Parts = {}
     with reading(settings.source):
         if settings.dataset is not None and settings.source not in EMBEDDED:
             parts = read_dataset(settings, left_out)
@@ -153,9 +158,10 @@ def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
         # The test split; without one, everything in a file without splits; without that, dev or train.
         wanted = next(name for name in ("test", "all", "dev", "train") if name in parts)
         unread = tuple(f"{name}:" for name in SPLITS if name != wanted)
+        others = {name: parts[name] for name in SPLITS if name in parts and name != wanted}
         parts = {wanted: parts[wanted]}
         left_out = Counter({why: n for why, n in left_out.items() if not why.startswith(unread)})
-    return _to_audit(parts, settings, left_out, outputs)
+    return _to_audit(parts, others, settings, left_out, outputs)
 
 
 def as_written(corpus: Corpus) -> Corpus:
@@ -222,7 +228,7 @@ def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> C
             f"{', or draw more' * bool(drawn)} (left out: {_counts(left_out)})"
         )
     number = {name: i for i, name in enumerate(classes)}
-    arrays = {}
+    arrays, kept = {}, {}
     for name in SPLITS:
         known = [row for row in splits[name] if row.label in number]
         if unseen := len(splits[name]) - len(known):
@@ -241,11 +247,16 @@ def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> C
         if name != "train":
             known = sampled(known, name, settings, left_out)
         arrays[name] = _split_of(known, number, settings.source, left_out, name)
-    return Corpus(_name(settings.source), classes, arrays, settings, dict(left_out))
+        kept[name] = known
+    test = kept.pop("test")
+    return Corpus(
+        _name(settings.source), classes, arrays, settings, dict(left_out), also_in(test, kept)
+    )
 
 
 def _to_audit(
     parts: Parts,
+    others: Parts,
     settings: DataSettings,
     left_out: Counter[str],
     outputs: Sequence[str],
@@ -268,6 +279,9 @@ def _to_audit(
         {"test": _split_of(rows, number, settings.source, left_out, "test")},
         settings,
         dict(left_out),
+        also_in(
+            rows, {name: within_limits(part, settings, Counter()) for name, part in others.items()}
+        ),
     )
 
 

@@ -112,3 +112,14 @@ def sampled(
     rng = np.random.default_rng([settings.seed, *part.encode()])
     left_out[f"{part}: not drawn into the sample"] += len(rows) - count
     return [rows[i] for i in np.sort(rng.permutation(len(rows))[:count])]
+
+
+def also_in(test: Sequence[Row], others: Parts) -> dict[str, int]:
+    """Count the test texts, with their query, that occur in each of the other splits too."""
+    texts = [(tuple(row.tokens), tuple(row.query or ())) for row in test]
+    known = set(texts)
+    counts = {}
+    for name, rows in others.items():
+        shared = {(tuple(row.tokens), tuple(row.query or ())) for row in rows} & known
+        counts[name] = sum(text in shared for text in texts)
+    return counts

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
+from heedmap.experiments.importance import COMPLETE
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
 from heedmap.files.tables import padded, table
@@ -61,6 +62,8 @@ def _with(results: Results, measure: str, name: str) -> Finding:
     summary = f"{percent(mean(significant.astype(float)))} of the texts significant at .05"
     if (reverse := significant & (values[used] < 0)).any():
         summary += f", {percent(mean(reverse.astype(float)))} in the reverse order"
+    if measure == "integrated_gradients":
+        summary += _incomplete(results)
     return results.finding(
         f"agreement_{measure}",
         "tau",
@@ -72,6 +75,17 @@ def _with(results: Results, measure: str, name: str) -> Finding:
         summary=summary,
         chance=results.optional("baselines", f"tau_shuffled_{measure}"),
         ceiling=results.optional("baselines", f"tau_largest_{measure}"),
+    )
+
+
+def _incomplete(results: Results) -> str:
+    """Say for how many texts integrated gradients do not add up, in spite of more steps."""
+    errors = results.column("integrated_gradients", "completeness_error")
+    errors = errors[np.isfinite(errors)]
+    share, large = mean((errors > COMPLETE).astype(float)), mean((errors > 1).astype(float))
+    return (
+        f"; the gradients miss what they should add up to by more than {COMPLETE:g} log-odds in "
+        f"{percent(share)} of the texts, by more than 1 in {percent(large)}"
     )
 
 

@@ -4,23 +4,16 @@ BANDS and docs/verdict.md hold the rules of the readings.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-from scipy import stats
 
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import QuestionRates, Rates
 from heedmap.settings import RunSettings
 
 Level = Literal["for", "mixed", "against", "undecided"]
-RESAMPLES = 2000
-CONFIDENCE = 0.95
-FEWEST = 5  # a bootstrap of fewer values is meaningless
 
 # Facts that calibration does not judge, per kind: (lower edge, level, words), from the top down. A value falls
 # into the first band whose edge it reaches. Only skill has a level: is there anything to explain?
@@ -73,16 +66,23 @@ class Relative:
     n: int
 
 
+BOUNDS = {
+    "tau": (-1.0, 1.0),
+    "share": (-1.0, 1.0),
+}  # of a text's number, by kind; of the others 0 and 1
+
+
 @dataclass(frozen=True)
 class Finding:
     """One question and its answer.
 
     `kind` says what is measured (a key of BANDS, or a measure with a chance level). [`low`, `high`] is the 95 %
-    interval of `value` over the n instances; `left_out` counts the excluded instances by reason. `level` says
-    whether the finding speaks for or against showing the heat map ("undecided" also where it is for comparison
-    only). `relative` is where the value stands between chance and the best possible map; the level follows from
-    it by the edges of `rates`, which also say how often that is wrong. `because` is the finding as a clause of
-    the bottom line.
+    interval of `value` over texts, for this one trained model (`heedmap.experiments.intervals`); where both are
+    NaN, `no_interval` says why. Of the n instances, `distinct` are different texts. `left_out` counts the
+    excluded instances by reason. `level` says whether the finding speaks for or against showing the heat map
+    ("undecided" also where it is for comparison only). `relative` is where the value stands between chance and
+    the best possible map; the level follows from it by the edges of `rates`, which also say how often that is
+    wrong. `because` is the finding as a clause of the bottom line.
     """
 
     key: str
@@ -97,6 +97,8 @@ class Finding:
     reading: str
     level: Level
     meaning: str
+    distinct: int
+    no_interval: str = ""
     by_class: dict[str, float] = field(default_factory=dict)
     relative: Relative | None = None
     because: str = ""
@@ -123,31 +125,16 @@ def pooled(audit: AuditResult) -> AuditResult:
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
     """Convert findings to JSON values; undefined numbers are null."""
 
-    def defined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in pairs}
+    def converted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {k: _as_json(v) for k, v in pairs}
 
-    return [asdict(f, dict_factory=defined) for f in findings]
+    return [asdict(f, dict_factory=converted) for f in findings]
 
 
-def interval(
-    values: NDArray[np.float64],
-    statistic: Callable[..., Any],
-    seed: int,
-) -> tuple[float, float]:
-    """Return the 95 % percentile bootstrap interval over instances; NaN for fewer than FEWEST."""
-    if len(values) < FEWEST:
-        return math.nan, math.nan
-    bootstrap = stats.bootstrap(
-        (values,),
-        statistic,
-        n_resamples=RESAMPLES,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        vectorized=True,
-        batch=max(1, 2_000_000 // len(values)),
-        rng=np.random.default_rng([seed, len(values)]),
-    ).confidence_interval
-    return float(bootstrap.low), float(bootstrap.high)
+def _as_json(value: Any) -> Any:
+    if isinstance(value, QuestionRates):
+        return value.model_dump(mode="json")
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:

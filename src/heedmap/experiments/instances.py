@@ -9,7 +9,8 @@ import torch
 
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.findings import Finding, grade, interval
+from heedmap.experiments.findings import Finding, grade
+from heedmap.experiments.intervals import of_share
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results
@@ -68,7 +69,7 @@ def _skill(results: Results) -> list[Finding]:
     label = results.column("instances", "label").astype(int)
     correct = (label == results.predicted).astype(np.float64)
     majority = float(np.bincount(label).max() / len(label))
-    low, high = interval(correct, np.mean, results.settings.seed)
+    low, high = of_share(correct, results.clusters)
     value = float(correct.mean())
     lift = [
         (x - majority) / (1 - majority) if majority < 1 else math.nan for x in (value, low, high)
@@ -86,6 +87,7 @@ def _skill(results: Results) -> list[Finding]:
             low=low,
             high=high,
             n=len(correct),
+            distinct=len(np.unique(results.clusters)),
             left_out={},
             reading=reading,
             level=level,

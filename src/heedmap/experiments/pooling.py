@@ -25,7 +25,7 @@ _WITHIN = ["view", "layer", "head"]
 def by_text(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Return the tables with one row per text (and layer, head or map); unchanged where rows are whole texts.
 
-    Of the list columns only `probabilities` and `importance` (the windows' lists joined) are kept.
+    Of the list columns `probabilities` are kept, and `tokens` and `importance`: the windows' lists joined.
     """
     instances = tables["instances"]
     if TEXT not in instances.column_names:
@@ -71,6 +71,7 @@ def _instances(frame: pd.DataFrame) -> pd.DataFrame:
         {
             "row": range(len(sizes)),
             "key": keys,
+            "tokens": [np.concatenate(list(lists)) for _, lists in groups["tokens"]],
             "label": groups["label"].first().to_numpy(),
             "predicted": shares.argmax(1),
             "probabilities": list(shares),

@@ -8,13 +8,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedmap.experiments.findings import Finding, Relative, grade, interval, level_of
+from heedmap.experiments import intervals
+from heedmap.experiments.findings import BOUNDS, Finding, Relative, grade, level_of
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.registry import registered
+from heedmap.experiments.repeats import text_numbers
 from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSettings
 
 LEAST_ROOM = 0.02  # between chance and ceiling
+STATISTICS: dict[Callable[..., Any], str] = {np.mean: "mean", np.median: "median"}
 
 
 def make_findings(
@@ -41,8 +44,8 @@ def make_findings(
 class Results:
     """Tables with one row per text, and the settings they were made with.
 
-    `short` marks texts of one token; `derived`: the heat map is computed from the layer's weights, not equal
-    to them.
+    `short` marks texts of one token; `clusters` numbers the distinct texts; `derived`: the heat map is
+    computed from the layer's weights, not equal to them.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Results:
         self.rates = rates
         self.predicted = self.column("instances", "predicted").astype(int)
         self.short = self.column("instances", "n_tokens") < 2
+        self.clusters = text_numbers(self.tables["instances"])
         self.view = model.view if isinstance(model, TransformerSettings) else PLAIN[0]
         self.derived = self.view not in PLAIN
 
@@ -114,19 +118,33 @@ class Results:
             left_out["undefined: a measure is the same for all tokens"] = count
         defined = values[used]
         value = float(statistic(defined)) if len(defined) else math.nan
-        low, high = interval(defined, statistic, self.settings.seed)
+        low, high = self.interval(kind, values, statistic)
         relative = self._relative(values, chance, ceiling, statistic, -1.0 if lower else 1.0)
         rates = None if self.rates is None else self.rates.questions.get(key)
         if relative is None:
             reading, level = grade(kind, value, low, high)
         else:
             reading, level = _reading(relative), level_of(relative.low, relative.high, rates)
+        distinct = len(np.unique(self.clusters[used]))
         return Finding(
             key=key, kind=kind, value=value, low=low, high=high, n=len(defined), left_out=left_out,
             reading=reading, level=level, by_class=self.by_class(values, used, statistic), **words,
-            relative=relative, rates=rates, because=f"{clause or words['measure']} is {reading}",
+            distinct=distinct, relative=relative, rates=rates,
+            because=f"{clause or words['measure']} is {reading}",
+            no_interval="" if math.isfinite(low) else intervals.why_none(distinct, STATISTICS[statistic]),
             meaning=f"{meaning}; {summary}" if summary and len(defined) else meaning,
         )  # fmt: skip
+
+    def interval(
+        self, kind: str, values: NDArray[np.float64], statistic: Callable[..., Any] = np.mean
+    ) -> tuple[float, float]:
+        """Return the 95 % interval of a statistic (a key of STATISTICS) of the finite values, one per text."""
+        used = np.isfinite(values)
+        defined, clusters = values[used], self.clusters[used]
+        if STATISTICS[statistic] == "median":
+            return intervals.of_median(defined, clusters)
+        bounds = BOUNDS.get(kind, (0.0, 1.0))
+        return intervals.of_mean(defined, clusters, self.settings.seed, bounds)
 
     def _relative(
         self,
@@ -144,7 +162,7 @@ class Results:
         used = np.isfinite(shares)
         if not used.any():
             return None
-        share_low, share_high = interval(shares[used], np.mean, self.settings.seed)
+        share_low, share_high = self.interval("share", shares)
         return Relative(
             chance=float(statistic(low[used])),
             ceiling=float(statistic(high[used])),

@@ -10,6 +10,7 @@ from scipy import stats
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
+from heedmap.experiments.intervals import standard_error
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results
 from heedmap.files.tables import table
@@ -86,9 +87,11 @@ def _best_map(results: Results) -> Finding:
     values = taus.loc[:, compared].to_numpy(dtype=np.float64)
     filled = np.nan_to_num(values, nan=0.0)
     rows, total = taus.index.to_numpy(), len(results.predicted)
-    half = np.zeros(len(rows), dtype=bool)
+    # All occurrences of a text are on one side.
+    texts = results.clusters[rows]
+    different = np.unique(texts)
     rng = np.random.default_rng([results.settings.seed, *b"halves"])
-    half[rng.permutation(len(rows))[: len(rows) // 2]] = True
+    half = np.isin(texts, different[rng.permutation(len(different))[: len(different) // 2]])
     first, second = half & common, ~half & common
     in_sample, for_choice = np.zeros(total, dtype=bool), np.zeros(total, dtype=bool)
     in_sample[rows] = True
@@ -100,7 +103,7 @@ def _best_map(results: Results) -> Finding:
         sampled[rows[second]] = values[second, at]
         view, layer, head = taus.columns[compared][at]
         which = f"{view}, layer {layer}, " + ("mean over heads" if head < 0 else f"head {head}")
-    reach = _certain(filled[common], REACH)
+    reach = _certain(filled[common], texts[common], REACH)
     return results.finding(
         "best_map_leave_one_out",
         "tau",
@@ -159,16 +162,16 @@ def _why(view: str) -> str:
     )
 
 
-def _certain(values: NDArray[np.float64], edge: float) -> int:
+def _certain(values: NDArray[np.float64], texts: NDArray[np.int64], edge: float) -> int:
     """Count the columns whose mean lies above the edge, by simultaneous (Bonferroni) t-intervals."""
-    n = np.isfinite(values).sum(0)
-    enough = n > 1
-    if not enough.any():
-        return 0
-    part = values[:, enough]
-    spread = np.nanstd(part, axis=0, ddof=1) / np.sqrt(n[enough])
-    width = stats.t.ppf(1 - FAMILY / (2 * values.shape[1]), n[enough] - 1)
-    return int((np.nanmean(part, axis=0) - width * spread > edge).sum())
+    count = 0
+    for column in values.T:
+        used = np.isfinite(column)
+        error, distinct = standard_error(column[used], texts[used])
+        if distinct > 1:
+            width = stats.t.ppf(1 - FAMILY / (2 * values.shape[1]), distinct - 1) * error
+            count += column[used].mean() - width > edge
+    return int(count)
 
 
 def _cost(speed: Speed) -> float:

@@ -11,6 +11,7 @@ from heedmap.experiments.findings import LEVEL_WORDS, AuditResult, Finding, Leve
 from heedmap.experiments.notes import note_texts
 from heedmap.report.phrases import (
     audited_text,
+    caveats,
     counts,
     interval_text,
     left_out,
@@ -19,6 +20,7 @@ from heedmap.report.phrases import (
     number,
     pairs_text,
     rates_text,
+    repeats_text,
     scale_text,
     vectors_text,
     weights_kept,
@@ -73,6 +75,8 @@ def _header(audit: AuditResult) -> RenderableType:
         "model": model_text(audit),
         "audited": audited_text(audit),
     }
+    if repeats := repeats_text(audit):
+        rows["repeated"] = repeats
     if vectors := vectors_text(audit):
         rows["vectors"] = vectors
     if maps := maps_left_out(audit):
@@ -111,8 +115,7 @@ def _block(finding: Finding) -> list[RenderableType]:
         lines.append(Padding(cell(scale), (0, 0, 0, 2)))
     if finding.relative is not None:
         lines.append(Padding(cell(rates_text(finding), style="dim"), (0, 0, 0, 2)))
+    asides = caveats(finding)
     if finding.left_out:
-        lines.append(
-            Padding(cell(f"left out: {counts(finding.left_out)}", style="italic"), (0, 0, 0, 2))
-        )
-    return lines
+        asides.append(f"left out: {counts(finding.left_out)}")
+    return [*lines, *(Padding(cell(text, style="italic"), (0, 0, 0, 2)) for text in asides)]

@@ -7,7 +7,9 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.experiments.findings import AuditResult, interval
+from heedmap.experiments.findings import BOUNDS, AuditResult
+from heedmap.experiments.intervals import of_mean
+from heedmap.experiments.repeats import text_numbers
 from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.head_maps import LESS, MARK, MORE, Panel
@@ -110,6 +112,7 @@ def _by_head(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
 
 def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
     seed = (audit.settings.audit or AuditSettings()).seed
+    texts = text_numbers(audit.tables["instances"])
     data, keys, notes, counts = [], [], [], []
     layers = sorted(set(scan.layer.tolist()))
     views = [v for v in VIEWS if (scan.view == v).any()]
@@ -117,10 +120,11 @@ def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
         most = 0
         for layer in layers:
             of_map = (scan.view == view) & (scan.layer == layer) & (scan.head == ALL_HEADS)
-            taus = scan.tau[of_map & np.isfinite(scan.tau)]
+            defined = of_map & np.isfinite(scan.tau)
+            taus = scan.tau[defined]
             if not len(taus):
                 continue
-            low, high = interval(taus, np.mean, seed)
+            low, high = of_mean(taus, texts[scan.row[defined]], seed, BOUNDS["tau"])
             mean = float(taus.mean())
             # Views are drawn side by side within a layer, so that no interval hides another.
             place = layer + 0.09 * (i - (len(views) - 1) / 2)

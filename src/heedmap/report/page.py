@@ -27,6 +27,7 @@ from heedmap.report.phrases import (
     pairs_text,
     plural,
     query_name,
+    repeats_text,
     vectors_text,
     weights_kept,
 )
@@ -137,6 +138,8 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
             ("training", f"{plural(settings.train.epochs, 'epoch')}, seed {settings.train.seed}")
         )
     facts.append(("audited", audited_text(audit)))
+    if repeats := repeats_text(audit):
+        facts.append(("repeated", repeats))
     if vectors := vectors_text(audit):
         facts.append(("word vectors", vectors))
     facts += [("note", note) for note in note_texts(audit.about)]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.catalog import CATALOG
 from heedmap.experiments.findings import AuditResult, Finding
+from heedmap.experiments.repeats import text_numbers
 from heedmap.settings import AuditSettings, TransformerSettings
 
 LISTED = 12  # classes that are listed; of more, the first ones
@@ -82,6 +83,26 @@ def rates_text(finding: Finding) -> str:
             f"against one up to {rates.against_edge:.0%}: of right ones {rates.false_against}"
         )
     return "; ".join(parts).replace("-", "−")
+
+
+def caveats(finding: Finding) -> list[str]:
+    """Say why there is no interval, and that texts repeat; nothing where there is nothing to say."""
+    repeat = finding.distinct < finding.n
+    again = f"{finding.distinct} of the {finding.n} texts are distinct; the interval counts these"
+    return [*([finding.no_interval] if finding.no_interval else []), *([again] if repeat else [])]
+
+
+def repeats_text(audit: AuditResult) -> str | None:
+    """Say how many texts occur several times, and in other splits; None if none does. `audit`: pooled."""
+    instances = audit.tables["instances"]
+    again = instances.num_rows - len(np.unique(text_numbers(instances)))
+    parts = [f"{again} of the {instances.num_rows} audited texts repeat another"] if again else []
+    also_in = audit.about.get("also_in")
+    if isinstance(also_in, Mapping) and any(also_in.values()):
+        counts = ", ".join(f"{n} in {name}" for name, n in also_in.items() if n)
+        total = audit.about.get("test_texts", instances.num_rows)
+        parts.append(f"of the {total} test texts some are also in other splits: {counts} (kept)")
+    return "; ".join(parts) or None
 
 
 def model_text(audit: AuditResult) -> str:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.experiments.findings import BANDS, AuditResult, Finding, Level
+from heedmap.experiments.findings import BANDS, BOUNDS, AuditResult, Finding, Level
 from heedmap.report.phrases import (
+    caveats,
     column,
     counts,
     interval_text,
@@ -14,9 +15,6 @@ from heedmap.report.phrases import (
     rates_text,
     scale_text,
 )
-
-# Scales run from 0 to 1, except that of a correlation.
-BEGINS = {"tau": -1.0}
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,7 @@ class Verdict:
     zones: list[Zone]
     scale: str | None
     rates: str
+    caveats: list[str]
     left_out: str
     by_class: list[tuple[str, str]]
 
@@ -64,7 +63,7 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
         )
         bands = _bands(f)
     else:
-        value, ends, low = f.value, (f.low, f.high), BEGINS.get(f.kind, 0.0)
+        value, ends, low = f.value, (f.low, f.high), BOUNDS.get(f.kind, (0.0, 1.0))[0]
         low_end, high_end = f"{low:g}".replace("-", "−"), "1"
         bands = [
             (_on_scale(audit, f.kind, edge), level, words)
@@ -93,6 +92,7 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
         zones=zones,
         scale=scale_text(f),
         rates=rates_text(f) if f.relative is not None else "",
+        caveats=caveats(f),
         left_out=counts(f.left_out),
         by_class=[(name, number(x)) for name, x in f.by_class.items()],
     )

@@ -186,6 +186,7 @@ def _audit(
         "audited": split.whole_texts,
         **({} if split.text_of is None else {"windows": len(split)}),
         "left_out": run.corpus.left_out,
+        **({"also_in": run.corpus.also_in} if run.corpus.also_in else {}),
         **run.facts,
         **_rounding_factors(tables),
     }

@@ -1,0 +1,196 @@
+"""95 % intervals over texts, for one trained model. They do not hold the spread between training seeds.
+
+A text that occurs several times is one observation: its occurrences are a cluster and stay together.
+`clusters` numbers the text of each value (`heedmap.experiments.repeats`); None: all texts are distinct.
+Each function returns (low, high), both NaN where there is no interval; `why_none` says why. Their coverage
+is in docs/verdict.md, from `python -m benchmarks.coverage`.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Values = NDArray[np.float64]
+Clusters = NDArray[np.int64] | None
+Interval = tuple[float, float]
+
+TAIL = 0.025  # on either side
+Z = float(stats.norm.isf(TAIL))
+RESAMPLES = 2000
+BLOCK = 1 << 19  # values drawn at a time
+UNBOUNDED = (-math.inf, math.inf)
+NONE = (math.nan, math.nan)
+# Distinct texts. Of fewer, resamples repeat one text too often; of five, no order statistics hold 95 %.
+FEWEST = {"mean": 5, "ratio": 5, "median": 6, "share": 1}
+# If more values than this are equal, their resamples vary too little: the share of the others decides.
+MOST_EQUAL = 0.3
+UNSEEN = 0.05  # texts at the bound, assumed besides those that differ from the commonest value
+ROUNDING = 1e-9  # relative; less is equal
+
+
+def of_share(values: Values, clusters: Clusters = None) -> Interval:
+    """Return Wilson's interval for the mean of values 0 and 1.
+
+    With repeated texts, n is Kish's effective number (Σ m)² / Σ m² of texts with m occurrences: a model
+    answers all occurrences alike. Sources: Wilson 1927; Kish 1965; both together: Franco, Little, Louis & Slud
+    2019 (Journal of Survey Statistics and Methodology 7).
+    """
+    if not len(values):
+        return NONE
+    sizes = _sums(np.ones(len(values)), clusters)
+    return _wilson(float(values.mean()), _effective(sizes))
+
+
+def of_mean(
+    values: Values, clusters: Clusters = None, seed: int = 0, bounds: Interval = UNBOUNDED
+) -> Interval:
+    """Return the interval of the mean of values that lie within `bounds`.
+
+    The mean of texts with repetitions is a ratio of sums, of values and of occurrences: see `of_ratio`.
+    """
+    return of_ratio(values, np.ones(len(values)), clusters, seed, bounds)
+
+
+def of_ratio(
+    numerator: Values,
+    denominator: Values,
+    clusters: Clusters = None,
+    seed: int = 0,
+    bounds: Interval = UNBOUNDED,
+) -> Interval:
+    """Return the interval of Σ numerator / Σ denominator, paired per text; denominators are not negative.
+
+    Studentised bootstrap over texts (Efron & Tibshirani 1993, chapter 12) with the linearised standard error
+    of a ratio (Cochran 1977, 6.3). `bounds`: what the ratio of a single text cannot leave. If more than
+    MOST_EQUAL of the texts have the same ratio, as an AUC of 1, and there are bounds, the interval is
+    `_around_the_commonest`. Without bounds there is none if nearly all have the same.
+    """
+    above, below = _sums(numerator, clusters), _sums(denominator, clusters)
+    if len(above) < FEWEST["ratio"] or not below.sum() > 0:
+        return NONE
+    found = _around_the_commonest(above, below, bounds)
+    low, high = found or _studentised(above, below, np.random.default_rng([seed, len(above)]))
+    low, high = max(low, bounds[0]), min(high, bounds[1])
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else NONE
+
+
+def of_median(values: Values, clusters: Clusters = None) -> Interval:
+    """Return two order statistics around the median: exact by the binomial, whatever the distribution.
+
+    With repeated texts, the same shares of the weighted distribution, with Kish's effective n (Woodruff 1952).
+    """
+    sizes = _sums(np.ones(len(values)), clusters)
+    if len(sizes) < FEWEST["median"]:
+        return NONE
+    count = math.floor(_effective(sizes) * (1 + ROUNDING))
+    rank = int(stats.binom.ppf(TAIL, count, 0.5))  # the rank-th smallest and the rank-th largest
+    if rank < 1:
+        return NONE
+    ordered = np.sort(values)
+    beyond = max(1, math.ceil(rank / count * len(values) * (1 - ROUNDING)))
+    return float(ordered[beyond - 1]), float(ordered[-beyond])
+
+
+def why_none(distinct: int, statistic: str) -> str:
+    """Say why there is no interval for a `statistic` (a key of FEWEST) of some number of distinct texts."""
+    if distinct < FEWEST[statistic]:
+        return f"no interval of fewer than {FEWEST[statistic]} distinct texts (here {distinct})"
+    return "no interval: too many texts have the same value"
+
+
+def standard_error(values: Values, clusters: Clusters = None) -> tuple[float, int]:
+    """Return the standard error of the mean, and the number of distinct texts; NaN for less than two."""
+    sizes = _sums(np.ones(len(values)), clusters)
+    if len(sizes) < 2:
+        return math.nan, len(sizes)
+    return float(_error(_sums(values - values.mean(), clusters), sizes)), len(sizes)
+
+
+def _sums(values: Values, clusters: Clusters) -> Values:
+    """Return the sum over each text's occurrences."""
+    if clusters is None:
+        return np.asarray(values, dtype=np.float64)
+    numbers = np.unique(clusters, return_inverse=True)[1]
+    return np.bincount(numbers, values).astype(np.float64)
+
+
+def _effective(weights: Values) -> float:
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def _wilson(share: float, n: float) -> Interval:
+    """Return Wilson's score interval for a share of n, where n need not be a whole number."""
+    centre = share + Z**2 / (2 * n)
+    width = Z * math.sqrt(max(share * (1 - share), 0.0) / n + Z**2 / (4 * n**2))
+    low, high = ((centre + side * width) / (1 + Z**2 / n) for side in (-1, 1))
+    return (0.0 if share <= 0 else max(low, 0.0)), (1.0 if share >= 1 else min(high, 1.0))
+
+
+def _studentised(above: Values, below: Values, rng: np.random.Generator) -> Interval:
+    """Return the bootstrap-t interval: the quantiles of (θ* − θ) / s* stand for those of (θ − θ₀) / s."""
+    n, ratio = len(above), above.sum() / below.sum()
+    residuals = above - ratio * below
+    error = _error(residuals, below)
+    if not error > ROUNDING * (abs(ratio) + np.abs(above).max() / below.sum()):
+        return NONE
+    drawn = []
+    rows = max(1, BLOCK // n)
+    for start in range(0, RESAMPLES, rows):
+        at = rng.integers(0, n, (min(rows, RESAMPLES - start), n))
+        part, weights = residuals[at], below[at]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shift = part.sum(1) / weights.sum(1)
+            spread = _error(part - shift[:, None] * weights, weights)
+            spread = np.where(spread > ROUNDING * error, spread, 0.0)
+            drawn.append(shift / spread)
+    # A resample without spread is infinitely far, or where it also has the same ratio, not at all.
+    t = np.nan_to_num(np.concatenate(drawn), nan=0.0, posinf=math.inf, neginf=-math.inf)
+    first, last = np.quantile(t, [TAIL, 1 - TAIL], method="inverted_cdf")
+    return float(ratio - last * error), float(ratio - first * error)
+
+
+def _error(residuals: Values, below: Values) -> Values:
+    """Return the linearised standard error of a ratio, over the last axis."""
+    n = residuals.shape[-1]
+    return np.asarray(np.sqrt((residuals**2).sum(-1) * n / (n - 1)) / below.sum(-1))
+
+
+def _around_the_commonest(above: Values, below: Values, bounds: Interval) -> Interval | None:
+    """Return the interval for ratios of which many are equal; None where they are not.
+
+    The mean is the commonest value, plus the mean excess over it, minus the mean deficit. Either is a mean μ
+    of values D ≥ 0, many of them 0. Its variance, where μ varies with the share of zeros, is μ(M − μ) / n with
+    M = E D² / E D: that of M times a share of μ / M. So its interval is M times Wilson's, or Wilson's for D
+    of 0 and 1. As the few D seen may not hold the largest, UNSEEN texts at the bound count in M. Both together
+    make the interval of the difference (MOVER, Zou & Donner 2008).
+    """
+    used = below > 0
+    if (above[~used] != 0).any() or not np.isfinite(bounds).all():
+        return None
+    weights = below[used] * _effective(below) / below.sum()
+    rounded = np.round(above[used] / below[used], 12)
+    ratios, number = np.unique(rounded, return_inverse=True)
+    shares = _sums(weights, number)
+    if shares.max() <= MOST_EQUAL * weights.sum():
+        return None
+    ratios = np.clip(ratios, *bounds)
+    commonest = float(ratios[shares.argmax()])
+    excess = _of_mostly_zeros(np.maximum(ratios - commonest, 0), shares, bounds[1] - commonest)
+    deficit = _of_mostly_zeros(np.maximum(commonest - ratios, 0), shares, commonest - bounds[0])
+    value = commonest + excess[0] - deficit[0]
+    return (
+        value - math.hypot(excess[0] - excess[1], deficit[2] - deficit[0]),
+        value + math.hypot(excess[2] - excess[0], deficit[0] - deficit[1]),
+    )
+
+
+def _of_mostly_zeros(values: Values, weights: Values, most: float) -> tuple[float, float, float]:
+    """Return the mean of values from 0 to `most`, and its interval."""
+    if most <= 0:
+        return 0.0, 0.0, 0.0
+    n, total, squares = (float(weights @ values**power) for power in range(3))
+    scale = (squares + UNSEEN * most**2) / (total + UNSEEN * most)
+    low, high = _wilson(total / n / scale, n)
+    return total / n, low * scale, high * scale

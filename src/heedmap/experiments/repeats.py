@@ -1,0 +1,18 @@
+"""Which texts are the same? A text that occurs twice is no second observation."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def text_numbers(instances: pa.Table) -> NDArray[np.int64]:
+    """Number the distinct texts, by tokens and query: one number per row, the same for the same text.
+
+    Without tokens every row is a text of its own.
+    """
+    names = [name for name in ("tokens", "query") if name in instances.column_names]
+    if "tokens" not in names:
+        return np.arange(instances.num_rows)
+    numbers: dict[object, int] = {}
+    rows = zip(*(map(tuple, instances[name].to_pylist()) for name in names), strict=True)
+    return np.array([numbers.setdefault(row, len(numbers)) for row in rows], dtype=np.int64)
