@@ -1,10 +1,12 @@
 import pytest
 import torch
-from conftest import random_texts, small_model
+from conftest import random_pairs, random_texts, small_model
+from tiny_transformers import tiny_classifier
 
+from heedmap.data.texts import exchanged
 from heedmap.importance import deletions, leave_one_out
-from heedmap.importance.deletions import reread_without_each
-from heedmap.importance.leave_one_out import logits_without_each
+from heedmap.importance.deletions import reread_under, reread_without_each
+from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
 
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 17, 3, 1, 30)
 
@@ -59,7 +61,7 @@ def test_a_model_of_another_family_is_read_again():
 
     names = (
         "lengths", "mask_token", "batch", "trace", "logits", "predict", "to_heatmap", "embed", "on_tokens",
-        "token_positions", "logits_from",
+        "token_positions", "logits_from", "parameters",
     )  # fmt: skip
     for name in names:
         setattr(Other, name, staticmethod(getattr(model, name)))
@@ -114,3 +116,71 @@ def test_states_are_kept_up_to_the_most_that_a_text_may_take(monkeypatch, encode
     monkeypatch.setattr(leave_one_out, "MOST", 7 * 7 * 3 - 1)
     with pytest.raises(TypeError):
         logits_without_each(model, batch, texts)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("encoder", ["lstm", "cnn", "average"])
+def test_imposed_weights_stay_when_a_token_goes(encoder, pairs, classes):
+    model = small_model(encoder, classes=classes, pairs=pairs)
+    texts = random_pairs(LENGTHS, classes) if pairs else random_texts(LENGTHS)
+    batch = model.batch(texts, range(len(texts)))
+    trace = model.trace(batch)
+    draws = torch.rand(3, *trace.attention.shape, generator=torch.Generator().manual_seed(0))
+    weights = draws.masked_fill(~trace.support, 0.0)
+    fast = logits_without_each_under(model, batch, trace, texts, weights)
+    slow = reread_under(model, trace, texts, weights)
+    assert torch.allclose(fast, slow, atol=2e-6, equal_nan=True)
+    # By hand, for one text, token and weighting.
+    row, gone = LENGTHS.index(5), 2
+    shorter = model.trace(model.batch([exchanged(texts[row], gone)], [0]))
+    kept = weights[1, row, :, [0, 1, 3, 4]]
+    by_hand = model.predict(shorter, (kept / kept.sum()).reshape(1, 1, 1, 4))[0, 0]
+    assert torch.allclose(slow[1, row, gone], by_hand, atol=2e-6)
+
+
+def test_a_models_own_weights_imposed_give_its_own_leave_one_out_where_scores_do_not_change():
+    model = small_model("average")
+    texts = random_texts(LENGTHS)
+    batch = model.batch(texts, range(len(texts)))
+    trace = model.trace(batch)
+    imposed = logits_without_each_under(model, batch, trace, texts, trace.attention.unsqueeze(0))
+    own = logits_without_each(model, batch, texts)
+    assert torch.allclose(imposed[0], own, atol=2e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("how", ["remove", "mask"])
+@pytest.mark.parametrize("view", ["row", "received"])
+def test_a_transformers_imposed_weights_stay_when_a_word_goes(view, how):
+    model = tiny_classifier(view=view)
+    texts = [["The", " acting", " is", " unbelievable"], ["It", " bored", " me"]]
+    batch = model.batch(texts, range(2))
+    trace = model.trace(batch)
+    draws = torch.rand(2, *trace.attention.shape, generator=torch.Generator().manual_seed(0))
+    weights = draws * trace.support
+    weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-9)
+    logits = logits_without_each_under(model, batch, trace, texts, weights, how)
+    for row, text in enumerate(texts):
+        for gone in range(len(text)):
+            changed = exchanged(text, gone) if how == "remove" else model.mask_token(text, gone)
+            other = model.batch([changed], [0])
+            old, new = batch.words[row], other.words[0]
+            # Where each new position's weight comes from: position of the other words in their order.
+            sources = [p for p in range(len(old)) if batch.real[row, p] and old[p] != gone]
+            marks = [] if how == "remove" else [p for p in range(len(new)) if new[p] == gone]
+            places = [p for p in range(len(new)) if p not in marks]
+            came = dict(zip(places, sources, strict=True))
+            word = [p for p in range(len(old)) if old[p] == gone]
+            heads = weights[1, row].reshape(-1, *([len(old)] * (2 if view == "received" else 1)))
+            expected = torch.zeros(heads.shape[0], *([len(new)] * (heads.dim() - 1)))
+            for head in range(len(heads)):
+                for query in range(len(new)) if view == "received" else [None]:
+                    at = heads[head] if query is None else heads[head, came.get(query, word[0])]
+                    target = expected[head] if query is None else expected[head, query]
+                    for p in range(len(new)):
+                        target[p] = at[word].sum() / len(marks) if p in marks else at[came[p]]
+            expected = expected / expected.sum(-1, keepdim=True)
+            by_hand = model.logits_from(
+                model.embed(other), other, expected.reshape(1, -1, len(new))
+            )[0]
+            assert torch.allclose(logits[1, row, gone], by_hand, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Interventions on rows of weights: uniform, or permuted.
+"""Interventions on rows of weights: uniform, random, or permuted.
 
 `permute` needs a linear read-out and gives logits; other models need the weights themselves. Every row
 keeps its total mass and stays on its support.
@@ -22,6 +22,25 @@ def uniform(
     """Spread each row's mass evenly over its support; a row without support is 0."""
     mass = attention.masked_fill(~support, 0.0).sum(-1, keepdim=True)
     return support * (mass / support.sum(-1, keepdim=True).clamp(min=1))
+
+
+def dirichlet(
+    attention: Float[Tensor, "B K P"],
+    support: Bool[Tensor, "B K P"],
+    rngs: Sequence[np.random.Generator],
+) -> Float[Tensor, "B K P"]:
+    """Draw each row uniformly from the simplex over its support, with its total mass (Dirichlet(1, …, 1)).
+
+    Every instance draws from its own generator, for supported positions in their order, so that padding does
+    not matter.
+    """
+    allowed = support.numpy(force=True)
+    drawn = np.zeros(allowed.shape)
+    for i, rng in enumerate(rngs):
+        drawn[i][allowed[i]] = rng.standard_exponential(int(allowed[i].sum()))
+    weights = torch.from_numpy(drawn).to(attention)
+    mass = attention.masked_fill(~support, 0.0).sum(-1, keepdim=True)
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-30) * mass
 
 
 def permuted(

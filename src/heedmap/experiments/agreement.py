@@ -66,8 +66,10 @@ def _with(results: Results, measure: str, name: str) -> Finding:
         results.undefined(measure),
         question=f"Does attention rank the words as {name} {does(name)}?",
         measure=f"mean Kendall tau-b, attention against {name}",
-        meaning="1 = same order, 0 = unrelated, −1 = the reverse",
+        meaning="1 = same order, −1 = the reverse",
         summary=summary,
+        chance=results.optional("baselines", f"tau_shuffled_{measure}"),
+        ceiling=results.optional("baselines", f"tau_largest_{measure}"),
     )
 
 

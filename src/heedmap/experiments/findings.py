@@ -66,6 +66,23 @@ BANDS: dict[str, list[tuple[float, Level, str]]] = {
 
 
 @dataclass(frozen=True)
+class Relative:
+    """A value as a share of the way from chance (0) to the best attainable (1), on the same texts.
+
+    `chance` and `ceiling` are means (or medians, as the value) over the texts where both are known. `share` is
+    the mean over the `n` texts of (value − chance) / (ceiling − chance), each between −1 and 1; [`low`, `high`]
+    is its 95 % interval.
+    """
+
+    chance: float
+    ceiling: float
+    share: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
 class Finding:
     """One question and its answer.
 
@@ -87,6 +104,7 @@ class Finding:
     level: Level
     meaning: str
     by_class: dict[str, float] = field(default_factory=dict)
+    relative: Relative | None = None
 
 
 @dataclass(frozen=True)
@@ -107,13 +125,11 @@ def pooled(audit: AuditResult) -> AuditResult:
 
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
     """Convert findings to JSON values; undefined numbers are null."""
-    return [
-        {
-            k: None if isinstance(v, float) and not math.isfinite(v) else v
-            for k, v in asdict(f).items()
-        }
-        for f in findings
-    ]
+
+    def defined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in pairs}
+
+    return [asdict(f, dict_factory=defined) for f in findings]
 
 
 def interval(
@@ -141,6 +157,8 @@ def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]
     """Return reading and level: the value's band, or both ends' bands where the interval crosses an edge."""
     if not math.isfinite(value):
         return "undefined", "undecided"
+    if kind not in BANDS:
+        return "no bands", "undecided"
 
     def band(x: float) -> tuple[str, Level]:
         return next((words, level) for edge, level, words in BANDS[kind] if x >= edge)

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.data.batches import Batch
@@ -53,11 +55,17 @@ def leave_one_out(evidence: Evidence) -> pa.Table:
     for batch, trace in evidence.passes():
         texts = [evidence.texts[i] for i in trace.rows.tolist()]
         without = logits_without_each(evidence.model, batch, texts, evidence.settings.leave_one_out)
-        before = trace.logits.unsqueeze(1).expand_as(without)
-        change = change_in_prediction(before, without)
-        noise = resolution(trace.logits, without, evidence.model.precision).unsqueeze(1)
-        importances.add(batch, change.masked_fill(change <= noise, 0.0))
+        importances.add(batch, change_without(trace.logits, without, evidence.model.precision))
     return importances.table()
+
+
+def change_without(
+    before: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
+) -> Float[Tensor, "B T"]:
+    """Return leave-one-out from the logits; 0 where it is below their rounding."""
+    change = change_in_prediction(before.unsqueeze(1).expand_as(without), without)
+    noise = resolution(before, without, precision).unsqueeze(1)
+    return change.masked_fill(change <= noise, 0.0)
 
 
 def integrated(evidence: Evidence) -> pa.Table:

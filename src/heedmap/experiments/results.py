@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedmap.experiments.findings import Finding, grade, interval
+from heedmap.experiments.findings import Finding, Relative, grade, interval
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.registry import registered
 from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSettings
+
+LEAST_ROOM = 0.02  # between chance and ceiling
 
 
 def make_findings(
@@ -59,6 +61,12 @@ class Results:
         values = self.tables[table][name].to_numpy().astype(np.float64)
         return np.asarray(values)
 
+    def optional(self, table: str, name: str) -> NDArray[np.float64] | None:
+        """Return a column of numbers; None if there is no such table or column."""
+        if table not in self.tables or name not in self.tables[table].column_names:
+            return None
+        return self.column(table, name)
+
     def by_class(
         self, values: NDArray[np.float64], used: NDArray[np.bool_], statistic: Callable[..., Any]
     ) -> dict[str, float]:
@@ -79,11 +87,15 @@ class Results:
         *,
         meaning: str,
         summary: str = "",
+        chance: NDArray[np.float64] | float | None = None,
+        ceiling: NDArray[np.float64] | float | None = None,
         **words: str,
     ) -> Finding:
         """Make a finding from one value per text; NaN is left out, counted under the first reason that fits.
 
-        `meaning` says how to read the value; `summary` is appended to it where any value is defined.
+        `meaning` says how to read the value; `summary` is appended to it where any value is defined. `chance`
+        and `ceiling` are what chance and the best possible map reach on each text (NaN where unknown); the
+        ceiling may be the smaller one.
         """
         used = np.isfinite(values)
         left_out = {}
@@ -101,8 +113,34 @@ class Results:
         return Finding(
             key=key, kind=kind, value=value, low=low, high=high, n=len(defined), left_out=left_out,
             reading=reading, level=level, by_class=self.by_class(values, used, statistic), **words,
+            relative=self._relative(values, chance, ceiling, statistic),
             meaning=f"{meaning}; {summary}" if summary and len(defined) else meaning,
         )  # fmt: skip
+
+    def _relative(
+        self,
+        values: NDArray[np.float64],
+        chance: NDArray[np.float64] | float | None,
+        ceiling: NDArray[np.float64] | float | None,
+        statistic: Callable[..., Any],
+    ) -> Relative | None:
+        """Place the values between chance and ceiling."""
+        if chance is None or ceiling is None:
+            return None
+        low, high = (np.broadcast_to(np.asarray(x, float), values.shape) for x in (chance, ceiling))
+        shares = attained(values, low, high)
+        used = np.isfinite(shares)
+        if not used.any():
+            return None
+        share_low, share_high = interval(shares[used], np.mean, self.settings.seed)
+        return Relative(
+            chance=float(statistic(low[used])),
+            ceiling=float(statistic(high[used])),
+            share=float(shares[used].mean()),
+            low=share_low,
+            high=share_high,
+            n=int(used.sum()),
+        )
 
     def undefined(self, measure: str) -> dict[str, NDArray[np.bool_]]:
         """Return the texts for which a measure of importance is undefined, by reason."""
@@ -111,6 +149,19 @@ class Results:
             missing = self.tables["integrated_gradients"]["importance"].is_null().to_numpy()
             reasons = {"not sampled for integrated gradients": missing, **reasons}
         return reasons
+
+
+def attained(
+    values: NDArray[np.float64], chance: NDArray[np.float64], ceiling: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return (value − chance) / (ceiling − chance) per text, between −1 and 1.
+
+    Where chance and ceiling are closer than LEAST_ROOM, as for equal weights, the text can hardly tell: its
+    room counts as LEAST_ROOM, so that noise is not blown up.
+    """
+    room = ceiling - chance
+    room = np.where(room < 0, -1.0, 1.0) * np.maximum(np.abs(room), LEAST_ROOM)
+    return np.clip((values - chance) / room, -1.0, 1.0)
 
 
 def does(name: str) -> str:

@@ -102,6 +102,10 @@ class TransformerClassifier:
         """The weights' dtype; logits are computed in it and returned in float32."""
         return self.model.dtype
 
+    def parameters(self) -> Iterator[Tensor]:
+        """Yield everything that was learned."""
+        return iter(self.model.parameters())
+
     def lengths(self, texts: Sequence[Sequence[str]]) -> NDArray[np.int64]:
         """Count the positions of each text, special ones included."""
         return inputs.lengths(self.tokenizer, texts)
@@ -153,7 +157,8 @@ class TransformerClassifier:
             heat = self.heat_maps(batch, [self.map_on_trial()]).squeeze(1)
         return Trace(
             batch.rows, batch.mask, attention, support, heat, base.logits.float(),
-            state=_State(batch, base), token_positions=batch.words >= 0,
+            state=_State(batch, base), words=batch.words.masked_fill(~batch.real, -2),
+            all_rows=not self.one_row,
         )  # fmt: skip
 
     @torch.inference_mode()

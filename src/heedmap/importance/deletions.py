@@ -7,12 +7,12 @@ padded. leave_one_out.py has faster ways to the same numbers for our own encoder
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedmap.data.batches import sorted_batches
 from heedmap.data.texts import Text, exchanged
-from heedmap.models.trace import Model
+from heedmap.models.trace import Model, Trace
 
 AT_ONCE = 4096  # deletions per block: a text of n tokens has n, each about as long as itself
 
@@ -39,3 +39,83 @@ def reread_without_each(
                 i, j = chunk[row]
                 results[i][j] = row_logits
     return results
+
+
+@torch.no_grad()
+def reread_under(
+    model: Model,
+    trace: Trace,
+    texts: Sequence[Text],
+    attention: Float[Tensor, "S B K P"],
+    how: str = "remove",
+) -> Float[Tensor, "S B T C"]:
+    """Return logits without each token under S weightings imposed on the whole text, and kept."""
+    jobs = [(i, j) for i, text in enumerate(texts) for j in range(len(text)) if len(text) > 1]
+    shape = (len(attention), len(texts), trace.mask.shape[1], len(model.classes))
+    results = torch.full(shape, torch.nan)
+    for start in range(0, len(jobs), AT_ONCE):
+        chunk = jobs[start : start + AT_ONCE]
+        changed = [
+            exchanged(texts[i], j) if how == "remove" else model.mask_token(texts[i], j)
+            for i, j in chunk
+        ]
+        for rows in sorted_batches(model.lengths(changed), model.tokens_at_once):
+            without = model.trace(model.batch([changed[row] for row in rows], range(len(rows))))
+            imposed = attention.new_zeros(len(attention), *without.attention.shape)
+            same = []
+            for place, row in enumerate(rows):
+                i, j = chunk[row]
+                weights = _without(trace, i, attention[:, i], j, without, place, how)
+                same.append(weights is not None)
+                if weights is not None:
+                    imposed[:, place] = weights
+            logits = model.predict(without, imposed).cpu().float()
+            for place, row in enumerate(rows):
+                if same[place]:
+                    i, j = chunk[row]
+                    results[:, i, j] = logits[:, place]
+    return results
+
+
+def _without(
+    trace: Trace,
+    i: int,
+    attention: Float[Tensor, "S K P"],
+    j: int,
+    without: Trace,
+    place: int,
+    how: str,
+) -> Float[Tensor, "S K2 P2"] | None:
+    """Return text i's weights for the text without token j; None if the other words' positions differ."""
+    before, after = _words(trace, i), _words(without, place)
+    old = ((before > -2) & (before != j)).nonzero().squeeze(1)
+    new = ((after > -2) & ((after != j) | (how == "remove"))).nonzero().squeeze(1)
+    token, mark = (before == j).nonzero().squeeze(1), (after == j).nonzero().squeeze(1)
+    if len(old) != len(new):
+        return None
+    moves = attention.new_zeros(len(after), len(before))  # of mass, from old to new positions
+    moves[new, old] = 1.0
+    rows = torch.zeros_like(after)
+    rows[new] = old
+    if how != "remove" and len(mark) and len(token):
+        moves[mark.unsqueeze(1), token] = 1 / len(mark)
+        rows[mark] = token[0]
+    if trace.all_rows:
+        squares = attention.reshape(len(attention), -1, len(before), len(before))[:, :, rows]
+        squares = squares * (after > -2).unsqueeze(1)
+        attention = squares.flatten(1, 2)
+    return rescaled(attention @ moves.T)
+
+
+def _words(trace: Trace, i: int) -> Int[Tensor, " P"]:
+    """Return the token of each position of text i: −1 for special tokens, −2 for padding."""
+    if trace.words is not None:
+        return trace.words[i]
+    place = torch.arange(trace.mask.shape[1], device=trace.mask.device)
+    return torch.where(trace.mask[i], place, -2)
+
+
+def rescaled(attention: Float[Tensor, "*rows P"]) -> Float[Tensor, "*rows P"]:
+    """Scale each row to sum to 1; a row of zeros stays."""
+    mass = attention.sum(-1, keepdim=True)
+    return attention / torch.where(mass > 0, mass, 1.0)

@@ -11,12 +11,12 @@ POSITIONS = 16_384  # whose graphs are held at a time
 
 
 def integrated_gradients(
-    model: Model, batch: Batch, trace: Trace, steps: int
+    model: Model, batch: Batch, trace: Trace, steps: int, imposed: Tensor | None = None
 ) -> tuple[Float[Tensor, "B T"], Float[Tensor, " B"]]:
     """Return |attribution| per token to the log-odds of the predicted class, and the completeness error.
 
     The path leads from zero vectors at the tokens (start and end marks stay) to the text, in Gauss-Legendre
-    steps; the attention changes along it. The error is |Σ attributions −
+    steps; the attention changes along it, unless weights (B, K, P) are imposed. The error is |Σ attributions −
     (y(text) − y(baseline))|, in log-odds; if it is large, more steps are needed.
     """
     from captum.attr import IntegratedGradients
@@ -26,7 +26,8 @@ def integrated_gradients(
 
     def target(path: Tensor) -> Tensor:
         times = len(path) // len(embedded)  # Captum stacks the steps along the batch
-        logits = model.logits_from(path, batch.repeated(times))
+        weights = None if imposed is None else imposed.repeat(times, 1, 1)
+        logits = model.logits_from(path, batch.repeated(times), weights)
         return log_odds(logits, trace.predicted.repeat(times))
 
     attributions, error = IntegratedGradients(target, multiply_by_inputs=True).attribute(

@@ -21,13 +21,13 @@ from torch.nn import functional
 
 from heedmap.data.batches import Batch
 from heedmap.data.texts import Text
-from heedmap.importance.deletions import reread_without_each
+from heedmap.importance.deletions import reread_under, reread_without_each, rescaled
 from heedmap.importance.lstm_leave_one_out import Project, lstm_without_each
 from heedmap.models.attention_classifier import AttentionClassifier
-from heedmap.models.encoders import CNN, LSTM
+from heedmap.models.encoders import CNN, ENCODERS, LSTM
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import Lexical
-from heedmap.models.trace import Model
+from heedmap.models.trace import Model, Trace
 
 # Deletions per block: their gates stay in the processor's cache.
 ROWS = 4096
@@ -45,12 +45,37 @@ def logits_without_each(
     if (
         isinstance(model, AttentionClassifier)
         and not isinstance(model.score, Lexical)  # scores of words, not of states: read again
-        and how == "remove"
-        and batch.mask.shape[1] ** 2 * _stored_size(model) <= MOST
+        and _is_reusable(model, batch, how)
     ):
-        return _reuse(model, batch)
+        return _reuse(model, batch, None).squeeze(0)
     lists = reread_without_each(model, texts, how)
     return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)
+
+
+def logits_without_each_under(
+    model: Model,
+    batch: Batch,
+    trace: Trace,
+    texts: Sequence[Text],
+    attention: Float[Tensor, "S B K P"],
+    how: str = "remove",
+) -> Float[Tensor, "S B T C"]:
+    """Return logits of each text without its token t under S imposed weightings; NaN as above.
+
+    What is imposed on the text stays: without the token, the others' weights are scaled to sum to what they
+    did. A masked token keeps its weight. NaN also where a tokenizer reads the other words differently.
+    """
+    if isinstance(model, AttentionClassifier) and _is_reusable(model, batch, how):
+        return _reuse(model, batch, attention.squeeze(2))
+    return reread_under(model, trace, texts, attention, how)
+
+
+def _is_reusable(model: AttentionClassifier, batch: Batch, how: str) -> bool:
+    return (
+        type(model.encoder) in ENCODERS.values()
+        and how == "remove"
+        and batch.mask.shape[1] ** 2 * _stored_size(model) <= MOST
+    )
 
 
 def _stored_size(model: AttentionClassifier) -> int:
@@ -59,27 +84,39 @@ def _stored_size(model: AttentionClassifier) -> int:
 
 
 @torch.no_grad()
-def _reuse(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B T C"]:
+def _reuse(
+    model: AttentionClassifier, batch: Batch, imposed: Float[Tensor, "S B T"] | None
+) -> Float[Tensor, "S B T C"]:
+    """Return logits under the model's own weights (S = 1) or imposed ones."""
     size = max(1, batch.mask.shape[1])
     at_once = max(1, min(ROWS // size, ELEMENTS // (size * size * _stored_size(model))))
     parts = []
     for start in range(0, len(batch.rows), at_once):
-        part = batch.taken(slice(start, start + at_once))
-        logits = _without_each(model, part)
+        rows = slice(start, start + at_once)
+        part = batch.taken(rows)
+        weights = None if imposed is None else imposed[:, rows, : part.mask.shape[1]]
+        logits = _without_each(model, part, weights)
         more = batch.mask.shape[1] - part.mask.shape[1]
         parts.append(functional.pad(logits, (0, 0, 0, more), value=torch.nan))
-    return torch.cat(parts)
+    return torch.cat(parts, dim=1)
 
 
-def _without_each(model: AttentionClassifier, batch: Batch) -> Float[Tensor, "B J C"]:
+def _without_each(
+    model: AttentionClassifier, batch: Batch, imposed: Float[Tensor, "S B T"] | None
+) -> Float[Tensor, "S B J C"]:
     query, mask, size = model.encode_query(batch), batch.mask, batch.mask.shape[1]
     scores, project = _states(model, batch, query)
     others = mask.unsqueeze(1) & ~torch.eye(size, dtype=torch.bool, device=mask.device)
-    weights = normalise(scores, others, model.settings.normaliser)
-    projected = project(weights) + model.projection.bias
-    logits = model.as_logits(model.decode(projected, batch, query))
+    if imposed is None:
+        weightings = normalise(scores, others, model.settings.normaliser).unsqueeze(0)
+    else:
+        weightings = rescaled(imposed.unsqueeze(2) * others)
+    logits = []
+    for weights in weightings:
+        projected = project(weights) + model.projection.bias
+        logits.append(model.as_logits(model.decode(projected, batch, query)))
     defined = mask & (mask.sum(1, keepdim=True) > 1)
-    return logits.masked_fill(~defined.unsqueeze(-1), torch.nan)
+    return torch.stack(logits).masked_fill(~defined.unsqueeze(-1), torch.nan)
 
 
 def _states(

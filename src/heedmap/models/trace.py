@@ -1,6 +1,6 @@
 """The trace of one forward pass, and the protocol of a model on trial."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -32,8 +32,9 @@ class Trace:
 
     `attention` is what the model uses, K rows per instance over P positions; `support` is where a row may have
     weight. `heat` is the heat map, one number per token, 0 where `mask` is False. If each token is one
-    position, P = T; otherwise `token_positions` marks the positions that belong to a token. `readout` is None
-    if the model has no linear one. `state` is private to the model: what `Model.predict` needs of the pass.
+    position, P = T; otherwise `words` is the token of each position, −1 for special tokens and −2 for padding.
+    With `all_rows` there is a row per position: K = heads × P. `readout` is None if the model has no linear
+    one. `state` is private to the model: what `Model.predict` needs of the pass.
     """
 
     rows: Int[Tensor, " B"]
@@ -44,7 +45,13 @@ class Trace:
     logits: Float[Tensor, "B C"]
     readout: Readout | None = None
     state: object = None
-    token_positions: Bool[Tensor, "B P"] | None = None
+    words: Int[Tensor, "B P"] | None = None
+    all_rows: bool = False
+
+    @property
+    def token_positions(self) -> Bool[Tensor, "B P"] | None:
+        """The positions that belong to a token; None if all do."""
+        return None if self.words is None else self.words >= 0
 
     @property
     def predicted(self) -> Int[Tensor, " B"]:
@@ -63,6 +70,10 @@ class Model(Protocol):
     @property
     def precision(self) -> torch.dtype:
         """The dtype in which logits are computed."""
+        ...
+
+    def parameters(self) -> Iterable[Tensor]:
+        """Yield everything that was learned."""
         ...
 
     def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:

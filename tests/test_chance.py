@@ -1,0 +1,126 @@
+"""What chance and a perfect map reach on the same texts."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import random_texts, small_model
+from scipy import stats
+from tiny_transformers import tiny_classifier
+
+from heedmap.counterfactual.row_weights import dirichlet
+from heedmap.data.corpus import Split
+from heedmap.experiments.baselines import randomised
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.results import attained
+from heedmap.settings import AuditSettings
+
+LENGTHS = (1, 2, 3, 5, 8, 8, 13, 21)
+
+
+def evidence_of(model, texts, **settings):
+    split = Split([str(i) for i in range(len(texts))], texts, np.zeros(len(texts), dtype=np.int64))
+    return Evidence(model, split, AuditSettings(integrated_gradients_steps=4, **settings))
+
+
+def test_random_weights_of_context_free_states_agree_with_leave_one_out_far_above_zero():
+    """The weight is a factor of what is left out: chance is not 0."""
+    model = small_model("average")
+    table = evidence_of(model, random_texts([12] * 60)).table("baselines").to_pandas()
+    assert table.tau_random_gradient.mean() > 0.2
+    assert table.tau_shuffled_gradient.mean() > 0.05  # an untrained model's weights are nearly equal
+    # Shuffled weights are as random as the untrained model's own.
+    own = evidence_of(model, random_texts([12] * 60)).table("agreement").to_pandas()
+    gap = own.tau_attention_gradient.mean() - table.tau_shuffled_gradient.mean()
+    assert abs(gap) < 0.1
+
+
+def test_the_largest_tau_with_one_deciding_word_is_the_square_root_of_two_nths():
+    n = 9
+    deciding = np.zeros(n)
+    deciding[3] = 1.0
+    weights = np.random.default_rng(0).random(n)
+    best = stats.kendalltau(np.sort(weights), np.sort(deciding)).statistic
+    assert best == pytest.approx(np.sqrt(2 / n))
+
+
+def test_the_largest_tau_and_the_largest_share_found_are_reached_by_sorting_both():
+    evidence = evidence_of(small_model("lstm"), random_texts(LENGTHS))
+    table = evidence.table("baselines").to_pandas()
+    heat = evidence.table("instances")["attention"].to_pylist()
+    left = evidence.table("leave_one_out")["importance"].to_pylist()
+    for row in range(1, len(LENGTHS)):
+        a, m = np.sort(heat[row]), np.sort(left[row])
+        found = table.loc[row]
+        assert found.tau_largest_leave_one_out == pytest.approx(stats.kendalltau(a, m).statistic)
+        assert found.found_largest_leave_one_out == pytest.approx((a * m).sum() / m.sum(), 1e-6)
+        own = (np.array(heat[row]) * left[row]).sum() / np.sum(left[row])
+        assert found.found_leave_one_out == pytest.approx(own, rel=1e-6)
+        assert own <= found.found_largest_leave_one_out + 1e-9
+    assert np.isnan(table.loc[0, "found_leave_one_out"])  # one token
+
+
+def test_a_text_does_not_depend_on_the_others_in_its_batch():
+    texts = random_texts(LENGTHS)
+    whole = evidence_of(small_model("lstm"), texts).table("baselines").to_pandas()
+    model = small_model("lstm")
+    model.tokens_at_once = 1
+    alone = evidence_of(model, texts).table("baselines").to_pandas()
+    assert np.allclose(whole, alone, atol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize("view", ["row", "received"])
+def test_a_transformer_has_a_chance_level(view):
+    texts = [["The", " acting", " is", " unbelievable"], ["It", " bored", " me", "."], ["A"]]
+    table = evidence_of(tiny_classifier(view=view), texts).table("baselines").to_pandas()
+    numbers = table.drop(index=2)
+    assert np.isfinite(numbers.filter(like="found_")).all(axis=None)
+    assert numbers.tau_twin_leave_one_out.notna().all()
+
+
+@pytest.mark.parametrize("model", [small_model("lstm"), tiny_classifier()], ids=["own", "theirs"])
+def test_a_randomised_twin_is_another_model_and_leaves_the_model_as_it_was(model):
+    batch = model.batch([["The", " acting", " is"], ["It", " bored"]], range(2))
+    before, parameters = model.logits(batch), [p.clone() for p in model.parameters()]
+    with randomised(model, torch.Generator().manual_seed(0)):
+        within = model.logits(batch)
+        for now, then in zip(model.parameters(), parameters, strict=True):
+            assert torch.equal(now.flatten().sort().values, then.flatten().sort().values)
+    assert not torch.allclose(within, before)
+    assert torch.equal(model.logits(batch), before)
+    with pytest.raises(RuntimeError), randomised(model, torch.Generator()):
+        raise RuntimeError
+    assert torch.equal(model.logits(batch), before)
+
+
+def test_random_weights_stay_on_the_support_with_the_rows_mass():
+    support = torch.tensor([[[True, True, True, False]], [[False, True, False, False]]])
+    attention = torch.tensor([[[0.2, 0.3, 0.5, 0.0]], [[0.0, 0.7, 0.0, 0.0]]])
+    rngs = [np.random.default_rng(i) for i in range(2)]
+    drawn = dirichlet(attention, support, rngs)
+    assert (drawn[~support] == 0).all()
+    assert torch.allclose(drawn.sum(-1), torch.tensor([[1.0], [0.7]]))
+
+
+def test_of_three_positions_random_weights_cover_the_simplex_evenly():
+    support = torch.ones(20000, 1, 3, dtype=torch.bool)
+    rngs = [np.random.default_rng(i) for i in range(20000)]
+    drawn = dirichlet(support.double() / 3, support, rngs).squeeze(1)
+    # Of the uniform law on the simplex, each weight is Beta(1, 2).
+    for weight in drawn.T:
+        assert stats.kstest(weight.numpy(), stats.beta(1, 2).cdf).pvalue > 1e-3
+
+
+def test_a_share_of_the_attainable_is_0_at_chance_and_1_at_the_ceiling():
+    values = np.array([0.2, 0.5, 0.8, 0.1, np.nan])
+    low, high = np.full(5, 0.2), np.full(5, 0.8)
+    expected = [0, 0.5, 1, -1 / 6, np.nan]
+    assert np.allclose(attained(values, low, high), expected, equal_nan=True)
+    # Less is better: from .8 down to .2.
+    assert np.allclose(
+        attained(values, high, low), [1, 0.5, 0, 7 / 6 - 1 / 6, np.nan], equal_nan=True
+    )
+
+
+def test_where_nothing_can_be_told_noise_is_not_blown_up():
+    even = np.array([0.05 + 1e-9])
+    assert abs(attained(even, np.array([0.05]), np.array([0.05 + 2e-9]))[0]) < 1e-6
