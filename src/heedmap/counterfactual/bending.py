@@ -58,7 +58,30 @@ def least_mass(
     A fractional knapsack per rival: mass moves to the best position for c, from those of largest a_t first.
     """
     rivals = _Rivals.of(attention, readout, bias, mask, predicted)
-    return _nearest(rivals, *_least_mass(rivals))
+    return _nearest(*_least_mass(rivals, rivals.repeated()))
+
+
+def largest_least_mass(
+    attention: Float[Tensor, "B T"],
+    readout: Float[Tensor, "B T C"],
+    bias: Float[Tensor, " C"],
+    mask: Bool[Tensor, "B T"],
+    predicted: Int[Tensor, " B"],
+) -> Float[Tensor, " B"]:
+    """Return the largest least mass that the same weights reach in any order; at most that for more classes.
+
+    Against one rival the farthest order has the largest weights where a_t is largest: any other leaves less to
+    move. For several rivals, the least over their farthest orders bounds that of every single order.
+    """
+    rivals = _Rivals.of(attention, readout, bias, mask, predicted)
+    order = rivals.shortfall.masked_fill(~mask.unsqueeze(1), -1.0).argsort(-1, descending=True)
+    weights = (
+        rivals.attention.masked_fill(~mask, -1.0).sort(-1, descending=True).values.clamp(min=0)
+    )
+    farthest = torch.zeros_like(rivals.shortfall).scatter(
+        -1, order, weights.unsqueeze(1).expand_as(order)
+    )
+    return _least_mass(rivals, farthest)[0].amin(1)
 
 
 def least_divergence(
@@ -75,8 +98,8 @@ def least_divergence(
     only rivals that may be nearest are solved.
     """
     rivals = _Rivals.of(attention, readout, bias, mask, predicted)
-    mass, weights = _least_mass(rivals)
-    own = rivals.attention.unsqueeze(1).expand_as(weights)
+    own = rivals.repeated()
+    mass, weights = _least_mass(rivals, own)
     distance = jensen_shannon(weights, own).masked_fill(mass.isinf(), torch.inf)
     share = mass.clamp(max=1.0)
     at_least = 0.5 * (torch.xlogy(1 + share, 1 + share) + torch.xlogy(1 - share, 1 - share))
@@ -92,7 +115,7 @@ def least_divergence(
         weights[row, rival] = solved
         distance[row, rival] = jensen_shannon(solved, q)
         at_least[row, rival] = torch.from_numpy(bound).to(q)
-    bent = _nearest(rivals, distance, weights)
+    bent = _nearest(distance, weights)
     # Only rounding can put a bound above what is attained.
     least = torch.minimum(at_least.amin(1), bent.distance).clamp(min=0.0)
     return Bent(bent.distance, least, bent.attention)
@@ -144,10 +167,15 @@ class _Rivals:
         limit = limit.scatter(1, own.squeeze(-1), -torch.inf)
         return cls(attention.double().masked_fill(~mask, 0.0), shortfall, limit, target)
 
+    def repeated(self) -> Float[Tensor, "B C T"]:
+        """Return α̂ once per class."""
+        return self.attention.unsqueeze(1).expand_as(self.shortfall)
 
-def _least_mass(rivals: _Rivals) -> tuple[Float[Tensor, "B C"], Float[Tensor, "B C T"]]:
-    """Return the least mass moved and its weighting per rival; ∞ and α̂ where none suffices."""
-    own = rivals.attention.unsqueeze(1).expand_as(rivals.shortfall)
+
+def _least_mass(
+    rivals: _Rivals, own: Float[Tensor, "B C T"]
+) -> tuple[Float[Tensor, "B C"], Float[Tensor, "B C T"]]:
+    """Return the least mass moved from `own` and its weighting per rival; ∞ and `own` where none suffices."""
     a, order = rivals.shortfall.sort(dim=-1, descending=True, stable=True)
     q = own.gather(-1, order)
     cost = q * a
@@ -168,9 +196,7 @@ def _least_mass(rivals: _Rivals) -> tuple[Float[Tensor, "B C"], Float[Tensor, "B
     )
 
 
-def _nearest(
-    rivals: _Rivals, distance: Float[Tensor, "B C"], weights: Float[Tensor, "B C T"]
-) -> Bent:
+def _nearest(distance: Float[Tensor, "B C"], weights: Float[Tensor, "B C T"]) -> Bent:
     """Return the nearest of the rivals' weightings."""
     least, rival = distance.min(1)
     rows = torch.arange(len(least), device=least.device)

@@ -52,7 +52,7 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
     left, right = (at(f.low), at(f.high)) if math.isfinite(f.low) else (0.0, 0.0)
     zones = []
     above = 1.0
-    for edge, level, words in BANDS[kind]:
+    for edge, level, words in BANDS.get(kind, []):
         below = max(_on_scale(audit, kind, edge), low)
         zones.append(Zone(at(below), round(at(above) - at(below), 2), level, words))
         above = below
