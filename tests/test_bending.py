@@ -9,6 +9,7 @@ from making import padded_rows, random_rows
 from scipy.optimize import linprog, minimize
 
 from heedmap.counterfactual.bending import largest_divergence, least_divergence, least_mass
+from heedmap.counterfactual.exact import adversary
 from heedmap.measures import LN2, jensen_shannon, total_variation
 
 KINDS = [{}, {"sparse": True}, {"tied": True}, {"scale": 15.0}, {"scale": 0.7}]
@@ -209,6 +210,20 @@ def test_what_is_tied_or_changed_already_is_at_no_distance(least):
     changed = least(*one_row((0.3, 0.7), (-1.0, 1.0), of=0))
     assert changed.distance.eq(0).all()
     assert torch.equal(changed.attention, torch.tensor([[0.3, 0.7]], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_distance_does_not_depend_on_confidence_as_the_freedom_does(classes):
+    """A one-cue model read "pinned down" at gain 4 and "against" at gain 25: the same weights, the same answers."""
+    attention, readout, bias, mask = rows = random_rows(60, 8, classes, seed=6)
+    of = predicted(*rows)
+    for least in BOTH:
+        once = least(*rows, of).distance
+        more = least(attention, 10 * readout, 10 * bias, mask, of).distance
+        torch.testing.assert_close(more, once, atol=1e-13, rtol=0)
+    if classes == 2:
+        calm, sure = (adversary(attention, k * readout, k * bias, mask, 0.01).jsd for k in (1, 10))
+        assert (sure - calm).mean() > 0.02
 
 
 @pytest.mark.parametrize("least", BOTH)

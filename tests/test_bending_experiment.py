@@ -18,6 +18,8 @@ from heedmap.experiments.bending_search import nearest_met
 from heedmap.experiments.readout import linear
 from heedmap.experiments.results import make_findings
 from heedmap.measures import LN2, drop_in_probability, jensen_shannon, log_odds
+from heedmap.report.figures import figures
+from heedmap.runs.audit import audit
 
 LENGTHS = [1, 2, 2, 3, 3, 5, 8, 12]
 
@@ -208,6 +210,30 @@ def test_the_findings_count_what_cannot_be_changed_and_stand_between_chance_and_
     shares = made["sign"].to_pandas()
     assert findings["sign"].value == pytest.approx(shares["against"].mean())
     assert findings["sign"].relative.ceiling == 0
+
+
+def test_a_lower_bound_of_the_freedom_is_compared_with_shuffles_by_the_same_means():
+    evidence = evidence_of(sharp_model(3), random_texts([1, 5, 7]))
+    names = ("instances", "adversary", "bending")
+    made = {name: evidence.table(name) for name in names}
+    findings = {f.key: f for f in make_findings(made, evidence.settings, ["a", "b", "c"])}
+    free, table = findings["relative_freedom"], made["bending"].to_pandas()
+    assert free.value == pytest.approx(table["jsd_share"].mean())
+    assert free.relative is None, "the shuffles' bound is a cheaper one"
+    pairs, shuffled = table["jsd_share_pairs"].mean(), table["shuffled_jsd_share_pairs"].mean()
+    assert (
+        f"at most {table['jsd_share_upper'].mean():.3f}, with one or two words alone {pairs:.3f}, "
+        in free.meaning
+    )
+    assert f"{shuffled:.3f} for the same weights shuffled" in free.meaning
+    assert findings["simplex_share"].measure.endswith("drawn evenly")
+
+
+@pytest.mark.slow
+def test_the_figures_show_the_models_own_map_beside_the_shuffled(small_run):
+    keys = {figure.key: figure for figure in figures(audit(small_run, permutations=5))}
+    for key in ("bending", "relative-freedom", "against"):
+        assert [k.label.split(" (")[0] for k in keys[key].keys] == ["the model's own", "shuffled"]
 
 
 # Models without a linear read-out: upper bounds by search.

@@ -229,7 +229,9 @@ def _changeable(results: Results) -> Finding:
         question="Could any weights at all change the answer?",
         measure="share of the texts where some weights give another answer"
         + (", at least: found by line searches" if searched else ""),
-        meaning="of the others the answer does not rest on the weights: the states alone decide it",
+        meaning="of the others nothing is known"
+        if searched
+        else "of the others the answer does not rest on the weights: the states alone decide it",
     )
 
 
@@ -241,14 +243,13 @@ def _free(results: Results) -> Finding:
         and "shuffled_jsd_share_pairs" in results.tables["bending"].column_names
     )
     shuffled = results.optional("bending", "shuffled_jsd_share_pairs")
-    summary = "" if two else f"at most {_number(mean(upper))}"
-    if shuffled is not None:
-        used = np.isfinite(share)
+    used = np.isfinite(share)
+    parts = [] if two else [f"at most {_number(mean(upper))}"]
+    if shuffled is not None and not two:
         own = mean(results.column("bending", "jsd_share_pairs")[used])
-        by_pairs = "" if two else f"; by pairs of words alone {_number(own)}, and"
-        summary += (
-            f"{by_pairs} {_number(mean(shuffled[used]))} for the same weights shuffled".lstrip("; ")
-        )
+        parts.append(f"with one or two words alone {_number(own)}")
+    if shuffled is not None:
+        parts.append(f"{_number(mean(shuffled[used]))} for the same weights shuffled")
     return results.finding(
         "relative_freedom",
         "share",
@@ -261,7 +262,7 @@ def _free(results: Results) -> Finding:
         measure=f"mean of the largest JSD within {results.settings.epsilon:g} of the prediction, as a "
         "share of the largest with any weights" + ("" if two else ", at least"),
         meaning="0 = no other heat map, 1 = as if the answer did not matter",
-        summary=summary.strip(),
+        summary=", ".join(parts),
         chance=shuffled if two else None,
         ceiling=0.0,
     )
