@@ -214,7 +214,7 @@ def test_what_is_tied_or_changed_already_is_at_no_distance(least):
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_the_distance_does_not_depend_on_confidence_as_the_freedom_does(classes):
-    """A one-cue model read "pinned down" at gain 4 and "against" at gain 25: the same weights, the same answers."""
+    """A one-cue model read "pinned down" at gain 4 and "against" at gain 25, with the same weights."""
     attention, readout, bias, mask = rows = random_rows(60, 8, classes, seed=6)
     of = predicted(*rows)
     for least in BOTH:
