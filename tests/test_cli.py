@@ -63,8 +63,8 @@ def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, 
         "settings.toml", "vocabulary.json", "model.safetensors", "training.json",
         "findings.json", "report.html",
         *(f"tables/{name}.parquet" for name in (
-            "instances", "gradient", "leave_one_out", "integrated_gradients", "agreement", "permutation",
-            "adversary",
+            "instances", "gradient", "leave_one_out", "integrated_gradients", "agreement", "baselines",
+            "sign", "permutation", "adversary", "bending",
         )), "tables/about.json", "tables/manifest.json",
     }  # fmt: skip
     findings = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]

@@ -41,6 +41,18 @@ def change_in_prediction(
     return 0.5 * (change.sum(-1).abs() + change.abs().sum(-1))
 
 
+def drop_in_probability(
+    before: Float[Tensor, "*batch C"], after: Float[Tensor, "*batch C"], of: Tensor
+) -> Float[Tensor, "*batch"]:
+    """Return the probability of one class before less that after, from logits, in float64: in [−1, 1].
+
+    `of` is one class per row. As accurate as `change_in_prediction`, which is its size for two classes.
+    """
+    odds = torch.stack([log_odds(logits.double(), of) for logits in (before, after)])
+    one, other = torch.stack([torch.zeros_like(odds), odds], dim=-1)
+    return change_in_prediction(one, other).copysign(odds[0] - odds[1])
+
+
 def resolution(
     before: Float[Tensor, "*batch C"], after: Float[Tensor, "*batch J C"], precision: torch.dtype
 ) -> Float[Tensor, "*batch"]:

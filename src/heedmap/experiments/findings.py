@@ -153,7 +153,7 @@ def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]
     if not math.isfinite(value):
         return "undefined", "undecided"
     if kind not in BANDS:
-        return "no chance level is known", "undecided"
+        return "not judged", "undecided"
 
     def band(x: float) -> tuple[str, Level]:
         return next((words, level) for edge, level, words in BANDS[kind] if x >= edge)

@@ -20,7 +20,7 @@ from heedmap.files.tables import table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
-from heedmap.measures import change_in_prediction, resolution
+from heedmap.measures import change_in_prediction, drop_in_probability, resolution
 from heedmap.models.layered import Layered
 
 GRADIENT_SHARE = 4  # a pass that keeps its graph needs about this many times the memory
@@ -51,15 +51,18 @@ def gradient(evidence: Evidence) -> pa.Table:
 def leave_one_out(evidence: Evidence) -> pa.Table:
     """Return the total variation distance between the predictions with and without each token.
 
-    A change below the rounding of the logits (`measures.resolution`) is 0: such tokens tie. The only token
-    of a text cannot be left out: its importance is NaN.
+    `signed` is the probability of the predicted class before minus after: positive where the token speaks for
+    the prediction. A change below the rounding of the logits (`measures.resolution`) is 0: such tokens tie.
+    The only token of a text cannot be left out: its importance is NaN.
     """
-    importances = _Importances(len(evidence.split))
+    importances, signed = (_Importances(len(evidence.split)) for _ in range(2))
     for batch, trace in evidence.passes():
         texts = [evidence.texts[i] for i in trace.rows.tolist()]
         without = logits_without_each(evidence.model, batch, texts, evidence.settings.leave_one_out)
-        importances.add(batch, change_without(trace.logits, without, evidence.model.precision))
-    return importances.table()
+        precision = evidence.model.precision
+        importances.add(batch, change_without(trace.logits, without, precision))
+        signed.add(batch, signed_change_without(trace.logits, without, precision))
+    return importances.table(signed=pa.array(signed.lists, pa.list_(pa.float64())))
 
 
 def change_without(
@@ -69,6 +72,16 @@ def change_without(
     change = change_in_prediction(before.unsqueeze(1).expand_as(without), without)
     noise = resolution(before, without, precision).unsqueeze(1)
     return change.masked_fill(change <= noise, 0.0)
+
+
+def signed_change_without(
+    before: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
+) -> Float[Tensor, "B T"]:
+    """Return what the predicted class loses without each token; 0 where it is below the logits' rounding."""
+    of = before.argmax(-1, keepdim=True).expand(without.shape[:-1])
+    change = drop_in_probability(before.unsqueeze(1).expand_as(without), without, of)
+    noise = resolution(before, without, precision).unsqueeze(1)
+    return change.masked_fill(change.abs() <= noise, 0.0)
 
 
 def integrated(evidence: Evidence) -> pa.Table:

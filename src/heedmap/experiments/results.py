@@ -162,7 +162,7 @@ class Results:
         used = np.isfinite(shares)
         if not used.any():
             return None
-        share_low, share_high = self.interval("share", shares)
+        share_low, share_high = self.interval("relative", shares)
         return Relative(
             chance=float(statistic(low[used])),
             ceiling=float(statistic(high[used])),

@@ -1,0 +1,73 @@
+"""Figures of the model's own heat map beside the same weights shuffled within the text."""
+
+import numpy as np
+
+from heedmap.experiments.bending import is_searched
+from heedmap.experiments.findings import AuditResult
+from heedmap.report.charts import Figure, specification
+from heedmap.report.grouping import Division, of_words
+from heedmap.report.histograms import Axis, by_class
+from heedmap.report.phrases import column, epsilon
+
+QUARTERS = (0, 0.25, 0.5, 0.75, 1)
+MASS = Axis("least mass to move", 0, 1, 40, QUARTERS, (0, "the least change suffices"), "mass")
+SHARE = Axis("share of the text's maximum", 0, 1, 40, QUARTERS, (1, "as if free"), "share")
+AGAINST = Axis("mass on words against the answer", 0, 1, 40, QUARTERS, (0, "none"), "mass")
+
+
+def bent(audit: AuditResult) -> list[Figure]:
+    """Draw how much mass must be moved before the answer changes."""
+    if "bending" not in audit.tables:
+        return []
+    searched = is_searched(audit.tables["bending"].column_names)
+    how = "at most: by line searches" if searched else "exactly"
+    return _own_and_shuffled(
+        audit, ("bending", "least_tvd", "shuffled_least_tvd"), MASS, "bending",
+        f"How far must the map be bent? ({how})",
+        "The least share of the map's mass that must be moved before the model gives another answer. Texts "
+        "whose answer no weights change are left out.",
+    )  # fmt: skip
+
+
+def relative_freedom(audit: AuditResult) -> list[Figure]:
+    """Draw the freedom at the same prediction as a share of each text's own maximum."""
+    if "bending" not in audit.tables:
+        return []
+    exact = len(audit.classes) == 2
+    return _own_and_shuffled(
+        audit, ("bending", "jsd_share_pairs", "shuffled_jsd_share_pairs"), SHARE, "relative-freedom",
+        "How free is the map while the answer stays?",
+        f"The largest JSD from the map within {epsilon(audit):g} of the prediction"
+        f"{'' if exact else ', with one or two words (at least)'}, as a share of the largest with any weights.",
+    )  # fmt: skip
+
+
+def against(audit: AuditResult) -> list[Figure]:
+    """Draw the share of the map's mass on words that speak against the prediction."""
+    return _own_and_shuffled(
+        audit, ("sign", "against", "against_chance"), AGAINST, "against",
+        "How much of the map is on words against the answer?",
+        "The share of the map's mass on words whose removal makes the answer likelier. Shuffled: the mean "
+        "over all orders of the weights.",
+    )  # fmt: skip
+
+
+def _own_and_shuffled(
+    audit: AuditResult, source: tuple[str, str, str], axis: Axis, key: str, title: str, caption: str
+) -> list[Figure]:
+    table, *names = source
+    (own, n), (shuffled, _) = (of_words(audit, column(audit.tables, table, x)) for x in names)
+    if not np.isfinite(own).any() or not np.isfinite(shuffled).any():
+        return []
+    both = Division(["the model's own", "shuffled"], np.repeat([0, 1], len(own)), by_class=False)
+    chart, keys, _ = by_class(np.concatenate([own, shuffled]), both, axis)
+    return [
+        Figure(
+            key=key,
+            title=title,
+            n=n,
+            caption=f"{caption} Each histogram sums to 100 %; the vertical lines are the means.",
+            spec=specification(chart, 190),
+            keys=keys,
+        )
+    ]
