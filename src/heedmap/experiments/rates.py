@@ -1,5 +1,6 @@
 """How often each reading is wrong about models whose answer is known, and the rules that follow from it."""
 
+import json
 import math
 from functools import cache
 from importlib.resources import files
@@ -9,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from heedmap.errors import InputError
+from heedmap.files.identity import source_identity
 
 RULES = 1  # version of the rules; rates of another one are of other readings
 FILE = "rates.json"
@@ -102,6 +104,23 @@ def read_rates(path: Path) -> Rates:
             f"{path}: expected rates of version {RULES} of the rules, got version {rates.rules}; {again}"
         )
     return rates
+
+
+def rates_beside(folder: Path, source: str) -> Rates | None:
+    """Return the rates of a calibration of these texts, in a folder beside the run's; None if there is none.
+
+    Raises:
+        InputError: they are damaged or of another version of the rules.
+    """
+    wanted = source_identity(source)
+    for path in sorted(folder.resolve().parent.glob(f"*/{FILE}")):
+        try:
+            of = json.loads(path.read_bytes()).get("data")
+        except (OSError, ValueError, AttributeError):
+            continue  # another program's file
+        if of == wanted:
+            return read_rates(path)
+    return None
 
 
 @cache

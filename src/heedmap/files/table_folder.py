@@ -71,7 +71,11 @@ def listed(folder: Path) -> tuple[str, dict[str, str]] | None:
 
 def clear(folder: Path) -> None:
     """Remove only what an audit wrote, the manifest first."""
-    files = [folder / MANIFEST, folder / "about.json", *leftovers(folder)]
+    files = [
+        folder / MANIFEST,
+        *(folder / name for name in ("about.json", "rates.json")),
+        *leftovers(folder),
+    ]
     for path in (*files, *folder.glob("*.parquet"), *folder.glob("*.safetensors")):
         path.unlink(missing_ok=True)
 

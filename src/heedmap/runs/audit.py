@@ -14,7 +14,8 @@ from heedmap.experiments import cost
 from heedmap.experiments.evidence import Announce, Evidence
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.notes import far_from_default, note_texts
-from heedmap.experiments.rates import packaged_rates
+from heedmap.experiments.rates import FILE as RATES
+from heedmap.experiments.rates import Rates, packaged_rates, rates_beside, read_rates
 from heedmap.experiments.registry import applicable, registered
 from heedmap.experiments.results import make_findings
 from heedmap.files.locking import writing
@@ -97,7 +98,8 @@ class Audit(AuditResult):
         """Return the files beside the tables, read from the run's folder if it has one."""
         if self.run is None or self.run.folder is None:
             return self.kept
-        paths = RunFolder(self.run.folder).tables.glob("*.safetensors")
+        tables = RunFolder(self.run.folder).tables
+        paths = [*tables.glob("*.safetensors"), *tables.glob(RATES)]
         return {path.name: path.read_bytes() for path in paths}
 
 
@@ -198,12 +200,24 @@ def _audit(
         warnings.warn(note, stacklevel=2)
     if notes := [*note_texts(about), *drift_notes, *caveats]:
         about["notes"] = notes
-    rates = packaged_rates()
+    rates = packaged_rates() if run.folder is None else _rates_for(run, folder)
     findings = make_findings(tables, wanted, run.model.classes, settings.model, rates)
     about = {"name": run.name, **about}
     return Audit(
         settings, run.model.classes, tables, findings, about, rates, run=run, kept=evidence.kept
     )
+
+
+def _rates_for(run: Run, tables: TableFolder | None) -> Rates:
+    """Return the rates of a calibration of the run's texts, kept with its tables, or else the packaged ones."""
+    assert run.folder is not None
+    assert tables is not None
+    found = rates_beside(run.folder, run.settings.data.source)
+    if found is not None:
+        tables.put(RATES, found.to_json().encode())
+    elif tables.get(RATES) is not None:
+        found = read_rates(tables.folder / RATES)
+    return found or packaged_rates()
 
 
 def open_audit(folder: str | Path) -> Audit:
@@ -216,7 +230,7 @@ def open_audit(folder: str | Path) -> Audit:
     kept = read_audit(RunFolder(folder))
     settings, about = kept.settings, kept.about
     assert settings.audit is not None
-    rates = packaged_rates()
+    rates = kept.rates or packaged_rates()
     findings = make_findings(kept.tables, settings.audit, about.classes, settings.model, rates)
     facts = {"name": Path(folder).name, **about.about}
     return Audit(settings, about.classes, kept.tables, findings, facts, rates)

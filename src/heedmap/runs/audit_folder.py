@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from heedmap.errors import InputError
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import AuditResult, to_json
+from heedmap.experiments.rates import FILE as RATES
+from heedmap.experiments.rates import Rates, read_rates
 from heedmap.files.identity import identity
 from heedmap.files.table_folder import TableFolder, clear, listed
 from heedmap.runs.folder import RunFolder
@@ -31,11 +33,12 @@ class About(BaseModel):
 
 
 class Kept(NamedTuple):
-    """A finished audit in a folder."""
+    """A finished audit in a folder; `rates` if it has its own."""
 
     settings: RunSettings
     about: About
     tables: dict[str, pa.Table]
+    rates: Rates | None
 
 
 def read_audit(folder: RunFolder) -> Kept:
@@ -74,7 +77,8 @@ def read_audit(folder: RunFolder) -> Kept:
         what = "not what the audit wrote" if file.exists() else "the table is missing"
         raise InputError(f"{file}: {what}; {again} again")
     folder.check_unchanged(settings)
-    return Kept(settings, about, contents)
+    own = read_rates(tables / RATES) if table_folder.get(RATES) is not None else None
+    return Kept(settings, about, contents, own)
 
 
 def keep_tables(
