@@ -15,6 +15,7 @@ from heedmap.errors import InputError
 from heedmap.experiments import bending_search
 from heedmap.experiments.bending import DRAWS, measured
 from heedmap.experiments.bending_search import nearest_met
+from heedmap.experiments.findings import BOUNDS
 from heedmap.experiments.readout import linear
 from heedmap.experiments.results import make_findings
 from heedmap.measures import LN2, drop_in_probability, jensen_shannon, log_odds
@@ -210,6 +211,8 @@ def test_the_findings_count_what_cannot_be_changed_and_stand_between_chance_and_
     shares = made["sign"].to_pandas()
     assert findings["sign"].value == pytest.approx(shares["against"].mean())
     assert findings["sign"].relative.ceiling == 0
+    for key in ("changeable", "relative_freedom", "sign", "simplex_share"):
+        assert BOUNDS.get(findings[key].kind, (0.0, 1.0)) == (0, 1), key
 
 
 def test_a_lower_bound_of_the_freedom_is_compared_with_shuffles_by_the_same_means():

@@ -220,7 +220,7 @@ def _changeable(results: Results) -> Finding:
         )
     return results.finding(
         "changeable",
-        "share",
+        "fraction",
         np.where(results.short, np.nan, values),
         {
             "one token: no other weights": results.short,
@@ -252,7 +252,7 @@ def _free(results: Results) -> Finding:
         parts.append(f"{_number(mean(shuffled[used]))} for the same weights shuffled")
     return results.finding(
         "relative_freedom",
-        "share",
+        "fraction",
         share,
         {
             "one token: no other weights": results.short,
@@ -273,7 +273,7 @@ def _same(results: Results) -> Finding:
     exactly = len(results.classes) == 2
     return results.finding(
         "simplex_share",
-        "share",
+        "fraction",
         np.where(results.short, np.nan, results.column("bending", "simplex_share")),
         {"one token: no other weights": results.short},
         np.median,

@@ -53,7 +53,7 @@ def _findings(results: Results) -> list[Finding]:
     return [
         results.finding(
             "sign",
-            "share",
+            "fraction",
             values,
             {"one token: it cannot be left out": results.short},
             question="Does the map highlight words that speak against the answer?",
