@@ -34,11 +34,12 @@ def tables(taus, tokens=None, predicted=None):
 
 
 def test_a_reading_needs_the_whole_interval_in_one_band():
-    assert grade("tau", 0.5, 0.45, 0.55) == ("moderate agreement", "mixed")
-    words, level = grade("tau", 0.41, 0.35, 0.45)
-    assert words == "between “weak agreement” and “moderate agreement”"
+    assert grade("skill", 0.6, 0.55, 0.7) == ("good", "for")
+    words, level = grade("skill", 0.5, 0.4, 0.6)
+    assert words == "between “modest” and “good”"
     assert level == "undecided"
-    assert grade("tau", math.nan, math.nan, math.nan) == ("undefined", "undecided")
+    assert grade("skill", math.nan, math.nan, math.nan) == ("undefined", "undecided")
+    assert grade("tau", 0.9, 0.8, 1.0) == ("not judged", "undecided")  # no chance level is known
 
 
 @pytest.mark.parametrize("kind", BANDS)

@@ -41,7 +41,7 @@ def test_the_card_shows_every_finding_whole(classes: int, width: int) -> None:
     for finding in audit.findings:
         assert finding.question in text
         assert f"n = {finding.n}" in text
-    assert "[ ] 95 % over texts of this model, not seeds ─" in text
+    assert "[ ] 95 % interval over texts, of this one model ─" in text
     assert "40 of 45 test texts" in text
     assert "test: label missing: 7" in text
     assert "undefined: one token: 10" in text  # a fourth of the texts

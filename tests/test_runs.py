@@ -193,10 +193,12 @@ def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
     with pytest.raises(Stop):
         audit(open_run(folder), announce=stop)
     done = sorted(p.stem for p in (folder / "tables").glob("*.parquet"))
-    assert done == ["agreement", "gradient", "instances", "integrated_gradients", "leave_one_out"]
+    assert done == [
+        "agreement", "baselines", "gradient", "instances", "integrated_gradients", "leave_one_out", "sign",
+    ]  # fmt: skip
     names = []
     resumed = audit(open_run(folder), announce=names.append)
-    assert names == ["permutation", "adversary", "report"]
+    assert names == ["permutation", "adversary", "bending", "report"]
     whole = audit(train(load(resumed.settings.data.source), **SMALL))
     assert all(whole.tables[name].equals(resumed.tables[name]) for name in whole.tables)
     assert whole.findings == resumed.findings
