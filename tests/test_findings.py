@@ -4,7 +4,7 @@ import math
 import pyarrow as pa
 import pytest
 
-from heedmap.experiments.findings import BANDS, grade, to_json
+from heedmap.experiments.findings import BANDS, UNJUDGED, grade, to_json
 from heedmap.experiments.results import make_findings
 from heedmap.settings import AuditSettings
 
@@ -39,7 +39,7 @@ def test_a_reading_needs_the_whole_interval_in_one_band():
     assert words == "between “modest” and “good”"
     assert level == "undecided"
     assert grade("skill", math.nan, math.nan, math.nan) == ("undefined", "undecided")
-    assert grade("tau", 0.9, 0.8, 1.0) == ("not judged", "undecided")  # no chance level is known
+    assert grade("tau", 0.9, 0.8, 1.0) == (UNJUDGED, "undecided")  # no chance level is known
 
 
 @pytest.mark.parametrize("kind", BANDS)

@@ -198,7 +198,7 @@ def scores_of(plant: Plant, vocabulary: Vocabulary) -> NDArray[np.float64]:
         scores = scattered
         if plant.kind == "partly":
             attended = [is_attended(plant, number_of(vocabulary.words[w - first])) for w in cues]
-            scores[cues[attended]] = 2 * plant.sharpness
+            scores[cues] = np.where(attended, 2 * plant.sharpness, 0.0)
     return np.stack([scores, following], axis=1)
 
 

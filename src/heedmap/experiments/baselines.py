@@ -272,7 +272,7 @@ def _importance_found(results: Results, measure: str, name: str) -> Finding:
         },
         question=f"Do the words that the map highlights carry the importance, by {name}?",
         measure=f"mean share of the importance ({name}) that lies under the map's weights",
-        clause=f"the importance by {name} that its highlighted words carry",
+        clause=f"by {name}",
         meaning="each word counts as much as the map weights it; 1 = all weight on the only word that matters",
         # Shuffled weights find 1/n of what the model's own weights leave for importance. The share found where
         # importance is computed again under shuffled weights is no chance level: it can be above any map's.

@@ -86,14 +86,22 @@ def bottom_line(findings: Sequence[Finding], rates: Rates) -> BottomLine:
         why = f"the model hardly predicts better than its commonest class (accuracy {skill.value:.2f})"
         return BottomLine(said, why, "a model that predicts", told)
     if said == "yes":
-        because = "; ".join(related[key].because for key in DECISIVE if key in related)
-        return BottomLine(said, because, rates=told)
+        return BottomLine(
+            said, _carried([related[key] for key in DECISIVE if key in related]), rates=told
+        )
     if said == "no":
         against = [f for f in related.values() if f.level == "against"]
-        # The decisive ones first, then in the order of the card.
-        against.sort(key=lambda f: f.key not in DECISIVE)
-        return BottomLine(said, "; ".join(f.because for f in against[:2]), rates=told)
+        decisive = [f for f in against if f.key in DECISIVE]
+        because = _carried(decisive, "too little of ") if decisive else against[0].because
+        return BottomLine(said, because, rates=told)
     return BottomLine(said, *_why_not(related), told)
+
+
+def _carried(findings: Sequence[Finding], how_much: str = "") -> str:
+    """Say how much of the importance lies under the map, by each measure."""
+    return f"the words it highlights carry {how_much}the importance: " + ", ".join(
+        f.because for f in findings
+    )
 
 
 def _told(rates: Rates) -> str:
@@ -120,7 +128,7 @@ def _why_not(related: Mapping[str, Finding]) -> tuple[str, str]:
     if unknown:
         return "there are too few texts for an interval", "more texts, some hundred"
     wide = [f for f in open_ones if f.relative and f.relative.high - f.relative.low > WIDE]
-    because = "; ".join(f.because for f in open_ones)
+    because = _carried(open_ones, "a part of ")
     if wide:
         needed = max(
             math.ceil(f.relative.n * ((f.relative.high - f.relative.low) / WIDE) ** 2)

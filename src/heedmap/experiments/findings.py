@@ -66,6 +66,7 @@ class Relative:
     n: int
 
 
+UNJUDGED = "for comparison"  # a number without a chance level
 BOUNDS = {
     "tau": (-1.0, 1.0),
     "share": (-1.0, 1.0),
@@ -139,7 +140,7 @@ def _as_json(value: Any) -> Any:
 
 def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
     """Return the level of a share of the attainable with this interval, by the edges that calibration chose."""
-    if rates is None or not rates.tells or not math.isfinite(low):
+    if rates is None or not rates.says_anything or not math.isfinite(low):
         return "undecided"
     if rates.for_edge is not None and low >= rates.for_edge:
         return "for"
@@ -148,12 +149,21 @@ def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
     return "mixed"
 
 
+def answer_text(finding: Finding) -> str:
+    """Return level and reading in words."""
+    if finding.relative is not None:
+        return f"{LEVEL_WORDS[finding.level]}: {finding.reading}"
+    if finding.kind == "skill" or finding.reading in ("undefined", UNJUDGED):
+        return finding.reading
+    return f"{LEVEL_WORDS['undecided']}: {finding.reading}"
+
+
 def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]:
     """Return reading and level: the value's band, or both ends' bands where the interval crosses an edge."""
     if not math.isfinite(value):
         return "undefined", "undecided"
     if kind not in BANDS:
-        return "not judged", "undecided"
+        return UNJUDGED, "undecided"
 
     def band(x: float) -> tuple[str, Level]:
         return next((words, level) for edge, level, words in BANDS[kind] if x >= edge)

@@ -64,6 +64,11 @@ class QuestionRates(BaseModel):
         """Whether the question can tell a right map from a wrong one."""
         return self.auc_low > TELLS
 
+    @property
+    def says_anything(self) -> bool:
+        """Whether it tells, and an edge held on other plants than it was chosen on."""
+        return self.tells and not (self.for_edge is None and self.against_edge is None)
+
 
 class Rates(BaseModel):
     """The rates of all questions and of the bottom line, by the kind of plant.

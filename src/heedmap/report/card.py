@@ -7,7 +7,7 @@ from rich.rule import Rule
 from rich.table import Table
 
 from heedmap.experiments.bottom_line import NOT_TESTED, Answer, bottom_line
-from heedmap.experiments.findings import LEVEL_WORDS, AuditResult, Finding, Level, pooled
+from heedmap.experiments.findings import AuditResult, Finding, Level, answer_text, pooled
 from heedmap.experiments.notes import note_texts
 from heedmap.report.phrases import (
     audited_text,
@@ -104,7 +104,7 @@ def _block(finding: Finding) -> list[RenderableType]:
         cell(number(finding.value), style="bold"),
         cell(interval_text(finding)),
         cell(f"n = {finding.n}"),
-        cell(f"● {LEVEL_WORDS[finding.level]}: {finding.reading}", style=style),
+        cell(f"● {answer_text(finding)}", style=style),
     )
     lines: list[RenderableType] = [
         cell(finding.question, style="bold"),

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.experiments.adversary_weights import FILE
 from heedmap.experiments.bottom_line import NOT_TESTED, bottom_line
-from heedmap.experiments.findings import LEVEL_WORDS, AuditResult, pooled
+from heedmap.experiments.findings import AuditResult, pooled
 from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
@@ -57,7 +57,6 @@ def page(audit: AuditResult) -> str:
             verdicts=verdicts(whole),
             line=None if audit.rates is None else bottom_line(audit.findings, audit.rates),
             not_tested=NOT_TESTED,
-            level_words=LEVEL_WORDS,
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
             instances=[
                 instance(audit.tables, audit.classes, pick)

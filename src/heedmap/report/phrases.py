@@ -63,9 +63,14 @@ def rates_text(finding: Finding) -> str:
     rates = finding.rates
     if rates is None:
         return "not calibrated: shown for comparison"
-    if not rates.tells:
+    if not rates.says_anything:
+        why = (
+            "cannot tell a right map from a wrong one"
+            if not rates.tells
+            else "has no edge that holds"
+        )
         return (
-            "shown for comparison: on planted models this question cannot tell a right map from a wrong one "
+            f"shown for comparison: on planted models this question {why} "
             f"(AUC {rates.auc:.2f} [{rates.auc_low:.2f}, {rates.auc_high:.2f}])"
         )
     parts = []

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.experiments.findings import BANDS, BOUNDS, AuditResult, Finding, Level
+from heedmap.experiments.findings import BANDS, BOUNDS, AuditResult, Finding, Level, answer_text
 from heedmap.report.phrases import (
     caveats,
     column,
@@ -34,6 +34,7 @@ class Verdict:
     finding: Finding
     value: str
     interval: str
+    answer: str
     low_end: str
     high_end: str
     at: float | None
@@ -84,6 +85,7 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
         finding=f,
         value=number(f.value),
         interval=interval_text(f),
+        answer=answer_text(f),
         low_end=low_end,
         high_end=high_end,
         at=at(value) if math.isfinite(value) else None,
@@ -100,7 +102,7 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
 
 def _bands(f: Finding) -> list[tuple[float, Level, str]]:
     """Return the bands of a share: (lower edge, level, words), from the top down."""
-    if f.rates is None or not f.rates.tells:
+    if f.rates is None or not f.rates.says_anything:
         return [(-math.inf, "undecided", "for comparison")]
     bands: list[tuple[float, Level, str]] = []
     if (edge := f.rates.for_edge) is not None:
