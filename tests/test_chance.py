@@ -1,5 +1,7 @@
 """What chance and a perfect map reach on the same texts."""
 
+from itertools import islice, permutations
+
 import numpy as np
 import pytest
 import torch
@@ -45,20 +47,34 @@ def test_the_largest_tau_with_one_deciding_word_is_the_square_root_of_two_nths()
     assert best == pytest.approx(np.sqrt(2 / n))
 
 
-def test_the_largest_tau_and_the_largest_share_found_are_reached_by_sorting_both():
+def test_the_largest_tau_is_reached_by_sorting_both():
     evidence = evidence_of(small_model("lstm"), random_texts(LENGTHS))
-    table = evidence.table("baselines").to_pandas()
+    largest = evidence.table("baselines")["tau_largest_leave_one_out"].to_pylist()
     heat = evidence.table("instances")["attention"].to_pylist()
     left = evidence.table("leave_one_out")["importance"].to_pylist()
     for row in range(1, len(LENGTHS)):
-        a, m = np.sort(heat[row]), np.sort(left[row])
-        found = table.loc[row]
-        assert found.tau_largest_leave_one_out == pytest.approx(stats.kendalltau(a, m).statistic)
-        assert found.found_largest_leave_one_out == pytest.approx((a * m).sum() / m.sum(), 1e-6)
-        own = (np.array(heat[row]) * left[row]).sum() / np.sum(left[row])
-        assert found.found_leave_one_out == pytest.approx(own, rel=1e-6)
-        assert own <= found.found_largest_leave_one_out + 1e-9
-    assert np.isnan(table.loc[0, "found_leave_one_out"])  # one token
+        both = np.sort(heat[row]), np.sort(left[row])
+        assert largest[row] == pytest.approx(stats.kendalltau(*both).statistic)
+
+
+def test_the_importance_found_is_that_of_the_definition_and_at_most_that_of_sorted_weights():
+    evidence = evidence_of(small_model("lstm"), random_texts(LENGTHS))
+    found = evidence.table("found").to_pandas()
+    heat = evidence.table("instances")["attention"].to_pylist()
+    left = evidence.table("leave_one_out")["importance"].to_pylist()
+    for row in range(1, len(LENGTHS)):
+        weights, importance = np.array(heat[row]) / np.sum(heat[row]), np.array(left[row])
+        orders = [
+            weights[list(order)] @ importance
+            for order in islice(permutations(range(len(weights))), 5040)
+        ]
+        share = weights @ importance / importance.sum()
+        assert found.found_leave_one_out[row] == pytest.approx(share)
+        assert found.largest_leave_one_out[row] >= share - 1e-12
+        if len(weights) < 6:
+            assert found.largest_leave_one_out[row] == pytest.approx(max(orders) / importance.sum())
+            assert np.mean(orders) / importance.sum() == pytest.approx(1 / len(weights))
+    assert np.isnan(found.found_leave_one_out[0])  # one token
 
 
 def test_a_text_does_not_depend_on_the_others_in_its_batch():

@@ -194,7 +194,8 @@ def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
         audit(open_run(folder), announce=stop)
     done = sorted(p.stem for p in (folder / "tables").glob("*.parquet"))
     assert done == [
-        "agreement", "baselines", "gradient", "instances", "integrated_gradients", "leave_one_out", "sign",
+        "agreement", "baselines", "found", "gradient", "instances", "integrated_gradients", "leave_one_out",
+        "sign",
     ]  # fmt: skip
     names = []
     resumed = audit(open_run(folder), announce=names.append)

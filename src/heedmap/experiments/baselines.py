@@ -21,10 +21,8 @@ from heedmap.data.texts import Text
 from heedmap.experiments.agreement import MEASURES
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.findings import Finding
 from heedmap.experiments.importance import GRADIENT_SHARE, change_without
 from heedmap.experiments.registry import Experiment
-from heedmap.experiments.results import Results
 from heedmap.files.tables import table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
@@ -34,64 +32,52 @@ from heedmap.measures import levelled
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model, Trace
 
-FOUND = {
-    "leave_one_out": "leave-one-out",
-    "gradient": "the gradient",
-    "integrated_gradients": "integrated gradients",
-}
 SHUFFLES = 3  # per text; the texts are many
-TWINS = 100  # texts that the model with randomised parameters reads
+TEXTS = 100  # of the sample of integrated gradients: every one is read again many times
 OTHERS = MEASURES[1:]
 DRAWN = ("shuffled", "random")
 
 
 def baselines(evidence: Evidence) -> pa.Table:
-    """Return what shuffled, random and best possible weights reach, for the sample of integrated gradients.
+    """Return what shuffled, random and best possible weights reach, for at most TEXTS of the texts.
 
     Columns, for each measure of importance M (gradient, leave_one_out, integrated_gradients):
 
     * `tau_shuffled_M`: mean tau-b of the map with M where the model's weights are shuffled within the text
-      (each row within its support) and M is computed again under them. `tau_random_M`: the same for weights
-      from a uniform Dirichlet distribution. `tau_twin_M`: for the model with its parameters shuffled within
-      each tensor, on at most TWINS texts, without integrated gradients.
+      (each row within its support) and M is computed again under them. `found_shuffled_M`: the share of the
+      importance that lies under them. It is no chance level: it can be above that of any map.
+    * `tau_random_M`: the same for weights from a uniform Dirichlet distribution. `tau_twin_M`: for the model
+      with its parameters shuffled within each tensor. Both without integrated gradients, which are slow.
     * `tau_largest_M`: the largest tau-b that the ties of map and M allow, reached if both are in one order.
-    * `found_M` = Σ_t α_t m_t / Σ_t m_t: the share of the importance that lies under the map, each word
-      weighted by the map; `found_shuffled_M` and `found_random_M` as above, and `found_largest_M` where the
-      largest weights are on the most important words.
 
     Null where a text was not sampled or the number is undefined.
     """
     settings, total = evidence.settings, len(evidence.split)
-    chosen = evidence.sample("integrated_gradients", settings.integrated_gradients_instances)
+    sample = evidence.sample("integrated_gradients", settings.integrated_gradients_instances)
+    chosen = sample[np.sort(evidence.generator("baselines").permutation(len(sample))[:TEXTS])]
     columns = _Columns(total)
     own = {name: evidence.table(name)["importance"] for name in OTHERS}
     for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
         trace = evidence.model.trace(batch)
         rows, mask = batch.rows.tolist(), trace.mask
+        texts = [evidence.texts[row] for row in rows]
         for name in OTHERS:
             values = _padded([own[name][row].as_py() for row in rows], trace)
-            columns.put(
-                rows,
-                f"tau_largest_{name}",
-                _tau(_sorted(trace.heat, mask), _sorted(values, mask), mask),
-            )
-            columns.put(rows, f"found_{name}", _found(trace.heat, values, mask))
-            columns.put(
-                rows,
-                f"found_largest_{name}",
-                _found(_sorted(trace.heat, mask), _sorted(values, mask), mask),
-            )
-        texts = [evidence.texts[row] for row in rows]
+            largest = _tau(_sorted(trace.heat, mask), _sorted(values, mask), mask)
+            columns.put(rows, f"tau_largest_{name}", largest)
         for drawn, weightings in _drawn(evidence, trace):
             heat = evidence.model.to_heatmap(trace, weightings)
-            for name, values in _importances_under(evidence, batch, trace, texts, weightings):
-                some = heat[: len(values)]
-                taus = torch.stack([_tau(*each, mask) for each in zip(some, values, strict=True)])
-                columns.put(rows, f"tau_{drawn}_{name}", _mean(taus))
-                columns.put(rows, f"found_{drawn}_{name}", _mean(_found(some, values, mask)))
-    twins = chosen[np.sort(evidence.generator("twin").permutation(len(chosen))[:TWINS])]
+            slow = drawn == "shuffled"
+            for name, importance in _under(evidence, batch, trace, texts, weightings, slow=slow):
+                some = heat[: len(importance)]
+                pairs = zip(some, importance, strict=True)
+                taus = torch.stack([_tau(*pair, mask) for pair in pairs])
+                columns.put(rows, f"tau_{drawn}_{name}", taus.nanmean(0))
+                if slow:
+                    found = _found(some, importance, mask).nanmean(0)
+                    columns.put(rows, f"found_{drawn}_{name}", found)
     with randomised(evidence.model, evidence.torch_generator("randomised")):
-        for batch in evidence.batches_of(twins, shares=GRADIENT_SHARE):
+        for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
             trace = evidence.model.trace(batch)
             rows = batch.rows.tolist()
             texts = [evidence.texts[row] for row in rows]
@@ -126,14 +112,16 @@ def _drawn(evidence: Evidence, trace: Trace) -> Iterator[tuple[str, Float[Tensor
     yield "random", dirichlet(trace.attention, trace.support, rngs).unsqueeze(0)
 
 
-def _importances_under(
+def _under(
     evidence: Evidence,
     batch: Batch,
     trace: Trace,
     texts: Sequence[Text],
     weightings: Float[Tensor, "S B K P"],
+    *,
+    slow: bool,
 ) -> Iterator[tuple[str, Float[Tensor, "some B T"]]]:
-    """Yield the importance under each weighting; integrated gradients, which are slow, under the first only."""
+    """Yield the importance under each weighting; if `slow`, integrated gradients under the first one too."""
     model, settings = evidence.model, evidence.settings
     logits = model.predict(trace, weightings)
     traces = [
@@ -159,6 +147,8 @@ def _importances_under(
             [change_without(*each, model.precision) for each in zip(logits, without, strict=True)]
         ),
     )
+    if not slow:
+        return
     steps = settings.integrated_gradients_steps
     values, _ = integrated_gradients(model, batch, traces[0], steps, traces[0].attention)
     yield "integrated_gradients", values.unsqueeze(0)
@@ -233,52 +223,16 @@ def _found(
     return (heat.double() * inside).sum(-1) / inside.sum(-1)
 
 
-def _mean(values: Float[Tensor, "S B"]) -> Float[Tensor, " B"]:
-    """Return the mean of the defined values."""
-    return values.nanmean(0)
-
-
 def _cost(speed: Speed) -> float:
     """Return seconds: gradients, integrated gradients and leave-one-out once more for some texts."""
     settings, evidence = speed.evidence.settings, speed.evidence
-    most = settings.integrated_gradients_instances
-    gradients = BACKWARD * (SHUFFLES + 2 + 2 * settings.integrated_gradients_steps)
-    seconds = speed.reading(gradients, most)
-    words = np.array([len(text) for text in evidence.texts])
-    again = 1 + TWINS / max(TWINS, min(most, len(words)))
-    share = speed.sampled(most)
+    gradients = BACKWARD * (SHUFFLES + 2 + settings.integrated_gradients_steps)
+    seconds = speed.reading(gradients, TEXTS)
     if isinstance(evidence.model, Layered):
-        seconds += share * float((words * evidence.lengths).sum()) * speed.second * again
+        words = np.array([len(text) for text in evidence.texts])
+        deletions = float((words * evidence.lengths).sum()) * speed.second
+        seconds += 2 * speed.sampled(TEXTS) * deletions
     return seconds
 
 
-def _findings(results: Results) -> list[Finding]:
-    return [_importance_found(results, measure, name) for measure, name in FOUND.items()]
-
-
-def _importance_found(results: Results, measure: str, name: str) -> Finding:
-    """How much of the importance lies under the map."""
-    column = f"found_{measure}"
-    values = results.column("baselines", column)
-    return results.finding(
-        column,
-        "found",
-        values,
-        {
-            "not sampled for the baselines": np.isnan(
-                results.column("baselines", "tau_random_gradient")
-            ),
-            **results.undefined(measure),
-        },
-        question=f"Do the words that the map highlights carry the importance, by {name}?",
-        measure=f"mean share of the importance ({name}) that lies under the map's weights",
-        clause=f"by {name}",
-        meaning="each word counts as much as the map weights it; 1 = all weight on the only word that matters",
-        # Shuffled weights find 1/n of what the model's own weights leave for importance. The share found where
-        # importance is computed again under shuffled weights is no chance level: it can be above any map's.
-        chance=1 / results.column("instances", "n_tokens"),
-        ceiling=results.optional("baselines", f"found_largest_{measure}"),
-    )
-
-
-EXPERIMENTS = (Experiment("baselines", baselines, place=45, cost=_cost, findings=_findings),)
+EXPERIMENTS = (Experiment("baselines", baselines, place=45, cost=_cost),)

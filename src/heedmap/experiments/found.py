@@ -1,0 +1,69 @@
+"""Do the words that the map highlights carry the importance?"""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedmap.experiments.agreement import MEASURES, OTHERS
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import Finding
+from heedmap.experiments.registry import Experiment, Row
+from heedmap.experiments.results import Results
+from heedmap.files.tables import table
+
+
+def found(evidence: Evidence) -> pa.Table:
+    """Return how much of the importance lies under the map, for each measure of importance M.
+
+    `found_M` = Σ_t α_t m_t / (Σ_t α_t Σ_t m_t): the share of the importance, each word weighted by the map.
+    `largest_M` is that of the same weights with the largest on the most important words. The mean over all
+    orders of the weights is 1/n. NaN where M is undefined or 0 for all words.
+    """
+    heat = [
+        np.array(weights, dtype=np.float64)
+        for weights in evidence.table("instances")["attention"].to_pylist()
+    ]
+    columns: dict[str, object] = {"row": range(len(heat))}
+    for measure in MEASURES[1:]:
+        values = evidence.table(measure)["importance"].to_pylist()
+        pairs = [
+            None if v is None else (weights, np.array(v))
+            for weights, v in zip(heat, values, strict=True)
+        ]
+        columns[f"found_{measure}"] = [_share(*pair) if pair else np.nan for pair in pairs]
+        columns[f"largest_{measure}"] = [
+            _share(*map(np.sort, pair)) if pair else np.nan for pair in pairs
+        ]
+    return table(columns)
+
+
+def _share(weights: NDArray[np.float64], importance: NDArray[np.float64]) -> float:
+    total = weights.sum() * importance.sum()
+    return float((weights * importance).sum() / total) if total > 0 else np.nan
+
+
+def _findings(results: Results) -> list[Finding]:
+    return [_finding(results, measure, name) for measure, name in OTHERS.items()]
+
+
+def _finding(results: Results, measure: str, name: str) -> Finding:
+    values = results.column("found", f"found_{measure}")
+    return results.finding(
+        f"found_{measure}",
+        "found",
+        np.where(results.short, np.nan, values),
+        {**results.undefined(measure), "no word has any importance": np.isnan(values)},
+        question=f"Do the words that the map highlights carry the importance, by {name}?",
+        measure=f"mean share of the importance ({name}) that lies under the map's weights",
+        clause=f"by {name}",
+        meaning="each word counts as much as the map weights it; 1 = all weight on the only word that matters",
+        chance=1 / results.column("instances", "n_tokens"),
+        ceiling=results.column("found", f"largest_{measure}"),
+    )
+
+
+def _facts(row: Row) -> list[tuple[str, float | int | None]]:
+    return [("importance under the map, by leave-one-out", row["found"]["found_leave_one_out"])]
+
+
+EXPERIMENTS = (Experiment("found", found, place=42, findings=_findings, facts=_facts),)
