@@ -13,6 +13,7 @@ from heedmap.papers.jain_wallace.settings import defaults as _jain_wallace
 from heedmap.runs.defaults import register as _register
 
 if TYPE_CHECKING:
+    from heedmap.calibration.calibrate import calibrate
     from heedmap.data.corpus import Corpus, Split, load
     from heedmap.errors import InputError
     from heedmap.experiments.findings import Finding
@@ -31,6 +32,7 @@ _register(_jain_wallace)
 _HOMES = {
     "Audit": "runs.audit",
     "audit": "runs.audit",
+    "calibrate": "calibration.calibrate",
     "check_adversary": "runs.check_adversary",
     "open_audit": "runs.audit",
     "Corpus": "data.corpus",
@@ -53,6 +55,7 @@ __all__ = [
     "Run",
     "Split",
     "audit",
+    "calibrate",
     "check_adversary",
     "fine_tune",
     "load",

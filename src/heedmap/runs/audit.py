@@ -11,6 +11,7 @@ import pyarrow as pa
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.experiments import cost
+from heedmap.experiments.bottom_line import BottomLine, bottom_line
 from heedmap.experiments.evidence import Announce, Evidence
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.notes import far_from_default, note_texts
@@ -53,6 +54,11 @@ class Audit(AuditResult):
 
     run: Run | None = None
     kept: dict[str, bytes] = field(default_factory=dict, repr=False)
+
+    @property
+    def bottom_line(self) -> BottomLine:
+        """May this map be shown as what the model's answer rests on?"""
+        return bottom_line(self.findings, self.rates or packaged_rates())
 
     def to_dataframe(self, table: str) -> "pd.DataFrame":
         """Return one table as a pandas frame, one row per instance.
