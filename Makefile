@@ -1,10 +1,11 @@
 # make demo: a fresh machine's environment, then the main job on the embedded corpus, then the report's path.
 # make test: a fresh machine's environment, then every test.
+# make calibration: the rates that come with heedmap, and docs/calibration.md.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check clean
+.PHONY: demo test check calibration clean
 
 demo: $(VENV)/.run
 	$(BIN)/heedmap audit --data reviews --out runs/demo
@@ -18,6 +19,12 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 
 # torch first and by its exact version: a range would bring the newest build, and gigabytes of CUDA.
+calibration: $(VENV)/.run
+	$(BIN)/heedmap calibrate --out runs/calibration
+	cp runs/calibration/rates.json src/heedmap/experiments/rates.json
+	cp runs/calibration/calibration.md docs/calibration.md
+	mkdir -p docs/calibration && cp runs/calibration/calibration/*.svg docs/calibration/
+
 $(VENV)/.run: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet $$(grep '^torch==' constraints.txt)

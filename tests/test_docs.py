@@ -79,8 +79,8 @@ def desk(tmp_path, monkeypatch):
     """A folder with the reviews.csv, the SST and the classifier that the README speaks of."""
     rng = np.random.default_rng(0)
     rows = [
-        f"{'lovely' if i % 2 else 'dreadful'} {' '.join(WORDS[j] for j in rng.integers(0, 40, 6))},{i % 2}"
-        for i in range(120)
+        f"{'lovely' if i % 2 else 'dreadful'} {' '.join(WORDS[j] for j in rng.integers(0, 40, 8))},{i % 2}"
+        for i in range(160)
     ]
     (tmp_path / "reviews.csv").write_text("review,label\n" + "\n".join(rows) + "\n")
     (tmp_path / "SST").mkdir()
@@ -109,6 +109,7 @@ def test_every_command_of_the_readme_is_in_a_block_that_is_run():
 BRIEFLY = {
     "audit --model": "--instances 6",
     "audit --data reviews.csv": "--instances 12",
+    "calibrate": "--seeds 2",
     "train --data babi_qa1": "--train-texts 200 --test-texts 50",
     "reproduce jain-wallace sst": "--epochs 1 --instances 6",
     "reproduce drozdyuk sst": "--epochs 2 --adversary-epochs 1",

@@ -58,8 +58,8 @@ def plants(seeds: int, classes: int | None = None) -> list[Plant]:
     """
     every: list[tuple[Family, int]] = [
         ("by hand", seeds),
-        ("transformer by hand", max(2, seeds // 4)),
-        *((family, max(2, seeds // 6)) for family in ("lstm", "cnn", "average")),
+        ("transformer by hand", seeds // 4),
+        *((family, seeds // 6) for family in ("lstm", "cnn", "average")),
     ]
     return [
         _drawn(family, kind, share, seed, classes)

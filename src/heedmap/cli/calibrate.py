@@ -17,7 +17,7 @@ def calibrate_command(
     data: opt.Data = None,
     given: opt.Given,
     seeds: Annotated[
-        int, typer.Option(min=4, help="Models of each kind that are set by hand.")
+        int, typer.Option(min=2, help="Models of each kind that are set by hand.")
     ] = 24,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes, each of one thread. [one per core]")

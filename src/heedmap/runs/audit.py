@@ -177,6 +177,7 @@ def _audit(
     announce: Announce,
     forecast: Announce,
 ) -> Audit:
+    rates = packaged_rates() if run.folder is None else _rates_for(run, folder)  # or refuse at once
     drift_notes = far_from_default(run.facts)
     for note in drift_notes:
         warnings.warn(f"{run.name}: {note}", stacklevel=2)
@@ -206,7 +207,6 @@ def _audit(
         warnings.warn(note, stacklevel=2)
     if notes := [*note_texts(about), *drift_notes, *caveats]:
         about["notes"] = notes
-    rates = packaged_rates() if run.folder is None else _rates_for(run, folder)
     findings = make_findings(tables, wanted, run.model.classes, settings.model, rates)
     about = {"name": run.name, **about}
     return Audit(

@@ -1,0 +1,99 @@
+"""`heedmap calibrate`, as a user runs it."""
+
+import json
+
+import numpy as np
+import pytest
+from conftest import WORDS, contents
+
+from heedmap.experiments.rates import FILE
+
+
+def reviews(folder, rows, words=9):
+    rng = np.random.default_rng(0)
+    others = [" ".join(WORDS[j] for j in rng.integers(0, 40, words - 1)) for _ in range(rows)]
+    lines = [f"{('dreadful', 'lovely')[i % 2]} {other},{i % 2}" for i, other in enumerate(others)]
+    path = folder / "mine.csv"
+    path.write_text("text,label\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.slow
+def test_a_calibration_on_a_users_texts_is_resumed_and_used_by_a_later_audit(
+    heedmap, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    data = reviews(tmp_path, 200)
+    done = heedmap("calibrate", "--data", data, "--seeds", "2", "--workers", "2")
+    assert done.code == 0, done.err
+    assert "planted on mine" in done.out
+    folder = tmp_path / "runs" / "calibration-mine"
+    written = contents(folder)
+    assert {"rates.json", "calibration.md", "calibration/roc.svg", "calibration/dose.svg"} <= {
+        str(name) for name in written
+    }
+    # The same bytes from what is there, and from a part of it.
+    for path in list((folder / "numbers").rglob("*.json"))[::7]:
+        path.unlink()
+    assert heedmap("calibrate", "--data", data, "--seeds", "2", "--workers", "1").code == 0
+    assert contents(folder) == written
+
+    options = ("--epochs", "1", "--encoder", "average", "--instances", "12")
+    assert heedmap("audit", "--data", data, *options, "--out", "runs/mine").code == 0
+    found = json.loads((tmp_path / "runs" / "mine" / "findings.json").read_text())
+    assert found["rates"]["name"] == "mine"
+    # The report needs the calibration's folder no more.
+    (folder / FILE).unlink()
+    assert heedmap("report", "runs/mine").code == 0
+    assert json.loads((tmp_path / "runs" / "mine" / "findings.json").read_text()) == found
+
+
+def test_rates_of_another_version_of_the_rules_are_refused_by_an_audit(
+    heedmap, tmp_path, monkeypatch
+):
+    from heedmap.experiments.rates import packaged_rates
+    from heedmap.files.identity import source_identity
+
+    monkeypatch.chdir(tmp_path)
+    data = reviews(tmp_path, 60)
+    old = packaged_rates().model_copy(update={"rules": 0, "data": source_identity(str(data))})
+    (tmp_path / "runs" / "calibration-mine").mkdir(parents=True)
+    (tmp_path / "runs" / "calibration-mine" / FILE).write_text(old.to_json())
+    options = ("--epochs", "1", "--encoder", "average", "--instances", "12", "--out", "runs/mine")
+    done = heedmap("audit", "--data", data, *options)
+    assert done.code == 2
+    assert "version 0" in done.err
+    assert "heedmap calibrate" in done.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "words", "said"),
+    [
+        (60, 9, "expected at least 100 texts of 8 words or more to plant on, got 4"),
+        (300, 5, "expected at least 100 texts of 8 words or more to plant on, got 0"),
+    ],
+)
+def test_a_corpus_too_small_to_plant_on_is_one_line(
+    heedmap, tmp_path, monkeypatch, rows, words, said
+):
+    monkeypatch.chdir(tmp_path)
+    done = heedmap("calibrate", "--data", reviews(tmp_path, rows, words))
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_class_that_never_occurs_is_refused(heedmap, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = reviews(tmp_path, 300)
+    path.write_text(path.read_text().replace(",1\n", ",0\n"))
+    done = heedmap("calibrate", "--data", path)
+    assert done.code == 2
+    assert "expected at least two classes" in done.err
+
+
+@pytest.mark.parametrize("option", [("--seeds", "1"), ("--workers", "0"), ("--seeds", "many")])
+def test_bad_options_are_refused(heedmap, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    assert heedmap("calibrate", *option).code == 2
