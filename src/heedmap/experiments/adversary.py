@@ -102,7 +102,7 @@ def _freedom(results: Results) -> Finding:
             f"mean of the largest JSD from the model's heat map within {settings.epsilon:g} of its "
             "prediction, as a share of the maximum ln 2"
         ),
-        meaning="0 = no other heat map, 1 = one with nothing in common",
+        meaning="0 = no other heat map, 1 = one with nothing in common; one such map is enough, however rare",
         summary=_how_found(results, np.isfinite(jsd), most),
     )
     if view in SLOW:

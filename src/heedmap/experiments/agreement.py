@@ -64,6 +64,15 @@ def _with(results: Results, measure: str, name: str) -> Finding:
         summary += f", {percent(mean(reverse.astype(float)))} in the reverse order"
     if measure == "integrated_gradients":
         summary += _incomplete(results)
+    chance = {
+        "random weights": results.optional("baselines", f"tau_random_{measure}"),
+        "the model with its parameters shuffled": results.optional(
+            "baselines", f"tau_twin_{measure}"
+        ),
+    }
+    reached = [f"{who} {mean(taus):.2f}" for who, taus in chance.items() if taus is not None]
+    if reached:
+        summary += "; " + ", ".join(reached).replace("-", "−")
     return results.finding(
         f"agreement_{measure}",
         "tau",
