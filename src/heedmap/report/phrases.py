@@ -55,14 +55,14 @@ def scale_text(finding: Finding) -> str | None:
     if (relative := finding.relative) is None:
         return None
     same = "" if relative.n == finding.n else f", on {relative.n} texts"
-    return f"chance {number(relative.chance)}, best possible {number(relative.ceiling)}{same}"
+    return f"Chance {number(relative.chance)}, best possible {number(relative.ceiling)}{same}."
 
 
 def rates_text(finding: Finding) -> str:
     """Say how often this reading is wrong about planted models."""
     rates = finding.rates
     if rates is None:
-        return "not calibrated: shown for comparison"
+        return "Not calibrated: shown for comparison."
     if not rates.says_anything:
         why = (
             "cannot tell a right map from a wrong one"
@@ -70,24 +70,21 @@ def rates_text(finding: Finding) -> str:
             else "has no edge that holds"
         )
         return (
-            f"shown for comparison: on planted models this question {why} "
-            f"(AUC {rates.auc:.2f} [{rates.auc_low:.2f}, {rates.auc_high:.2f}])"
+            f"Shown for comparison: on planted models this question {why} "
+            f"(AUC {rates.auc:.2f} [{rates.auc_low:.2f}, {rates.auc_high:.2f}])."
         )
     parts = []
-    if rates.for_edge is None:
-        parts.append("never speaks for a map")
-    else:
+    if rates.for_edge is not None:
         parts.append(
-            f"speaks for a map from {rates.for_edge:.0%}: of wrong planted maps {rates.false_for}, of right "
-            f"ones {rates.power}"
+            f"From {rates.for_edge:.0%} it speaks for a map, and did so of {rates.false_for} planted maps that "
+            f"are wrong and {rates.power} that are right."
         )
-    if rates.against_edge is None:
-        parts.append("never against one")
-    else:
+    if rates.against_edge is not None:
         parts.append(
-            f"against one up to {rates.against_edge:.0%}: of right ones {rates.false_against}"
+            f"Up to {rates.against_edge:.0%} it speaks against one, and did so of {rates.false_against} that "
+            "are right."
         )
-    return "; ".join(parts).replace("-", "−")
+    return " ".join(parts).replace("-", "−")
 
 
 def caveats(finding: Finding) -> list[str]:
