@@ -63,12 +63,12 @@ def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, 
         "settings.toml", "vocabulary.json", "model.safetensors", "training.json",
         "findings.json", "report.html",
         *(f"tables/{name}.parquet" for name in (
-            "instances", "gradient", "leave_one_out", "integrated_gradients", "agreement", "baselines",
+            "instances", "gradient", "leave_one_out", "integrated_gradients", "found", "agreement", "baselines",
             "sign", "permutation", "adversary", "bending",
         )), "tables/about.json", "tables/manifest.json",
     }  # fmt: skip
     findings = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]
-    assert [f["key"] for f in findings][:2] == ["skill", "agreement_gradient"]
+    assert [f["key"] for f in findings][:2] == ["skill", "found_leave_one_out"]
 
 
 def test_train_audit_report_and_list_walk_the_same_road(heedmap, csv_file, tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from heedmap.calibration.measure import Measured, Number
-from heedmap.experiments.bottom_line import answer
+from heedmap.experiments.bottom_line import DECISIVE, answer
 from heedmap.experiments.findings import Level, level_of
 from heedmap.experiments.rates import RULES, TELLS, QuestionRates, Rate, Rates, Said
 
@@ -23,7 +23,8 @@ def choose(measured: Sequence[Measured], name: str, data: str | None = None) -> 
     """Return edges and rates from the admitted plants."""
     admitted = [m for m in measured if m.admitted]
     first, second = ([m for m in admitted if m.plant.seed % 2 == half] for half in (0, 1))
-    keys = list(dict.fromkeys(key for m in admitted for key in m.numbers))
+    every = {key for m in admitted for key in m.numbers}
+    keys = [*DECISIVE, *sorted(every - {*DECISIVE})]
     # Any question can say no of a map: together they may be wrong of FALSE of the right ones.
     telling = sum(_area(key, first)[1] > TELLS for key in keys)
     questions = {key: _question(key, first, second, max(1, telling)) for key in keys}

@@ -11,6 +11,8 @@ from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results
 from heedmap.files.tables import table
 
+IN_ORDER = ("leave_one_out", "gradient", "integrated_gradients")
+
 
 def found(evidence: Evidence) -> pa.Table:
     """Return how much of the importance lies under the map, for each measure of importance M.
@@ -43,10 +45,11 @@ def _share(weights: NDArray[np.float64], importance: NDArray[np.float64]) -> flo
 
 
 def _findings(results: Results) -> list[Finding]:
-    return [_finding(results, measure, name) for measure, name in OTHERS.items()]
+    return [_finding(results, measure) for measure in IN_ORDER]
 
 
-def _finding(results: Results, measure: str, name: str) -> Finding:
+def _finding(results: Results, measure: str) -> Finding:
+    name = OTHERS[measure]
     values = results.column("found", f"found_{measure}")
     return results.finding(
         f"found_{measure}",
