@@ -70,6 +70,7 @@ UNJUDGED = "for comparison"  # a number without a chance level
 BOUNDS = {
     "tau": (-1.0, 1.0),
     "share": (-1.0, 1.0),
+    "relative": (-1.0, 1.0),
 }  # of a text's number, by kind; of the others 0 and 1
 
 
