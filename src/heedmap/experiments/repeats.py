@@ -16,3 +16,14 @@ def text_numbers(instances: pa.Table) -> NDArray[np.int64]:
     numbers: dict[object, int] = {}
     rows = zip(*(map(tuple, instances[name].to_pylist()) for name in names), strict=True)
     return np.array([numbers.setdefault(row, len(numbers)) for row in rows], dtype=np.int64)
+
+
+def first_half(texts: NDArray[np.int64], seed: int) -> NDArray[np.bool_]:
+    """Return which rows are in the first of two random halves of the distinct `texts`, one number per row.
+
+    All rows of a text are on one side, so that what the first half chooses can be measured on the other.
+    """
+    different = np.unique(texts)
+    rng = np.random.default_rng([seed, *b"halves"])
+    half = different[rng.permutation(len(different))[: len(different) // 2]]
+    return np.asarray(np.isin(texts, half))

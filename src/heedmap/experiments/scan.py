@@ -12,6 +12,7 @@ from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.intervals import standard_error
 from heedmap.experiments.registry import Experiment
+from heedmap.experiments.repeats import first_half
 from heedmap.experiments.results import Results
 from heedmap.files.tables import table
 from heedmap.importance.flow import LONGEST
@@ -87,11 +88,8 @@ def _best_map(results: Results) -> Finding:
     values = taus.loc[:, compared].to_numpy(dtype=np.float64)
     filled = np.nan_to_num(values, nan=0.0)
     rows, total = taus.index.to_numpy(), len(results.predicted)
-    # All occurrences of a text are on one side.
     texts = results.clusters[rows]
-    different = np.unique(texts)
-    rng = np.random.default_rng([results.settings.seed, *b"halves"])
-    half = np.isin(texts, different[rng.permutation(len(different))[: len(different) // 2]])
+    half = first_half(texts, results.settings.seed)
     first, second = half & common, ~half & common
     in_sample, for_choice = np.zeros(total, dtype=bool), np.zeros(total, dtype=bool)
     in_sample[rows] = True
