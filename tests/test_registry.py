@@ -36,7 +36,7 @@ def install(tmp_path, monkeypatch):
 def test_ours_stand_in_the_order_of_the_card():
     names = list(registered())
     assert names[:3] == ["instances", "gradient", "leave_one_out"]
-    assert names[-2:] == ["scan", "heads"]
+    assert names[-4:] == ["scan", "mix", "instead", "heads"]
     places = [experiment.place for experiment in registered().values()]
     assert places == sorted(set(places))
 

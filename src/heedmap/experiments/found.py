@@ -32,14 +32,15 @@ def found(evidence: Evidence) -> pa.Table:
             None if v is None else (weights, np.array(v))
             for weights, v in zip(heat, values, strict=True)
         ]
-        columns[f"found_{measure}"] = [_share(*pair) if pair else np.nan for pair in pairs]
+        columns[f"found_{measure}"] = [share_found(*pair) if pair else np.nan for pair in pairs]
         columns[f"largest_{measure}"] = [
-            _share(*map(np.sort, pair)) if pair else np.nan for pair in pairs
+            share_found(*map(np.sort, pair)) if pair else np.nan for pair in pairs
         ]
     return table(columns)
 
 
-def _share(weights: NDArray[np.float64], importance: NDArray[np.float64]) -> float:
+def share_found(weights: NDArray[np.float64], importance: NDArray[np.float64]) -> float:
+    """Return Σ α m / (Σ α Σ m); NaN where that is undefined."""
     total = weights.sum() * importance.sum()
     return float((weights * importance).sum() / total) if total > 0 else np.nan
 

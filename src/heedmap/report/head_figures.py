@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.mix import FITTED
 from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification
 from heedmap.report.head_maps import MORE, Panel
@@ -24,6 +25,41 @@ def heads(audit: AuditResult) -> list[Figure]:
     if "heads" not in audit.tables or not audit.tables["heads"].num_rows:
         return []
     return [*_mass(audit), *_freedom(audit), *_entropy(audit), *_effective(audit)]
+
+
+def mixed(audit: AuditResult) -> list[Figure]:
+    """Draw each head's weight in the mix that is fitted to leave-one-out, and to shuffled leave-one-out."""
+    if "mix" not in audit.tables:
+        return []
+    table = audit.tables["mix"].to_pandas()
+    table = table[(table["view"] == FITTED) & table["head"].notna()]
+    layer, head = (table[name].to_numpy(float) for name in ("layer", "head"))
+    panels = [
+        Panel(title, head_maps.means(layer, head, table[name].to_numpy(float)))
+        for title, name in (
+            ("leave-one-out", "mixed"),
+            ("shuffled leave-one-out", "mixed_shuffled"),
+        )
+    ]
+    top = max([*panels[0].cells.values(), *panels[1].cells.values()], default=0.0)
+    if not top > 0:
+        return []
+    top = math.ceil(top * 10) / 10
+    return [
+        Figure(
+            key="heads-mixed",
+            title="Which heads, mixed, come nearest to leave-one-out?",
+            n=sampled(audit, table["row"].nunique()) + ", half of which it is fitted to",
+            caption=(
+                "The weight of each head's row in the mix of heads that is nearest to leave-one-out (least "
+                "squares, no weight below 0, scaled to sum to 1): a row per layer, a column per head. Right: "
+                "the same where leave-one-out is shuffled within each text, mean of several shuffles. What "
+                "the mix is worth on the other half of the texts is on the card."
+            ),
+            spec=head_maps.chart(panels, top, 2, "weight"),
+            keys=_scale(top),
+        )
+    ]
 
 
 def _cells(audit: AuditResult, name: str) -> dict[tuple[int, int | None], float]:

@@ -1,0 +1,327 @@
+"""What would show better what the answer rests on than the map on trial, if anything?"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedmap.experiments import intervals
+from heedmap.experiments.cost import BACKWARD, Speed
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import Finding, Level, level_of
+from heedmap.experiments.found import share_found
+from heedmap.experiments.mix import even_if_zero, importance_of, sampled
+from heedmap.experiments.pooling import by_text
+from heedmap.experiments.registry import Experiment, HeatMap, Row
+from heedmap.experiments.results import Results, attained, mean, percent
+from heedmap.experiments.scan import SCAN_SHARE
+from heedmap.files.tables import table
+from heedmap.models.layered import Layered
+
+OF_ATTENTION = ("mix", "single")
+GRADIENTS = ("gradient", "integrated_gradients")
+MEASURED = ("found", "largest", "null")
+KEY = "instead"
+FEWEST = 20  # distinct texts that choose, and that judge
+NAMED = 3  # heads of a mix that are named
+VIEWS = {"gradient": "gradient × attention"}  # others are called as they are
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def instead(evidence: Evidence) -> pa.Table:
+    """Return how much of leave-one-out other maps find than the one on trial, on the same texts.
+
+    Candidates C: `gradient` and `integrated_gradients`; of models with layers and heads also `mix` and
+    `single`, which are fitted and chosen on the texts that `chooses` marks (see `heedmap.experiments.mix`).
+    For each, and for the map on `trial`:
+
+    * `found_C` = Σ_t c_t m_t, where map c and leave-one-out m are scaled to sum to 1. A map of zeros is even.
+    * `largest_C`: the same with both sorted: the most that the map's own weights can find.
+    * `null_C`: of `mix` and `single` what is found by those of shuffled leave-one-out; else `chance`, 1/n.
+
+    `mix` is the mixed map itself, null for all texts if it is withheld (see `judge`). Numbers are null where
+    leave-one-out is 0 for all words or undefined, and for texts that were not sampled.
+    """
+    chosen, half = sampled(evidence)
+    total, nulls = len(evidence.split), _nulls(evidence)
+    keys = ["trial", *GRADIENTS, *nulls]
+    names = ["chooses", "chance", *(f"{what}_{key}" for key in keys for what in MEASURED)]
+    columns = {name: np.full(total, np.nan) for name in names}
+    columns["chooses"][chosen] = half
+    mixes: list[Floats | None] = [None] * total
+    for row, maps in _maps(evidence, chosen):
+        mixes[row] = maps.get("mix")
+        target = importance_of(evidence, row)
+        if not np.isfinite(target).all():
+            continue
+        chance = columns["chance"][row] = 1 / len(target)
+        for key, weights in maps.items():
+            heat = even_if_zero(weights)
+            columns[f"found_{key}"][row] = share_found(heat, target)
+            columns[f"largest_{key}"][row] = share_found(np.sort(heat), np.sort(target))
+            columns[f"null_{key}"][row] = nulls[key][row] if key in nulls else chance
+    found = table(
+        {
+            "row": range(total),
+            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
+        }
+    )
+    if "mix" in nulls:
+        tables = {
+            "instances": evidence.table("instances"),
+            "mix": evidence.table("mix"),
+            "instead": found,
+        }
+        results = Results(by_text(tables), evidence.settings, evidence.model.classes)
+        (mix,) = (one for one in judge(results) if one.key == "mix")
+        shown = [None] * total if mix.withheld else mixes
+        found = found.append_column("mix", pa.array(shown, pa.list_(pa.float64())))
+    return found
+
+
+def _nulls(evidence: Evidence) -> dict[str, dict[int, float]]:
+    """Return by text what mix and single map find if they come from shuffled leave-one-out."""
+    if not isinstance(evidence.model, Layered):
+        return {}
+    maps = evidence.table("mix").to_pandas()
+    return {
+        # What a weighting of maps finds is the weighted mean of what they find.
+        name: (maps["found"].where(maps[shuffled] > 0, 0.0) * maps[shuffled])
+        .groupby(maps["row"])
+        .sum()
+        .to_dict()
+        for name, shuffled in (("mix", "mixed_shuffled"), ("single", "single_shuffled"))
+    }
+
+
+def _maps(evidence: Evidence, chosen: NDArray[np.int64]) -> Iterator[tuple[int, dict[str, Floats]]]:
+    """Yield each sampled text's maps."""
+    lists = {
+        "trial": evidence.table("instances")["attention"],
+        **{name: evidence.table(name)["importance"] for name in GRADIENTS},
+    }
+
+    def others(row: int) -> dict[str, Floats]:
+        return {name: np.array(values[row].as_py(), float) for name, values in lists.items()}
+
+    model = evidence.model
+    if not isinstance(model, Layered):
+        for row in chosen.tolist():
+            yield row, others(row)
+        return
+    every = model.maps()
+    weights = evidence.table("mix").slice(0, len(every)).to_pandas()[["mixed", "single"]].to_numpy()
+    used = np.flatnonzero(weights.any(1))
+    if not len(used):  # no text could choose
+        used = np.array([0])
+    for batch in evidence.batches_of(chosen, shares=SCAN_SHARE):
+        some = model.heat_maps(batch, [every[i] for i in used]).double().numpy(force=True)
+        for row, of_text in zip(batch.rows.tolist(), some, strict=True):
+            fixed = others(row)
+            mix, single = weights[used].T @ even_if_zero(of_text[:, : len(fixed["trial"])])
+            yield row, {**fixed, "mix": mix, "single": single}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A map beside the one on trial, on the texts that judge.
+
+    `found` and `largest` are NaN for other texts. [`low`, `high`] is the interval of the mean `share` of the
+    attainable, and `level` what that would say of it if it were on trial. `withheld` says why it is not to be
+    shown instead; empty if it may be.
+    """
+
+    key: str
+    name: str
+    found: Floats
+    largest: Floats
+    share: float
+    low: float
+    high: float
+    level: Level
+    withheld: str
+
+    @property
+    def percent(self) -> str:
+        """The share with its interval."""
+        return _percent(self.share, self.low, self.high)
+
+
+def judge(results: Results) -> list[Candidate]:
+    """Judge the candidates on the texts that did not choose, and put first the one chosen by the others.
+
+    Chosen is, of those whose mean share of the attainable and of the importance is above the map's on trial,
+    the one that finds most. It is withheld unless, on the other texts, the 95 % intervals of all these paired
+    differences lie above 0: what it finds less what its null finds; less what the map on trial finds; and the
+    same of the shares of the attainable. It is also withheld if its own share would speak against it.
+    """
+    chooses, chance = (results.column("instead", name) for name in ("chooses", "chance"))
+    names = _names(results)
+    keys = ["trial", *names]
+    found = {key: results.column("instead", f"found_{key}") for key in keys}
+    largest = {key: results.column("instead", f"largest_{key}") for key in keys}
+    defined = np.isfinite([*found.values()]).all(0)
+    first, judging = defined & (chooses == 1), defined & (chooses == 0)
+    share = {key: attained(found[key], chance, largest[key]) for key in keys}
+    texts = [len(np.unique(results.clusters[half])) for half in (first, judging)]
+    few = ""
+    if min(texts) < FEWEST:
+        few = (
+            f"too few distinct texts: {texts[0]} to choose and {texts[1]} to judge, {FEWEST} are "
+            "needed of each"
+        )
+    edges = None if results.rates is None else results.rates.questions.get("found_leave_one_out")
+
+    def interval(values: Floats, most: float) -> tuple[float, float]:
+        used, seed = values[judging], results.settings.seed
+        return intervals.of_mean(used, results.clusters[judging], seed, (-most, most))
+
+    def withheld(key: str, level: Level) -> str:
+        null = results.column("instead", f"null_{key}")
+        beside = "as fitted to shuffled leave-one-out" if key in OF_ATTENTION else "chance"
+        for what, difference, most in (
+            (f"not certainly better than {beside}", found[key] - null, 1.0),
+            ("not certainly better than the map on trial", found[key] - found["trial"], 1.0),
+            ("not certainly nearer to its best order", share[key] - share["trial"], 2.0),
+        ):
+            low, high = interval(difference, most)
+            if not low > 0:
+                numbers = f"{mean(difference[judging]):.2f} [{low:.2f}, {high:.2f}]"
+                return f"{what} (difference {numbers.replace('-', '−')})"
+        return "better, but its own share would speak against it" if level == "against" else ""
+
+    candidates = []
+    for key, name in names.items():
+        low, high = interval(share[key], 1.0)
+        level = level_of(low, high, edges)
+        value, most = (np.where(judging, x[key], np.nan) for x in (found, largest))
+        of = mean(share[key][judging])
+        why = few or withheld(key, level)
+        candidates.append(Candidate(key, name, value, most, of, low, high, level, why))
+
+    def rank(one: Candidate) -> tuple[bool, float]:
+        if not first.any():
+            return False, 0.0
+        gain, nearer = (
+            float((x[one.key][first] - x["trial"][first]).mean()) for x in (found, share)
+        )
+        return min(gain, nearer) > 0, gain
+
+    return sorted(candidates, key=rank, reverse=True)
+
+
+def _names(results: Results) -> dict[str, str]:
+    """Return the candidates' names by key."""
+    gradient = "gradient × input"
+    if results.settings.gradient_form == "norm":
+        gradient = "the norm of the gradient"
+    names = {"gradient": gradient, "integrated_gradients": "integrated gradients"}
+    if "mix" not in results.tables:
+        return names
+    maps = results.tables["mix"].to_pandas().drop_duplicates(["view", "layer", "head"])
+    mixed = maps[maps["mixed"] > 0].sort_values("mixed", ascending=False, kind="stable")
+    heads = [f"{_place(one)} {one.mixed:.0%}" for one in mixed.head(NAMED).itertuples()]
+    if len(mixed) > NAMED:
+        heads.append(f"{len(mixed) - NAMED} others")
+    single = [
+        f"{VIEWS.get(one.view, one.view)}, {_place(one)}"
+        for one in maps[maps["single"] > 0].itertuples()
+    ]
+    return {
+        "mix": f"a mix of heads ({', '.join(heads) or 'none'})",
+        "single": f"the single map {single[0] if single else 'none'}",
+        **names,
+    }
+
+
+def _place(one: Any) -> str:
+    head = "mean over heads" if pd.isna(one.head) else f"head {one.head:.0f}"
+    return f"layer {one.layer} {head}"
+
+
+def _percent(share: float, low: float, high: float) -> str:
+    if not math.isfinite(low):
+        return percent(share).replace("-", "−")
+    return f"{share:.0%} [{low:.0%}, {high:.0%}]".replace("-", "−")
+
+
+def _findings(results: Results) -> list[Finding]:
+    best, *others = judge(results)
+    chooses, chance = (results.column("instead", name) for name in ("chooses", "chance"))
+    trial = _share_of_trial(results, best)
+    clause = f"{best.name}: {best.percent} of the attainable, and {trial} of this map"
+    if best.level == "mixed":
+        clause += ", which is better, but leaves it open as well"
+    of_attention = [one for one in others if one.key in OF_ATTENTION and not one.withheld]
+    if of_attention and best.key not in OF_ATTENTION:
+        clause += f"; of attention, {of_attention[0].name}: {of_attention[0].percent}"
+    listed = "; ".join(f"{one.name} {one.percent}" for one in others)
+    finding = results.finding(
+        KEY,
+        "found",
+        best.found,
+        {
+            "not sampled": np.isnan(chooses),
+            "used to choose the map": chooses == 1,
+            "undefined: one token": results.short,
+        },
+        question="Would another heat map show better what the answer rests on?",
+        measure=f"mean share of the importance (leave-one-out) that lies under {best.name}",
+        meaning=(
+            "chosen on half of the texts, judged by leave-one-out on the others, of which this map reaches "
+            f"{trial} of the attainable and the other candidates {listed}; gradients are no attention, and "
+            "leave-one-out itself can be shown for as many passes as the text has words"
+        ),
+        chance=chance,
+        ceiling=best.largest,
+    )
+    return [
+        replace(
+            finding,
+            level="undecided",
+            reading=f"nothing is offered, {best.name}: {best.withheld}"
+            if best.withheld
+            else clause,
+            because="" if best.withheld else f"show {clause}",
+        )
+    ]
+
+
+def _share_of_trial(results: Results, best: Candidate) -> str:
+    """Return the share of the map on trial on the texts that judge."""
+    judging = np.isfinite(best.found)
+    columns = (
+        results.column("instead", name) for name in ("found_trial", "chance", "largest_trial")
+    )
+    share = attained(*(values[judging] for values in columns))
+    clusters, seed = results.clusters[judging], results.settings.seed
+    return _percent(mean(share), *intervals.of_mean(share, clusters, seed, (-1.0, 1.0)))
+
+
+def offered(findings: Sequence[Finding]) -> str | None:
+    """Return the clause `show ... instead` of the bottom line; None where nothing better can be offered."""
+    return next((f.because for f in findings if f.key == KEY and f.because), None)
+
+
+def _heat_maps(row: Row) -> list[HeatMap]:
+    mix = row["instead"].get("mix")
+    return [] if mix is None else [HeatMap("heads mixed to fit leave-one-out", "attention", mix)]
+
+
+def _cost(speed: Speed) -> float:
+    if not isinstance(speed.evidence.model, Layered):
+        return 0.0
+    # Backward too, where the single map is one of the gradient.
+    return speed.reading(BACKWARD, speed.evidence.settings.integrated_gradients_instances)
+
+
+EXPERIMENTS = (
+    Experiment("instead", instead, place=95, findings=_findings, heat_maps=_heat_maps, cost=_cost),
+)
