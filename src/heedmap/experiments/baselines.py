@@ -259,17 +259,14 @@ def _findings(results: Results) -> list[Finding]:
 def _importance_found(results: Results, measure: str, name: str) -> Finding:
     """How much of the importance lies under the map."""
     column = f"found_{measure}"
-    values = results.column("baselines", column)
+    # Of one token all importance lies under the map, whatever it is.
+    values = np.where(results.short, np.nan, results.column("baselines", column))
+    missing = results.tables["integrated_gradients"]["importance"].is_null().to_numpy()
     return results.finding(
         column,
         "found",
         values,
-        {
-            "not sampled for the baselines": np.isnan(
-                results.column("baselines", "tau_random_gradient")
-            ),
-            **results.undefined(measure),
-        },
+        {"not sampled for the baselines": missing, **results.undefined(measure)},
         question=f"Do the words that the map highlights carry the importance, by {name}?",
         measure=f"mean share of the importance ({name}) that lies under the map's weights",
         clause=f"the importance by {name} that its highlighted words carry",
