@@ -67,11 +67,8 @@ class Relative:
 
 
 UNJUDGED = "for comparison"  # a number without a chance level
-BOUNDS = {
-    "tau": (-1.0, 1.0),
-    "share": (-1.0, 1.0),
-    "relative": (-1.0, 1.0),
-}  # of a text's number, by kind; of the others 0 and 1
+# Of a text's number, by kind; of the others 0 and 1. A "relative" one is a share of the attainable.
+BOUNDS = {"tau": (-1.0, 1.0), "relative": (-1.0, 1.0)}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from heedmap.experiments.registry import registered
 from heedmap.experiments.repeats import text_numbers
 from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSettings
 
+ROUNDED = 3  # digits of a text's share of the attainable, by which it counts as equal to another's
 LEAST_ROOM = 0.02  # between chance and ceiling
 STATISTICS: dict[Callable[..., Any], str] = {np.mean: "mean", np.median: "median"}
 
@@ -162,7 +163,7 @@ class Results:
         used = np.isfinite(shares)
         if not used.any():
             return None
-        share_low, share_high = self.interval("relative", shares)
+        share_low, share_high = self.interval("relative", np.round(shares, ROUNDED))
         return Relative(
             chance=float(statistic(low[used])),
             ceiling=float(statistic(high[used])),

@@ -1,0 +1,142 @@
+"""From shares to levels, and from levels to one answer."""
+
+import math
+
+import pytest
+from made_rates import question, rates
+
+from heedmap.experiments.bottom_line import DECISIVE, bottom_line
+from heedmap.experiments.findings import Finding, Relative, level_of
+
+# --- levels -----------------------------------------------------------------------------------------------
+
+EDGES = question(0.3, -0.3)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "rates", "level"),
+    [
+        (0.3, 0.9, EDGES, "for"),
+        (0.2999, 0.9, EDGES, "mixed"),
+        (-0.9, -0.3, EDGES, "against"),
+        (-0.9, -0.2999, EDGES, "mixed"),
+        (-0.9, 0.9, EDGES, "mixed"),
+        (0.4, 0.9, question(None, -0.3), "mixed"),  # no edge for "for"
+        (-0.9, -0.4, question(0.3, None), "mixed"),
+        (0.4, 0.9, question(0.3, -0.3, auc_low=0.6), "undecided"),  # its AUC reaches .6
+        (0.4, 0.9, question(0.3, -0.3, auc_low=0.6001), "for"),
+        (math.nan, math.nan, EDGES, "undecided"),
+        (0.4, 0.9, None, "undecided"),
+    ],
+)
+def test_a_level_needs_the_whole_interval_beyond_an_edge(low, high, rates, level):
+    assert level_of(low, high, rates) == level
+
+
+# --- the bottom line --------------------------------------------------------------------------------------
+
+
+def finding(key, level, share=0.5, low=0.4, high=0.55, n=100, relative=True, value=0.5):
+    return Finding(
+        key=key, kind="found", question="?", measure="m", value=value, low=0.4, high=0.6, n=n, left_out={},
+        reading="r", level=level, meaning="", distinct=n, because=f"{key} is {level}",
+        relative=Relative(0.1, 0.9, share, low, high, n) if relative else None,
+    )  # fmt: skip
+
+
+def three(first, second="for", third="for", **options):
+    return [
+        finding(key, level, **options)
+        for key, level in zip(DECISIVE, (first, second, third), strict=True)
+    ]
+
+
+LOO, GRADIENT, INTEGRATED = DECISIVE
+SKILLED = finding("skill", "for", relative=False)
+WEAK = finding("skill", "against", relative=False, value=0.51)
+OTHER_MAP = (
+    "no number of texts, for the map is between right and wrong: another map of this model, or a model that is "
+    "made to attend to what it uses"
+)
+CASES = {
+    "all speak for it": (three("for"), "yes", f"{LOO} is for; {GRADIENT} is for; {INTEGRATED} is for", ""),
+    "leave-one-out is all there is": (three("for")[:1], "yes", f"{LOO} is for", ""),
+    "for, and others for comparison": (
+        [finding("sign", "undecided"), *three("for"), finding("bending", "mixed")],
+        "yes", f"{LOO} is for; {GRADIENT} is for; {INTEGRATED} is for", "",
+    ),
+    "a question of the papers speaks against it": (
+        [finding("permutation", "against"), *three("for")], "no", "permutation is against", "",
+    ),
+    "several speak against it: the decisive ones first, two are named": (
+        [finding("sign", "against"), finding("uniform", "against"), *three("for", "for", "against")],
+        "no", f"{INTEGRATED} is against; sign is against", "",
+    ),
+    "a number without a chance level does not count": (
+        [finding("adversary", "against", relative=False), *three("for")],
+        "yes", f"{LOO} is for; {GRADIENT} is for; {INTEGRATED} is for", "",
+    ),
+    "the model guesses": (
+        [WEAK, *three("for")], "cannot tell",
+        "the model hardly predicts better than its commonest class (accuracy 0.51)", "a model that predicts",
+    ),
+    "the model guesses, and the map is wrong": (
+        [WEAK, *three("against")], "cannot tell",
+        "the model hardly predicts better than its commonest class (accuracy 0.51)", "a model that predicts",
+    ),
+    "no importance by leave-one-out": (
+        three("for")[1:], "cannot tell", "no importance could be measured that the map might be compared with",
+        "texts of several words whose deletion changes the prediction",
+    ),
+    "nothing at all": (
+        [], "cannot tell", "no importance could be measured that the map might be compared with",
+        "texts of several words whose deletion changes the prediction",
+    ),
+    "too few texts for an interval": (
+        three("undecided", low=math.nan, high=math.nan), "cannot tell",
+        "there are too few texts for an interval", "more texts, some hundred",
+    ),
+    "one interval is wide: (.5 / .2)² times the texts": (
+        [*three("for")[:1], finding(GRADIENT, "mixed", low=0.0, high=0.5, n=40), three("for")[2]],
+        "cannot tell", f"{GRADIENT} is mixed", "more texts, about 250 instead of 40",
+    ),
+    "two intervals are wide: as many as the wider one needs": (
+        [
+            finding(LOO, "mixed", low=0.0, high=0.41, n=40),
+            finding(GRADIENT, "mixed", low=0.0, high=0.25, n=60),
+            three("for")[2],
+        ],
+        "cannot tell", f"{LOO} is mixed; {GRADIENT} is mixed", "more texts, about 169 instead of 60",
+    ),
+    "no interval is wide": (
+        three("mixed", "for", "undecided", low=0.3, high=0.49), "cannot tell",
+        f"{LOO} is mixed; {INTEGRATED} is undecided", OTHER_MAP,
+    ),
+}  # fmt: skip
+TOLD = (
+    "of planted models whose map is wrong for half of the texts or more, this rule says yes of 2% of 40 "
+    "[0%, 13%]; of those whose map is right it says yes of 75% of 20 [53%, 89%] and no of 0% of 20 [0%, 16%]"
+)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("skill", [[], [SKILLED]], ids=["", "skilled"])
+def test_the_bottom_line_follows_its_rule(case, skill):
+    given, said, because, would = CASES[case]
+    line = bottom_line([*skill, *given] if WEAK not in given else given, rates())
+    assert (line.answer, line.because, line.would, line.rates) == (said, because, would, TOLD)
+    start = {"yes": "Yes, this map may be shown", "no": "No, this map may not be shown"}
+    assert line.sentence.startswith(
+        start.get(said, "This audit cannot tell whether this map shows")
+    )
+    assert because in line.sentence
+    assert line.sentence.endswith(f"; what would: {would}." if would else f"{because}.")
+    json = line.to_json()
+    assert json["sentence"] == line.sentence
+    assert json["answer"] == said
+    assert len(json["not_tested"]) == 3
+
+
+def test_without_rates_of_the_rule_none_are_told():
+    empty = rates().model_copy(update={"verdicts": {}})
+    assert bottom_line(three("for"), empty).rates == ""

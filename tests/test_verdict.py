@@ -1,0 +1,479 @@
+"""Every finding of tables written by hand, and the bottom line under them."""
+
+import math
+import statistics
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from made_rates import question, rates
+from made_tables import MAPS, TAUS, layers, three_classes, two_classes
+
+from heedmap.experiments.bottom_line import bottom_line
+from heedmap.experiments.findings import Finding, Relative, to_json
+from heedmap.experiments.intervals import of_mean, of_median, of_share
+from heedmap.experiments.registry import registered
+from heedmap.experiments.results import make_findings
+from heedmap.settings import AuditSettings, TransformerSettings
+
+SEED = 5
+SETTINGS = AuditSettings(seed=SEED)
+SAME = "undefined: a measure is the same for all tokens"
+ONE = "undefined: one token"
+LN2 = math.log(2)
+
+
+class Expected:
+    """What is expected of a finding, by plain arithmetic from columns of the tables."""
+
+    def __init__(
+        self, tables, values, left_out, *, median=False, bounds=(0.0, 1.0), room=None, lower=False
+    ):
+        """`left_out`: rows by reason. `room`: the columns of chance and ceiling, or numbers."""
+        self.tables = tables
+        instances = tables["instances"]
+        self.total = instances.num_rows
+        texts = [tuple(text) for text in instances["tokens"].to_pylist()]
+        self.texts = np.array([texts.index(text) for text in texts])
+        self.predicted = instances["predicted"].to_pylist()
+        self.column, self.median, self.bounds = self.of(values), median, bounds
+        self.rows = [
+            r for r in range(self.total) if r not in {r for x in left_out.values() for r in x}
+        ]
+        self.left_out = {reason: len(rows) for reason, rows in left_out.items()}
+        self.room = room and [self.of(x) for x in room]
+        self.lower = lower
+
+    def of(self, column):
+        if isinstance(column, tuple):
+            return self.tables[column[0]][column[1]].to_pylist()
+        return column if isinstance(column, list) else [column] * self.total
+
+    def statistic(self, values):
+        return statistics.median(values) if self.median else sum(values) / len(values)
+
+    def interval(self, values, rows, median, bounds):
+        values = np.array(values, dtype=float)
+        if median:
+            return of_median(values, self.texts[rows])
+        return of_mean(values, self.texts[rows], SEED, bounds)
+
+    def relative(self):
+        if self.room is None:
+            return None
+        chance, ceiling = self.room
+        rows = [r for r in self.rows if None not in (chance[r], ceiling[r])]
+        shares = []
+        for r in rows:
+            above, room = self.column[r] - chance[r], ceiling[r] - chance[r]
+            if self.lower:
+                above, room = -above, -room
+            shares.append(max(-1.0, min(1.0, above / max(room, 0.02))))
+        low, high = self.interval(shares, rows, False, (-1.0, 1.0))
+        return Relative(
+            self.statistic([chance[r] for r in rows]), self.statistic([ceiling[r] for r in rows]),
+            sum(shares) / len(shares), low, high, len(rows),
+        )  # fmt: skip
+
+    def check(self, found: Finding):
+        values = [self.column[r] for r in self.rows]
+        assert found.value == pytest.approx(self.statistic(values), abs=1e-12)
+        expected = self.interval(values, self.rows, self.median, self.bounds)
+        assert (found.low, found.high) == pytest.approx(expected, abs=1e-9, nan_ok=True)
+        assert found.n == len(self.rows)
+        assert found.distinct == len(set(self.texts[self.rows].tolist()))
+        assert found.left_out == self.left_out
+        assert found.n + sum(found.left_out.values()) == self.total
+        by_class = {}
+        for c in sorted({self.predicted[r] for r in self.rows}):
+            of_class = [self.column[r] for r in self.rows if self.predicted[r] == c]
+            by_class["abc"[c]] = pytest.approx(self.statistic(of_class))
+        assert found.by_class == by_class
+        relative = self.relative()
+        if relative is None:
+            assert found.relative is None
+            return
+        assert found.reading == reading(relative)
+        numbers = [
+            (r.chance, r.ceiling, r.share, r.low, r.high) for r in (found.relative, relative)
+        ]
+        assert numbers[0] == pytest.approx(numbers[1], abs=1e-9, nan_ok=True)
+        assert found.relative.n == relative.n
+
+
+def reading(relative):
+    share, low, high = (f"{100 * x:.0f}%" for x in (relative.share, relative.low, relative.high))
+    interval = (
+        f"[{low}, {high}]" if math.isfinite(relative.low) else "(too few texts for an interval)"
+    )
+    return f"{share} of the attainable {interval}".replace("-", "−")
+
+
+T = two_classes()
+UNSAMPLED = {"not sampled for the baselines": [9]}
+N = T["instances"]["n_tokens"].to_pylist()
+
+
+def tau(measure, **left_out):
+    room = [("baselines", f"tau_{x}_{measure}") for x in ("shuffled", "largest")]
+    values = ("agreement", f"tau_attention_{measure}")
+    return Expected(T, values, left_out, bounds=(-1.0, 1.0), room=room)
+
+
+def found(measure, left_out):
+    room = [[1 / n for n in N], ("baselines", f"found_largest_{measure}")]
+    return Expected(T, ("baselines", f"found_{measure}"), left_out, room=room)
+
+
+def auc(measure, **left_out):
+    every = {**left_out, "the rationale holds all words or none": [10, 11]}
+    return Expected(T, ("rationale", f"auc_{measure}"), every)
+
+
+WANTED = {
+    "found_leave_one_out": found("leave_one_out", {**UNSAMPLED, ONE: [11], SAME: [10]}),
+    "found_gradient": found("gradient", {**UNSAMPLED, ONE: [11]}),
+    "found_integrated_gradients": found("integrated_gradients", {**UNSAMPLED, ONE: [11]}),
+    "agreement_gradient": tau("gradient", **{ONE: [11], SAME: [10]}),
+    "agreement_leave_one_out": tau("leave_one_out", **{ONE: [11], SAME: [10]}),
+    "agreement_integrated_gradients": tau(
+        "integrated_gradients",
+        **{"not sampled for integrated gradients": [9], ONE: [11], SAME: [10]},
+    ),
+    "agreement_yardstick": Expected(
+        T, ("agreement", "tau_gradient_leave_one_out"), {ONE: [11]}, bounds=(-1.0, 1.0)
+    ),
+    "sign": Expected(
+        T, ("sign", "against"), {"one token: it cannot be left out": [11]},
+        room=[("sign", "against_chance"), 0.0], lower=True,
+    ),
+    "permutation": Expected(
+        T, ("permutation", "median_tvd"), {"one token: nothing to permute": [11]}, median=True,
+        room=[("permutation", "chance_tvd"), ("permutation", "largest_tvd")],
+    ),
+    "uniform": Expected(
+        T, ("permutation", "uniform_tvd"), {"one token: it has all the weight": [11]}, median=True,
+        room=[("permutation", "uniform_chance"), ("permutation", "uniform_largest")],
+    ),
+    "adversary": Expected(
+        T, [x / LN2 for x in T["adversary"]["jsd"].to_pylist()], {"one token: no other weights": [11]}
+    ),
+    "bending": Expected(
+        T, ("bending", "least_tvd"),
+        {"one token: no other weights": [11], "no weights whatever change the answer: a proof": [10]},
+        room=[("bending", "shuffled_least_tvd"), ("bending", "least_tvd_largest")],
+    ),
+    "changeable": Expected(T, ("bending", "changeable"), {"one token: no other weights": [11]}),
+    "relative_freedom": Expected(
+        T, ("bending", "jsd_share"), {"one token: no other weights": [11]},
+        room=[("bending", "shuffled_jsd_share_pairs"), 0.0], lower=True,
+    ),
+    "simplex_share": Expected(
+        T, ("bending", "simplex_share"), {"one token: no other weights": [11]}, median=True,
+        room=[("bending", "shuffled_simplex_share"), 0.0], lower=True,
+    ),
+    "rationale_attention": auc("attention"),
+    "rationale_gradient": auc("gradient"),
+    "rationale_leave_one_out": auc("leave_one_out"),
+    "rationale_integrated_gradients": auc(
+        "integrated_gradients", **{"not sampled for integrated gradients": [9]}
+    ),
+}  # fmt: skip
+
+# Per finding: its clause in the bottom line, its level under RATES, and how to read its number.
+FOUND = "the importance by {} that its highlighted words carry"
+CARRIES = (
+    "each word counts as much as the map weights it; 1 = all weight on the only word that matters"
+)
+TVD = "0 = no change, 1 = the opposite answer"
+TAU = "mean Kendall tau-b, attention against {}"
+AUC = "mean ROC AUC of {} for the gold rationale"
+FIRST = "0.5 = chance, 1 = always; its first word is a deciding one in {}"
+WORDS = {
+    "found_leave_one_out": (FOUND.format("leave-one-out"), "for", CARRIES),
+    "found_gradient": (FOUND.format("the gradient"), "mixed", CARRIES),
+    "found_integrated_gradients": (FOUND.format("integrated gradients"), "against", CARRIES),
+    "agreement_gradient": (
+        TAU.format("the gradient"), "mixed",
+        "1 = same order, −1 = the reverse; 60% of the texts significant at .05, 10% in the reverse order",
+    ),
+    "agreement_leave_one_out": (
+        TAU.format("leave-one-out"), "undecided",
+        "1 = same order, −1 = the reverse; 40% of the texts significant at .05",
+    ),
+    "agreement_integrated_gradients": (
+        TAU.format("integrated gradients"), "undecided",
+        "1 = same order, −1 = the reverse; 11% of the texts significant at .05; the gradients miss what they "
+        "should add up to by more than 0.1 log-odds in 36% of the texts, by more than 1 in 9%",
+    ),
+    "agreement_yardstick": (
+        "mean Kendall tau-b, gradient against leave-one-out", "undecided",
+        "what two measures of importance reach with each other, without attention",
+    ),
+    "sign": (
+        "mean share of the map's mass on words whose removal makes the answer likelier", "mixed",
+        "0 = none of it, 1 = all; 32% if the same weights were shuffled within each text",
+    ),
+    "permutation": (
+        "median change of the prediction (TVD) under 100 shuffles of the weights", "against",
+        TVD + "; most shuffles flip 45% of the texts",
+    ),
+    "uniform": (
+        "median change of the prediction (TVD) under uniform weights, at test only", "undecided",
+        TVD + "; another class is predicted for 36% of the texts",
+    ),
+    "adversary": (
+        "mean of the largest JSD from the model's heat map within 0.01 of its prediction, as a share of the "
+        "maximum ln 2", "undecided",
+        "0 = no other heat map, 1 = one with nothing in common; the paper's search finds 0.41",
+    ),
+    "bending": (
+        "mean least share of the map's mass that must be moved", "undecided",
+        "0 = the least change suffices, 1 = all of it must move; 0.233 from the same weights shuffled within "
+        "the text, to an answer other than theirs",
+    ),
+    "changeable": (
+        "share of the texts where some weights give another answer", "undecided",
+        "of the others the answer does not rest on the weights: the states alone decide it",
+    ),
+    "relative_freedom": (
+        "mean of the largest JSD within 0.01 of the prediction, as a share of the largest with any weights",
+        "undecided",
+        "0 = no other heat map, 1 = as if the answer did not matter; 0.836 for the same weights shuffled",
+    ),
+    "simplex_share": (
+        "median share of all weightings within 0.01 of the prediction", "undecided",
+        "0 = hardly any other, 1 = all",
+    ),
+    "rationale_attention": (AUC.format("attention"), "undecided", FIRST.format("60%")),
+    "rationale_gradient": (AUC.format("the gradient"), "undecided", FIRST.format("90%")),
+    "rationale_leave_one_out": (AUC.format("leave-one-out"), "undecided", FIRST.format("0%")),
+    "rationale_integrated_gradients": (AUC.format("integrated gradients"), "undecided", FIRST.format("33%")),
+}  # fmt: skip
+READINGS = {  # of numbers without a chance level
+    "agreement_yardstick": "not judged",
+    "adversary": "not judged",
+    "changeable": "not judged",
+    "rationale_attention": "between “seldom finds the deciding words” and “often finds the deciding words”",
+    "rationale_gradient": "between “often finds the deciding words” and “finds the deciding words”",
+    "rationale_leave_one_out": "no better than chance",
+    "rationale_integrated_gradients": (
+        "between “no better than chance” and “seldom finds the deciding words”"
+    ),
+}  # fmt: skip
+# Edges within or just beyond the intervals of the readings; questions that are not here have none.
+RATES = rates(
+    found_leave_one_out=question(0.14, -0.5),  # [15 %, 69 %]
+    found_gradient=question(0.1, -0.1),  # [−5 %, 47 %]
+    found_integrated_gradients=question(0.6, 0.4),  # [−8 %, 31 %]
+    agreement_gradient=question(None, None),
+    agreement_leave_one_out=question(0.1, 0.0, auc_low=0.6),  # cannot tell
+    sign=question(None, 0.9),  # up to 91 %
+    permutation=question(None, 0.0),  # up to −2 %
+)
+
+
+def findings(tables, classes, rates=None, **model):
+    shown = TransformerSettings(source="a/model", **model) if model else None
+    return {f.key: f for f in make_findings(tables, SETTINGS, classes, shown, rates)}
+
+
+def test_the_findings_are_in_the_order_of_the_card():
+    places = {name: one.place for name, one in registered().items()}
+    assert list(findings(T, ["a", "b"])) == ["skill", *WANTED]
+    assert [places[name] for name in T if name in places] == sorted(places[name] for name in T)
+
+
+@pytest.mark.parametrize("key", WANTED)
+def test_a_findings_number_and_reading_are_those_of_its_table(key):
+    finding = findings(T, ["a", "b"], RATES)[key]
+    clause, level, meaning = WORDS[key]
+    WANTED[key].check(finding)
+    assert finding.level == level
+    assert finding.meaning == meaning
+    assert finding.because == f"{clause} is {finding.reading}"
+    assert finding.rates == RATES.questions.get(key)
+    assert finding.no_interval == ""
+    if key in READINGS:
+        assert finding.reading == READINGS[key]
+
+
+def test_without_rates_no_number_has_a_level():
+    without = findings(T, ["a", "b"])
+    assert {f.level for f in without.values()} == {"undecided"}
+    assert [f.value for f in without.values()] == [
+        f.value for f in findings(T, ["a", "b"], RATES).values()
+    ]
+
+
+def test_skill_is_compared_with_the_commonest_label():
+    """Ten of twelve are right; eight have the label 0, six are predicted to."""
+    skill = findings(T, ["a", "b"], RATES)["skill"]
+    correct = np.array([1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1], dtype=float)
+    assert skill.value == pytest.approx(10 / 12)
+    assert (skill.low, skill.high) == of_share(correct, np.array([0, 0, 0, 1, 1, *range(2, 9)]))
+    assert (skill.n, skill.distinct, skill.left_out, skill.relative) == (12, 9, {}, None)
+    # The interval's ends stand for gains of −.60 and .90.
+    assert (skill.reading, skill.level) == ("between “too weak to explain” and “good”", "undecided")
+    assert skill.meaning == "always answering with the commonest class would score 0.667"
+    assert skill.by_class == {"a": 1.0, "b": pytest.approx(4 / 6)}
+
+
+def test_of_one_class_there_is_nothing_to_compare_with():
+    tables = two_classes()
+    same = tables["instances"].set_column(2, "label", [[0] * 12])
+    skill = findings({"instances": same}, ["a", "b"])["skill"]
+    assert skill.reading == "one class only among the audited texts: nothing to compare with"
+    assert skill.level == "undecided"
+
+
+THREE = three_classes()
+ALONE = {"one token: no other weights": [5]}
+WANTED_OF_THREE = {
+    "adversary": Expected(THREE, [x / LN2 for x in THREE["adversary"]["jsd"].to_pylist()], ALONE),
+    "bending": Expected(
+        THREE, ("bending", "least_tvd"), {**ALONE, "no weights whatever change the answer: a proof": [2]},
+        room=[("bending", "shuffled_least_tvd"), ("bending", "least_tvd_largest")],
+    ),
+    "changeable": Expected(THREE, ("bending", "changeable"), ALONE),
+    "relative_freedom": Expected(THREE, ("bending", "jsd_share"), ALONE),
+    "simplex_share": Expected(
+        THREE, ("bending", "simplex_share"), ALONE, median=True,
+        room=[("bending", "shuffled_simplex_share"), 0.0], lower=True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", WANTED_OF_THREE)
+def test_of_three_classes_too(key):
+    WANTED_OF_THREE[key].check(findings(THREE, ["a", "b", "c"])[key])
+
+
+def test_with_three_classes_bounds_are_called_bounds_and_draws_draws():
+    found = findings(THREE, ["a", "b", "c"], rates(relative_freedom=question(-0.9, 0.9)))
+    assert found["skill"].meaning.endswith("would score 0.667")  # four labels of six are 2
+    # Mean upper bound 2.14 / 5 / ln 2, mean of the search .65 / 5 / ln 2.
+    assert found["adversary"].meaning.endswith(
+        "; at least this, at most 0.62 on average; the paper's search finds 0.19"
+    )
+    free = found["relative_freedom"]
+    assert free.measure.endswith(", at least")
+    assert free.meaning.endswith(
+        "; at most 0.890, with one or two words alone 0.500, 0.520 for the same weights shuffled"
+    )
+    # A lower bound has no level, whatever the rates: it could be any number above.
+    assert (free.level, free.relative) == ("undecided", None)
+    assert found["simplex_share"].measure.endswith(", of 2000 drawn evenly")
+    assert (
+        found["simplex_share"].no_interval == "no interval of fewer than 6 distinct texts (here 5)"
+    )
+    assert found["bending"].no_interval == "no interval of fewer than 5 distinct texts (here 4)"
+
+
+LAYERS = layers()
+FEW = {"one token: no other weights": [7], "not sampled for the search": [6]}
+HALVES = np.random.default_rng([SEED, *b"halves"]).permutation(6)
+BEST = [text[1] if row in HALVES[3:] else None for row, text in enumerate(TAUS)] + [None] * 2
+WANTED_OF_LAYERS = {
+    "adversary": Expected(LAYERS, [x and x / LN2 for x in LAYERS["adversary"]["jsd"].to_pylist()], FEW),
+    "bending": Expected(
+        LAYERS, ("bending", "least_tvd"), {**FEW, "no weights that change the answer were found": [2]}
+    ),
+    # A text whose answer was not seen to change counts as one that nothing is known to change.
+    "changeable": Expected(LAYERS, [1, 1, 0, 1, 1, 1, None, None], FEW),
+    "relative_freedom": Expected(LAYERS, ("bending", "jsd_share"), FEW),
+    "best_map_leave_one_out": Expected(
+        LAYERS, BEST,
+        {"not sampled for the scan": [6, 7], "used to choose the map": [int(r) for r in HALVES[:3]]},
+        bounds=(-1.0, 1.0),
+    ),
+    # The mean of the last layer's heads: .1 r + .2 + .05; .9 − .1 r.
+    "on_words": Expected(
+        LAYERS, [*(0.1 * r + 0.25 for r in range(6)), None, None], {"not sampled": [6, 7]}
+    ),
+    "identified": Expected(
+        LAYERS, [*(0.9 - 0.1 * r for r in range(6)), None, None], {"not sampled": [6, 7]}
+    ),
+}  # fmt: skip
+SEARCHED = "found by search (4 starts of 30 steps), so at least this, at most 0.60 on average"
+MASS = "mass 70% are on words before, 40% after"
+NOT_ASKED = "not asked: the flow would have to be recomputed for every weighting that is tried"
+
+
+@pytest.mark.parametrize("key", WANTED_OF_LAYERS)
+def test_of_layers_and_heads_too(key):
+    WANTED_OF_LAYERS[key].check(findings(LAYERS, ["a", "b"], view="row")[key])
+
+
+def test_what_was_searched_for_is_called_a_bound():
+    found = findings(LAYERS, ["a", "b"], rates(bending=question(-0.9, 0.9)), view="row")
+    assert found["adversary"].meaning.endswith(f"; {SEARCHED}; of the {MASS}")
+    assert found["bending"].measure.endswith(", at most: found by line searches")
+    assert (found["bending"].level, found["bending"].relative) == ("undecided", None)
+    assert found["changeable"].measure.endswith(", at least: found by line searches")
+    assert found["changeable"].meaning == "of the others nothing is known"
+    assert found["relative_freedom"].meaning.endswith("; at most 0.667")
+    assert "simplex_share" not in found
+    best = found["best_map_leave_one_out"]
+    name = "row, layer 0, head 0"
+    assert (
+        best.measure
+        == f"mean Kendall tau-b with leave-one-out of the best of {len(MAPS)} maps: {name}"
+    )
+    # Its mean is .65 with a standard error of .077: t(5) at 1 − .05 / 8 is 3.81, so .36 for certain.
+    assert best.meaning.endswith("(Bonferroni, 95%), 0 lie above 0.4 for certain")
+    assert found["on_words"].meaning.endswith("of all rows of the layer they get: [CLS] 10%")
+    assert found["identified"].meaning == (
+        "1 = no other weights give the head's output; 33% of all text-head pairs have room (longest rank 7); "
+        "same output of a head, not only same prediction"
+    )
+    assert {f.level for f in found.values()} == {"undecided"}
+
+
+def test_a_map_that_hardly_follows_its_layers_weights_says_so():
+    pinned = layers()
+    upper = [0.27 if x else None for x in pinned["adversary"]["jsd_upper"].to_pylist()]  # .39 ln 2
+    pinned["adversary"] = pinned["adversary"].set_column(1, "jsd_upper", [upper])
+    held = "the map hardly follows the layer's weights, whatever is predicted"
+    bound = " (under any weights of the layer, whatever is predicted)"
+    for tables, view, words in (
+        (pinned, "rollout", held),
+        (LAYERS, "rollout", "not judged"),
+        (pinned, "row", "not judged"),
+    ):
+        found = findings(tables, ["a", "b"], view=view)["adversary"]
+        assert found.reading == words
+        assert (bound in found.meaning) == (view == "rollout")
+        assert (f"of the layer’s {MASS}" in found.meaning) == (view == "rollout")
+
+
+def test_what_is_not_asked_of_the_flow_is_counted():
+    tables = layers()
+    for name, columns in (
+        ("adversary", ["jsd", "jsd_upper"]),
+        ("bending", ["least_tvd", "own_maximum"]),
+    ):
+        for column in columns:
+            at = tables[name].column_names.index(column)
+            none = pa.nulls(8, pa.float64())
+            tables[name] = tables[name].set_column(at, column, none)
+    found = findings(tables, ["a", "b"], view="flow")
+    assert found["adversary"].reading == "not asked of this view"
+    assert found["adversary"].left_out == found["bending"].left_out == {NOT_ASKED: 8}
+
+
+def test_the_bottom_line_of_the_hand_made_tables():
+    line = bottom_line(list(findings(T, ["a", "b"], RATES).values()), RATES)
+    carried, shuffled = WORDS["found_integrated_gradients"][0], WORDS["permutation"][0]
+    assert line.answer == "no"
+    assert line.because == (
+        f"{carried} is 14% of the attainable [−8%, 31%]; {shuffled} is −21% of the attainable [−43%, −2%]"
+    )
+
+
+def test_undefined_and_infinite_numbers_are_null_in_json():
+    made = to_json(list(findings(THREE, ["a", "b", "c"], RATES).values()))
+    bent = next(values for values in made if values["key"] == "bending")
+    assert bent["low"] is None
+    assert bent["relative"]["low"] is None
+    assert bent["relative"]["n"] == 4
