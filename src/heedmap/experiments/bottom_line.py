@@ -12,10 +12,11 @@ right ones a no; `Rates.verdicts` holds how often they did on plants that the ed
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from heedmap.experiments.findings import Finding, Level
+from heedmap.experiments.instead import offered
 from heedmap.experiments.rates import Rates
 
 Answer = Literal["yes", "no", "cannot tell"]
@@ -33,13 +34,15 @@ NOT_TESTED = (
 class BottomLine:
     """The answer, why, and what would help where there is none.
 
-    `rates`: how often the rule says this of planted maps, a sentence.
+    `rates`: how often the rule says this of planted maps, a sentence. `instead`: what would do better, if that is
+    known.
     """
 
     answer: Answer
     because: str
     would: str = ""
     rates: str = ""
+    instead: str = ""
 
     @property
     def sentence(self) -> str:
@@ -49,11 +52,15 @@ class BottomLine:
                 "Yes, this map may be shown as what the model's answer rests on, for texts like these: "
                 f"{self.because}."
             )
+        instead = f"; {self.instead}" if self.instead else ""
         if self.answer == "no":
-            return f"No, this map may not be shown as what the model's answer rests on: {self.because}."
+            return (
+                "No, this map may not be shown as what the model's answer rests on: "
+                f"{self.because}{instead}."
+            )
         return (
             "This audit cannot tell whether this map shows what the model's answer rests on: "
-            f"{self.because}; what would: {self.would}."
+            f"{self.because}; what would: {self.would}{instead}."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -75,6 +82,12 @@ def answer(levels: Mapping[str, Level], *, skilled: bool = True) -> Answer:
 
 def bottom_line(findings: Sequence[Finding], rates: Rates) -> BottomLine:
     """Draw the bottom line under an audit's findings."""
+    line = _line(findings, rates)
+    better = offered(findings) if line.answer != "yes" else None
+    return replace(line, instead=better.replace("show", "rather show", 1) if better else "")
+
+
+def _line(findings: Sequence[Finding], rates: Rates) -> BottomLine:
     by_key = {finding.key: finding for finding in findings}
     related = {f.key: f for f in findings if f.relative is not None}
     skill = by_key.get("skill")
