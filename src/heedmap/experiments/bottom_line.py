@@ -34,8 +34,8 @@ NOT_TESTED = (
 class BottomLine:
     """The answer, why, and what would help where there is none.
 
-    `rates`: how often the rule says this of planted maps, a sentence. `instead`: what would do better, if that is
-    known.
+    `rates`: how often the rule says this of planted maps, a sentence. `instead`: what would do better, where
+    that is known.
     """
 
     answer: Answer
