@@ -334,7 +334,7 @@ def test_what_would_be_judged_against_itself_is_not_offered():
     for share, withheld in ((0.4, True), (0.5, False), (0.8, False)):
         found = finding_of(judged(gradient=share, integrated_gradients=0.0, rates=rates))
         assert (offered([found]) is None) == withheld
-        assert ("leaves it open as well" in found.reading) == (share == 0.5)
+        assert ("leaves it open too" in found.reading) == (share == 0.5)
         assert ("its own share would speak against it" in found.reading) == withheld
         assert found.level == "undecided"
 

@@ -256,9 +256,9 @@ def _findings(results: Results) -> list[Finding]:
     best, *others = judge(results)
     chooses, chance = (results.column("instead", name) for name in ("chooses", "chance"))
     trial = _share_of_trial(results, best)
-    clause = f"{best.name}: {best.percent} of the attainable, and {trial} of this map"
+    clause = f"{best.name}: {best.percent} of the attainable, against {trial} of this map"
     if best.level == "mixed":
-        clause += ", which is better, but leaves it open as well"
+        clause += ", which is better but leaves it open too"
     of_attention = [one for one in others if one.key in OF_ATTENTION and not one.withheld]
     if of_attention and best.key not in OF_ATTENTION:
         clause += f"; of attention, {of_attention[0].name}: {of_attention[0].percent}"

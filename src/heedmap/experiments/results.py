@@ -183,10 +183,15 @@ class Results:
 
 
 def _reading(relative: Relative) -> str:
-    share = f"{relative.share:.0%} of the attainable".replace("-", "−")
+    share = f"{_percent(relative.share)} of the attainable"
     if not math.isfinite(relative.low):
         return f"{share} (too few texts for an interval)"
-    return f"{share} [{relative.low:.0%}, {relative.high:.0%}]".replace("-", "−")
+    return f"{share} [{_percent(relative.low)}, {_percent(relative.high)}]"
+
+
+def _percent(share: float) -> str:
+    """Return a signed percentage; a share that rounds to 0 has no sign."""
+    return f"{round(share, 2) + 0.0:.0%}".replace("-", "−")
 
 
 def attained(
