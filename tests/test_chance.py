@@ -1,5 +1,6 @@
 """What chance and a perfect map reach on the same texts."""
 
+from dataclasses import replace
 from itertools import islice, permutations
 
 import numpy as np
@@ -9,11 +10,15 @@ from conftest import random_texts, small_model
 from scipy import stats
 from tiny_transformers import tiny_classifier
 
-from heedmap.counterfactual.row_weights import dirichlet
+from heedmap.counterfactual.row_weights import dirichlet, permuted
 from heedmap.data.corpus import Split
-from heedmap.experiments.baselines import randomised
+from heedmap.experiments import baselines
+from heedmap.experiments.baselines import OTHERS, SHUFFLES, randomised
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.readout import linear
 from heedmap.experiments.results import attained
+from heedmap.importance.gradients import gradient_importance
+from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.settings import AuditSettings
 
 LENGTHS = (1, 2, 3, 5, 8, 8, 13, 21)
@@ -138,3 +143,73 @@ def test_a_share_of_the_attainable_is_0_at_chance_and_1_at_the_ceiling():
 def test_where_nothing_can_be_told_noise_is_not_blown_up():
     even = np.array([0.05 + 1e-9])
     assert abs(attained(even, np.array([0.05]), np.array([0.05 + 2e-9]))[0]) < 1e-6
+
+
+def tau_b(first, second):
+    return stats.kendalltau(first, second).statistic if len(first) > 1 else np.nan
+
+
+def test_the_baselines_are_those_of_each_drawn_weighting_by_itself():
+    """States without context: without a word, the others' weights grow, and nothing else changes."""
+    model = small_model("average")
+    model.projection.weight.mul_(5)
+    evidence = evidence_of(model, random_texts([3, 5, 8, 8]), seed=3)
+    table, steps = evidence.table("baselines").to_pylist(), 4
+    for batch, trace in evidence.passes():
+        _, relevance, bias = linear(trace)
+        rngs = evidence.generators("baselines", trace.rows)
+        shuffles = torch.cat(list(permuted(trace.attention, trace.support, SHUFFLES, rngs)))
+        random = dirichlet(trace.attention, trace.support, rngs)[None]
+        for name, weightings in (("shuffled", shuffles), ("random", random)):
+            found = {(kind, m): [] for kind in ("tau", "found") for m in OTHERS}
+            for k, weights in enumerate(weightings):
+                under = replace(
+                    trace, attention=weights, logits=model.predict(trace, weights[None])[0]
+                )
+                values = {"gradient": gradient_importance(model, batch, under).numpy()}
+                alpha = weights[:, 0].double()
+                rest = (
+                    torch.einsum("bt,btc->bc", alpha, relevance)[:, None]
+                    - alpha[..., None] * relevance
+                )
+                without = (rest / (1 - alpha)[..., None] + bias).softmax(-1)
+                before = under.logits.double().softmax(-1)[:, None]
+                values["leave_one_out"] = (0.5 * (without - before).abs().sum(-1)).numpy()
+                if k == 0:
+                    values["integrated_gradients"] = integrated_gradients(
+                        model, batch, under, steps, weights
+                    )[0].numpy()
+                for m, of in values.items():
+                    pairs = [(alpha[i].numpy()[: mask.sum()], of[i][: mask.sum()])
+                             for i, mask in enumerate(trace.mask.numpy())]  # fmt: skip
+                    found["tau", m].append([tau_b(a, v) for a, v in pairs])
+                    found["found", m].append([(a * v).sum() / v.sum() for a, v in pairs])
+            for (kind, m), numbers in found.items():
+                for row, number in zip(trace.rows.tolist(), np.mean(numbers, axis=0), strict=True):
+                    assert table[row][f"{kind}_{name}_{m}"] == pytest.approx(number, abs=2e-4), (
+                        kind,
+                        name,
+                        m,
+                    )
+
+
+def test_the_twin_reads_a_seeded_sample(monkeypatch):
+    monkeypatch.setattr(baselines, "TWINS", 3)
+    evidence = evidence_of(small_model("average"), random_texts([5] * 9))
+    table = evidence.table("baselines").to_pandas()
+    chosen = np.sort(evidence.generator("twin").permutation(9)[:3])
+    assert np.flatnonzero(table["tau_twin_gradient"].notna()).tolist() == chosen.tolist()
+
+
+def test_a_map_that_is_even_but_for_rounding_ranks_nothing():
+    evidence = evidence_of(small_model("lstm"), random_texts([6, 6]))
+    instances = evidence.table("instances")
+    even = [1 / 6 + x for x in (0, 1e-9, -1e-9, 2e-9, 0, 3e-9)]
+    uneven = [0.1, 0.2, 0.15, 0.25, 0.05, 0.25]
+    at = instances.column_names.index("attention")
+    evidence._tables["instances"] = instances.set_column(at, "attention", [[even, uneven]])
+    table = evidence.table("agreement").to_pandas()
+    for measure in OTHERS:
+        assert np.isnan(table[f"tau_attention_{measure}"][0])
+        assert np.isfinite(table[f"tau_attention_{measure}"][1])
+    assert table["tau_gradient_leave_one_out"].notna().all()

@@ -47,6 +47,17 @@ def test_every_list_has_one_number_a_token_and_weights_sum_to_one(evidence):
             assert np.allclose([sum(values) for values in lists], 1, atol=1e-6)
 
 
+def test_how_sharp_a_map_is_follows_from_its_weights(evidence):
+    """Entropy in nats, and the largest weight."""
+    for row in evidence.table("instances").to_pylist():
+        weights = np.array(row["attention"])
+        entropy = -sum(w * np.log(w) for w in weights if w > 0)
+        assert row["entropy"] == pytest.approx(entropy, abs=1e-5)
+        assert row["max_attention"] == weights.max()
+        assert row["predicted"] == np.argmax(row["probabilities"])
+        assert row["n_tokens"] == len(row["tokens"]) == len(weights)
+
+
 def test_agreement_is_scipys_tau_of_the_lists_in_the_tables(evidence):
     agreement = evidence.table("agreement").to_pandas()
     lists = {"attention": evidence.table("instances")["attention"].to_pylist()}

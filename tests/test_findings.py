@@ -42,6 +42,35 @@ def test_a_reading_needs_the_whole_interval_in_one_band():
     assert grade("tau", 0.9, 0.8, 1.0) == (UNJUDGED, "undecided")  # no chance level is known
 
 
+LEAST = 1e-9
+
+
+@pytest.mark.parametrize(
+    ("kind", "edge", "above", "below"),
+    [
+        ("skill", 0.5, "good", "modest"),
+        ("skill", 0.1, "modest", "too weak to explain"),
+        ("words", 0.7, "most of the attention falls on the words", "a good part falls on special tokens"),
+        (
+            "words", 0.3, "a good part falls on special tokens",
+            "most of the attention falls on special tokens",
+        ),
+        ("identified", 0.99, "all of it reaches the layer's output", "a part of it cancels out"),
+        ("identified", 0.8, "a part of it cancels out", "much of it cancels out"),
+        ("auc", 0.9, "finds the deciding words", "often finds the deciding words"),
+        ("auc", 0.7, "often finds the deciding words", "seldom finds the deciding words"),
+        ("auc", 0.55, "seldom finds the deciding words", "no better than chance"),
+    ],
+)  # fmt: skip
+def test_a_band_begins_at_its_edge(kind, edge, above, below):
+    """docs/verdict.md lists these edges."""
+    assert grade(kind, edge, edge, edge)[0] == above
+    assert grade(kind, edge - LEAST, edge - LEAST, edge - LEAST)[0] == below
+    assert grade(kind, edge, edge - LEAST, edge)[0] == f"between “{below}” and “{above}”"
+    levels = {"good": "for", "modest": "mixed", "too weak to explain": "against"}
+    assert grade(kind, edge, edge, edge)[1] == levels.get(above, "undecided")
+
+
 @pytest.mark.parametrize("kind", BANDS)
 def test_bands_descend_to_everything(kind):
     edges = [edge for edge, _, _ in BANDS[kind]]

@@ -4,17 +4,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from heedmap.experiments.intervals import of_mean
+from heedmap.experiments.intervals import of_mean, of_median
 from heedmap.experiments.results import Results
 from heedmap.settings import AuditSettings
 
 
-def finding(values, chance, ceiling, **options):
-    values = np.asarray(values, dtype=float)
-    instances = {"predicted": [0] * len(values), "n_tokens": [9] * len(values)}
+def finding(values, chance=None, ceiling=None, *, times=1, **options):
+    """Of distinct texts, each of which occurs so many `times`."""
+    values = np.repeat(np.asarray(values, dtype=float), times)
+    tokens = [[str(i // times)] * 9 for i in range(len(values))]
+    instances = {"tokens": tokens, "predicted": [0] * len(values), "n_tokens": [9] * len(values)}
     results = Results({"instances": pa.table(instances)}, AuditSettings(), ["a"])
     return results.finding(
-        "key", "fraction", values, {},
+        "key",
+        "fraction",
+        values,
+        {},
         question="?", measure="the share", meaning="0 to 1", chance=chance, ceiling=ceiling, **options,
     )  # fmt: skip
 
@@ -33,3 +38,13 @@ def test_a_map_that_is_worse_than_chance_has_an_interval_below_zero(lower):
     assert (relative.share, relative.low, relative.high) == pytest.approx(expected)
     assert low < shares.mean() < high < -0.5
     assert found.reading == "−68% of the attainable [−74%, −62%]"
+
+
+@pytest.mark.parametrize(("statistic", "interval"), [(np.mean, of_mean), (np.median, of_median)])
+def test_texts_that_all_occur_ten_times_have_the_interval_of_the_texts(statistic, interval):
+    values = np.random.default_rng(1).uniform(0.2, 0.8, 14)
+    found = finding(values, 0.1, 0.9, statistic=statistic, times=10)
+    assert (found.low, found.high) == pytest.approx(interval(values))
+    assert (found.n, found.distinct, found.relative.n) == (140, 14, 140)
+    expected = of_mean((values - 0.1) / 0.8, bounds=(-1.0, 1.0))
+    assert (found.relative.low, found.relative.high) == pytest.approx(expected)

@@ -1,0 +1,105 @@
+"""Models whose answer is known, through a whole audit: what misled earlier verdicts no longer does."""
+
+import numpy as np
+import pytest
+from made_rates import question, rates
+
+from heedmap.calibration.by_hand import PlantedClassifier, planted_by_hand
+from heedmap.calibration.plants import Plant, vocabulary_of, write_texts
+from heedmap.data.corpus import Split
+from heedmap.data.vocabulary import Vocabulary
+from heedmap.experiments.bottom_line import DECISIVE, bottom_line
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.results import make_findings
+from heedmap.settings import AuditSettings
+
+SETTINGS = AuditSettings(descent_steps=0, curve=(0.01,))
+TABLES = (
+    "instances", "gradient", "leave_one_out", "integrated_gradients", "baselines", "agreement", "sign",
+    "permutation", "adversary", "bending",
+)  # fmt: skip
+RATES = rates(**dict.fromkeys(DECISIVE, question(for_edge=0.6, against_edge=0.4)))
+
+
+def verdict(model, split):
+    """The findings by key, and the bottom line."""
+    evidence = Evidence(model, split, SETTINGS)
+    tables = {name: evidence.table(name) for name in TABLES}
+    findings = make_findings(tables, SETTINGS, model.classes, rates=RATES)
+    return {f.key: f for f in findings}, bottom_line(findings, RATES)
+
+
+def planted(kind, **options):
+    plant = Plant("by hand", kind, 1.0 if kind == "faithful" else 0.0, 0, texts=30, **options)
+    split = write_texts(plant, plant.texts, "test")
+    return planted_by_hand(plant, split, vocabulary_of(plant, split)), split
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_random_attention_over_states_that_all_carry_the_text_is_not_for(classes):
+    found, line = verdict(*planted("irrelevant", classes=classes, length=10))
+    assert found["permutation"].value == pytest.approx(0, abs=1e-6)
+    for key in DECISIVE:
+        assert found[key].relative.share < 0.3
+        assert found[key].level != "for"
+    assert line.answer != "yes"
+
+
+def test_attention_that_agrees_with_the_gradient_because_it_is_a_factor_of_it_does_not_speak_for_the_map():
+    """Each word carries the label alike, and the attention is random: tau with the gradient is 1.000."""
+    words = [f"{c}{k}" for c in "ab" for k in range(40)]
+    vocabulary, rng = Vocabulary(words), np.random.default_rng(0)
+    values, first = np.zeros((len(vocabulary), 6)), len(vocabulary) - len(words)
+    values[first : first + 40, 0] = values[first + 40 :, 1] = 3.0
+    scores = np.stack([rng.uniform(0, 4, len(values)), np.zeros(len(values))], 1)
+    model = PlantedClassifier(vocabulary, 2, values, scores).eval().requires_grad_(False)
+    labels = np.arange(20) % 2
+    tokens = [[f"{'ab'[label]}{k}" for k in rng.permutation(40)[:12]] for label in labels]
+    found, line = verdict(model, Split([str(i) for i in range(20)], tokens, labels))
+    agreement = found["agreement_gradient"]
+    assert agreement.value == pytest.approx(1.0)
+    # So it is for any shuffle of the weights, and nothing is left to attain.
+    assert agreement.relative.chance == pytest.approx(1.0)
+    assert agreement.relative.share == pytest.approx(0.0)
+    assert found["found_leave_one_out"].n == 0  # no word's absence changes anything
+    assert line.answer == "cannot tell"
+    assert line.because == "no importance could be measured that the map might be compared with"
+
+
+def test_confidence_does_not_change_the_reading_as_it_did_that_of_the_adversary():
+    (calm, one), (sure, other) = (
+        verdict(*planted("faithful", margin=m, noise=0.0)) for m in (4.0, 25.0)
+    )
+    assert calm["adversary"].value < 0.3 < 0.6 < sure["adversary"].value
+    for key in (*DECISIVE, "bending", "agreement_gradient"):
+        assert calm[key].relative.share == pytest.approx(sure[key].relative.share, abs=1e-3), key
+        assert calm[key].level == sure[key].level
+    assert one.answer == other.answer == "yes"
+
+
+def test_a_map_on_the_one_word_that_decides_is_for_though_its_tau_is_low():
+    """e^5.6 against 14 other words: about .95 of the weight. A tau of .7 cannot be had: √(2 / 15) is .37."""
+    model, split = planted("faithful", sharpness=5.6, noise=0.0)
+    found, line = verdict(model, split)
+    (trace,) = Evidence(model, split, SETTINGS).traces
+    assert trace.heat.amax(-1).mean() == pytest.approx(0.95, abs=0.01)
+    tau = found["agreement_gradient"]
+    assert tau.value < 0.45
+    assert tau.relative.ceiling < 0.45
+    assert tau.relative.share == pytest.approx(1.0, abs=0.02)
+    assert found["found_leave_one_out"].value == pytest.approx(0.95, abs=0.01)
+    assert {found[key].level for key in DECISIVE} == {"for"}
+    assert line.answer == "yes"
+
+
+@pytest.mark.parametrize("kind", ["reversed", "uniform"])
+def test_a_map_that_is_not_on_the_words_that_decide_gets_a_no(kind):
+    found, line = verdict(*planted(kind))
+    assert {found[key].level for key in DECISIVE} == {"against"}
+    assert line.answer == "no"
+
+
+def test_a_map_on_the_neighbours_of_what_decides_gets_no_yes():
+    found, line = verdict(*planted("deceptive"))
+    assert found["found_gradient"].level == "against"
+    assert line.answer == "no"
