@@ -15,8 +15,8 @@ from heedmap.settings import AuditSettings
 
 SETTINGS = AuditSettings(descent_steps=0, curve=(0.01,))
 TABLES = (
-    "instances", "gradient", "leave_one_out", "integrated_gradients", "baselines", "agreement", "sign",
-    "permutation", "adversary", "bending",
+    "instances", "gradient", "leave_one_out", "integrated_gradients", "found", "baselines", "agreement",
+    "sign", "permutation", "adversary", "bending",
 )  # fmt: skip
 RATES = rates(**dict.fromkeys(DECISIVE, question(for_edge=0.6, against_edge=0.4)))
 
