@@ -1,6 +1,7 @@
 """From shares to levels, and from levels to one answer."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from made_rates import question, rates
@@ -23,6 +24,8 @@ EDGES = question(0.3, -0.3)
         (-0.9, 0.9, EDGES, "mixed"),
         (0.4, 0.9, question(None, -0.3), "mixed"),  # no edge for "for"
         (-0.9, -0.4, question(0.3, None), "mixed"),
+        (0.4, 0.9, question(None, None), "undecided"),  # it tells, but no edge held
+        (-0.9, -0.4, question(None, None), "undecided"),
         (0.4, 0.9, question(0.3, -0.3, auc_low=0.6), "undecided"),  # its AUC reaches .6
         (0.4, 0.9, question(0.3, -0.3, auc_low=0.6001), "for"),
         (math.nan, math.nan, EDGES, "undecided"),
@@ -58,23 +61,33 @@ OTHER_MAP = (
     "no number of texts, for the map is between right and wrong: another map of this model, or a model that is "
     "made to attend to what it uses"
 )
+CARRY = "the words it highlights carry"
+PART = f"{CARRY} a part of the importance"
+ALL_CARRIED = f"{CARRY} the importance: {LOO} is for, {GRADIENT} is for, {INTEGRATED} is for"
 CASES = {
-    "all speak for it": (three("for"), "yes", f"{LOO} is for; {GRADIENT} is for; {INTEGRATED} is for", ""),
-    "leave-one-out is all there is": (three("for")[:1], "yes", f"{LOO} is for", ""),
+    "all speak for it": (three("for"), "yes", ALL_CARRIED, ""),
+    "leave-one-out is all there is": (three("for")[:1], "yes", f"{CARRY} the importance: {LOO} is for", ""),
     "for, and others for comparison": (
         [finding("sign", "undecided"), *three("for"), finding("bending", "mixed")],
-        "yes", f"{LOO} is for; {GRADIENT} is for; {INTEGRATED} is for", "",
+        "yes", ALL_CARRIED, "",
     ),
     "a question of the papers speaks against it": (
         [finding("permutation", "against"), *three("for")], "no", "permutation is against", "",
     ),
-    "several speak against it: the decisive ones first, two are named": (
+    "several questions of the papers do: the first is named": (
+        [*three("for"), finding("sign", "against"), finding("uniform", "against")], "no", "sign is against", "",
+    ),
+    "so do decisive ones: they alone are named": (
         [finding("sign", "against"), finding("uniform", "against"), *three("for", "for", "against")],
-        "no", f"{INTEGRATED} is against; sign is against", "",
+        "no", f"{CARRY} too little of the importance: {INTEGRATED} is against", "",
+    ),
+    "several decisive ones do: all of them are named": (
+        three("against", "mixed", "against"), "no",
+        f"{CARRY} too little of the importance: {LOO} is against, {INTEGRATED} is against", "",
     ),
     "a number without a chance level does not count": (
         [finding("adversary", "against", relative=False), *three("for")],
-        "yes", f"{LOO} is for; {GRADIENT} is for; {INTEGRATED} is for", "",
+        "yes", ALL_CARRIED, "",
     ),
     "the model guesses": (
         [WEAK, *three("for")], "cannot tell",
@@ -98,7 +111,7 @@ CASES = {
     ),
     "one interval is wide: (.5 / .2)² times the texts": (
         [*three("for")[:1], finding(GRADIENT, "mixed", low=0.0, high=0.5, n=40), three("for")[2]],
-        "cannot tell", f"{GRADIENT} is mixed", "more texts, about 250 instead of 40",
+        "cannot tell", f"{PART}: {GRADIENT} is mixed", "more texts, about 250 instead of 40",
     ),
     "two intervals are wide: as many as the wider one needs": (
         [
@@ -106,11 +119,11 @@ CASES = {
             finding(GRADIENT, "mixed", low=0.0, high=0.25, n=60),
             three("for")[2],
         ],
-        "cannot tell", f"{LOO} is mixed; {GRADIENT} is mixed", "more texts, about 169 instead of 60",
+        "cannot tell", f"{PART}: {LOO} is mixed, {GRADIENT} is mixed", "more texts, about 169 instead of 60",
     ),
     "no interval is wide": (
         three("mixed", "for", "undecided", low=0.3, high=0.49), "cannot tell",
-        f"{LOO} is mixed; {INTEGRATED} is undecided", OTHER_MAP,
+        f"{PART}: {LOO} is mixed, {INTEGRATED} is undecided", OTHER_MAP,
     ),
 }  # fmt: skip
 TOLD = (
@@ -135,6 +148,28 @@ def test_the_bottom_line_follows_its_rule(case, skill):
     assert json["sentence"] == line.sentence
     assert json["answer"] == said
     assert len(json["not_tested"]) == 3
+
+
+OFFER = "show integrated gradients: 80% of the attainable, against 10% of this map"
+
+
+@pytest.mark.parametrize(
+    ("levels", "because", "instead"),
+    [
+        (("for", "for", "for"), OFFER, ""),
+        (("against", "for", "for"), OFFER, "rather " + OFFER),
+        (("mixed", "for", "for"), OFFER, "rather " + OFFER),
+        (("against", "for", "for"), "", ""),  # nothing better was found
+    ],
+)
+def test_what_would_be_better_is_said_where_the_answer_is_not_yes(levels, because, instead):
+    better = replace(finding("instead", "undecided"), because=because)
+    line = bottom_line([*three(*levels), better], rates())
+    assert line.instead == instead
+    assert line.to_json()["instead"] == instead
+    assert ("rather" in line.sentence) == bool(instead)
+    if instead:
+        assert line.sentence.endswith(f"; {instead}.")
 
 
 def test_without_rates_of_the_rule_none_are_told():

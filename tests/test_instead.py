@@ -265,7 +265,7 @@ def test_the_best_is_offered_with_its_share_and_the_one_of_attention_beside_it()
         "gradient",
     ]
     assert found.reading.startswith(
-        "integrated gradients: 80% [79%, 81%] of the attainable, and 10% ["
+        "integrated gradients: 80% [79%, 81%] of the attainable, against 10% ["
     )
     assert (
         "; of attention, a mix of heads (layer 0 head 0 75%, layer 1 head 0 25%): 60%"

@@ -121,8 +121,8 @@ def test_the_card_and_the_page_count_repeated_texts_and_say_what_the_interval_ho
         assert "of the 45 test texts some are also in other splits: 12 in train (kept)" in text
         assert "4 of the 40 texts are distinct; the interval counts these" in text
         assert "o interval of fewer than 5 distinct texts (here 4)" in text
-    assert "95 % over texts of this model, not seeds" in printed(audit)
-    assert "another training seed is another model" in html
+    assert "[ ] 95 % interval over texts, of this one model" in printed(audit)
+    assert "a 95 % interval over texts (of this one model, not over training seeds)" in html
 
 
 def test_where_no_text_repeats_nothing_is_said_of_it():
