@@ -256,6 +256,8 @@ def test_tokens_whose_absence_only_rounding_notices_tie(classes, how):
     lists = evidence.table("leave_one_out")["importance"].to_pylist()
     assert np.isnan(lists[0]).all()
     assert all(value == 0 for values in lists[1:] for value in values)
+    signed = evidence.table("leave_one_out")["signed"].to_pylist()
+    assert all(value == 0 for values in signed[1:] for value in values)
     weights = evidence.table("instances")["attention"].to_pylist()
     assert all(np.ptp(values) > 1e-3 for values in weights[1:])
     names = ("instances", "agreement", "integrated_gradients")
