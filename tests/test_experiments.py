@@ -12,6 +12,7 @@ from heedmap.counterfactual.permute import permuted_logits
 from heedmap.data.corpus import Split
 from heedmap.experiments.agreement import PAIRS
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.rationale import _auc, _hit
 from heedmap.experiments.readout import linear
 from heedmap.experiments.registry import applicable
 from heedmap.experiments.results import make_findings
@@ -212,6 +213,24 @@ def test_rationale_auc_is_sklearns():
         else:
             expected = roc_auc_score(mask, instances["attention"][i])
             assert frame["auc_attention"][i] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("gold", "scores", "auc", "hit"),
+    [
+        ([True, False, False], [0.9, 0.1, 0.2], 1.0, 1.0),
+        ([True, False, False], [0.1, 0.9, 0.2], 0.0, 0.0),
+        ([True, False, False], [0.5, 0.5, 0.2], 0.75, 0.5),  # of two that are first, one is right
+        ([False, True, True, False], [0.4, 0.4, 0.4, 0.1], 0.75, 2 / 3),
+        ([True, True], [0.5, 0.2], np.nan, np.nan),
+        ([False, False], [0.5, 0.2], np.nan, np.nan),
+        ([True, False], [np.nan, np.nan], np.nan, np.nan),
+        ([True, False], None, np.nan, np.nan),
+    ],
+)
+def test_ties_count_half_and_at_the_top_in_their_share(gold, scores, auc, hit):
+    gold, scores = np.array(gold), None if scores is None else np.array(scores)
+    assert (_auc(gold, scores), _hit(gold, scores)) == pytest.approx((auc, hit), nan_ok=True)
 
 
 def test_texts_of_one_and_two_tokens_are_defined_or_counted(evidence):
