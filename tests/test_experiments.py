@@ -12,6 +12,7 @@ from heedmap.counterfactual.permute import permuted_logits
 from heedmap.data.corpus import Split
 from heedmap.experiments.agreement import PAIRS
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.rationale import _auc, _hit
 from heedmap.experiments.readout import linear
 from heedmap.experiments.registry import applicable
 from heedmap.experiments.results import make_findings
@@ -214,6 +215,24 @@ def test_rationale_auc_is_sklearns():
             assert frame["auc_attention"][i] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("gold", "scores", "auc", "hit"),
+    [
+        ([True, False, False], [0.9, 0.1, 0.2], 1.0, 1.0),
+        ([True, False, False], [0.1, 0.9, 0.2], 0.0, 0.0),
+        ([True, False, False], [0.5, 0.5, 0.2], 0.75, 0.5),  # of two that are first, one is right
+        ([False, True, True, False], [0.4, 0.4, 0.4, 0.1], 0.75, 2 / 3),
+        ([True, True], [0.5, 0.2], np.nan, np.nan),
+        ([False, False], [0.5, 0.2], np.nan, np.nan),
+        ([True, False], [np.nan, np.nan], np.nan, np.nan),
+        ([True, False], None, np.nan, np.nan),
+    ],
+)
+def test_ties_count_half_and_at_the_top_in_their_share(gold, scores, auc, hit):
+    gold, scores = np.array(gold), None if scores is None else np.array(scores)
+    assert (_auc(gold, scores), _hit(gold, scores)) == pytest.approx((auc, hit), nan_ok=True)
+
+
 def test_texts_of_one_and_two_tokens_are_defined_or_counted(evidence):
     agreement = evidence.table("agreement").to_pandas()
     lengths = evidence.table("instances")["n_tokens"].to_numpy()
@@ -256,6 +275,8 @@ def test_tokens_whose_absence_only_rounding_notices_tie(classes, how):
     lists = evidence.table("leave_one_out")["importance"].to_pylist()
     assert np.isnan(lists[0]).all()
     assert all(value == 0 for values in lists[1:] for value in values)
+    signed = evidence.table("leave_one_out")["signed"].to_pylist()
+    assert all(value == 0 for values in signed[1:] for value in values)
     weights = evidence.table("instances")["attention"].to_pylist()
     assert all(np.ptp(values) > 1e-3 for values in weights[1:])
     names = ("instances", "agreement", "integrated_gradients")

@@ -6,8 +6,10 @@ import torch
 from heedmap.measures import (
     LN2,
     change_in_prediction,
+    drop_in_probability,
     entropy,
     jensen_shannon,
+    levelled,
     log_odds,
     resolution,
     total_variation,
@@ -163,3 +165,27 @@ def test_the_resolution_counts_a_class_as_possible_by_its_probability_and_not_by
     near = torch.tensor([[0.0, 0.5]])
     far, close = (resolution(x, x.unsqueeze(1), torch.float32) for x in (low, near))
     assert far.item() == pytest.approx(1000 * close.item())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_drop_is_positive_where_the_class_loses_probability(classes):
+    before = torch.zeros(2, classes, dtype=torch.float64)
+    after = before.clone()
+    after[0, 1], after[1, 1] = -1.0, 1.0
+    drop = drop_in_probability(before, after, torch.tensor([1, 1]))
+    expected = before.softmax(-1)[:, 1] - after.softmax(-1)[:, 1]
+    assert drop.tolist() == pytest.approx(expected.tolist(), rel=1e-12)
+    assert drop[0] > 0 > drop[1]
+
+
+def test_a_map_is_levelled_where_rounding_can_make_its_differences_and_nowhere_else():
+    """Four ε of single precision: a spread of 4.8e-7 of the largest weight."""
+    spread = 4 * torch.finfo(torch.float32).eps
+    mask = torch.tensor([[True, True, True, False]]).expand(4, -1)
+    heat = torch.tensor([[0.3, 0.3, 0.3, 0.0]], dtype=torch.float64).repeat(4, 1)
+    heat[0, 1] += 0.3 * 0.9 * spread
+    heat[1, 1] += 0.3 * 1.1 * spread
+    heat[2, 1] = 0.1
+    level = levelled(heat, mask)
+    assert level[0].tolist() == [heat[0, 1], heat[0, 1], heat[0, 1], 0.0]
+    assert torch.equal(level[1:], heat[1:])

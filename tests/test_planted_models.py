@@ -71,7 +71,7 @@ def test_the_rationale_marks_the_deciding_words_which_stand_apart_and_never_last
 ):
     split = write_texts(plant(classes=classes, deciding=deciding, opposing=opposing), 100, "test")
     assert np.bincount(split.labels).tolist() == [100 // classes] * classes
-    assert split.labels.tolist() != sorted(split.labels)
+    assert split.labels.tolist() != [i % classes for i in range(100)]
     for tokens, marks, label in zip(split.tokens, split.rationale, split.labels, strict=True):
         assert marks.tolist() == [word.startswith("cue") for word in tokens]
         assert len(tokens) >= LEAST_WORDS
@@ -180,6 +180,13 @@ def test_under_any_weights_an_irrelevant_plant_answers_the_same():
         weights = scores.masked_fill(~trace.mask, -torch.inf).softmax(-1)
         logits = model.predict(trace, weights[None, :, None])[0]
         assert torch.allclose(logits, trace.logits, atol=1e-4)
+
+
+def test_the_margin_of_an_irrelevant_plant_does_not_depend_on_the_texts_length():
+    _, _, trace, _ = made(plant("irrelevant", noise=0.0))
+    margins = trace.logits.diff(dim=-1).abs()
+    assert trace.mask.sum(-1).unique().numel() > 5
+    assert margins.min().item() == pytest.approx(margins.max().item(), rel=1e-4)
 
 
 def test_of_a_partly_faithful_plant_either_holds_in_its_share_of_the_texts():
