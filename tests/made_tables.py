@@ -1,7 +1,8 @@
 """Tables written by hand, small enough to check each number: they stand in for an audit's.
 
 `two_classes`: twelve texts. Texts 0 to 2 are the same, and so are 3 and 4; text 9 was not sampled for the slow
-measures; the map of text 10 is constant, and no weights change its answer; text 11 has one token.
+measures; the map of text 10 is constant, no word's absence and no weights change its answer; text 11 has one
+token.
 `three_classes`: six texts, the last of one token. `layers`: eight texts of a transformer, six of them sampled.
 """
 
@@ -30,14 +31,18 @@ def two_classes():
             importance=[[1.0]] * 9 + [None] + [[1.0]] * 2,
             completeness_error=[0.01, 0.01, 0.01, 0.2, 0.2, 0.1, 1.0, 1.5, 0.05, None, 0.02, 0.03],
         ),
+        "found": table(
+            found_leave_one_out=[0.6, 0.6, 0.6, 0.5, 0.5, 0.1, 0.4, 0.3, 0.2, 0.3, None, None],
+            largest_leave_one_out=[0.7, 0.7, 0.7, 0.6, 0.6, 0.5, 0.8, 0.5, 0.4, 0.5, None, None],
+            found_gradient=[0.5, 0.5, 0.5, 0.3, 0.3, 0.2, 0.3, 0.2, 0.1, 0.2, 0.255, 1.0],
+            largest_gradient=[0.8, 0.8, 0.8, 0.5, 0.5, 0.6, 0.5, 0.4, 0.3, 0.4, 0.26, 1.0],
+            found_integrated_gradients=[0.4, 0.4, 0.4, 0.2, 0.2, 0.3, 0.2, 0.4, 0.3, None, 0.24, 1.0],
+            largest_integrated_gradients=[0.6, 0.6, 0.6, 0.6, 0.6, 0.4, 0.3, 0.6, 0.5, None, 0.25, 1.0],
+        ),
         "baselines": table(
             tau_random_gradient=[0.1] * 9 + [None] * 3,
-            found_leave_one_out=[0.6, 0.6, 0.6, 0.5, 0.5, 0.1, 0.4, 0.3, 0.2, None, None, None],
-            found_largest_leave_one_out=[0.7, 0.7, 0.7, 0.6, 0.6, 0.5, 0.8, 0.5, 0.4, None, None, None],
-            found_gradient=[0.5, 0.5, 0.5, 0.3, 0.3, 0.2, 0.3, 0.2, 0.1, None, 0.255, 1.0],
-            found_largest_gradient=[0.8, 0.8, 0.8, 0.5, 0.5, 0.6, 0.5, 0.4, 0.3, None, 0.26, 1.0],
-            found_integrated_gradients=[0.4, 0.4, 0.4, 0.2, 0.2, 0.3, 0.2, 0.4, 0.3, None, 0.24, 1.0],
-            found_largest_integrated_gradients=[0.6, 0.6, 0.6, 0.6, 0.6, 0.4, 0.3, 0.6, 0.5, None, 0.25, 1.0],
+            tau_random_leave_one_out=[0.3, 0.3, 0.3, 0.1, 0.1, -0.2, 0.2, 0.1, 0.15, None, None, None],
+            tau_twin_leave_one_out=[0.0, 0.0, 0.0, -0.1, -0.1, -0.3, 0.05, 0.1, -0.01, None, None, None],
             tau_shuffled_gradient=[0.3, 0.3, 0.3, 0.1, 0.1, 0.2, 0.4, 0.1, 0.3, None, None, None],
             tau_largest_gradient=[0.8, 0.8, 0.8, 1.0, 1.0, 0.6, 0.9, 0.6, 0.8, None, None, None],
             tau_shuffled_leave_one_out=[0.1, 0.1, 0.1, 0.2, 0.2, 0.3, 0.2, 0.1, 0.0, None, None, None],
