@@ -70,7 +70,11 @@ def _with(results: Results, measure: str, name: str) -> Finding:
             "baselines", f"tau_twin_{measure}"
         ),
     }
-    reached = [f"{who} {mean(taus):.2f}" for who, taus in chance.items() if taus is not None]
+    reached = [
+        f"{who} {round(mean(taus), 2) + 0.0:.2f}"
+        for who, taus in chance.items()
+        if taus is not None and np.isfinite(taus).any()
+    ]
     if reached:
         summary += "; " + ", ".join(reached).replace("-", "−")
     return results.finding(

@@ -18,7 +18,7 @@ from heedmap.experiments.found import share_found
 from heedmap.experiments.mix import even_if_zero, importance_of, sampled
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.registry import Experiment, HeatMap, Row
-from heedmap.experiments.results import Results, attained, mean, percent
+from heedmap.experiments.results import ROUNDED, Results, attained, mean, signed_percent
 from heedmap.experiments.scan import SCAN_SHARE
 from heedmap.files.tables import table
 from heedmap.models.layered import Layered
@@ -181,7 +181,8 @@ def judge(results: Results) -> list[Candidate]:
 
     def interval(values: Floats, most: float) -> tuple[float, float]:
         used, seed = values[judging], results.settings.seed
-        return intervals.of_mean(used, results.clusters[judging], seed, (-most, most))
+        rounded = np.round(used, ROUNDED)
+        return intervals.of_mean(rounded, results.clusters[judging], seed, (-most, most))
 
     def withheld(key: str, level: Level) -> str:
         null = results.column("instead", f"null_{key}")
@@ -248,8 +249,8 @@ def _place(one: Any) -> str:
 
 def _percent(share: float, low: float, high: float) -> str:
     if not math.isfinite(low):
-        return percent(share).replace("-", "−")
-    return f"{share:.0%} [{low:.0%}, {high:.0%}]".replace("-", "−")
+        return signed_percent(share)
+    return f"{signed_percent(share)} [{signed_percent(low)}, {signed_percent(high)}]"
 
 
 def _findings(results: Results) -> list[Finding]:
@@ -302,7 +303,8 @@ def _share_of_trial(results: Results, best: Candidate) -> str:
     )
     share = attained(*(values[judging] for values in columns))
     clusters, seed = results.clusters[judging], results.settings.seed
-    return _percent(mean(share), *intervals.of_mean(share, clusters, seed, (-1.0, 1.0)))
+    rounded = np.round(share, ROUNDED)
+    return _percent(mean(share), *intervals.of_mean(rounded, clusters, seed, (-1.0, 1.0)))
 
 
 def offered(findings: Sequence[Finding]) -> str | None:

@@ -183,14 +183,16 @@ class Results:
 
 
 def _reading(relative: Relative) -> str:
-    share = f"{_percent(relative.share)} of the attainable"
+    share = f"{signed_percent(relative.share)} of the attainable"
     if not math.isfinite(relative.low):
         return f"{share} (too few texts for an interval)"
-    return f"{share} [{_percent(relative.low)}, {_percent(relative.high)}]"
+    return f"{share} [{signed_percent(relative.low)}, {signed_percent(relative.high)}]"
 
 
-def _percent(share: float) -> str:
-    """Return a signed percentage; a share that rounds to 0 has no sign."""
+def signed_percent(share: float) -> str:
+    """Return a percentage, `none` if undefined; a share that rounds to 0 has no sign."""
+    if not math.isfinite(share):
+        return "none"
     return f"{round(share, 2) + 0.0:.0%}".replace("-", "−")
 
 
