@@ -12,7 +12,7 @@ from scipy import stats
 from heedmap.calibration.measure import Measured, Number
 from heedmap.experiments.bottom_line import DECISIVE, answer
 from heedmap.experiments.findings import Level, level_of
-from heedmap.experiments.rates import RULES, TELLS, QuestionRates, Rate, Rates, Said
+from heedmap.experiments.rates import RULES, QuestionRates, Rate, Rates, Said
 
 FALSE = 0.05  # of the readings of one question, and of the bottom line
 FEWEST = 10  # plants of either truth, to choose an edge
@@ -25,9 +25,7 @@ def choose(measured: Sequence[Measured], name: str, data: str | None = None) -> 
     first, second = ([m for m in admitted if m.plant.seed % 2 == half] for half in (0, 1))
     every = {key for m in admitted for key in m.numbers}
     keys = [*DECISIVE, *sorted(every - {*DECISIVE})]
-    # Any question can say no of a map: together they may be wrong of FALSE of the right ones.
-    telling = sum(_area(key, first)[1] > TELLS for key in keys)
-    questions = {key: _question(key, first, second, max(1, telling)) for key in keys}
+    questions = {key: _question(key, first, second) for key in keys}
     draft = Rates(
         rules=RULES, data=data, name=name, plants=len(admitted), questions=questions, verdicts={}
     )
@@ -104,9 +102,9 @@ def _area(key: str, measured: Sequence[Measured]) -> tuple[float, float, float]:
     return auc([n.share for n in right], [n.share for n in wrong])
 
 
-def _question(
-    key: str, first: Sequence[Measured], second: Sequence[Measured], questions: int
-) -> QuestionRates:
+def _question(key: str, first: Sequence[Measured], second: Sequence[Measured]) -> QuestionRates:
+    # Any decisive question can say no of a map: together they may be wrong of FALSE of the right ones.
+    questions = len(DECISIVE) if key in DECISIVE else 1
     for_edge, against_edge = edges(
         _numbers(key, first, is_wrong), _numbers(key, first, is_right), questions
     )

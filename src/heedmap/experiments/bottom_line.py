@@ -1,9 +1,10 @@
 """The bottom line: may this map be shown as what the model's answer rests on?
 
-The rule, over the questions that can tell a right map from a wrong one on planted models (`Rates`):
+The rule, over the questions that tell right maps from wrong ones almost without error on planted models (the
+others are weaker witnesses: many of them, each wrong now and then, would together err too often):
 
-* yes, if every question of DECISIVE that could be asked reads "for", and no question reads "against";
-* no, if any question reads "against";
+* yes, if every question of DECISIVE that could be asked reads "for";
+* no, if any of them reads "against";
 * otherwise, or if the model hardly predicts better than the commonest class, this audit cannot tell.
 
 The edges of "for" and "against" are chosen so that together at most 5 % of wrong maps get a yes and 5 % of
@@ -72,9 +73,9 @@ def answer(levels: Mapping[str, Level], *, skilled: bool = True) -> Answer:
     """Apply the rule to the levels of the findings by key."""
     if not skilled:
         return "cannot tell"
-    if "against" in levels.values():
-        return "no"
     decisive = [levels[key] for key in DECISIVE if key in levels]
+    if "against" in decisive:
+        return "no"
     if decisive and DECISIVE[0] in levels and set(decisive) == {"for"}:
         return "yes"
     return "cannot tell"
@@ -103,10 +104,10 @@ def _line(findings: Sequence[Finding], rates: Rates) -> BottomLine:
             said, _carried([related[key] for key in DECISIVE if key in related]), rates=told
         )
     if said == "no":
-        against = [f for f in related.values() if f.level == "against"]
-        decisive = [f for f in against if f.key in DECISIVE]
-        because = _carried(decisive, "too little of ") if decisive else against[0].because
-        return BottomLine(said, because, rates=told)
+        against = [
+            related[key] for key in DECISIVE if key in related and related[key].level == "against"
+        ]
+        return BottomLine(said, _carried(against, "too little of "), rates=told)
     return BottomLine(said, *_why_not(related), told)
 
 
