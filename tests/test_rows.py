@@ -105,6 +105,16 @@ def test_the_few_orders_of_short_rows_come_once_each(sizes):
     assert len(torch.unique(shuffled[:, 1].flatten(1), dim=0)) > 80
 
 
+def test_as_many_orders_as_are_asked_for_come_once_each():
+    """3! = 6; of five shuffles each is drawn."""
+    weights = torch.tensor([[[0.2, 0.3, 0.5]]]).expand(30, -1, -1)
+    support = torch.ones_like(weights, dtype=torch.bool)
+    shuffled = torch.cat(list(permuted(weights, support, 6, apart(weights))))[:, :, 0]
+    assert all(len(torch.unique(shuffled[:, i], dim=0)) == 6 for i in range(30))
+    drawn = torch.cat(list(permuted(weights, support, 5, apart(weights))))[:, :, 0]
+    assert any(len(torch.unique(drawn[:, i], dim=0)) < 5 for i in range(30))
+
+
 def test_neither_the_batch_nor_its_padding_changes_an_instances_permutations():
     attention, support = random_weights()
     together = torch.cat(list(permuted(attention, support, 9, apart(attention))))

@@ -83,6 +83,16 @@ def test_a_run_is_that_of_the_literal_loop(classes):
     torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-10)
 
 
+def test_by_default_the_search_is_the_papers():
+    rows = random_rows(4, 6)
+    paper = {"adversaries": 5, "steps": 500, "penalty": 500.0, "slack": 0.01}
+    given, default = (
+        search_adversaries(*rows, **options, generator=torch.Generator().manual_seed(1))
+        for options in (paper, {})
+    )
+    assert torch.equal(given, default)
+
+
 def test_blocks_do_not_change_the_answer(monkeypatch):
     rows = random_rows(9, 8)
     whole = search_adversaries(*rows, steps=5, generator=torch.Generator().manual_seed(3))

@@ -8,6 +8,7 @@ import torch
 from making import random_rows
 from scipy.interpolate import BSpline
 
+from heedmap.counterfactual import simplex_share
 from heedmap.counterfactual.exact import prediction_interval
 from heedmap.counterfactual.simplex_share import probability_between, share_drawn, share_within
 
@@ -80,7 +81,7 @@ def test_a_tiny_share_is_not_lost_to_rounding(sign):
     # With r = (1, 0, …, 0) the mean is one Dirichlet coordinate: P(α ≥ 0.9) = 0.1^(n − 1).
     values = [sign, *([0.0] * 20)]
     low, high = sorted((sign * 0.9, sign * 1.0))
-    assert between(values, low, high) == pytest.approx(0.1**20, rel=1e-9)
+    assert between(values, low, high) == pytest.approx(0.1**20, rel=1e-9, abs=0)
 
 
 def test_padding_the_order_of_the_tokens_and_other_rows_change_nothing():
@@ -107,6 +108,16 @@ def test_the_draws_agree_with_the_exact_share_for_two_classes():
     drawn = share_drawn(logits, readout, bias, mask, 0.05, 100_000, rngs)
     error = (exact * (1 - exact) / 1e5).sqrt()
     assert ((drawn - exact).abs() <= 4.5 * error + 1e-4).all()
+
+
+def test_how_many_weights_are_drawn_at_a_time_changes_nothing(monkeypatch):
+    attention, readout, bias, mask = random_rows(4, 6, classes=3, seed=4)
+    problem = (logits_of(attention, readout, bias)[None], readout, bias, mask, 0.1, 1001)
+    whole = share_drawn(*problem, [np.random.default_rng(i) for i in range(4)])
+    monkeypatch.setattr(simplex_share, "ELEMENTS", 300)
+    parts = share_drawn(*problem, [np.random.default_rng(i) for i in range(4)])
+    assert torch.equal(whole, parts)
+    assert (whole > 0).any()
 
 
 def test_with_three_classes_a_draw_counts_where_its_prediction_is_within_epsilon():
