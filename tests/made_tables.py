@@ -81,7 +81,7 @@ def two_classes():
         ),
         "bending": table(
             least_jsd_gap=[0.0] * 12,
-            least_tvd=[0.3, 0.3, 0.3, 0.4, 0.4, 0.1, 0.2, 0.6, 0.5, 0.7, None, None],
+            least_tvd=[0.3, 0.3, 0.3, 0.4, 0.4, 0.1, 0.2, 0.6, 0.5, 0.7, None, 0.0],
             shuffled_least_tvd=[0.2, 0.2, 0.2, 0.3, 0.3, 0.2, 0.1, 0.3, 0.3, None, 0.9, None],
             least_tvd_largest=[0.5, 0.5, 0.5, 0.8, 0.8, 0.4, 0.6, 0.9, 0.6, 0.9, None, None],
             own_maximum=[0.65] * 11 + [0.0],

@@ -8,7 +8,12 @@ import torch
 from making import padded_rows, random_rows
 from scipy.optimize import linprog, minimize
 
-from heedmap.counterfactual.bending import largest_divergence, least_divergence, least_mass
+from heedmap.counterfactual.bending import (
+    _least_divergence,
+    largest_divergence,
+    least_divergence,
+    least_mass,
+)
 from heedmap.counterfactual.exact import adversary
 from heedmap.measures import LN2, jensen_shannon, total_variation
 
@@ -112,6 +117,19 @@ def test_the_least_divergence_is_certified(classes, kind):
     assert (found.distance - found.at_least)[there].max() <= 1e-12
     assert torch.equal(there, found.at_least.isfinite())
     assert torch.equal(there, least_mass(*rows, predicted(*rows)).distance.isfinite())
+
+
+def test_the_dual_bound_is_what_is_attained():
+    """As it comes from the solver, before rounding is cut off at what is attained."""
+    rng = np.random.default_rng(0)
+    q, a = rng.dirichlet(np.ones(6), 200), rng.random((200, 6))
+    a[:, 0] = 0.0
+    limit = 0.5 * (q * a).sum(1)
+    found, bound = _least_divergence(q, a, limit, np.zeros(200, dtype=np.int64))
+    attained = jensen_shannon(torch.from_numpy(found), torch.from_numpy(q)).numpy()
+    assert np.abs(attained - bound).max() < 1e-9
+    assert ((found * a).sum(1) <= limit + 1e-12).all()
+    assert np.allclose(found.sum(1), 1)
 
 
 @pytest.mark.parametrize("kind", [{}, {"sparse": True}, {"tied": True}])

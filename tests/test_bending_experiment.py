@@ -11,6 +11,7 @@ from making import evidence_of, random_rows
 
 from heedmap.counterfactual.bending import largest_least_mass, least_divergence, least_mass
 from heedmap.counterfactual.row_weights import permuted
+from heedmap.counterfactual.tolerance import canonical_order
 from heedmap.errors import InputError
 from heedmap.experiments import bending_search
 from heedmap.experiments.bending import DRAWS, measured
@@ -82,6 +83,48 @@ def test_the_numbers_of_short_texts_are_the_means_over_all_orders(classes):
                     mean = np.mean(answer)
                     assert found["shuffled_from_answer_tvd"][row] == pytest.approx(mean, abs=1e-12)
     assert finite >= 4
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_shuffles_columns_are_those_of_each_shuffle_by_itself(classes):
+    """Of two and three tokens the six shuffles are all orders; of nine they are drawn."""
+    evidence = evidence_of(sharp_model(classes), random_texts([2, 3, 9, 9], seed=4))
+    found = measured(evidence)
+    flipped = 0
+    for trace in evidence.traces:
+        weights, relevance, bias = linear(trace)
+        order = canonical_order(weights, relevance, trace.mask)
+        rngs = evidence.generators("bending", trace.rows)
+        one = weights.gather(1, order)
+        readout = relevance.gather(1, order.unsqueeze(-1).expand(relevance.shape))
+        mask = trace.mask.gather(1, order)
+        shuffles = torch.cat(list(permuted(one[:, None], mask[:, None], 6, rngs)))[:, :, 0]
+        for i, row in enumerate(trace.rows.tolist()):
+            rest = (readout[i : i + 1], bias, mask[i : i + 1])
+            maps = shuffles[:, i : i + 1]
+            of = [(m[0] @ readout[i] + bias).argmax().view(1) for m in maps]
+            own = trace.predicted[i : i + 1]
+            flipped += len(set(map(int, [*of, own]))) > 1
+            for name, least in (("least_tvd", least_mass), ("least_jsd", least_divergence)):
+                expected = np.mean(
+                    [least(m, *rest, o).distance for m, o in zip(maps, of, strict=True)]
+                )
+                if np.isfinite(expected):
+                    assert found[f"shuffled_{name}"][row] == pytest.approx(expected, abs=1e-9)
+                else:
+                    assert np.isnan(found[f"shuffled_{name}"][row])
+                mine = least(one[i : i + 1], *rest, own).distance.item()
+                assert found[name][row] == pytest.approx(
+                    mine if np.isfinite(mine) else np.nan, nan_ok=True
+                )
+            answers = [least_mass(m, *rest, own).distance.item() for m in maps]
+            if np.isfinite(answers).all():
+                mean = np.mean(answers)
+                assert found["shuffled_from_answer_tvd"][row] == pytest.approx(mean, abs=1e-9)
+            assert found["shuffled_flipped"][row] == pytest.approx(
+                np.mean([int(o) != int(own) for o in of])
+            )
+    assert flipped > 0
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -223,6 +266,11 @@ def test_a_lower_bound_of_the_freedom_is_compared_with_shuffles_by_the_same_mean
     free, table = findings["relative_freedom"], made["bending"].to_pandas()
     assert free.value == pytest.approx(table["jsd_share"].mean())
     assert free.relative is None, "the shuffles' bound is a cheaper one"
+    adversary = made["adversary"].to_pandas()
+    for share, bound in (("jsd_share", "jsd"), ("jsd_share_upper", "jsd_upper")):
+        expected = np.minimum(adversary[bound] / table["own_maximum"], 1)[1:]
+        assert table[share][1:].to_numpy() == pytest.approx(expected.to_numpy())
+    assert (adversary["jsd"] < adversary["jsd_upper"] - 1e-3).any()
     pairs, shuffled = table["jsd_share_pairs"].mean(), table["shuffled_jsd_share_pairs"].mean()
     assert (
         f"at most {table['jsd_share_upper'].mean():.3f}, with one or two words alone {pairs:.3f}, "

@@ -123,3 +123,16 @@ def test_integrated_gradients_are_the_sum_over_the_path_written_out(encoder, cla
         log_odds(model.logits_from(x, batch), trace.predicted) for x in (embedded, start)
     )
     assert torch.allclose(error, (signed.sum(-1) - (y - at_start)).abs(), atol=1e-8)
+
+
+def test_under_imposed_weights_no_other_word_has_any_part():
+    """States without context, and all weight on the third word."""
+    model = small_model("average").double()
+    batch = model.batch(random_texts((6, 4)), range(2))
+    imposed = torch.zeros(2, 1, 6, dtype=torch.float64)
+    imposed[:, :, 2] = 1.0
+    trace = model.trace(batch)
+    values, error = integrated_gradients(model, batch, trace, 16, imposed)
+    assert values.gt(0).nonzero().tolist() == [[0, 2], [1, 2]]
+    assert (error < 1e-6).all()
+    assert integrated_gradients(model, batch, trace, 16)[0].gt(0).sum() == 10

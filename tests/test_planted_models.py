@@ -189,6 +189,14 @@ def test_the_margin_of_an_irrelevant_plant_does_not_depend_on_the_texts_length()
     assert margins.min().item() == pytest.approx(margins.max().item(), rel=1e-4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_text_is_answered_alone_as_among_others(kind):
+    model, split, trace, _ = made(plant(kind, classes=3), 12)
+    for i, text in enumerate(split.texts):
+        alone = model.logits(model.batch([text], [0]))[0]
+        assert torch.allclose(alone, trace.logits[i], atol=1e-4)
+
+
 def test_of_a_partly_faithful_plant_either_holds_in_its_share_of_the_texts():
     model, split, trace, gold = made(plant("partly"), 200)
     words = [next(w for w in text if w.startswith("cue")) for text in split.tokens]
