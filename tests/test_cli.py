@@ -64,7 +64,7 @@ def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, 
         "findings.json", "report.html",
         *(f"tables/{name}.parquet" for name in (
             "instances", "gradient", "leave_one_out", "integrated_gradients", "found", "agreement", "baselines",
-            "sign", "permutation", "adversary", "bending",
+            "sign", "permutation", "adversary", "bending", "instead",
         )), "tables/about.json", "tables/manifest.json",
     }  # fmt: skip
     findings = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]

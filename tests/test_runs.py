@@ -199,7 +199,7 @@ def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
     ]  # fmt: skip
     names = []
     resumed = audit(open_run(folder), announce=names.append)
-    assert names == ["permutation", "adversary", "bending", "report"]
+    assert names == ["permutation", "adversary", "bending", "instead", "report"]
     whole = audit(train(load(resumed.settings.data.source), **SMALL))
     assert all(whole.tables[name].equals(resumed.tables[name]) for name in whole.tables)
     assert whole.findings == resumed.findings
