@@ -1,6 +1,11 @@
-"""Test inputs: random rows of attention, and the tables of a few texts."""
+"""Test inputs: random rows of attention, the tables of a few texts, and files of texts."""
+
+import gzip
+import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 from jaxtyping import Bool
 from torch import Tensor
@@ -9,6 +14,7 @@ from heedmap.data.corpus import Split
 from heedmap.experiments.evidence import Evidence
 from heedmap.settings import AuditSettings
 
+ROWS = [{"text": f"this is text {i} !", "label": i % 2} for i in range(40)]
 SETTINGS = AuditSettings(permutations=20, integrated_gradients_instances=6)
 
 
@@ -46,3 +52,17 @@ def evidence_of(model, texts, settings=SETTINGS, labels=None, **changed):
     labels = np.zeros(len(texts), dtype=np.int64) if labels is None else labels
     split = Split([f"k{i}" for i in range(len(texts))], list(texts), labels)
     return Evidence(model, split, settings.model_copy(update=changed))
+
+
+def write_rows(path, rows=ROWS):
+    """As the file whose name it is: CSV, JSON lines or Parquet, packed or not."""
+    if ".jsonl" in path.name:
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    elif ".parquet" in path.name:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        return path
+    else:
+        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+        data = ("\n".join(lines) + "\n").encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path

@@ -94,8 +94,8 @@ def test_vertices_tighten_the_bound_of_one_pair_of_classes():
             instances.logits[..., c] - instances.logits[..., other],
             torch.zeros(1, dtype=torch.float64),
             rows[3],
-            instances.margins[:, c, other],
-            -instances.margins[:, other, c],
+            instances.margin(c, other),
+            -instances.margin(other, c),
         ).jsd
         assert (together <= slab + 1e-8).all()
         assert (together < slab - 0.01).any()

@@ -1,43 +1,26 @@
 import gzip
-import json
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from making import ROWS, write_rows
 
 from heedmap.data.corpus import as_written, load, load_corpus
 from heedmap.data.tokens import spaces, words
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
-ROWS = [{"text": f"this is text {i} !", "label": i % 2} for i in range(40)]
-
-
-def write(path, rows=ROWS):
-    if ".jsonl" in path.name:
-        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    elif ".parquet" in path.name:
-        pq.write_table(pa.Table.from_pylist(rows), path)
-        return path
-    else:
-        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
-        data = ("\n".join(lines) + "\n").encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
-
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.jsonl.gz", "a.parquet"])
 def test_every_kind_of_file_gives_the_same_corpus(tmp_path, name):
-    corpus = load(write(tmp_path / name))
-    assert corpus.fingerprint() == load(write(tmp_path / "b.jsonl")).fingerprint()
+    corpus = load(write_rows(tmp_path / name))
+    assert corpus.fingerprint() == load(write_rows(tmp_path / "b.jsonl")).fingerprint()
     assert corpus.classes == ["0", "1"]
     assert corpus.name == "a"
 
 
 def test_one_file_is_split_by_class_the_same_way_for_the_same_seed(tmp_path):
-    path = write(tmp_path / "a.jsonl")
+    path = write_rows(tmp_path / "a.jsonl")
     corpus = load(path)
     sizes = {name: len(split) for name, split in corpus.splits.items()}
     assert sizes == {"train": 28, "dev": 4, "test": 8}
@@ -50,8 +33,8 @@ def test_one_file_is_split_by_class_the_same_way_for_the_same_seed(tmp_path):
 
 
 def test_a_folder_brings_its_own_splits_and_missing_ones_are_drawn(tmp_path):
-    write(tmp_path / "train.jsonl")
-    write(tmp_path / "test.csv", ROWS[:6])
+    write_rows(tmp_path / "train.jsonl")
+    write_rows(tmp_path / "test.csv", ROWS[:6])
     corpus = load(tmp_path)
     assert len(corpus.splits["test"]) == 6
     assert len(corpus.splits["dev"]) == 6
@@ -61,7 +44,7 @@ def test_a_folder_brings_its_own_splits_and_missing_ones_are_drawn(tmp_path):
 def test_a_split_column_is_followed(tmp_path):
     parts = ["train"] * 20 + ["valid"] * 8 + ["test"] * 10 + ["other"] * 2
     rows = [{**row, "split": part} for row, part in zip(ROWS, parts, strict=True)]
-    corpus = load(write(tmp_path / "a.csv", rows))
+    corpus = load(write_rows(tmp_path / "a.csv", rows))
     assert [len(corpus.splits[n]) for n in ("train", "dev", "test")] == [20, 8, 10]
     assert corpus.left_out == {"split column says 'other'": 2}
 
@@ -69,21 +52,21 @@ def test_a_split_column_is_followed(tmp_path):
 @pytest.mark.parametrize("text", ["sentence", "Review", "content"])
 def test_usual_column_names_are_guessed(tmp_path, text):
     rows = [{"n": 1, text: row["text"], "Label": row["label"]} for row in ROWS]
-    assert load(write(tmp_path / "a.csv", rows)).splits["test"].tokens[0][0] == "this"
+    assert load(write_rows(tmp_path / "a.csv", rows)).splits["test"].tokens[0][0] == "this"
 
 
 def test_other_column_names_are_given(tmp_path):
     rows = [{"body": row["text"], "verdict": "guilty" if row["label"] else "free"} for row in ROWS]
-    corpus = load(write(tmp_path / "a.csv", rows), text="body", label="verdict")
+    corpus = load(write_rows(tmp_path / "a.csv", rows), text="body", label="verdict")
     assert corpus.classes == ["free", "guilty"]
 
 
 def test_missing_labels_are_dropped_and_counted(tmp_path):
     rows = [*ROWS, {"text": "no label", "label": None}, {"text": "none either", "label": None}]
     for name in ("a.jsonl", "a.parquet"):
-        assert load(write(tmp_path / name, rows)).left_out == {"label missing": 2}
+        assert load(write_rows(tmp_path / name, rows)).left_out == {"label missing": 2}
     rows[-2:] = [{"text": "no label", "label": ""}]
-    corpus = load(write(tmp_path / "a.csv", rows))
+    corpus = load(write_rows(tmp_path / "a.csv", rows))
     assert corpus.left_out == {"label missing": 1}
     assert corpus.classes == ["0", "1"]
 
@@ -95,7 +78,7 @@ def test_empty_texts_are_skipped_and_long_ones_cut_and_both_counted(tmp_path):
         {"text": None, "label": 0},
         {"text": "x " * 99, "label": 1},
     ]
-    corpus = load(write(tmp_path / "a.jsonl", rows), max_tokens=50, min_tokens=2)
+    corpus = load(write_rows(tmp_path / "a.jsonl", rows), max_tokens=50, min_tokens=2)
     assert corpus.left_out == {"empty text": 2, "cut to 50 tokens (kept)": 1}
     assert max(len(t) for s in corpus.splits.values() for t in s.tokens) == 50
 
@@ -115,12 +98,12 @@ def test_texts_that_look_like_missing_values_or_numbers_are_texts(tmp_path):
 
 def test_classes_that_are_numbers_are_ordered_as_numbers(tmp_path):
     rows = [{"text": "a b", "label": i % 11} for i in range(110)]
-    assert load(write(tmp_path / "a.jsonl", rows)).classes == [str(i) for i in range(11)]
+    assert load(write_rows(tmp_path / "a.jsonl", rows)).classes == [str(i) for i in range(11)]
 
 
 def test_a_class_that_only_the_test_split_has_is_left_out_and_counted(tmp_path):
-    write(tmp_path / "train.jsonl")
-    write(tmp_path / "test.jsonl", [*ROWS[:6], {"text": "new", "label": 7}])
+    write_rows(tmp_path / "train.jsonl")
+    write_rows(tmp_path / "test.jsonl", [*ROWS[:6], {"text": "new", "label": 7}])
     corpus = load(tmp_path)
     assert corpus.left_out == {"test: class never seen in training": 1}
     assert len(corpus.splits["test"]) == 6
@@ -213,7 +196,7 @@ def test_texts_that_are_all_empty_are_not_blamed_on_the_labels(tmp_path):
 
 
 def test_a_label_that_is_a_list_is_refused_with_its_row(tmp_path):
-    path = write(tmp_path / "a.jsonl", [*ROWS, {"text": "x", "label": 1}])
+    path = write_rows(tmp_path / "a.jsonl", [*ROWS, {"text": "x", "label": 1}])
     path.write_text(
         path.read_text()
         .replace('"label": 1}', '"label": [1]}')
@@ -224,8 +207,8 @@ def test_a_label_that_is_a_list_is_refused_with_its_row(tmp_path):
 
 
 def test_test_labels_that_training_never_saw_are_named(tmp_path):
-    write(tmp_path / "train.jsonl")
-    write(tmp_path / "test.jsonl", [{"text": "a b", "label": "other"}])
+    write_rows(tmp_path / "train.jsonl")
+    write_rows(tmp_path / "test.jsonl", [{"text": "a b", "label": "other"}])
     with pytest.raises(
         InputError, match="no test label occurs in the training split: expected 0, 1, got other"
     ):
@@ -233,7 +216,7 @@ def test_test_labels_that_training_never_saw_are_named(tmp_path):
 
 
 def test_a_folder_without_a_training_file_says_what_is_there(tmp_path):
-    write(tmp_path / "test.jsonl")
+    write_rows(tmp_path / "test.jsonl")
     with pytest.raises(InputError, match=r"expected train.csv.*found test.jsonl"):
         load(tmp_path)
 
@@ -247,14 +230,14 @@ def test_two_columns_of_one_name_are_refused(tmp_path, name, mark):
 
 
 def test_one_column_cannot_be_both_text_and_query(tmp_path):
-    path = write(tmp_path / "t.csv")
+    path = write_rows(tmp_path / "t.csv")
     with pytest.raises(InputError, match="text is read as the text and as the query"):
         load(path, query="text")
 
 
 def test_two_files_for_one_split_are_refused(tmp_path):
-    write(tmp_path / "train.jsonl")
-    write(tmp_path / "train.csv")
+    write_rows(tmp_path / "train.jsonl")
+    write_rows(tmp_path / "train.csv")
     with pytest.raises(InputError, match=r"both train\.csv and train\.jsonl"):
         load(tmp_path)
 
@@ -284,7 +267,7 @@ def test_a_corpus_keeps_its_texts_as_they_are_written(tmp_path, tokenizer, limit
     rows = [
         {"text": "".join(rng.choice(PARTS, rng.integers(1, 9))), "label": i % 2} for i in range(200)
     ]
-    path = write(tmp_path / "a.jsonl", rows)
+    path = write_rows(tmp_path / "a.jsonl", rows)
     settings = {"tokenizer": tokenizer, **limits}
     raw = load_corpus(DataSettings(source=str(path), raw=True, **settings))
     corpus = load(path, **settings)
@@ -314,12 +297,12 @@ def test_the_embedded_reviews_as_they_are_written_are_their_tokens_with_spaces(s
 
 
 def test_texts_that_are_not_known_as_written_are_refused(tmp_path):
-    corpus = load(write(tmp_path / "a.jsonl"))
+    corpus = load(write_rows(tmp_path / "a.jsonl"))
     bare = {n: replace(split, written=None) for n, split in corpus.splits.items()}
     with pytest.raises(InputError, match="expected texts as they are written, got tokens alone"):
         as_written(replace(corpus, splits=bare))
     # The dotted capital I is two tokens in lower case and one as it is written.
     rows = [{"text": "İ" if i == 7 else "two words", "label": i % 2} for i in range(40)]
-    short = load(write(tmp_path / "b.jsonl", rows), min_tokens=2)
+    short = load(write_rows(tmp_path / "b.jsonl", rows), min_tokens=2)
     with pytest.raises(InputError, match="one that has as many only in lower case"):
         as_written(short)

@@ -177,6 +177,7 @@ def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encode
     costs = estimate(held)
     assert set(costs) == {
         "leave_one_out", "gradient", "integrated_gradients", "permutation", "adversary",
+        "baselines", "bending", "instead",
     }  # fmt: skip
     assert all(np.isfinite(cost) and cost >= 0 for cost in costs.values())
     assert forecast(costs).startswith("about ")
@@ -217,7 +218,7 @@ def test_training_on_texts_of_4000_tokens_takes_bounded_memory():
 
 @SLOW
 def test_a_thousand_classes_are_audited_in_bounded_time_and_memory():
-    assert peak("audits_a_thousand_classes") < 1600
+    assert peak("audits_a_thousand_classes") < 1000
 
 
 @SLOW

@@ -83,7 +83,7 @@ def test_an_audit_of_pairs_goes_on_after_the_last_finished_table(folder):
         audit(open_run(folder), announce=stop)
     names = []
     resumed = audit(open_run(folder), announce=names.append)
-    assert names == ["adversary", "report"]
+    assert names == ["adversary", "bending", "instead", "report"]
     again = audit(open_run(folder), overwrite=True, seed=0)
     assert resumed.findings == again.findings == rewrite(folder).findings
 

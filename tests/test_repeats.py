@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from made_audits import make_audit
+from made_scans import MAPS, normal, results
+from made_windows import tables_of
+from making import write_rows
 from rich.console import Console
-from test_corpus import write
-from test_layer_findings import MAPS, normal, results
-from test_pooling import tables_of
 
 import heedmap as hm
 from heedmap.data.corpus import load, load_corpus
@@ -169,9 +169,9 @@ def rows(*texts):
 @pytest.fixture
 def folder(tmp_path):
     """Of four test texts, three places are in train and one in dev."""
-    write(tmp_path / "train.jsonl", rows("one two", "three four", "Five six", "seven eight"))
-    write(tmp_path / "dev.jsonl", rows("nine ten", "one two"))
-    write(tmp_path / "test.jsonl", rows("one two", "one two", "five six", "eleven"))
+    write_rows(tmp_path / "train.jsonl", rows("one two", "three four", "Five six", "seven eight"))
+    write_rows(tmp_path / "dev.jsonl", rows("nine ten", "one two"))
+    write_rows(tmp_path / "test.jsonl", rows("one two", "one two", "five six", "eleven"))
     return tmp_path
 
 
@@ -196,7 +196,7 @@ def test_a_query_is_part_of_the_text():
 
 
 def test_a_source_without_other_splits_says_nothing_of_them(tmp_path):
-    path = write(tmp_path / "a.jsonl", rows("one", "two", "one"))
+    path = write_rows(tmp_path / "a.jsonl", rows("one", "two", "one"))
     corpus = load_corpus(DataSettings.of(source=str(path), training=False), ["0", "1"])
     assert corpus.also_in == {}
 
@@ -204,9 +204,9 @@ def test_a_source_without_other_splits_says_nothing_of_them(tmp_path):
 @pytest.mark.slow
 def test_an_audit_says_which_of_its_texts_the_model_was_trained_on(tmp_path):
     texts = [f"word{i} and word{i + 1}" for i in range(40)]
-    write(tmp_path / "train.jsonl", rows(*texts))
-    write(tmp_path / "dev.jsonl", rows(*texts[:4]))
-    write(tmp_path / "test.jsonl", rows(*texts[:6], "word3 alone", "word4 alone"))
+    write_rows(tmp_path / "train.jsonl", rows(*texts))
+    write_rows(tmp_path / "dev.jsonl", rows(*texts[:4]))
+    write_rows(tmp_path / "test.jsonl", rows(*texts[:6], "word3 alone", "word4 alone"))
     run = hm.train(load(tmp_path), epochs=1, encoder="average", out=tmp_path / "run")
     result = hm.audit(run, permutations=5)
     assert result.about["also_in"] == {"train": 6, "dev": 4}

@@ -191,8 +191,8 @@ def _slab_bound(instances: Instances) -> Float[Tensor, " B"]:
             instances.logits[..., c] - instances.logits[..., other],
             no_bias,
             instances.mask,
-            instances.margins[:, c, other],
-            -instances.margins[:, other, c],
+            instances.margin(c, other),
+            -instances.margin(other, c),
         )
         upper = torch.minimum(upper, optimum.jsd)
     return upper

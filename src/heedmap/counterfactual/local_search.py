@@ -97,7 +97,7 @@ def _best_pair(
     grid = torch.linspace(0, 1, GRID, dtype=z.dtype, device=z.device)
     w = start[row, pair, None] + (end - start)[row, pair, None] * grid  # (pairs, GRID)
     points = base[row, pair, None] + w.unsqueeze(-1) * step[row, pair, None]
-    feasible = instances.rows(row).is_feasible(points)
+    feasible = instances.is_feasible(points, row)
     q_i, q_j = q[row, i[pair], None], q[row, j[pair], None]
     value = (
         added_divergence(1 - w, q_i)

@@ -61,10 +61,9 @@ def _vertex_bound(instances: Instances, width: int) -> Float[Tensor, " b"]:
 
 def _polygon(instances: Instances, q: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
     """Return bounds (b, 3) of z_1 − z_0, z_2 − z_0 and z_1 − z_2, widened to include α̂."""
-    margins = instances.margins
-    first, second = (1, 2, 1), (0, 0, 2)
+    first, second = torch.tensor([[1, 2, 1], [0, 0, 2]], device=q.device)
     current = torch.einsum("bt,btx->bx", q, points) @ SIDES.to(q.device).mT
-    low, high = margins[:, first, second], -margins[:, second, first]
+    low, high = instances.margin(first, second), -instances.margin(second, first)
     return torch.minimum(low, current), torch.maximum(high, current)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from heedmap.counterfactual.exact import prediction_interval
 from heedmap.counterfactual.tolerance import ROUNDING
-from heedmap.measures import change_in_prediction
+from heedmap.measures import total_variation
 
 ELEMENTS = 1 << 22  # weights drawn at a time: 32 MB
 
@@ -91,9 +91,9 @@ def share_drawn(
         while left:
             count = min(left, max(1, ELEMENTS // (len(relevance) * len(bias))))
             weights = torch.from_numpy(rng.standard_exponential((count, len(relevance))))
-            drawn = weights @ relevance / weights.sum(-1, keepdim=True)
-            for s, before in enumerate(logits[:, row].double().cpu()):
-                change = change_in_prediction(before.expand_as(drawn), drawn)
+            drawn = (weights @ relevance / weights.sum(-1, keepdim=True)).softmax(-1)
+            for s, before in enumerate(logits[:, row].double().softmax(-1).cpu()):
+                change = total_variation(before.expand_as(drawn), drawn)
                 within[s] += (change <= epsilon + ROUNDING).sum()
             left -= count
         share[:, row] = within / draws

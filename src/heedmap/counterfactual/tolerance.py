@@ -41,16 +41,16 @@ def added_divergence(a: Tensor, q: Tensor) -> Tensor:
 class Instances:
     """Rows in float64: α̂, the logits z_t = R_t + b of each position alone, and the predictions.
 
-    `margins[c, c']` is the least z_c − z_c' that the tolerance allows: TVD ≤ ε moves no probability
-    by more than ε, so z_c − z_c' ≥ ln((p_c − ε)/(p_c' + ε)), and −∞ where p_c ≤ ε. Together, these
-    half-spaces are a polytope that contains the weightings within ε.
+    TVD ≤ ε moves no probability by more than ε: `least` is ln(p_c − ε), −∞ where p_c ≤ ε, and `most`
+    ln(p_c + ε). The half-spaces of their margins are a polytope that contains the weightings within ε.
     """
 
     attention: Float[Tensor, "B T"]
     logits: Float[Tensor, "B T C"]
     mask: Bool[Tensor, "B T"]
     prediction: Float[Tensor, "B classes"]
-    margins: Float[Tensor, "B C C"]
+    least: Float[Tensor, "B C"]
+    most: Float[Tensor, "B C"]
     epsilon: float
 
     @classmethod
@@ -77,10 +77,9 @@ class Instances:
         # The tolerance of `is_feasible`, so that the polytope holds all that it accepts.
         granted = torch.tensor(epsilon + ROUNDING, dtype=torch.float64, device=z.device)
         ratio = granted.log() - log_p  # ln(ε/p): logarithms throughout, for p that round to 0 or 1
-        less = log_p + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
-        more = torch.logaddexp(log_p, granted.log())
-        margins = less.unsqueeze(2) - more.unsqueeze(1)
-        return cls(weights, relevance + bias.double(), mask, log_p.exp(), margins, epsilon)
+        least = log_p + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
+        most = torch.logaddexp(log_p, granted.log())
+        return cls(weights, relevance + bias.double(), mask, log_p.exp(), least, most, epsilon)
 
     def rows(self, index: Tensor | slice) -> "Instances":
         """Return some of the rows."""
@@ -89,22 +88,32 @@ class Instances:
             self.logits[index],
             self.mask[index],
             self.prediction[index],
-            self.margins[index],
+            self.least[index],
+            self.most[index],
             self.epsilon,
         )
 
     def of_classes(self, classes: list[int]) -> "Instances":
         """Keep some of the classes: fewer margins, a larger polytope. The prediction stays whole."""
-        margins = self.margins[:, classes][:, :, classes]
-        return replace(self, logits=self.logits[..., classes], margins=margins)
+        least, most = self.least[:, classes], self.most[:, classes]
+        return replace(self, logits=self.logits[..., classes], least=least, most=most)
+
+    def margin(
+        self, first: int | Int[Tensor, " pairs"], second: int | Int[Tensor, " pairs"]
+    ) -> Float[Tensor, "B *pairs"]:
+        """Return the least z_c − z_c' that the tolerance allows, of classes or of pairs of classes."""
+        return self.least[:, first] - self.most[:, second]
 
     def logits_of(self, weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
         """Return z(α) of one weighting per row, whose weights sum to one."""
         return torch.einsum("bt,btc->bc", weights, self.logits)
 
-    def is_feasible(self, logits: Float[Tensor, "B *S C"]) -> Bool[Tensor, "B *S"]:
-        """Return whether TVD(softmax z, p̂) ≤ ε, for any number of logit vectors per row."""
-        p = self.prediction[(slice(None), *(None for _ in logits.shape[1:-1]))]
+    def is_feasible(
+        self, logits: Float[Tensor, "N *S C"], rows: Int[Tensor, " N"] | None = None
+    ) -> Bool[Tensor, "N *S"]:
+        """Return whether TVD(softmax z, p̂) ≤ ε, for any number of logit vectors of all or of these rows."""
+        p = self.prediction if rows is None else self.prediction[rows]
+        p = p[(slice(None), *(None for _ in logits.shape[1:-1]))]
         distance = 0.5 * (logits.softmax(-1) - p).abs().sum(-1)
         return distance <= self.epsilon + ROUNDING
 
@@ -136,8 +145,8 @@ class Instances:
         rows = torch.arange(len(base), device=base.device)
         top = self.prediction.argmax(-1)
         spread = (slice(None), *(None for _ in base.shape[1:-1]))
-        low = self.margins[rows, top][spread]
-        high = -self.margins[rows, :, top][spread]
+        low = (self.least[rows, top].unsqueeze(-1) - self.most)[spread]
+        high = (self.most[rows, top].unsqueeze(-1) - self.least)[spread]
         pick = top[spread].unsqueeze(-1)
         lead = torch.take_along_dim(base, pick, -1) - base
         slope = torch.take_along_dim(step, pick, -1) - step
