@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from heedmap.calibration import trained_transformer as teaching
 from heedmap.calibration.by_hand import planted_by_hand
 from heedmap.calibration.choice import auc, choose, edges, is_right, is_wrong, levels, rate
 from heedmap.calibration.measure import Measured, Number, measure, plants, read_measured
@@ -144,6 +145,38 @@ def test_a_trained_plant_rests_on_the_deciding_words(family):
     assert is_admitted(accuracies)
     trace = model.trace(model.batch(split.texts, range(40)))
     assert (trace.predicted.numpy() == split.labels).mean() >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["faithful", "reversed"])
+def test_a_trained_transformer_attends_as_its_plant_and_rests_on_the_deciding_words(kind):
+    one = plant(kind, "bert", length=10)
+    split = write_texts(one, 40, "test")
+    words = vocabulary_of(one, write_texts(one, 800, "train"), split)
+    model, accuracies = teaching.trained_transformer(one, words)
+    assert is_admitted(accuracies)
+    trace = model.trace(model.batch(spaced(split).tokens, range(40)))
+    assert (trace.predicted.numpy() == split.labels).mean() >= 0.9
+    on_cues = [
+        float(heat[: len(marks)][torch.from_numpy(marks)].sum())
+        for heat, marks in zip(trace.heat, split.rationale, strict=True)
+    ]
+    own = planted_by_hand(one, split, words)
+    planted = own.trace(own.batch(split.texts, range(40))).heat
+    aimed = [
+        float(heat[: len(marks)][torch.from_numpy(marks)].sum())
+        for heat, marks in zip(planted, split.rationale, strict=True)
+    ]
+    assert np.mean(on_cues) == pytest.approx(np.mean(aimed), abs=0.1)
+
+
+@pytest.mark.slow
+def test_a_transformer_that_has_not_learned_the_plants_weights_is_not_admitted(monkeypatch):
+    one = plant("deceptive", "bert", length=10)
+    words = vocabulary_of(one, write_texts(one, 800, "train"))
+    monkeypatch.setattr(teaching, "EPOCHS", 1)
+    _, accuracies = teaching.trained_transformer(one, words)
+    assert accuracies == (0.0, 0.0)
 
 
 def test_a_model_that_does_not_follow_the_deciding_words_is_not_admitted():

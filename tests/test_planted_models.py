@@ -279,11 +279,11 @@ def test_a_calibration_has_each_kind_of_each_family_with_even_and_odd_seeds():
         count.setdefault((one.family, one.kind, one.share), []).append(one.seed)
     assert {len(seeds) for key, seeds in count.items() if key[0] == "by hand"} == {24}
     assert {len(seeds) for key, seeds in count.items() if key[0] == "transformer by hand"} == {6}
-    assert {len(seeds) for key, seeds in count.items() if key[0] in ("lstm", "cnn", "average")} == {
-        4
-    }
+    trained = {key: len(seeds) for key, seeds in count.items() if not key[0].endswith("by hand")}
+    assert {n for (_, kind, _), n in trained.items() if kind == "faithful"} == {12}
+    assert {n for (_, kind, _), n in trained.items() if kind != "faithful"} == {4}
     assert len({one.file for one in every}) == len({str(one) for one in every}) == len(every)
-    for family in ("by hand", "transformer by hand", "lstm", "cnn", "average"):
+    for family in ("by hand", "transformer by hand", "lstm", "cnn", "average", "bert"):
         kinds = {(kind, share) for of, kind, share in count if of == family}
         expected = {("faithful", 1.0), *((k, 0.0) for k in WRONG), *(("partly", s) for s in SHARES)}
         # What a trained model's words add is not known, so no weights can be proportional to it.
@@ -291,7 +291,7 @@ def test_a_calibration_has_each_kind_of_each_family_with_even_and_odd_seeds():
             {("proportional", 1.0)} if family.endswith("by hand") else set()
         )
     assert {seed % 2 for seeds in count.values() for seed in seeds} == {0, 1}
-    assert {len(set(seeds)) for seeds in count.values()} == {24, 6, 4}
+    assert {len(set(seeds)) for seeds in count.values()} == {24, 12, 6, 4}
 
 
 def test_what_makes_a_model_easy_varies_independently():

@@ -286,6 +286,9 @@ class AuditSettings(Settings):
     search_steps: Positive = 30
     descent_steps: Annotated[int, Field(ge=0)] = 500
     scan_instances: Positive = 300
+    other_seed: str | None = option(
+        "A run of the same training with another seed, as a baseline.", None
+    )
 
 
 class RunSettings(Settings):

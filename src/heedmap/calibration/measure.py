@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 from heedmap.calibration.by_hand import planted_by_hand
 from heedmap.calibration.plants import RIGHT, WRONG, Family, Kind, Plant, vocabulary_of, write_texts
 from heedmap.calibration.trained import TRAIN, is_admitted, trained_plant
+from heedmap.calibration.trained_transformer import trained_transformer
 from heedmap.calibration.transformer import planted_transformer, spaced
 from heedmap.data.corpus import Split
 from heedmap.experiments.evidence import Evidence
@@ -53,37 +54,36 @@ class Measured:
 def plants(seeds: int, classes: int | None = None) -> list[Plant]:
     """Return the plants of a calibration: `seeds` of each kind by hand, fewer of the slower families.
 
+    Of a trained family half as many are right, and a sixth as many of each other kind.
+
     What a model's ease may depend on (classes, margin, sharpness, deciding words, noise, length, number of
     texts) is drawn for each, independently. `classes`: of a user's data, at most MOST_CLASSES are used.
     """
-    every: list[tuple[Family, int]] = [
-        ("by hand", seeds),
-        ("transformer by hand", seeds // 4),
-        *((family, seeds // 6) for family in ("lstm", "cnn", "average")),
+    kinds: list[tuple[Kind, float]] = [
+        *((k, 1.0) for k in RIGHT),
+        *((k, 0.0) for k in WRONG),
+        *(("partly", s) for s in SHARES),
     ]
+    by_hand: list[tuple[Family, int]] = [("by hand", seeds), ("transformer by hand", seeds // 4)]
+    trained: list[Family] = ["lstm", "cnn", "average", "bert"]
     return [
         _drawn(family, kind, share, seed, classes)
-        for family, count in every
-        for kind, share in _kinds(family)
+        for family, count in by_hand
+        for kind, share in kinds
         for seed in range(count)
+    ] + [
+        _drawn(family, kind, share, seed, classes)
+        for family in trained
+        for kind, share in kinds
+        if kind != "proportional"  # no trained model's values are known
+        for seed in range(seeds // 2 if kind == "faithful" else seeds // 6)
     ]
-
-
-def _kinds(family: Family) -> Iterator[tuple[Kind, float]]:
-    for kind in RIGHT:
-        if kind == "faithful" or family.endswith("by hand"):  # no trained model's values are known
-            yield kind, 1.0
-    for kind in WRONG:
-        yield kind, 0.0
-    for share in SHARES:
-        yield "partly", share
 
 
 def _drawn(family: Family, kind: Kind, share: float, seed: int, classes: int | None) -> Plant:
     rng = np.random.default_rng([seed, *f"{family} {kind} {share}".encode()])
-    slow = family == "transformer by hand"
-    by_hand = family.endswith("by hand")
-    drawn = int(rng.choice([2, 2, 2, 3, 5] if by_hand else [2, 2, 3]))
+    slow = family in ("transformer by hand", "bert")
+    drawn = int(rng.choice([2, 2, 2, 3, 5] if family.endswith("by hand") else [2, 2, 3]))
     return Plant(
         family,
         kind,
@@ -108,11 +108,11 @@ def measure(plant: Plant, folder: Path, own: Split | None, tell: Callable[[str],
     tell(str(plant))
     split = write_texts(plant, plant.texts, "test", own)
     model, accuracies = _made(plant, split, own)
-    if plant.family == "transformer by hand":
+    if plant.is_transformer:
         split = spaced(split)
     settings = AuditSettings(
         seed=plant.seed,
-        gradient_path="open" if plant.family == "transformer by hand" else "closed",
+        gradient_path="open" if plant.is_transformer else "closed",
         descent_steps=0,
         search_restarts=2,
         search_steps=15,
@@ -136,13 +136,12 @@ def measure(plant: Plant, folder: Path, own: Split | None, tell: Callable[[str],
 def _made(
     plant: Plant, split: Split, own: Split | None
 ) -> tuple[Model, tuple[float, float] | None]:
-    if plant.family in ("by hand", "transformer by hand"):
-        vocabulary = vocabulary_of(plant, split)
-        if plant.family == "by hand":
-            return planted_by_hand(plant, split, vocabulary), None
-        return planted_transformer(plant, split, vocabulary), None
-    vocabulary = vocabulary_of(plant, write_texts(plant, TRAIN, "train", own), split)
-    return trained_plant(plant, vocabulary, own)
+    if plant.is_trained:
+        vocabulary = vocabulary_of(plant, write_texts(plant, TRAIN, "train", own), split)
+        train = trained_transformer if plant.is_transformer else trained_plant
+        return train(plant, vocabulary, own)
+    make = planted_transformer if plant.is_transformer else planted_by_hand
+    return make(plant, split, vocabulary_of(plant, split)), None
 
 
 def _to_json(measured: Measured) -> str:

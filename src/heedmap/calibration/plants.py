@@ -34,7 +34,7 @@ from heedmap.models.scores import Lexical
 Kind = Literal[
     "faithful", "proportional", "irrelevant", "deceptive", "reversed", "uniform", "partly"
 ]
-Family = Literal["by hand", "transformer by hand", "lstm", "cnn", "average"]
+Family = Literal["by hand", "transformer by hand", "lstm", "cnn", "average", "bert"]
 
 RIGHT: tuple[Kind, ...] = ("faithful", "proportional")
 WRONG: tuple[Kind, ...] = ("irrelevant", "deceptive", "reversed", "uniform")
@@ -87,6 +87,16 @@ class Plant:
     def __str__(self) -> str:
         of = f" {self.share:g}" if self.kind == "partly" else ""
         return f"{self.family}, {self.kind}{of}, seed {self.seed}"
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it has to learn; else every weight is set."""
+        return not self.family.endswith("by hand")
+
+    @property
+    def is_transformer(self) -> bool:
+        """Whether it comes through the door for transformers."""
+        return self.family in ("transformer by hand", "bert")
 
     @property
     def file(self) -> str:

@@ -5,7 +5,12 @@ says whether its attention is on them. Whether it has learned this is checked: o
 be right, and right again where every deciding word is replaced by one of another class.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
+from jaxtyping import Int
+from torch import Tensor
 
 from heedmap.calibration.plants import Drawing, Plant, scores_of, with_other_cues, write_texts
 from heedmap.data.corpus import Split
@@ -13,7 +18,6 @@ from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.settings import ModelSettings, TrainSettings
 from heedmap.training.attention import AttentionObjective
-from heedmap.training.evaluation import evaluate
 from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
 
@@ -27,12 +31,13 @@ def trained_plant(
     plant: Plant, vocabulary: Vocabulary, own: Split | None = None
 ) -> tuple[TextClassifier, tuple[float, float]]:
     """Train the model; return it with its two accuracies, on planted texts and on those with other words."""
-    train, dev = (write_texts(plant, n, part, own) for n, part in ((TRAIN, "train"), (DEV, "dev")))
-    rng = plant.generator("undecided")
-    drawn = rng.integers(plant.classes, size=TRAIN)
-    labels = np.where(rng.random(TRAIN) < UNDECIDED, drawn, train.labels)
+    train, dev = training_texts(plant, own)
     settings = ModelSettings(
-        encoder="lstm" if plant.family not in ("cnn", "average") else plant.family,
+        encoder="cnn"
+        if plant.family == "cnn"
+        else "average"
+        if plant.family == "average"
+        else "lstm",
         score="log_odds",
         embedding_size=32,
         hidden_size=32,
@@ -42,17 +47,37 @@ def trained_plant(
     model.score = Drawing(scores_of(plant, vocabulary))
     objective = AttentionObjective(
         model,
-        model.encoded(train.texts, labels),
+        model.encoded(train.texts, train.labels),
         model.encoded(dev.texts, dev.labels),
         SETTINGS.model_copy(update={"seed": plant.seed}),
     )
     fit(objective)
-    other = with_other_cues(plant, dev)
-    accuracies = [
-        evaluate(model, model.encoded(split.texts, split.labels))["accuracy"]
-        for split in (dev, other)
-    ]
-    return model.cpu().eval().requires_grad_(False), (accuracies[0], accuracies[1])
+    model.cpu().eval().requires_grad_(False)
+
+    def answers(split: Split) -> Int[Tensor, " N"]:
+        return model.trace(model.batch(split.texts, range(len(split)))).predicted
+
+    return model, accuracies_of(plant, dev, answers)
+
+
+def training_texts(plant: Plant, own: Split | None) -> tuple[Split, Split]:
+    """Return the texts to train on, where a few labels are drawn, and those to check the model on."""
+    train, dev = (write_texts(plant, n, part, own) for n, part in ((TRAIN, "train"), (DEV, "dev")))
+    rng = plant.generator("undecided")
+    drawn = rng.integers(plant.classes, size=TRAIN)
+    labels = np.where(rng.random(TRAIN) < UNDECIDED, drawn, train.labels)
+    return replace(train, labels=labels), dev
+
+
+def accuracies_of(
+    plant: Plant, dev: Split, answers: Callable[[Split], Int[Tensor, " N"]]
+) -> tuple[float, float]:
+    """Return the accuracy on planted texts, and on the same with deciding words of another class."""
+    one, other = (
+        float((answers(split).numpy(force=True) == split.labels).mean())
+        for split in (dev, with_other_cues(plant, dev))
+    )
+    return one, other
 
 
 def is_admitted(accuracies: tuple[float, float]) -> bool:

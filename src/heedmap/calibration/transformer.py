@@ -90,7 +90,7 @@ def _classifier(
     model.eval().requires_grad_(False)
     settings = TransformerSettings(source="planted")
     classes = [str(c) for c in range(count)]
-    return TransformerClassifier(model, _tokenizer(vocabulary), settings, classes)
+    return TransformerClassifier(model, tokenizer_of(vocabulary), settings, classes)
 
 
 class _Numbers:
@@ -163,7 +163,8 @@ def _mirrored(rows: Tensor) -> Tensor:
     return torch.cat([rows, -rows], dim=-1)
 
 
-def _tokenizer(vocabulary: Vocabulary) -> Any:
+def tokenizer_of(vocabulary: Vocabulary) -> Any:
+    """Return a tokenizer of whole words with the vocabulary's numbers."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 

@@ -69,6 +69,7 @@ def _with(results: Results, measure: str, name: str) -> Finding:
         "the model with its parameters shuffled": results.optional(
             "baselines", f"tau_twin_{measure}"
         ),
+        "the map of another seed": results.optional("baselines", f"tau_other_seed_{measure}"),
     }
     reached = [
         f"{who} {round(mean(taus), 2) + 0.0:.2f}"

@@ -49,6 +49,8 @@ def baselines(evidence: Evidence) -> pa.Table:
     * `tau_random_M`: the same for weights from a uniform Dirichlet distribution. `tau_twin_M`: for the model
       with its parameters shuffled within each tensor. Both without integrated gradients, which are slow.
     * `tau_largest_M`: the largest tau-b that the ties of map and M allow, reached if both are in one order.
+    * `tau_other_seed_M`, `found_other_seed_M`: of this model's M with the map of the same model from another
+      training; `tau_other_seed`: of the two maps. Only if there is one.
 
     Null where a text was not sampled or the number is undefined.
     """
@@ -61,10 +63,16 @@ def baselines(evidence: Evidence) -> pa.Table:
         trace = evidence.model.trace(batch)
         rows, mask = batch.rows.tolist(), trace.mask
         texts = [evidence.texts[row] for row in rows]
+        other = _map_of_other_seed(evidence, rows, texts)
+        if other is not None:
+            columns.put(rows, "tau_other_seed", _tau(trace.heat, levelled(other, mask), mask))
         for name in OTHERS:
             values = _padded([own[name][row].as_py() for row in rows], trace)
             largest = _tau(_sorted(trace.heat, mask), _sorted(values, mask), mask)
             columns.put(rows, f"tau_largest_{name}", largest)
+            if other is not None:
+                columns.put(rows, f"tau_other_seed_{name}", _tau(other, values, mask))
+                columns.put(rows, f"found_other_seed_{name}", _found(other, values, mask))
         for drawn, weightings in _drawn(evidence, trace):
             heat = evidence.model.to_heatmap(trace, weightings)
             slow = drawn == "shuffled"
@@ -84,6 +92,15 @@ def baselines(evidence: Evidence) -> pa.Table:
             for name, values in _importances_of_twin(evidence, batch, trace, texts):
                 columns.put(rows, f"tau_twin_{name}", _tau(trace.heat, values, trace.mask))
     return table({"row": range(total), **columns.arrays()})
+
+
+def _map_of_other_seed(
+    evidence: Evidence, rows: Sequence[int], texts: Sequence[Text]
+) -> Float[Tensor, "B T"] | None:
+    """Return the heat map of the model from another training, if there is one."""
+    if evidence.other_seed is None:
+        return None
+    return evidence.other_seed.trace(evidence.other_seed.batch(texts, rows)).heat
 
 
 @contextmanager

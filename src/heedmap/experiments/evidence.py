@@ -28,7 +28,7 @@ class Evidence:
 
     An experiment maps this to a table. It may use other tables and the traces, and does not depend on the
     kind of model. A table in the folder is read instead of computed if the files that its experiment keeps
-    beside it are there too.
+    beside it are there too. `other_seed`: the same model from another training, if there is one.
     """
 
     def __init__(
@@ -38,8 +38,10 @@ class Evidence:
         settings: AuditSettings,
         folder: TableFolder | None = None,
         announce: Announce = lambda name: None,
+        other_seed: Model | None = None,
     ) -> None:
         self.model = model
+        self.other_seed = other_seed
         self.split = split
         self.settings = settings
         self.folder = folder

@@ -8,7 +8,7 @@ from heedmap.experiments.agreement import MEASURES, OTHERS
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
-from heedmap.experiments.results import Results
+from heedmap.experiments.results import Results, mean
 from heedmap.files.tables import table
 
 IN_ORDER = ("leave_one_out", "gradient", "integrated_gradients")
@@ -52,6 +52,7 @@ def _findings(results: Results) -> list[Finding]:
 def _finding(results: Results, measure: str) -> Finding:
     name = OTHERS[measure]
     values = results.column("found", f"found_{measure}")
+    other = results.optional("baselines", f"found_other_seed_{measure}")
     return results.finding(
         f"found_{measure}",
         "found",
@@ -61,9 +62,21 @@ def _finding(results: Results, measure: str) -> Finding:
         measure=f"mean share of the importance ({name}) that lies under the map's weights",
         clause=f"by {name}",
         meaning="each word counts as much as the map weights it; 1 = all weight on the only word that matters",
+        summary=_of_other_seed(results, other),
         chance=1 / results.column("instances", "n_tokens"),
         ceiling=results.column("found", f"largest_{measure}"),
     )
+
+
+def _of_other_seed(results: Results, found: NDArray[np.float64] | None) -> str:
+    """Say how much lies under the map of another seed, and how alike the two maps are."""
+    if found is None:
+        return ""
+    alike = mean(results.column("baselines", "tau_other_seed"))
+    return (
+        f"under the map of another seed {mean(found):.2f} (the two maps: mean τ {alike:.2f}; "
+        f"{int(np.isfinite(found).sum())} texts)"
+    ).replace("-", "−")
 
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:

@@ -25,6 +25,7 @@ from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder
 from heedmap.keywords import split, takes
 from heedmap.models.layered import Layered
+from heedmap.models.trace import Model
 from heedmap.runs.audit_folder import (
     claim_audit,
     keep_tables,
@@ -35,6 +36,7 @@ from heedmap.runs.audit_folder import (
 from heedmap.runs.defaults import defaults_for
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import save_run, weights_of
+from heedmap.runs.other_seed import other_seed
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.terminal.output import show
@@ -143,12 +145,13 @@ def audit(
         )
     wanted = AuditSettings.of(**{**_defaults(run), **options})
     run_settings = run.settings.model_copy(update={"audit": wanted})
+    other = None if wanted.other_seed is None else other_seed(run, wanted.other_seed)
     if run.folder is None:
-        return _audit(run, run_settings, wanted, None, announce, forecast)
+        return _audit(run, run_settings, wanted, None, announce, forecast, other)
     with writing(run.folder):
         weights = weights_of(run)
         tables = claim_audit(run, run_settings, weights, overwrite)
-        result = _audit(run, run_settings, wanted, tables, announce, forecast)
+        result = _audit(run, run_settings, wanted, tables, announce, forecast, other)
         announce("report")
         put_about(result, tables, weights)
         folder = RunFolder(run.folder)
@@ -176,6 +179,7 @@ def _audit(
     folder: TableFolder | None,
     announce: Announce,
     forecast: Announce,
+    other: Model | None,
 ) -> Audit:
     rates = packaged_rates() if run.folder is None else _rates_for(run, folder)  # or refuse at once
     drift_notes = far_from_default(run.facts)
@@ -183,7 +187,7 @@ def _audit(
         warnings.warn(f"{run.name}: {note}", stacklevel=2)
     whole = run.corpus.splits["test"]
     split = audited_split(run, wanted)
-    evidence = Evidence(run.model, split, wanted, folder, announce)
+    evidence = Evidence(run.model, split, wanted, folder, announce, other)
     names = applicable(run.model, split)
     costs = cost.estimate(evidence)
     is_long = isinstance(run.model, Layered) or sum(costs.values()) >= LONG

@@ -1,0 +1,39 @@
+"""The same model from a training with another seed: its heat maps are a baseline of an audit."""
+
+from heedmap.errors import InputError
+from heedmap.models.trace import Model
+from heedmap.runs.comparison import relocated
+from heedmap.runs.open import open_run
+from heedmap.runs.run import Run
+from heedmap.settings import RunSettings
+
+# A transformer that was trained elsewhere differs in its source.
+MAY_DIFFER = {"data.seed", "train.seed", "model.source", "model.weights", "fingerprint"}
+
+
+def other_seed(run: Run, folder: str) -> Model:
+    """Open the model of a run that differs from this one by its seed.
+
+    Raises:
+        InputError: no run there, or one that differs in anything else, or in nothing.
+    """
+    other = open_run(folder)
+    differ = _differences(other.settings, run.settings)
+    if wrong := [text for text in differ if text.split(":")[0] not in MAY_DIFFER]:
+        raise InputError(
+            f"--other-seed {folder}: expected a run that differs from {run.name} by its seed alone, got "
+            + "; ".join(wrong)
+        )
+    if not differ:
+        raise InputError(
+            f"--other-seed {folder}: expected a run with another seed than {run.name}, got the same seed; "
+            "train one with another --seed"
+        )
+    return other.model
+
+
+def _differences(found: RunSettings, settings: RunSettings) -> list[str]:
+    found, settings = (
+        each.model_copy(update={"audit": None}) for each in (relocated(found, settings), settings)
+    )
+    return found.difference(settings)
