@@ -4,10 +4,13 @@ import math
 from dataclasses import replace
 
 import pytest
-from made_rates import question, rates
+from made_rates import question, rate, rates
 
-from heedmap.experiments.bottom_line import DECISIVE, bottom_line
+from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import Finding, Relative, level_of
+from heedmap.experiments.instances import ONE_CLASS
+from heedmap.experiments.rates import DECISIVE
+from heedmap.settings import ModelSettings, TransformerSettings
 
 # --- levels -----------------------------------------------------------------------------------------------
 
@@ -39,10 +42,12 @@ def test_a_level_needs_the_whole_interval_beyond_an_edge(low, high, rates, level
 # --- the bottom line --------------------------------------------------------------------------------------
 
 
-def finding(key, level, share=0.5, low=0.4, high=0.55, n=100, relative=True, value=0.5):
+def finding(
+    key, level, share=0.5, low=0.4, high=0.55, n=100, relative=True, value=0.5, reading="r"
+):
     return Finding(
         key=key, kind="found", question="?", measure="m", value=value, low=0.4, high=0.6, n=n, left_out={},
-        reading="r", level=level, meaning="", distinct=n, because=f"{key} is {level}",
+        reading=reading, level=level, meaning="", distinct=n, because=f"{key} is {level}",
         relative=Relative(0.1, 0.9, share, low, high, n) if relative else None,
     )  # fmt: skip
 
@@ -56,12 +61,19 @@ def three(first, second="for", third="for", **options):
 
 LOO, GRADIENT, INTEGRATED = DECISIVE
 SKILLED = finding("skill", "for", relative=False)
-WEAK = finding("skill", "against", relative=False, value=0.51)
+WEAK = finding("skill", "against", relative=False, value=0.51, reading="too weak to explain")
+DOUBTFUL = finding(
+    "skill", "undecided", relative=False, value=0.53,
+    reading="between “too weak to explain” and “modest”",
+)  # fmt: skip
+OF_ONE_CLASS = finding("skill", "undecided", relative=False, value=0.9, reading=ONE_CLASS)
 OTHER_MAP = (
     "no number of texts, for the map is between right and wrong: another map of this model, or a model that is "
     "made to attend to what it uses"
 )
 CARRY = "the words it highlights carry"
+GUESS = "it is not certain that the model predicts better than its commonest class"
+UNCERTAIN = "how much of the importance the words it highlights carry is not certain"
 PART = f"{CARRY} a part of the importance"
 ALL_CARRIED = f"{CARRY} the importance: {LOO} is for, {GRADIENT} is for, {INTEGRATED} is for"
 CASES = {
@@ -76,11 +88,14 @@ CASES = {
     ),
     "so do decisive ones: they alone are named": (
         [finding("sign", "against"), finding("uniform", "against"), *three("for", "for", "against")],
-        "no", f"{CARRY} too little of the importance: {INTEGRATED} is against", "",
+        "no",
+        f"{CARRY} too little of the importance: {INTEGRATED} is against ({LOO} is for, which speaks for the "
+        f"map; {GRADIENT} is for, which speaks for the map)", "",
     ),
     "several decisive ones do: all of them are named": (
         three("against", "mixed", "against"), "no",
-        f"{CARRY} too little of the importance: {LOO} is against, {INTEGRATED} is against", "",
+        f"{CARRY} too little of the importance: {LOO} is against, {INTEGRATED} is against ({GRADIENT} is "
+        "mixed, which leaves it open)", "",
     ),
     "a number without a chance level does not count": (
         [finding("adversary", "against", relative=False), *three("for")],
@@ -88,11 +103,23 @@ CASES = {
     ),
     "the model guesses": (
         [WEAK, *three("for")], "cannot tell",
-        "the model hardly predicts better than its commonest class (accuracy 0.51)", "a model that predicts",
+        f"{GUESS} (accuracy 0.51 [0.40, 0.60]; )",
+        "a model that predicts",
     ),
     "the model guesses, and the map is wrong": (
         [WEAK, *three("against")], "cannot tell",
-        "the model hardly predicts better than its commonest class (accuracy 0.51)", "a model that predicts",
+        f"{GUESS} (accuracy 0.51 [0.40, 0.60]; )",
+        "a model that predicts",
+    ),
+    "the model may guess": (
+        [DOUBTFUL, *three("for")], "cannot tell",
+        f"{GUESS} (accuracy 0.53 [0.40, 0.60]; )",
+        "more texts, or a better model",
+    ),
+    "there is one class": (
+        [OF_ONE_CLASS, *three("for")], "cannot tell",
+        "the audited texts are of one class, so that it cannot be seen whether the model predicts",
+        "texts of several classes",
     ),
     "no importance by leave-one-out": (
         three("for")[1:], "cannot tell", "no importance could be measured that the map might be compared with",
@@ -104,11 +131,11 @@ CASES = {
     ),
     "too few texts for an interval": (
         three("undecided", low=math.nan, high=math.nan), "cannot tell",
-        "there are too few texts for an interval", "more texts, some hundred",
+        "there are too few different texts for an interval", "more of them, some hundred",
     ),
     "one interval is wide: (.5 / .2)² times the texts": (
         [*three("for")[:1], finding(GRADIENT, "mixed", low=0.0, high=0.5, n=40), three("for")[2]],
-        "cannot tell", f"{PART}: {GRADIENT} is mixed", "more texts, about 250 instead of 40",
+        "cannot tell", f"{UNCERTAIN}: {GRADIENT} is mixed", "more texts, about 250 instead of 40",
     ),
     "two intervals are wide: as many as the wider one needs": (
         [
@@ -116,7 +143,8 @@ CASES = {
             finding(GRADIENT, "mixed", low=0.0, high=0.25, n=60),
             three("for")[2],
         ],
-        "cannot tell", f"{PART}: {LOO} is mixed, {GRADIENT} is mixed", "more texts, about 169 instead of 60",
+        "cannot tell", f"{UNCERTAIN}: {LOO} is mixed, {GRADIENT} is mixed",
+        "more texts, about 169 instead of 60",
     ),
     "no interval is wide": (
         three("mixed", "for", "undecided", low=0.3, high=0.49), "cannot tell",
@@ -124,8 +152,9 @@ CASES = {
     ),
 }  # fmt: skip
 TOLD = (
-    "of planted models whose map is wrong for half of the texts or more, this rule says yes of 2% of 40 "
-    "[0%, 13%]; of those whose map is right it says yes of 75% of 20 [53%, 89%] and no of 0% of 20 [0%, 16%]"
+    "of planted models (by hand), this rule says yes of 2% of 40 [0%, 13%] whose map is wrong for half of the "
+    "texts or more and of 75% of 20 [53%, 89%] whose map is right; no of 75% of 40 [60%, 86%] and of 0% of 20 "
+    "[0%, 16%]"
 )
 
 
@@ -133,9 +162,11 @@ TOLD = (
 @pytest.mark.parametrize("skill", [[], [SKILLED]], ids=["", "skilled"])
 def test_the_bottom_line_follows_its_rule(case, skill):
     given, said, because, would = CASES[case]
-    line = bottom_line([*skill, *given] if WEAK not in given else given, rates())
+    line = bottom_line(
+        [*skill, *given] if "skill" not in {f.key for f in given} else given, rates()
+    )
     assert (line.answer, line.because, line.would, line.rates) == (said, because, would, TOLD)
-    start = {"yes": "Yes, this map may be shown", "no": "No, this map may not be shown"}
+    start = {"yes": "Yes, this map may be shown", "no": "No, this map should not be shown"}
     assert line.sentence.startswith(
         start.get(said, "This audit cannot tell whether this map shows")
     )
@@ -172,3 +203,27 @@ def test_what_would_be_better_is_said_where_the_answer_is_not_yes(levels, becaus
 def test_without_rates_of_the_rule_none_are_told():
     empty = rates().model_copy(update={"verdicts": {}})
     assert bottom_line(three("for"), empty).rates == ""
+
+
+def test_the_rates_told_are_those_of_the_models_family():
+    of = {"yes": rate(1, 50, 0.0, 0.1), "no": rate(9, 10, 0.6, 1.0)}
+    some = {
+        f"{family}: {truth}": of for family in ("transformers",) for truth in ("wrong", "right")
+    }
+    both = rates().model_copy(update={"verdicts": rates().verdicts | some})
+    told = bottom_line(three("for"), both, TransformerSettings(source="x")).rates
+    assert told.startswith("of planted transformers (by hand), this rule says yes of 2% of 50")
+    # None of ours were planted: those of all.
+    assert bottom_line(three("for"), both, ModelSettings()).rates == TOLD
+
+
+def test_of_a_model_that_may_guess_nothing_is_offered_instead():
+    better = replace(finding("instead", "undecided"), because=OFFER)
+    assert bottom_line([DOUBTFUL, *three("mixed"), better], rates()).instead == ""
+
+
+def test_a_calibration_without_edges_is_named_as_the_reason():
+    none = rates(**{key: question(None, None) for key in DECISIVE})
+    line = bottom_line(three("undecided"), none)
+    assert "too few planted models" in line.because
+    assert "--seeds" in line.would

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from conftest import WORDS, contents
 
-from heedmap.experiments.rates import FILE
+from heedmap.experiments.rates import FILE, packaged_rates
+from heedmap.files.identity import source_identity
 
 
 def reviews(folder, rows, words=9):
@@ -39,6 +40,15 @@ def test_a_calibration_on_a_users_texts_is_resumed_and_used_by_a_later_audit(
     assert contents(folder) == written
 
     options = ("--epochs", "1", "--encoder", "average", "--instances", "12")
+    # Two seeds are too few for edges, which both commands say; a larger calibration is used.
+    assert "too few for the edges" in done.err
+    passed = heedmap("audit", "--data", data, *options, "--out", "runs/first")
+    assert passed.code == 0
+    assert "passed over" in passed.err
+    first = json.loads((tmp_path / "runs" / "first" / "findings.json").read_text())
+    assert first["rates"]["name"] == "drawn texts"
+    own = packaged_rates().model_copy(update={"data": source_identity(str(data)), "name": "mine"})
+    (folder / FILE).write_text(own.to_json())
     assert heedmap("audit", "--data", data, *options, "--out", "runs/mine").code == 0
     found = json.loads((tmp_path / "runs" / "mine" / "findings.json").read_text())
     assert found["rates"]["name"] == "mine"
@@ -51,9 +61,6 @@ def test_a_calibration_on_a_users_texts_is_resumed_and_used_by_a_later_audit(
 def test_rates_of_another_version_of_the_rules_are_refused_by_an_audit(
     heedmap, tmp_path, monkeypatch
 ):
-    from heedmap.experiments.rates import packaged_rates
-    from heedmap.files.identity import source_identity
-
     monkeypatch.chdir(tmp_path)
     data = reviews(tmp_path, 60)
     old = packaged_rates().model_copy(update={"rules": 0, "data": source_identity(str(data))})

@@ -9,6 +9,7 @@ import torch
 
 from heedmap.calibration import trained_transformer as teaching
 from heedmap.calibration.by_hand import planted_by_hand
+from heedmap.calibration.calibrate import calibrate
 from heedmap.calibration.choice import auc, choose, edges, is_right, is_wrong, levels, rate
 from heedmap.calibration.measure import Measured, Number, measure, plants, read_measured
 from heedmap.calibration.plants import (
@@ -28,9 +29,16 @@ from heedmap.calibration.trained import is_admitted, trained_plant
 from heedmap.calibration.transformer import planted_transformer, spaced
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
-from heedmap.experiments.bottom_line import DECISIVE, answer
+from heedmap.experiments.bottom_line import answer
 from heedmap.experiments.findings import level_of
-from heedmap.experiments.rates import FILE, RULES, packaged_rates, rates_beside, read_rates
+from heedmap.experiments.rates import (
+    DECISIVE,
+    FILE,
+    RULES,
+    packaged_rates,
+    rates_beside,
+    read_rates,
+)
 from heedmap.files.identity import source_identity
 
 KINDS = (*RIGHT, *WRONG)
@@ -363,6 +371,79 @@ def test_rates_of_the_same_texts_are_found_beside_the_run(tmp_path):
     assert rates_beside(run, str(texts)) == own
     texts.write_text("text,label\na,c\n")
     assert rates_beside(run, str(texts)) is None
+
+
+def calibration(folder, of, **changed):
+    folder.mkdir(parents=True, exist_ok=True)
+    found = packaged_rates().model_copy(update={"data": source_identity(str(of)), **changed})
+    (folder / FILE).write_text(found.to_json())
+    return found
+
+
+def without_edges():
+    questions = packaged_rates().questions
+    none = questions[DECISIVE[0]].model_copy(update={"for_edge": None})
+    return {**questions, DECISIVE[0]: none}
+
+
+def test_of_several_calibrations_of_the_same_texts_the_one_of_the_most_plants_is_used(tmp_path):
+    texts = tmp_path / "mine.csv"
+    texts.write_text("text,label\na,b\n")
+    for name, count in (("a", 30), ("b", 200), ("c", 90)):
+        calibration(tmp_path / "runs" / name, texts, plants=count)
+    assert rates_beside(tmp_path / "runs" / "mine", str(texts)).plants == 200
+
+
+def test_a_calibration_that_is_too_small_to_decide_is_passed_over_with_a_warning(tmp_path):
+    texts = tmp_path / "mine.csv"
+    texts.write_text("text,label\na,b\n")
+    calibration(tmp_path / "runs" / "small", texts, plants=22, questions=without_edges())
+    with pytest.warns(UserWarning, match="22 planted models are too few for the edges"):
+        assert rates_beside(tmp_path / "runs" / "mine", str(texts)) is None
+
+
+def test_damaged_rates_are_refused_wherever_they_were_cut(tmp_path):
+    texts = tmp_path / "mine.csv"
+    texts.write_text("text,label\na,b\n")
+    calibration(tmp_path / "runs" / "cut", texts)
+    path = tmp_path / "runs" / "cut" / FILE
+    whole = path.read_bytes()
+    for size in (20, 300, len(whole) - 3):
+        path.write_bytes(whole[:size])
+        with pytest.raises(InputError, match="expected the rates that `heedmap calibrate` writes"):
+            rates_beside(tmp_path / "runs" / "mine", str(texts))
+
+
+def test_a_calibration_replaces_no_larger_one_and_shares_no_folder_with_a_run(tmp_path):
+    calibration(tmp_path / "large", "x", data=None)
+    before = (tmp_path / "large" / FILE).read_bytes()
+    with pytest.raises(InputError, match="holds a calibration of 753 planted models, more than"):
+        calibrate(str(tmp_path / "large"), seeds=2)
+    assert (tmp_path / "large" / FILE).read_bytes() == before
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "settings.toml").write_text("")
+    with pytest.raises(InputError, match="holds a run"):
+        calibrate(tmp_path / "run", seeds=2)
+
+
+def test_an_edge_that_is_not_certainly_more_often_right_than_wrong_is_not_used():
+    """One in twenty wrong maps lies above the edge, and hardly more of the right ones."""
+
+    def plants_of(kind, share, numbers):
+        return [
+            Measured(Plant("by hand", kind, share, seed), {"some": Number(x, x - 0.01, x + 0.01)})
+            for seed, x in enumerate(numbers)
+        ]
+
+    even = np.repeat(np.linspace(0, 0.5, 40), 2)
+    wrong = plants_of("uniform", 0.0, even)
+    weak = choose([*plants_of("faithful", 1.0, even + 0.01), *wrong], "x")
+    strong = choose([*plants_of("faithful", 1.0, even + 0.4), *wrong], "x")
+    assert weak.questions["some"].for_edge is weak.questions["some"].against_edge is None
+    assert weak.questions["some"].power.count == weak.questions["some"].caught.count == 0
+    assert strong.questions["some"].for_edge is not None
+    assert strong.questions["some"].against_edge is not None
+    assert strong.questions["some"].caught.share > 0.5
 
 
 # --- the whole way ----------------------------------------------------------------------------------------

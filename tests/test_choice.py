@@ -22,8 +22,7 @@ from heedmap.calibration.choice import (
 )
 from heedmap.calibration.measure import Measured, Number, _to_json, measure, read_measured
 from heedmap.calibration.plants import Plant
-from heedmap.experiments.bottom_line import DECISIVE
-from heedmap.experiments.rates import RULES
+from heedmap.experiments.rates import DECISIVE, RULES
 
 QUESTION = DECISIVE[0]
 
@@ -160,14 +159,16 @@ def test_edges_are_chosen_on_even_seeds_and_measured_on_odd_ones():
     first, second = honest.questions[QUESTION], other.questions[QUESTION]
     assert (honest.rules, honest.plants, honest.name, honest.data) == (RULES, 40, "texts", None)
     assert (other.name, other.data) == ("texts", "abc")
-    assert first.for_edge == first.against_edge == second.against_edge
+    assert first.for_edge == first.against_edge
     # Halfway between the lower ends of the wrong and the upper ends of the right, of even seeds.
     assert first.for_edge == pytest.approx(((-0.6 + 0.018) + (0.6 + 0.0)) / 2)
     assert (first.false_for.count, first.false_for.n) == (0, 10)
     assert (first.power.count, first.power.n) == (10, 10)
     assert (first.auc, first.tells) == (1.0, True)
-    # All ten odd wrong plants read "for": the edge is dropped, and with it the power.
-    assert second.for_edge is None
+    assert (first.caught.count, first.caught.n) == (10, 10)
+    # All ten odd wrong plants read "for", none "against": the edges are dropped, and with them the power.
+    assert second.for_edge is second.against_edge is None
+    assert (second.caught.count, second.caught.n) == (0, 10)
     assert (second.false_for.count, second.false_for.n) == (0, 10)
     assert (second.power.count, second.power.n) == (0, 10)
     assert (second.auc, second.tells) == (0.0, False)
@@ -184,7 +185,7 @@ def test_an_edge_of_against_that_does_not_hold_on_other_plants_is_dropped():
 
 def test_a_map_that_is_right_in_half_of_the_texts_is_wrong_but_no_part_of_the_area():
     """The area is that of right plants against those that are right of no text."""
-    found = choose(many(half=0.4), "texts").questions[QUESTION]
+    found = choose(many(half=0.4, right=0.9), "texts").questions[QUESTION]
     assert found.auc == 1.0
     assert found.false_for.n == 20
     assert found.for_edge > 0.3
@@ -211,13 +212,14 @@ def test_the_decisive_questions_share_the_errors_of_against():
     keys = ("alone", DECISIVE[0])
     spread = [
         Measured(
-            Plant("by hand", kind, share, 2 * seed),
+            Plant("by hand", kind, share, 2 * seed + odd),
             {key: Number(x, x - 0.01, x + 0.01) for key in keys},
         )
         for kind, share, start in (("faithful", 1.0, 0.3), ("uniform", 0.0, 0.28))
         for seed, x in enumerate(
             np.linspace(start, start + 0.4, 20) if share else np.full(20, start)
         )
+        for odd in (0, 1)
     ]
     alone, shared = (choose(spread, "texts").questions[key] for key in keys)
     # Even seeds choose: .31 is the lowest upper end, the next one .331.
@@ -262,6 +264,9 @@ def test_the_bottom_line_is_counted_by_truth_kind_and_family():
         "uniform": {"yes": (1, 1), "no": (0, 1)},
         "partly 0.75": {"yes": (0, 1), "no": (0, 1)},
         "by hand: right": {"yes": (1, 1), "no": (0, 1)},
+        "own models: right": {"yes": (1, 2), "no": (1, 2)},
+        "own models: wrong": {"yes": (1, 1), "no": (0, 1)},
+        "own models: between": {"yes": (0, 1), "no": (0, 1)},
         "cnn: right": {"yes": (0, 1), "no": (1, 1)},
         "by hand: wrong": {"yes": (1, 1), "no": (0, 1)},
         "by hand: between": {"yes": (0, 1), "no": (0, 1)},

@@ -321,7 +321,7 @@ def test_what_would_be_judged_against_itself_is_not_offered():
     rate = Rate(count=0, n=10, low=0, high=0.3)
     question = QuestionRates(
         auc=0.9, auc_low=0.8, auc_high=1.0, for_edge=0.6, against_edge=0.45,
-        false_for=rate, false_against=rate, power=rate,
+        false_for=rate, false_against=rate, power=rate, caught=rate,
     )  # fmt: skip
     rates = Rates(
         rules=1,

@@ -62,7 +62,10 @@ def test_its_map_is_laid_over_the_importance_of_the_model_on_trial(runs, result)
 def test_its_share_stands_beside_the_maps_own(result):
     (found,) = (f for f in result.findings if f.key == "found_leave_one_out")
     shares = result.tables["baselines"]["found_other_seed_leave_one_out"].to_numpy()
-    assert f"under the map of another seed {np.nanmean(shares):.2f} (the two maps" in found.meaning
+    assert (
+        f"{np.nanmean(shares):.2f} lies under the map of another seed (the two maps"
+        in found.meaning
+    )
     (agreement,) = (f for f in result.findings if f.key == "agreement_gradient")
     assert "the map of another seed" in agreement.meaning
 
@@ -71,6 +74,14 @@ def test_without_another_training_nothing_is_said_of_one(runs):
     result = audit(train(small_corpus(), **SIZES), **FEW)
     assert "tau_other_seed" not in result.tables["baselines"].column_names
     assert not any("another seed" in finding.meaning for finding in result.findings)
+
+
+def test_a_run_that_is_not_there_is_told_before_the_training(heedmap, tmp_path):
+    data = write_rows(tmp_path / "texts.csv")
+    done = heedmap("audit", "--data", data, "--other-seed", "nowhere", "--out", tmp_path / "run")
+    assert (done.code, done.out) == (2, "")
+    assert "nowhere: no run there" in done.err
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_with_the_same_seed_or_other_sizes_is_refused_and_nothing_is_lost(

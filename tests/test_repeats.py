@@ -118,7 +118,7 @@ def test_the_card_and_the_page_count_repeated_texts_and_say_what_the_interval_ho
     html = " ".join(page(audit).split())
     for text in (printed(audit), html):
         assert "36 of the 40 audited texts repeat another" in text
-        assert "of the 45 test texts some are also in other splits: 12 in train (kept)" in text
+        assert "of the 45 test texts there are also in other splits: 12 in train (kept)" in text
         assert "4 of the 40 texts are distinct; the interval counts these" in text
         assert "o interval of fewer than 5 distinct texts (here 4)" in text
     assert "[ ] 95 % interval over texts, of this one model" in printed(audit)

@@ -1,5 +1,6 @@
 """Make the plants, audit them, choose the edges, and write the rates and what they are made of."""
 
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,8 @@ from heedmap.calibration.measure import Measured, measure, plants
 from heedmap.calibration.page import FIGURES, page
 from heedmap.calibration.plants import LONGEST_TEXT, Plant, check_texts
 from heedmap.data.corpus import Corpus, Split
-from heedmap.experiments.rates import FILE, Rates
+from heedmap.errors import InputError
+from heedmap.experiments.rates import FILE, TOO_FEW, Rates, read_rates
 from heedmap.files.identity import source_identity
 from heedmap.files.locking import writing
 from heedmap.files.storage import write_atomically
@@ -22,7 +24,7 @@ PAGE = "calibration.md"
 
 
 def calibrate(
-    out: Path,
+    out: str | Path,
     corpus: Corpus | None = None,
     *,
     seeds: int = SEEDS,
@@ -41,14 +43,17 @@ def calibrate(
         report: called with plants done, plants in all and a text.
 
     Raises:
-        InputError: a corpus too small to plant on, or another process that writes in `out`.
+        InputError: a corpus too small to plant on, another process that writes in `out`, or a run or a larger
+            calibration that is there.
     """
+    out = Path(out)
     own, data, name = None, None, "drawn texts"
     if corpus is not None:
         own = _hosts(corpus)
         data, name = source_identity(corpus.settings.source), corpus.name
     cells = plants(seeds, classes=None if corpus is None else len(corpus.classes))
     with writing(out):
+        _check_place(out, data, seeds, len(cells))
         numbers = out / NUMBERS / ("drawn" if data is None else data)
         numbers.mkdir(parents=True, exist_ok=True)
         work = partial(_measure, folder=numbers, own=own)
@@ -59,7 +64,26 @@ def calibrate(
             write_atomically(out / FIGURES / figure, svg)
         write_atomically(out / PAGE, content)
         write_atomically(out / FILE, rates.to_json())
+    if not rates.decides:
+        warnings.warn(f"{out / FILE}: {rates.plants} planted models are {TOO_FEW}", stacklevel=2)
     return rates
+
+
+def _check_place(out: Path, data: str | None, seeds: int, count: int) -> None:
+    if (out / "settings.toml").exists():
+        raise InputError(f"{out}: holds a run; give the calibration a folder of its own, beside it")
+    path = out / FILE
+    if not path.exists():
+        return
+    try:
+        rates = read_rates(path)
+    except InputError:
+        return  # damaged, or of older rules: made again
+    if rates.data == data and rates.plants > count:
+        raise InputError(
+            f"{out}: holds a calibration of {rates.plants} planted models, more than the {count} of {seeds} "
+            "seeds; give more --seeds, or another --out"
+        )
 
 
 def _hosts(corpus: Corpus) -> Split:

@@ -10,9 +10,9 @@ import numpy as np
 from scipy import stats
 
 from heedmap.calibration.measure import Measured, Number
-from heedmap.experiments.bottom_line import DECISIVE, answer
+from heedmap.experiments.bottom_line import answer
 from heedmap.experiments.findings import Level, level_of
-from heedmap.experiments.rates import RULES, QuestionRates, Rate, Rates, Said
+from heedmap.experiments.rates import DECISIVE, RULES, QuestionRates, Rate, Rates, Said
 
 FALSE = 0.05  # of the readings of one question, and of the bottom line
 FEWEST = 10  # plants of either truth, to choose an edge
@@ -41,8 +41,9 @@ def verdict_rates(rates: Rates, measured: Sequence[Measured]) -> dict[str, dict[
     ]
     for kind in dict.fromkeys(kind_of(m) for m in measured):
         groups.append((kind, _of(kind_of, kind)))
-    for family in dict.fromkeys(family_of(m) for m in measured):
-        groups.append((family, _of(family_of, family)))
+    for of in (door_of, family_of):
+        for group in dict.fromkeys(of(m) for m in measured):
+            groups.append((group, _of(of, group)))
     result: dict[str, dict[Said, Rate]] = {}
     for group, belongs in groups:
         of_group = [answer for answer, m in zip(answers, measured, strict=True) if belongs(m)]
@@ -58,10 +59,18 @@ def kind_of(m: Measured) -> str:
     return f"partly {m.plant.share:g}" if m.plant.kind == "partly" else m.plant.kind
 
 
+def door_of(m: Measured) -> str:
+    """Return whether it is a transformer, and whether the map is wrong, right, or between."""
+    return f"{'transformers' if m.plant.is_transformer else 'own models'}: {_truth(m)}"
+
+
 def family_of(m: Measured) -> str:
     """Return the family and whether the map is wrong, right, or between."""
-    truth = "wrong" if is_wrong(m) else "right" if is_right(m) else "between"
-    return f"{m.plant.family}: {truth}"
+    return f"{m.plant.family}: {_truth(m)}"
+
+
+def _truth(m: Measured) -> str:
+    return "wrong" if is_wrong(m) else "right" if is_right(m) else "between"
 
 
 def _of(group: Callable[[Measured], str], name: str) -> Callable[[Measured], bool]:
@@ -109,12 +118,12 @@ def _question(key: str, first: Sequence[Measured], second: Sequence[Measured]) -
         _numbers(key, first, is_wrong), _numbers(key, first, is_right), questions
     )
     wrong, right = _numbers(key, second, is_wrong), _numbers(key, second, is_right)
-    false_for = rate([for_edge is not None and n.low >= for_edge for n in wrong])
-    if false_for.share > FALSE:  # the edge does not hold on other models
-        for_edge, false_for = None, rate([False] * len(wrong))
-    false_against = rate([against_edge is not None and n.high <= against_edge for n in right])
-    if false_against.share > FALSE:
-        against_edge, false_against = None, rate([False] * len(right))
+    false_for, power = (_above(for_edge, numbers) for numbers in (wrong, right))
+    if not _holds(false_for, power):
+        for_edge, false_for, power = None, _above(None, wrong), _above(None, right)
+    false_against, caught = (_below(against_edge, numbers) for numbers in (right, wrong))
+    if not _holds(false_against, caught):
+        against_edge, false_against, caught = None, _below(None, right), _below(None, wrong)
     area, low, high = _area(key, second)
     return QuestionRates(
         auc=area,
@@ -124,8 +133,22 @@ def _question(key: str, first: Sequence[Measured], second: Sequence[Measured]) -
         against_edge=against_edge,
         false_for=false_for,
         false_against=false_against,
-        power=rate([for_edge is not None and n.low >= for_edge for n in right]),
+        power=power,
+        caught=caught,
     )
+
+
+def _above(edge: float | None, numbers: Sequence[Number]) -> Rate:
+    return rate([edge is not None and n.low >= edge for n in numbers])
+
+
+def _below(edge: float | None, numbers: Sequence[Number]) -> Rate:
+    return rate([edge is not None and n.high <= edge for n in numbers])
+
+
+def _holds(false: Rate, true: Rate) -> bool:
+    """Whether an edge is seldom wrong on other models, and certainly more often right."""
+    return false.share <= FALSE and true.low > false.high
 
 
 def edges(

@@ -28,6 +28,8 @@ def page(rates: Rates, measured: Sequence[Measured]) -> tuple[str, dict[str, str
         "seeds, and all rates and AUCs are of odd ones; the tables by kind and the figures show all. Shares",
         "have Wilson intervals, AUCs Newcombe's (95 %).",
         "",
+        *_families(measured),
+        "",
         "## The bottom line",
         "",
         "A wrong map is one that is right for half of the texts or fewer.",
@@ -40,12 +42,13 @@ def page(rates: Rates, measured: Sequence[Measured]) -> tuple[str, dict[str, str
         "## What each question can tell",
         "",
         "The AUC is of right maps against those that are right of no text; a question tells if its interval",
-        "lies above 0.6. Edges are shares of the attainable.",
+        "lies above 0.6. Edges are shares of the attainable; one that is wrong more than one time in twenty,",
+        "or not certainly more often right than wrong, is not used (never).",
         "",
         *_table(
             (
                 "question", "AUC", "tells", "for, from", "of wrong maps", "of right maps", "against, up to",
-                "of right maps",
+                "of wrong maps", "of right maps",
             ),
             [
                 (
@@ -56,6 +59,7 @@ def page(rates: Rates, measured: Sequence[Measured]) -> tuple[str, dict[str, str
                     _said(q.for_edge, q.false_for),
                     _said(q.for_edge, q.power),
                     _edge(q.against_edge),
+                    _said(q.against_edge, q.caught),
                     _said(q.against_edge, q.false_against),
                 )
                 for key, q in rates.questions.items()
@@ -82,6 +86,17 @@ def page(rates: Rates, measured: Sequence[Measured]) -> tuple[str, dict[str, str
         "",
     ]  # fmt: skip
     return "\n".join(lines), {"roc.svg": _roc(keys, admitted), "dose.svg": _dose(keys, admitted)}
+
+
+def _families(measured: Sequence[Measured]) -> list[str]:
+    """Return how many plants of each family were made and admitted."""
+    rows = []
+    for family in dict.fromkeys(m.plant.family for m in measured):
+        of_family = [m for m in measured if m.plant.family == family]
+        admitted = [m for m in of_family if m.admitted]
+        right = sum(is_right(m) for m in admitted)
+        rows.append((family, str(len(of_family)), str(len(admitted)), str(right)))
+    return _table(("family", "made", "admitted", "of these right"), rows)
 
 
 def _confidence(m: Measured) -> str:
@@ -152,17 +167,16 @@ def _roc(keys: Sequence[str], measured: Sequence[Measured]) -> str:
                     "of right maps": float((right >= edge).mean()),
                 }
             )
-    chart = (
-        alt.Chart(alt.InlineData(values=points))
+    curve = (
+        alt.Chart()
         .mark_line(interpolate="step-after")
         .encode(
-            x=alt.X("of wrong maps:Q"),
-            y=alt.Y("of right maps:Q"),
-            color=alt.Color("question:N", sort=list(keys)),
+            x=alt.X("of wrong maps:Q", title="share of the wrong maps"),
+            y=alt.Y("of right maps:Q", title="of the right ones"),
             order="of wrong maps:Q",
         )
     )
-    return _svg(chart)
+    return _panels(curve, points, keys)
 
 
 def _dose(keys: Sequence[str], measured: Sequence[Measured]) -> str:
@@ -181,15 +195,15 @@ def _dose(keys: Sequence[str], measured: Sequence[Measured]) -> str:
                         "high": high,
                     }
                 )
-    base = alt.Chart(alt.InlineData(values=points)).encode(
-        x=alt.X("share of texts:Q", title="share of the texts in which the map is right"),
-        color=alt.Color("question:N", sort=list(keys)),
-    )
+    base = alt.Chart().encode(x=alt.X("share of texts:Q", title="texts in which it is right"))
     line = base.mark_line(point=True).encode(y=alt.Y("median:Q", title="share of the attainable"))
-    area = base.mark_area(opacity=0.08).encode(y="low:Q", y2="high:Q")
-    return _svg(alt.layer(area, line))
+    area = base.mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q")
+    return _panels(alt.layer(area, line), points, keys)
 
 
-def _svg(chart: Drawing) -> str:
-    spec = chart.properties(width=420, height=300).to_dict()
-    return str(vl_convert.vegalite_to_svg(spec))
+def _panels(chart: Drawing, points: Sequence[dict[str, object]], keys: Sequence[str]) -> str:
+    """Draw one panel per question."""
+    panels = chart.properties(width=150, height=120, data=alt.InlineData(values=points)).facet(
+        facet=alt.Facet("question:N", sort=list(keys), title=None), columns=4
+    )
+    return str(vl_convert.vegalite_to_svg(panels.to_dict()))

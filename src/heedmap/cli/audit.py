@@ -8,6 +8,7 @@ from typer.core import TyperCommand
 from heedmap.cli.train import train_own
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
+from heedmap.runs.folder import RunFolder
 from heedmap.runs.places import DefaultPlace
 from heedmap.settings import (
     RAW_TEXTS,
@@ -75,6 +76,8 @@ def audit_command(
         )
         _audit(_open(model, Path(str(data)), given, out, overwrite), overwrite=overwrite, **options)
     else:
+        if (other := options.get("other_seed")) is not None:  # before the training
+            RunFolder(Path(other)).settings()
         given.allow(
             TOKENS,
             ModelSettings,

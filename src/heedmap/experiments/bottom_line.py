@@ -5,7 +5,8 @@ others are weaker witnesses: many of them, each wrong now and then, would togeth
 
 * yes, if every question of DECISIVE that could be asked reads "for";
 * no, if any of them reads "against";
-* otherwise, or if the model hardly predicts better than the commonest class, this audit cannot tell.
+* otherwise, or if it is not certain that the model predicts better than its commonest class, this audit cannot
+  tell.
 
 The edges of "for" and "against" are chosen so that together at most 5 % of wrong maps get a yes and 5 % of
 right ones a no; `Rates.verdicts` holds how often they did on plants that the edges were not chosen on.
@@ -16,13 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from heedmap.experiments.findings import Finding, Level
+from heedmap.experiments.findings import LEVEL_WORDS, WEAK, Finding, Level
+from heedmap.experiments.instances import ONE_CLASS
 from heedmap.experiments.instead import offered
-from heedmap.experiments.rates import Rates
+from heedmap.experiments.rates import DECISIVE, Rates
+from heedmap.settings import ModelSettings, TransformerSettings
 
 Answer = Literal["yes", "no", "cannot tell"]
 
-DECISIVE = ("found_leave_one_out", "found_gradient", "found_integrated_gradients")
 WIDE = 0.2  # an interval of a share that is longer than this is for want of texts
 NOT_TESTED = (
     "other texts, other training seeds, another of the model's maps",
@@ -36,7 +38,7 @@ class BottomLine:
     """The answer, why, and what would help where there is none.
 
     `rates`: how often the rule says this of planted maps, a sentence. `instead`: what would do better, where
-    that is known.
+    that is known. `unskilled`: there is no answer because there may be nothing to explain.
     """
 
     answer: Answer
@@ -44,6 +46,7 @@ class BottomLine:
     would: str = ""
     rates: str = ""
     instead: str = ""
+    unskilled: bool = False
 
     @property
     def sentence(self) -> str:
@@ -56,7 +59,7 @@ class BottomLine:
         instead = f"; {self.instead}" if self.instead else ""
         if self.answer == "no":
             return (
-                "No, this map may not be shown as what the model's answer rests on: "
+                "No, this map should not be shown as what the model's answer rests on: "
                 f"{self.because}{instead}."
             )
         return (
@@ -69,10 +72,8 @@ class BottomLine:
         return {**asdict(self), "sentence": self.sentence, "not_tested": list(NOT_TESTED)}
 
 
-def answer(levels: Mapping[str, Level], *, skilled: bool = True) -> Answer:
-    """Apply the rule to the levels of the findings by key."""
-    if not skilled:
-        return "cannot tell"
+def answer(levels: Mapping[str, Level]) -> Answer:
+    """Apply the rule to the levels of the findings by key, of a model that predicts."""
     decisive = [levels[key] for key in DECISIVE if key in levels]
     if "against" in decisive:
         return "no"
@@ -81,10 +82,15 @@ def answer(levels: Mapping[str, Level], *, skilled: bool = True) -> Answer:
     return "cannot tell"
 
 
-def bottom_line(findings: Sequence[Finding], rates: Rates) -> BottomLine:
-    """Draw the bottom line under an audit's findings."""
+def bottom_line(
+    findings: Sequence[Finding],
+    rates: Rates,
+    model: ModelSettings | TransformerSettings | None = None,
+) -> BottomLine:
+    """Draw the bottom line under an audit's findings. `model`: the run's model settings, if they are known."""
     line = _line(findings, rates)
-    better = offered(findings) if line.answer != "yes" else None
+    line = replace(line, rates=_told(rates, isinstance(model, TransformerSettings)))
+    better = offered(findings) if line.answer != "yes" and not line.unskilled else None
     return replace(line, instead=better.replace("show", "rather show", 1) if better else "")
 
 
@@ -92,23 +98,30 @@ def _line(findings: Sequence[Finding], rates: Rates) -> BottomLine:
     by_key = {finding.key: finding for finding in findings}
     related = {f.key: f for f in findings if f.relative is not None}
     skill = by_key.get("skill")
-    skilled = skill is None or skill.level != "against"
-    said = answer({key: f.level for key, f in related.items()}, skilled=skilled)
-    told = _told(rates)
-    if not skilled:
-        assert skill is not None
-        why = f"the model hardly predicts better than its commonest class (accuracy {skill.value:.2f})"
-        return BottomLine(said, why, "a model that predicts", told)
-    if said == "yes":
-        return BottomLine(
-            said, _carried([related[key] for key in DECISIVE if key in related]), rates=told
+    if skill is not None and skill.reading == ONE_CLASS:
+        why = "the audited texts are of one class, so that it cannot be seen whether the model predicts"
+        return BottomLine("cannot tell", why, "texts of several classes", unskilled=True)
+    if skill is not None and WEAK in skill.reading:
+        why = (
+            "it is not certain that the model predicts better than its commonest class (accuracy "
+            f"{skill.value:.2f} [{skill.low:.2f}, {skill.high:.2f}]; {skill.meaning})"
         )
+        would = (
+            "a model that predicts" if skill.level == "against" else "more texts, or a better model"
+        )
+        return BottomLine("cannot tell", why, would, unskilled=True)
+    said = answer({key: f.level for key, f in related.items()})
+    decisive = [related[key] for key in DECISIVE if key in related]
+    if said == "yes":
+        return BottomLine(said, _carried(decisive))
     if said == "no":
-        against = [
-            related[key] for key in DECISIVE if key in related and related[key].level == "against"
+        against = [f for f in decisive if f.level == "against"]
+        others = [
+            f"{f.because}, which {LEVEL_WORDS[f.level]}" for f in decisive if f.level != "against"
         ]
-        return BottomLine(said, _carried(against, "too little of "), rates=told)
-    return BottomLine(said, *_why_not(related), told)
+        beside = f" ({'; '.join(others)})" if others else ""
+        return BottomLine(said, _carried(against, "too little of ") + beside)
+    return BottomLine(said, *_why_not(related, rates))
 
 
 def _carried(findings: Sequence[Finding], how_much: str = "") -> str:
@@ -118,18 +131,25 @@ def _carried(findings: Sequence[Finding], how_much: str = "") -> str:
     )
 
 
-def _told(rates: Rates) -> str:
-    """Say how often the rule errs."""
-    if not {"wrong", "right"} <= rates.verdicts.keys():
+def _told(rates: Rates, is_transformer: bool) -> str:
+    """Say how often the rule errs about models of this family, or about all if none of it was planted."""
+    family, of = (
+        ("transformers: ", "transformers")
+        if is_transformer
+        else ("own models: ", "models of our own")
+    )
+    if f"{family}right" not in rates.verdicts:
+        family, of = "", "models"
+    if not {f"{family}wrong", f"{family}right"} <= rates.verdicts.keys():
         return ""
-    wrong, right = rates.verdicts["wrong"], rates.verdicts["right"]
+    wrong, right = rates.verdicts[f"{family}wrong"], rates.verdicts[f"{family}right"]
     return (
-        f"of planted models whose map is wrong for half of the texts or more, this rule says yes of "
-        f"{wrong['yes']}; of those whose map is right it says yes of {right['yes']} and no of {right['no']}"
+        f"of planted {of} ({rates.name}), this rule says yes of {wrong['yes']} whose map is wrong for half of "
+        f"the texts or more and of {right['yes']} whose map is right; no of {wrong['no']} and of {right['no']}"
     )
 
 
-def _why_not(related: Mapping[str, Finding]) -> tuple[str, str]:
+def _why_not(related: Mapping[str, Finding], rates: Rates) -> tuple[str, str]:
     """Return why there is no answer, and what would give one."""
     decisive = [related[key] for key in DECISIVE if key in related]
     if not decisive or DECISIVE[0] not in related:
@@ -138,12 +158,21 @@ def _why_not(related: Mapping[str, Finding]) -> tuple[str, str]:
             "texts of several words whose deletion changes the prediction",
         )
     open_ones = [f for f in decisive if f.level != "for"]
+    if not rates.decides:
+        return (
+            "the calibration has too few planted models for edges",
+            "`heedmap calibrate` with more --seeds",
+        )
     unknown = [f for f in open_ones if f.relative is None or not math.isfinite(f.relative.low)]
     if unknown:
-        return "there are too few texts for an interval", "more texts, some hundred"
+        return "there are too few different texts for an interval", "more of them, some hundred"
     wide = [f for f in open_ones if f.relative and f.relative.high - f.relative.low > WIDE]
     because = _carried(open_ones, "a part of ")
     if wide:
+        because = (
+            "how much of the importance the words it highlights carry is not certain: "
+            + ", ".join(f.because for f in open_ones)
+        )
         needed = max(
             math.ceil(f.relative.n * ((f.relative.high - f.relative.low) / WIDE) ** 2)
             for f in wide

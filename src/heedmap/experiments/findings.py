@@ -17,11 +17,12 @@ Level = Literal["for", "mixed", "against", "undecided"]
 
 # Facts that calibration does not judge, per kind: (lower edge, level, words), from the top down. A value falls
 # into the first band whose edge it reaches. Only skill has a level: is there anything to explain?
+WEAK = "too weak to explain"
 BANDS: dict[str, list[tuple[float, Level, str]]] = {
     "skill": [
         (0.5, "for", "good"),
         (0.1, "mixed", "modest"),
-        (-math.inf, "against", "too weak to explain"),
+        (-math.inf, "against", WEAK),
     ],
     "words": [
         (0.7, "undecided", "most of the attention falls on the words"),
@@ -81,7 +82,8 @@ class Finding:
     excluded instances by reason. `level` says whether the finding speaks for or against showing the heat map
     ("undecided" also where it is for comparison only). `relative` is where the value stands between chance and
     the best possible map; the level follows from it by the edges of `rates`, which also say how often that is
-    wrong. `because` is the finding as a clause of the bottom line.
+    wrong. `because` is the finding as a clause of the bottom line. `of_median`: value, chance and ceiling are
+    medians over texts, else means.
     """
 
     key: str
@@ -102,6 +104,7 @@ class Finding:
     relative: Relative | None = None
     because: str = ""
     rates: QuestionRates | None = None
+    of_median: bool = False
 
 
 @dataclass(frozen=True)

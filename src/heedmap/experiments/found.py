@@ -74,8 +74,8 @@ def _of_other_seed(results: Results, found: NDArray[np.float64] | None) -> str:
         return ""
     alike = mean(results.column("baselines", "tau_other_seed"))
     return (
-        f"under the map of another seed {mean(found):.2f} (the two maps: mean τ {alike:.2f}; "
-        f"{int(np.isfinite(found).sum())} texts)"
+        f"of the same importance {mean(found):.2f} lies under the map of another seed (the two maps: mean "
+        f"τ {alike:.2f}; {int(np.isfinite(found).sum())} texts)"
     ).replace("-", "−")
 
 

@@ -18,6 +18,8 @@ from heedmap.files.tables import ragged, table
 from heedmap.measures import entropy
 from heedmap.models.trace import Trace
 
+ONE_CLASS = "one class only among the audited texts: nothing to compare with"
+
 
 def instances(evidence: Evidence) -> pa.Table:
     """Return key, tokens, label, probabilities and heat map, and how sharp the heat map is.
@@ -76,7 +78,7 @@ def _skill(results: Results) -> list[Finding]:
     ]
     reading, level = grade("skill", lift[0], lift[1], lift[2])
     if majority == 1:
-        reading = "one class only among the audited texts: nothing to compare with"
+        reading = ONE_CLASS
     return [
         Finding(
             key="skill",

@@ -248,6 +248,8 @@ def _place(one: Any) -> str:
 
 
 def _percent(share: float, low: float, high: float) -> str:
+    if not math.isfinite(share):
+        return "an undefined share"
     if not math.isfinite(low):
         return signed_percent(share)
     return f"{signed_percent(share)} [{signed_percent(low)}, {signed_percent(high)}]"

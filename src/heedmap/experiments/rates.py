@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -12,9 +13,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from heedmap.errors import InputError
 from heedmap.files.identity import source_identity
 
-RULES = 1  # version of the rules; rates of another one are of other readings
+RULES = 2  # version of the rules; rates of another one are of other readings
 FILE = "rates.json"
 TELLS = 0.6  # a question tells if the whole interval of its AUC lies above
+# The questions that tell right maps from wrong ones almost without error: the bottom line rests on them.
+DECISIVE = ("found_leave_one_out", "found_gradient", "found_integrated_gradients")
+
+TOO_FEW = "too few for the edges of the readings: calibrate with more --seeds"
 
 Said = Literal["yes", "no"]
 
@@ -45,7 +50,8 @@ class QuestionRates(BaseModel):
 
     `auc`: how often a right map's share is above a wrong one's, with its interval. A share whose interval lies
     above `for_edge` reads "for", below `against_edge` "against"; None: this cannot be said. `false_for`: of the
-    plants that are right for at most half, `false_against` and `power`: of the right ones.
+    plants that are right for at most half, `false_against` and `power`: of the right ones; `caught`: of the
+    first, those that it speaks against.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,6 +64,7 @@ class QuestionRates(BaseModel):
     false_for: Rate
     false_against: Rate
     power: Rate
+    caught: Rate
 
     @property
     def tells(self) -> bool:
@@ -85,6 +92,12 @@ class Rates(BaseModel):
     plants: int
     questions: dict[str, QuestionRates]
     verdicts: dict[str, dict[Said, Rate]]
+
+    @property
+    def decides(self) -> bool:
+        """Whether the plants were enough for the edges of the bottom line."""
+        edges = [self.questions[key] for key in DECISIVE if key in self.questions]
+        return all(q.for_edge is not None and q.against_edge is not None for q in edges)
 
     def to_json(self) -> str:
         """Return the text of rates.json."""
@@ -114,18 +127,41 @@ def read_rates(path: Path) -> Rates:
 def rates_beside(folder: Path, source: str) -> Rates | None:
     """Return the rates of a calibration of these texts, in a folder beside the run's; None if there is none.
 
+    Of several the one of the most plants. One that is too small to decide is passed over, with a warning.
+
     Raises:
         InputError: they are damaged or of another version of the rules.
     """
-    wanted = source_identity(source)
+    wanted, found = source_identity(source), []
     for path in sorted(folder.resolve().parent.glob(f"*/{FILE}")):
-        try:
-            of = json.loads(path.read_bytes()).get("data")
-        except (OSError, ValueError, AttributeError):
-            continue  # another program's file
-        if of == wanted:
-            return read_rates(path)
-    return None
+        if _data_of(path) != wanted:
+            continue
+        rates = read_rates(path)
+        if rates.decides:
+            found.append(rates)
+        else:
+            warnings.warn(
+                f"{path}: passed over, for its {rates.plants} planted models are {TOO_FEW}",
+                stacklevel=2,
+            )
+    return max(found, key=lambda rates: rates.plants, default=None)
+
+
+def _data_of(path: Path) -> object:
+    """Return the texts that were planted on; None for another program's file.
+
+    Raises:
+        InputError: a damaged file that begins as ours do.
+    """
+    try:
+        content = path.read_bytes()
+        return json.loads(content).get("data")
+    except (OSError, AttributeError):
+        return None
+    except ValueError:
+        if content.startswith(b'{\n "rules":'):
+            read_rates(path)
+        return None
 
 
 @cache

@@ -25,7 +25,8 @@ def bent(audit: AuditResult) -> list[Figure]:
         audit, ("bending", "least_tvd", "shuffled_least_tvd"), MASS, "bending",
         f"How far must the map be bent? ({how})",
         "The least share of the map's mass that must be moved before the model gives another answer. Texts "
-        "whose answer no weights change are left out.",
+        "whose answer no weights change, as far as was found, are left out.",
+        "without a change, or not sampled" if searched else "that no weights change",
     )  # fmt: skip
 
 
@@ -53,10 +54,18 @@ def against(audit: AuditResult) -> list[Figure]:
 
 
 def _own_and_shuffled(
-    audit: AuditResult, source: tuple[str, str, str], axis: Axis, key: str, title: str, caption: str
+    audit: AuditResult,
+    source: tuple[str, str, str],
+    axis: Axis,
+    key: str,
+    title: str,
+    caption: str,
+    missing: str = "not sampled",
 ) -> list[Figure]:
     table, *names = source
-    (own, n), (shuffled, _) = (of_words(audit, column(audit.tables, table, x)) for x in names)
+    (own, n), (shuffled, _) = (
+        of_words(audit, column(audit.tables, table, x), missing) for x in names
+    )
     if not np.isfinite(own).any() or not np.isfinite(shuffled).any():
         return []
     both = Division(["the model's own", "shuffled"], np.repeat([0, 1], len(own)), by_class=False)

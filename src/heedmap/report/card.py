@@ -55,7 +55,7 @@ def card(audit: AuditResult) -> RenderableType:
 def _bottom_line(audit: AuditResult) -> list[RenderableType]:
     if audit.rates is None:
         return []
-    line = bottom_line(audit.findings, audit.rates)
+    line = bottom_line(audit.findings, audit.rates, audit.settings.model)
     return [
         cell(line.sentence, style=f"bold {ANSWER_STYLES[line.answer]}"),
         Padding(cell(f"How sure: {line.rates}." if line.rates else ""), (0, 0, 0, 2)),

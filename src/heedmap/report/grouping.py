@@ -67,10 +67,15 @@ def texts(n: int, left_out: Mapping[str, int]) -> str:
     return ", ".join([f"n = {n} texts", *(f"{c} {why}" for why, c in left_out.items() if c)])
 
 
-def of_words(audit: AuditResult, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
-    """Return the values with NaN for texts of one word, where attention is trivial, and a phrase for n."""
+def of_words(
+    audit: AuditResult, values: NDArray[np.float64], missing: str = "not sampled"
+) -> tuple[NDArray[np.float64], str]:
+    """Return the values with NaN for texts of one word, where attention is trivial, and a phrase for n.
+
+    `missing`: what the texts without a number are.
+    """
     short = column(audit.tables, "instances", "n_tokens") < 2
     masked = np.where(short, np.nan, values)
     used = np.isfinite(masked)
-    others = {"of one word left out": int(short.sum()), "not sampled": int((~used & ~short).sum())}
+    others = {"of one word left out": int(short.sum()), missing: int((~used & ~short).sum())}
     return masked, texts(int(used.sum()), others)

@@ -55,7 +55,9 @@ def page(audit: AuditResult) -> str:
             training=_training(audit),
             left_out=left_out(audit),
             verdicts=verdicts(whole),
-            line=None if audit.rates is None else bottom_line(audit.findings, audit.rates),
+            line=None
+            if audit.rates is None
+            else bottom_line(audit.findings, audit.rates, audit.settings.model),
             not_tested=NOT_TESTED,
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
             instances=[

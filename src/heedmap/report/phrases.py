@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from heedmap.data.catalog import CATALOG
 from heedmap.experiments.findings import AuditResult, Finding
 from heedmap.experiments.repeats import text_numbers
+from heedmap.experiments.results import LEAST_ROOM
 from heedmap.settings import AuditSettings, TransformerSettings
 
 LISTED = 12  # classes that are listed; of more, the first ones
@@ -51,11 +52,22 @@ def interval_text(finding: Finding) -> str:
 
 
 def scale_text(finding: Finding) -> str | None:
-    """Say what chance and the best possible map reach; None where that is not known."""
+    """Say what chance and these weights at best reach; None where that is not known."""
     if (relative := finding.relative) is None:
         return None
-    same = "" if relative.n == finding.n else f", on {relative.n} texts"
-    return f"Chance {number(relative.chance)}, best possible {number(relative.ceiling)}{same}."
+    same = "" if relative.n == finding.n else f", on the {relative.n} texts that have both"
+    near = (
+        f" So near, a difference of {LEAST_ROOM:g} counts as the whole way."
+        if abs(relative.ceiling - relative.chance) < LEAST_ROOM
+        else ""
+    )
+    whole = (
+        " The share is the mean over the texts, not that of these medians."
+        if finding.of_median
+        else ""
+    )
+    reached = f"Chance {number(relative.chance)}, these weights at best {number(relative.ceiling)}"
+    return f"{reached}{same}.{near}{whole}"
 
 
 def rates_text(finding: Finding) -> str:
@@ -81,8 +93,8 @@ def rates_text(finding: Finding) -> str:
         )
     if rates.against_edge is not None:
         parts.append(
-            f"Up to {rates.against_edge:.0%} it speaks against one, and did so of {rates.false_against} that "
-            "are right."
+            f"Up to {rates.against_edge:.0%} it speaks against one, and did so of {rates.caught} planted maps "
+            f"that are wrong and {rates.false_against} that are right."
         )
     return " ".join(parts).replace("-", "−")
 
@@ -103,7 +115,7 @@ def repeats_text(audit: AuditResult) -> str | None:
     if isinstance(also_in, Mapping) and any(also_in.values()):
         counts = ", ".join(f"{n} in {name}" for name, n in also_in.items() if n)
         total = audit.about.get("test_texts", instances.num_rows)
-        parts.append(f"of the {total} test texts some are also in other splits: {counts} (kept)")
+        parts.append(f"of the {total} test texts there are also in other splits: {counts} (kept)")
     return "; ".join(parts) or None
 
 

@@ -57,11 +57,12 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
     """Draw a finding from chance to the best possible map, or a fact on the scale of its values."""
     if f.relative is not None:
         value, ends = f.relative.share, (f.relative.low, f.relative.high)
-        low, low_end, high_end = (
-            0.0,
-            f"chance {number(f.relative.chance)}",
-            f"best {number(f.relative.ceiling)}",
-        )
+        least = min(value, *(end for end in ends if math.isfinite(end)), 0.0)
+        low = math.floor(10 * least) / 10 if math.isfinite(least) else 0.0
+        low_end = f"chance {number(f.relative.chance)}"
+        if low < 0:
+            low_end = f"{low:.0%} (0% is {low_end})".replace("-", "−")
+        high_end = f"at best {number(f.relative.ceiling)}"
         bands = _bands(f)
     else:
         value, ends, low = f.value, (f.low, f.high), BOUNDS.get(f.kind, (0.0, 1.0))[0]

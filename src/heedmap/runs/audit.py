@@ -60,7 +60,7 @@ class Audit(AuditResult):
     @property
     def bottom_line(self) -> BottomLine:
         """May this map be shown as what the model's answer rests on?"""
-        return bottom_line(self.findings, self.rates or packaged_rates())
+        return bottom_line(self.findings, self.rates or packaged_rates(), self.settings.model)
 
     def to_dataframe(self, table: str) -> "pd.DataFrame":
         """Return one table as a pandas frame, one row per instance.
