@@ -465,11 +465,19 @@ def test_what_is_not_asked_of_the_flow_is_counted():
 
 
 def test_the_bottom_line_of_the_hand_made_tables():
-    line = bottom_line(list(findings(T, ["a", "b"], RATES).values()), RATES)
-    assert line.answer == "no"
+    made = findings(T, ["a", "b"], RATES)
+    line = bottom_line(list(made.values()), RATES)
+    assert line.answer == "cannot tell"
+    skill = made.pop("skill")
     assert line.because == (
+        "it is not certain that the model predicts better than its commonest class (accuracy "
+        f"0.83 [{skill.low:.2f}, {skill.high:.2f}]; {skill.meaning})"
+    )
+    line = bottom_line(list(made.values()), RATES)
+    assert line.answer == "no"
+    assert line.because.startswith(
         "the words it highlights carry too little of the importance: by integrated gradients 14% of the "
-        "attainable [−8%, 31%]"
+        "attainable [−8%, 31%] (by leave-one-out "
     )
 
 
