@@ -34,7 +34,7 @@ from heedmap.kendall import kendall_tau
 from heedmap.measures import change_in_prediction
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Trace
-from heedmap.runs.train import open_run
+from heedmap.runs.open import open_run
 
 EPSILON = 0.01
 TOKENS = 16_384

@@ -16,7 +16,6 @@ from heedmap.data.corpus import Corpus, Split, load
 from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.attention_classifier import TextClassifier
-from heedmap.models.pair_classifier import PairClassifier
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import DataSettings, ModelSettings
@@ -75,7 +74,7 @@ WORDS = [f"w{i:02d}" for i in range(40)]
 
 
 def small_model(
-    encoder="lstm", score="additive", normaliser="softmax", classes=2, seed=0, pairs=False
+    encoder="lstm", score="additive", normaliser="softmax", classes=2, seed=0, kind=TextClassifier
 ):
     """Make an untrained model over the words w00 ... w39."""
     settings = ModelSettings(
@@ -84,7 +83,7 @@ def small_model(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         names = [f"c{i}" for i in range(classes)]
-        model = (PairClassifier if pairs else TextClassifier)(settings, Vocabulary(WORDS), names)
+        model = kind(settings, Vocabulary(WORDS), names)
     return model.eval().requires_grad_(False)
 
 
@@ -92,6 +91,15 @@ def random_texts(lengths, seed=0):
     """Make texts of known words with an unknown one now and then."""
     rng = np.random.default_rng(seed)
     return [[f"w{i:02d}" for i in rng.integers(0, 44, n)] for n in lengths]
+
+
+def random_sentences(lengths, seed=0):
+    """Make texts of sentences of one to nine words."""
+    rng = np.random.default_rng(seed)
+    return [
+        [" ".join(words) for words in random_texts(rng.integers(1, 10, n), seed + i)]
+        for i, n in enumerate(lengths)
+    ]
 
 
 def random_pairs(lengths, classes=3, seed=0):

@@ -20,6 +20,7 @@ from heedmap.experiments.findings import BOUNDS
 from heedmap.experiments.readout import linear
 from heedmap.experiments.results import make_findings
 from heedmap.measures import LN2, drop_in_probability, jensen_shannon, log_odds
+from heedmap.models.pair_classifier import PairClassifier
 from heedmap.report.figures import figures
 from heedmap.runs.audit import audit
 
@@ -310,7 +311,7 @@ def test_no_line_search_finds_less_than_the_optimum(classes):
 
 
 def test_pairs_have_upper_bounds_that_another_answer_stands_behind():
-    model = small_model("average", classes=3, pairs=True)
+    model = small_model("average", classes=3, kind=PairClassifier)
     model.decoder.outer.weight.mul_(30)
     texts = random_pairs([1, 2, 4, 7, 9, 12, 12, 5])
     evidence = evidence_of(model, texts, search_instances=6, search_steps=4, descent_steps=0)

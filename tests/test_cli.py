@@ -64,7 +64,8 @@ def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, 
         "findings.json", "report.html",
         *(f"tables/{name}.parquet" for name in (
             "instances", "gradient", "leave_one_out", "integrated_gradients", "found", "agreement", "baselines",
-            "sign", "permutation", "adversary", "bending", "instead",
+            "sign", "permutation", "erasure", "flips", "class_erasure", "eraser", "adversary", "bending",
+            "instead",
         )), "tables/about.json", "tables/manifest.json",
     }  # fmt: skip
     findings = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]
@@ -104,8 +105,8 @@ def test_the_default_run_folder_is_named_after_the_settings(
         (["train"], "expected --data"),
         (["audit", "--data", "missing.csv"], "missing.csv: no such file"),
         (
-            ["audit", "--data", "reviews", "--encoder", "gru"],
-            "encoder = 'gru': input should be 'lstm', 'cnn'",
+            ["audit", "--data", "reviews", "--encoder", "rnn"],
+            "encoder = 'rnn': input should be 'lstm', 'cnn'",
         ),
         (
             ["audit", "--data", "reviews", "--epochs", "0"],

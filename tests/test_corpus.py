@@ -244,7 +244,7 @@ def test_two_files_for_one_split_are_refused(tmp_path):
 
 def test_a_setting_that_does_not_fit_names_itself():
     with pytest.raises(
-        InputError, match=r"tokenizer = 'chars': input should be 'words' or 'spaces'"
+        InputError, match=r"tokenizer = 'chars': input should be 'words', 'spaces' or 'sentences'"
     ):
         load("reviews", tokenizer="chars")
 

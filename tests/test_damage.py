@@ -360,7 +360,7 @@ def test_a_finished_run_loses_what_killed_ones_left_beside_it(heedmap, place):
         "[]",
         DEEP,
         '{"dataset": "imdb", "rules": "paper"}',
-        '{"dataset": "sst", "rules": "paper", "missing": [{"dataset": "sst", "encoder": "gru", '
+        '{"dataset": "sst", "rules": "paper", "missing": [{"dataset": "sst", "encoder": "rnn", '
         '"score": "dot", "seed": 0}]}',
         '{"dataset": "sst", "rules": 7}',
     ],

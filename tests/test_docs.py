@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import WORDS
+from eraser_files import eraser_folder
 from tiny_transformers import tiny_model, tiny_tokenizer
 
 from heedmap.experiments.findings import BANDS
@@ -76,21 +77,23 @@ def test_no_two_rooms_import_each_other():
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    """A folder with the reviews.csv, the SST and the classifier that the README speaks of."""
+    """A folder with the reviews.csv, the SST, the IMDB, the movies and the classifier that the README speaks of."""
     rng = np.random.default_rng(0)
     rows = [
         f"{'lovely' if i % 2 else 'dreadful'} {' '.join(WORDS[j] for j in rng.integers(0, 40, 8))},{i % 2}"
         for i in range(160)
     ]
     (tmp_path / "reviews.csv").write_text("review,label\n" + "\n".join(rows) + "\n")
-    (tmp_path / "SST").mkdir()
-    for name, part in (("train", rows[:24]), ("dev", rows[24:32]), ("test", rows[32:40])):
-        text = "text,label\n" + "\n".join(part) + "\n"
-        (tmp_path / "SST" / f"{name}.csv").write_text(text)
+    for folder in ("SST", "IMDB"):
+        (tmp_path / folder).mkdir()
+        for name, part in (("train", rows[:24]), ("dev", rows[24:32]), ("test", rows[32:40])):
+            text = "text,label\n" + "\n".join(part) + "\n"
+            (tmp_path / folder / f"{name}.csv").write_text(text)
     asked = [
         f"{row.split(',')[0]},is it {'good' if i % 3 else 'bad'},{'yes' if i % 2 else 'no'}"
         for i, row in enumerate(rows)
     ]
+    eraser_folder(tmp_path / "movies")
     (tmp_path / "questions.csv").write_text("passage,question,answer\n" + "\n".join(asked) + "\n")
     tiny_model().save_pretrained(tmp_path / "my-classifier")
     tiny_tokenizer().save_pretrained(tmp_path / "my-classifier")
@@ -109,10 +112,12 @@ def test_every_command_of_the_readme_is_in_a_block_that_is_run():
 BRIEFLY = {
     "audit --model": "--instances 6",
     "audit --data reviews.csv": "--instances 12",
+    "audit --data movies": "--encoder average --epochs 1",
     "calibrate": "--seeds 2",
     "train --data babi_qa1": "--train-texts 200 --test-texts 50",
     "reproduce jain-wallace sst": "--epochs 1 --instances 6",
     "reproduce drozdyuk sst": "--epochs 2 --adversary-epochs 1",
+    "reproduce serrano-smith imdb": "--epochs 1 --train-texts 20 --models han-none,flan-none",
 }
 
 

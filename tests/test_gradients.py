@@ -6,6 +6,8 @@ from conftest import random_pairs, random_texts, small_model
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.measures import log_odds
+from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.pair_classifier import PairClassifier
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "cnn", "average"])
@@ -56,7 +58,7 @@ def test_the_gradient_of_a_saturated_prediction_does_not_vanish():
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_each_variant_of_the_gradient_is_what_its_name_says(pairs):
-    model = small_model("cnn", classes=3, pairs=pairs).double()
+    model = small_model("cnn", classes=3, kind=PairClassifier if pairs else TextClassifier).double()
     texts = random_pairs((6, 3)) if pairs else random_texts((6, 3))
     batch = model.batch(texts, [0, 1])
     trace = model.trace(batch)

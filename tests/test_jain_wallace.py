@@ -223,7 +223,7 @@ def test_without_a_name_the_data_sets_are_listed_with_what_they_need(heedmap, ss
     [
         (("mnist",), "expected one of sst"),
         (("diabetes",), "PhysioNet"),
-        (("sst", "--encoders", "gru"), "--encoders: expected some of"),
+        (("sst", "--encoders", "rnn"), "--encoders: expected some of"),
         (("babi_qa1", "--scores", ""), "--scores: expected some of"),
         (("babi_qa1", "--seeds", "0"), "--seeds: expected a number from 1"),
         (("babi_qa1", "--rules", "mine"), "rules"),

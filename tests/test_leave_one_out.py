@@ -1,23 +1,34 @@
 import pytest
 import torch
-from conftest import random_pairs, random_texts, small_model
+from conftest import random_pairs, random_sentences, random_texts, small_model
 from tiny_transformers import tiny_classifier
 
 from heedmap.data.texts import exchanged
 from heedmap.importance import deletions, leave_one_out
 from heedmap.importance.deletions import reread_under, reread_without_each
 from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
+from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.encoders import ENCODERS
+from heedmap.models.hierarchical_classifier import HierarchicalClassifier
+from heedmap.models.pair_classifier import PairClassifier
 
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 17, 3, 1, 30)
 
 
-@pytest.mark.parametrize("encoder", ["lstm", "cnn", "average"])
-@pytest.mark.parametrize("score", ["additive", "dot"])
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("score", ["additive", "wide-additive", "dot"])
 @pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_kept_states_give_what_reading_again_gives(encoder, score, normaliser, classes):
-    model = small_model(encoder, score, normaliser, classes)
-    texts = random_texts(LENGTHS)
+@pytest.mark.parametrize(
+    ("kind", "texts_of"),
+    [(TextClassifier, random_texts), (HierarchicalClassifier, random_sentences)],
+    ids=["words", "sentences"],
+)
+def test_kept_states_give_what_reading_again_gives(
+    encoder, score, normaliser, classes, kind, texts_of
+):
+    model = small_model(encoder, score, normaliser, classes, kind=kind)
+    texts = texts_of(LENGTHS)
     fast = logits_without_each(model, model.batch(texts, range(len(texts))), texts)
     for row, slow in zip(fast, reread_without_each(model, texts), strict=True):
         assert torch.allclose(row[: len(slow)], slow, atol=2e-6, equal_nan=True)
@@ -122,7 +133,7 @@ def test_states_are_kept_up_to_the_most_that_a_text_may_take(monkeypatch, encode
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("encoder", ["lstm", "cnn", "average"])
 def test_imposed_weights_stay_when_a_token_goes(encoder, pairs, classes):
-    model = small_model(encoder, classes=classes, pairs=pairs)
+    model = small_model(encoder, classes=classes, kind=PairClassifier if pairs else TextClassifier)
     texts = random_pairs(LENGTHS, classes) if pairs else random_texts(LENGTHS)
     batch = model.batch(texts, range(len(texts)))
     trace = model.trace(batch)

@@ -19,6 +19,7 @@ from heedmap.importance import integrated_gradients as integrated
 from heedmap.importance import leave_one_out
 from heedmap.importance.deletions import reread_without_each
 from heedmap.models.attention_classifier import LOGITS, TOKENS
+from heedmap.models.pair_classifier import PairClassifier
 from heedmap.runs import audit as auditing
 from heedmap.runs.train import train
 from heedmap.settings import AuditSettings
@@ -140,7 +141,7 @@ def test_a_batch_holds_fewer_tokens_of_very_many_classes(classes, tokens):
 
 
 def test_pairs_keep_no_number_a_token_and_class():
-    assert small_model(classes=1000, pairs=True).tokens_at_once == TOKENS
+    assert small_model(classes=1000, kind=PairClassifier).tokens_at_once == TOKENS
 
 
 def test_of_very_many_classes_the_adversary_is_searched_for_and_told_so():
@@ -177,7 +178,7 @@ def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encode
     costs = estimate(held)
     assert set(costs) == {
         "leave_one_out", "gradient", "integrated_gradients", "permutation", "adversary",
-        "baselines", "bending", "instead",
+        "baselines", "bending", "instead", "erasure", "flips", "class_erasure", "eraser",
     }  # fmt: skip
     assert all(np.isfinite(cost) and cost >= 0 for cost in costs.values())
     assert forecast(costs).startswith("about ")
@@ -187,7 +188,7 @@ def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encode
 
 def test_what_an_audit_of_pairs_costs_is_told_beforehand():
     split = small_pairs(30).splits["test"]
-    held = Evidence(small_model(classes=4, pairs=True), split, SHORT)
+    held = Evidence(small_model(classes=4, kind=PairClassifier), split, SHORT)
     assert estimate(held)["adversary"] > 0
 
 

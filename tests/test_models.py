@@ -1,23 +1,30 @@
 import pytest
 import torch
-from conftest import random_texts, small_model
+from conftest import random_sentences, random_texts, small_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from heedmap.models.encoders import LSTM, reverse_rows
+from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.encoders import ENCODERS, LSTM, reverse_rows
+from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.normalisers import normalise
 
-ENCODERS = ["lstm", "cnn", "average"]
+KINDS = pytest.mark.parametrize(
+    ("kind", "texts_of"),
+    [(TextClassifier, random_texts), (HierarchicalClassifier, random_sentences)],
+    ids=["words", "sentences"],
+)
 
 
+@KINDS
 @pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("score", ["additive", "dot"])
+@pytest.mark.parametrize("score", ["additive", "wide-additive", "dot"])
 @pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
 @pytest.mark.parametrize("classes", [2, 4])
-def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, normaliser, classes):
-    model = small_model(encoder, score, normaliser, classes)
-    texts = random_texts((5, 1, 2, 9))
+def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, normaliser, classes, kind, texts_of):
+    model = small_model(encoder, score, normaliser, classes, kind=kind)
+    texts = texts_of((5, 1, 2, 9))
     together = model.trace(model.batch(texts, range(4)))
     for i, text in enumerate(texts):
         alone = model.trace(model.batch([text], [i]))
@@ -26,20 +33,24 @@ def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, normaliser, class
         assert (together.heat[i, len(text) :] == 0).all()
 
 
+@KINDS
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("classes", [2, 3])
-def test_the_readout_decodes_the_models_own_weights_to_its_own_logits(encoder, classes):
-    model = small_model(encoder, classes=classes)
-    batch = model.batch(random_texts((4, 7)), [0, 1])
+def test_the_readout_decodes_the_models_own_weights_to_its_own_logits(
+    encoder, classes, kind, texts_of
+):
+    model = small_model(encoder, classes=classes, kind=kind)
+    batch = model.batch(texts_of((4, 7)), [0, 1])
     trace = model.trace(batch)
     assert torch.allclose(trace.logits, model.as_logits(model(batch)[0]), atol=1e-6)
     assert trace.readout.relevance.shape == (2, 1, 7, classes)
 
 
+@KINDS
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_imposed_weights_through_the_encoder_and_through_the_readout_agree(encoder):
-    model = small_model(encoder, classes=3)
-    batch = model.batch(random_texts((4, 7, 1)), range(3))
+def test_imposed_weights_through_the_encoder_and_through_the_readout_agree(encoder, kind, texts_of):
+    model = small_model(encoder, classes=3, kind=kind)
+    batch = model.batch(texts_of((4, 7, 1)), range(3))
     trace = model.trace(batch)
     other = normalise(
         torch.randn(6, 3, 1, 7), batch.mask.unsqueeze(1).expand(6, 3, 1, 7), "softmax"

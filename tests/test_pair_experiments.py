@@ -188,4 +188,4 @@ def test_batches_of_one_give_the_same_tables_and_findings(evidence, monkeypatch)
         assert (one.key, one.n, one.left_out) == (other.key, other.n, other.left_out)
         # A word that stands twice ties with itself, or nearly so: the last digit decides.
         if one.key not in ("permutation", "adversary"):  # these draw anew
-            assert one.value == pytest.approx(other.value, abs=0.02)
+            assert one.value == pytest.approx(other.value, abs=0.02, nan_ok=True), one.key

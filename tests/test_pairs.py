@@ -9,6 +9,7 @@ from heedmap.data.texts import Pair, exchanged
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.models.normalisers import normalise
+from heedmap.models.pair_classifier import PairClassifier
 
 ENCODERS = ["lstm", "cnn", "average"]
 SCORES = ["additive", "dot"]
@@ -16,7 +17,7 @@ LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 17, 3, 1, 30)
 
 
 def pair_model(encoder="lstm", score="additive", normaliser="softmax", classes=3):
-    return small_model(encoder, score, normaliser, classes, pairs=True)
+    return small_model(encoder, score, normaliser, classes, kind=PairClassifier)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

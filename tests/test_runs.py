@@ -199,9 +199,11 @@ def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
     ]  # fmt: skip
     names = []
     resumed = audit(open_run(folder), announce=names.append)
-    assert names == ["permutation", "adversary", "bending", "instead", "report"]
+    later = ["erasure", "flips", "class_erasure", "eraser", "adversary", "bending", "instead"]
+    assert names == ["permutation", *later, "report"]
     whole = audit(train(load(resumed.settings.data.source), **SMALL))
-    assert all(whole.tables[name].equals(resumed.tables[name]) for name in whole.tables)
+    for name in whole.tables:  # as they are written: an undefined number in a list equals nothing
+        assert repr(whole.tables[name].to_pylist()) == repr(resumed.tables[name].to_pylist()), name
     assert whole.findings == resumed.findings
 
 

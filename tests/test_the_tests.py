@@ -42,7 +42,8 @@ def test_every_test_asserts(path):
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.FunctionDef)
     ]
-    checks = {"raises", "warns", "assert_close", "assert_allclose"}
+    checks = {"raises", "warns", "assert_close", "assert_allclose", "assert_array_equal"}
+    checks.add("assert_frame_equal")
     checks |= {f.name for f in functions if not f.name.startswith("test_") and asserts(f, checks)}
     tests = [f for f in functions if f.name.startswith("test_")]
     assert not [f.name for f in tests if not asserts(f, checks)]

@@ -103,6 +103,18 @@ def log_odds(logits: Float[Tensor, "*batch C"], of: int | Tensor) -> Float[Tenso
     return logits.gather(-1, index).squeeze(-1) - others
 
 
+def log_odds_each(logits: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"]:
+    """Return the log-odds of every class, as accurate as `log_odds` of one: O(C).
+
+    With ln p_c = z_c − ln Σ exp z they are ln p_c − ln(1 − p_c), but for the largest, whose p may round to 1:
+    there the others are added up.
+    """
+    share = logits.log_softmax(-1)
+    top = logits.argmax(-1, keepdim=True)
+    each = share - torch.log1p(-share.exp().scatter(-1, top, 0.0))
+    return each.scatter(-1, top, log_odds(logits, top.squeeze(-1)).unsqueeze(-1))
+
+
 def levelled(
     heat: Float[Tensor, "*batch T"], mask: Bool[Tensor, "*#batch T"]
 ) -> Float[Tensor, "*batch T"]:

@@ -83,7 +83,12 @@ class DataSettings(Settings):
     """
 
     source: Annotated[str, Field(min_length=1)]
-    text: str | None = option("Column of the text.", None, shown="guessed", also="text-column")
+    text: str | None = option(
+        "Column of the text, or several to join: title,content.",
+        None,
+        shown="guessed",
+        also="text-column",
+    )
     label: str | None = option("Column of the label.", None, shown="guessed", also="label-column")
     query: str | None = option(
         "Column of a question or hypothesis that the text is read given.", None, also="query-column"
@@ -96,8 +101,9 @@ class DataSettings(Settings):
     rules: Literal["paper", "code"] = option(
         "Of a --dataset: the paper's, or its released code's.", "paper"
     )
-    tokenizer: Literal["words", "spaces"] = option(
-        "words (raw text) or spaces (text that is tokenised already).", "words"
+    tokenizer: Literal["words", "spaces", "sentences"] = option(
+        "words (raw text), spaces (text that is tokenised already) or sentences (weights on sentences).",
+        "words",
     )
     min_tokens: Positive = option("Leave out shorter texts.", 1)
     max_tokens: Positive = option(
@@ -136,12 +142,16 @@ RAW_TEXTS_TO_LEARN = Part(DataSettings, "classes", *_TOKENS_ONLY)
 class ModelSettings(Settings):
     """An attention model, by default with the sizes of Jain & Wallace.
 
+    Texts of sentences have two levels of it, each with this encoder, score and normaliser.
+
     `log_odds`: attention fixed by the words' coefficients in a logistic regression, not learned.
     """
 
-    encoder: Literal["lstm", "cnn", "average"] = option("lstm, cnn or average.", "lstm")
-    score: Literal["additive", "dot", "log_odds"] = option(
-        "additive, dot, or log_odds (fixed: nothing is learned).", "additive"
+    encoder: Literal["lstm", "cnn", "average", "gru", "small-cnn", "none"] = option(
+        "lstm, cnn, average, gru, small-cnn or none.", "lstm"
+    )
+    score: Literal["additive", "wide-additive", "dot", "log_odds"] = option(
+        "additive, wide-additive, dot, or log_odds (fixed: nothing is learned).", "additive"
     )
     normaliser: Literal["softmax", "sparsemax", "entmax15"] = option(
         "softmax, sparsemax or entmax15.", "softmax"
@@ -150,6 +160,7 @@ class ModelSettings(Settings):
     hidden_size: Annotated[Size, Field(ge=4)] = option("Of the encoder.", 128)
 
 
+Renormalise = Literal["scale", "again"]
 PLAIN = ("row", "received")  # views that are a layer's own weights; others are derived from them
 SLOW = ("flow",)  # a maximum flow per text, word and weighting: too slow for a search
 
@@ -254,6 +265,7 @@ class AuditSettings(Settings):
     is removed or masked. `gradient_of`: the log-odds of the predicted class, or its probability, whose
     gradient vanishes where it rounds to 1. `search_…`: the search for adversarial attention where there is no
     exact method; `descent_steps`: steps of the paper's search, 0 for models that are too slow for it.
+    `random_item`: see `heedmap.experiments.erasure`; `renormalise`: `heedmap.experiments.erased`.
     """
 
     seed: Seed = option("Of the split, the weights and the experiments.", 0)
@@ -286,6 +298,12 @@ class AuditSettings(Settings):
     search_steps: Positive = 30
     descent_steps: Annotated[int, Field(ge=0)] = 500
     scan_instances: Positive = 300
+    random_item: Literal["paper", "code"] = option(
+        "The word erased for comparison: paper (any other) or code (any but the first).", "paper"
+    )
+    renormalise: Renormalise = option(
+        "The weights left by an erasure: scale them, or normalise their scores again.", "scale"
+    )
     other_seed: str | None = option(
         "A run of the same training with another seed, as a baseline.", None
     )

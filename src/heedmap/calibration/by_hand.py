@@ -11,15 +11,17 @@ from heedmap.calibration.plants import CUES, Drawing, Plant, cue, is_attended, n
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.encoders import NoEncoder
 from heedmap.settings import ModelSettings
 
 
-class PassOn(nn.Module):
+class PassOn(NoEncoder):
     """An encoder whose state at t is own_t + Σ_s spread_s + moved_(t − 1): three values per word, C each."""
 
+    marks = True
+
     def __init__(self, classes: int) -> None:
-        super().__init__()
-        self.size = classes
+        super().__init__(classes, classes)
 
     def forward(
         self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
@@ -43,7 +45,7 @@ class PlantedClassifier(TextClassifier):
             encoder="average", score="log_odds", embedding_size=values.shape[1], hidden_size=4
         )
         super().__init__(settings, vocabulary, [str(c) for c in range(classes)])
-        self.encoder = PassOn(classes)  # type: ignore[assignment]
+        self.encoder = PassOn(classes)
         self.decoder = nn.Linear(classes, 1 if classes == 2 else classes)
         reads = torch.eye(classes)
         self.score = Drawing(scores)

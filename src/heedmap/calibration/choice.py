@@ -39,9 +39,7 @@ def verdict_rates(rates: Rates, measured: Sequence[Measured]) -> dict[str, dict[
         ("wrong", is_wrong),
         ("right", is_right),
     ]
-    for kind in dict.fromkeys(kind_of(m) for m in measured):
-        groups.append((kind, _of(kind_of, kind)))
-    for of in (door_of, family_of):
+    for of in (kind_of, door_of, family_of):
         for group in dict.fromkeys(of(m) for m in measured):
             groups.append((group, _of(of, group)))
     result: dict[str, dict[Said, Rate]] = {}

@@ -9,7 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from heedmap.calibration.by_hand import planted_by_hand
-from heedmap.calibration.plants import RIGHT, WRONG, Family, Kind, Plant, vocabulary_of, write_texts
+from heedmap.calibration.plants import (
+    RIGHT,
+    TRAINED,
+    TRANSFORMERS,
+    WRONG,
+    Family,
+    Kind,
+    Plant,
+    vocabulary_of,
+    write_texts,
+)
 from heedmap.calibration.trained import TRAIN, is_admitted, trained_plant
 from heedmap.calibration.trained_transformer import trained_transformer
 from heedmap.calibration.transformer import planted_transformer, spaced
@@ -23,8 +33,9 @@ from heedmap.settings import AuditSettings
 
 SHARES = (0.25, 0.5, 0.75)  # ρ of the partly faithful
 MOST_CLASSES = 5
-# They say nothing of the map on trial on the scale from chance to ceiling.
-NOT_ASKED = ("scan", "mix", "instead", "heads")
+# They say nothing of the map on trial on the scale from chance to ceiling; or, of plausibility, nothing of what
+# the model rests on, though of planted texts it would seem so: there people would mark what decides.
+NOT_ASKED = ("scan", "mix", "instead", "heads", "eraser", "plausibility")
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,6 @@ def plants(seeds: int, classes: int | None = None) -> list[Plant]:
         *(("partly", s) for s in SHARES),
     ]
     by_hand: list[tuple[Family, int]] = [("by hand", seeds), ("transformer by hand", seeds // 4)]
-    trained: list[Family] = ["lstm", "cnn", "average", "bert"]
     return [
         _drawn(family, kind, share, seed, classes)
         for family, count in by_hand
@@ -73,7 +83,7 @@ def plants(seeds: int, classes: int | None = None) -> list[Plant]:
         for seed in range(count)
     ] + [
         _drawn(family, kind, share, seed, classes)
-        for family in trained
+        for family in TRAINED
         for kind, share in kinds
         if kind != "proportional"  # no trained model's values are known
         for seed in range(seeds // 2 if kind == "faithful" else seeds // 6)
@@ -82,8 +92,8 @@ def plants(seeds: int, classes: int | None = None) -> list[Plant]:
 
 def _drawn(family: Family, kind: Kind, share: float, seed: int, classes: int | None) -> Plant:
     rng = np.random.default_rng([seed, *f"{family} {kind} {share}".encode()])
-    slow = family in ("transformer by hand", "bert")
-    drawn = int(rng.choice([2, 2, 2, 3, 5] if family.endswith("by hand") else [2, 2, 3]))
+    slow = family in TRANSFORMERS
+    drawn = int(rng.choice([2, 2, 3] if family in TRAINED else [2, 2, 2, 3, 5]))
     return Plant(
         family,
         kind,

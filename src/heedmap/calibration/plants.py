@@ -36,6 +36,13 @@ Kind = Literal[
 ]
 Family = Literal["by hand", "transformer by hand", "lstm", "cnn", "average", "bert"]
 
+TRAINED: tuple[Family, ...] = (
+    "lstm",
+    "cnn",
+    "average",
+    "bert",
+)  # of the others every weight is set
+TRANSFORMERS: tuple[Family, ...] = ("transformer by hand", "bert")
 RIGHT: tuple[Kind, ...] = ("faithful", "proportional")
 WRONG: tuple[Kind, ...] = ("irrelevant", "deceptive", "reversed", "uniform")
 CUES = 8  # deciding words per class
@@ -91,12 +98,12 @@ class Plant:
     @property
     def is_trained(self) -> bool:
         """Whether it has to learn; else every weight is set."""
-        return not self.family.endswith("by hand")
+        return self.family in TRAINED
 
     @property
     def is_transformer(self) -> bool:
         """Whether it comes through the door for transformers."""
-        return self.family in ("transformer by hand", "bert")
+        return self.family in TRANSFORMERS
 
     @property
     def file(self) -> str:

@@ -32,15 +32,8 @@ def trained_plant(
 ) -> tuple[TextClassifier, tuple[float, float]]:
     """Train the model; return it with its two accuracies, on planted texts and on those with other words."""
     train, dev = training_texts(plant, own)
-    settings = ModelSettings(
-        encoder="cnn"
-        if plant.family == "cnn"
-        else "average"
-        if plant.family == "average"
-        else "lstm",
-        score="log_odds",
-        embedding_size=32,
-        hidden_size=32,
+    settings = ModelSettings.of(
+        encoder=plant.family, score="log_odds", embedding_size=32, hidden_size=32
     )
     with seeded(plant.seed):
         model = TextClassifier(settings, vocabulary, [str(c) for c in range(plant.classes)])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedmap.calibration.plants import Plant, scores_of
+from heedmap.calibration.plants import Drawing, Plant, scores_of
 from heedmap.calibration.trained import accuracies_of, training_texts
 from heedmap.calibration.transformer import POSITIONS, spaced, tokenizer_of
 from heedmap.data.corpus import Split
@@ -37,7 +37,7 @@ def trained_transformer(
     with seeded(plant.seed):
         model = _model(plant, vocabulary)
     lesson = _Lesson(model, plant, vocabulary, train, dev)
-    fit(lesson)
+    trained = fit(lesson)
     classes = [str(c) for c in range(plant.classes)]
     settings = TransformerSettings(source="planted")
     classifier = TransformerClassifier(model.cpu(), tokenizer_of(vocabulary), settings, classes)
@@ -46,7 +46,7 @@ def trained_transformer(
         batch = classifier.batch(spaced(split).tokens, range(len(split)))
         return classifier.logits(batch).argmax(-1)
 
-    learned = lesson.scores()["distance"] <= FARTHEST
+    learned = trained.scores[trained.best_epoch]["distance"] <= FARTHEST
     return classifier, accuracies_of(plant, dev, answers) if learned else (0.0, 0.0)
 
 
@@ -76,7 +76,7 @@ class _Lesson(Objective):
         self, model: nn.Module, plant: Plant, vocabulary: Vocabulary, train: Split, dev: Split
     ) -> None:
         self.vocabulary = vocabulary
-        self.plant_scores = torch.from_numpy(scores_of(plant, vocabulary)).float()
+        self.plant_scores = Drawing(scores_of(plant, vocabulary))
         self.train_set, self.dev_set = self._encoded(train), self._encoded(dev)
         super().__init__(
             model,
@@ -90,29 +90,27 @@ class _Lesson(Objective):
         )
 
     def loss(self, model: nn.Module, batch: Any) -> Float[Tensor, ""]:
+        return self._loss_and_rows(model, batch)[0]
+
+    @torch.no_grad()
+    def scores(self) -> dict[str, float]:
+        loss, rows = self._loss_and_rows(self.model.eval(), self.dev_set)
+        distance = total_variation(rows.mean(1), self._weights(self.dev_set[0]))
+        return {"loss": float(loss), "distance": float(distance.mean())}
+
+    def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
+        best = progress.best_epoch
+        return best is None or scores["loss"] < progress.scores[best]["loss"]
+
+    def _loss_and_rows(
+        self, model: nn.Module, batch: Any
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, "B heads T"]]:
         ids, labels = batch
         output = model(input_ids=ids, attention_mask=(ids > 0).long(), output_attentions=True)
         rows = output.attentions[-1][:, :, 0]
         teaching = -torch.xlogy(self._weights(ids).unsqueeze(1), rows.clamp(min=1e-9))
         label: Tensor = functional.cross_entropy(output.logits, labels)
-        return label + teaching.sum(-1).mean()
-
-    @torch.no_grad()
-    def scores(self) -> dict[str, float]:
-        ids, labels = self.dev_set
-        output = self.model.eval()(
-            input_ids=ids, attention_mask=(ids > 0).long(), output_attentions=True
-        )
-        rows = output.attentions[-1][:, :, 0].mean(1)
-        return {
-            "accuracy": float((output.logits.argmax(-1) == labels).float().mean()),
-            "loss": float(self.loss(self.model, self.dev_set)),
-            "distance": float(total_variation(rows, self._weights(ids)).mean()),
-        }
-
-    def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
-        best = progress.best_epoch
-        return best is None or scores["loss"] < progress.scores[best]["loss"]
+        return label + teaching.sum(-1).mean(), rows
 
     def _encoded(self, split: Split) -> tuple[Int[Tensor, "N T"], Int[Tensor, " N"]]:
         # [CLS] and [SEP] have the numbers of a text's first and last mark.
@@ -126,6 +124,5 @@ class _Lesson(Objective):
 
     def _weights(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """Return the plant's weights: none on the marks."""
-        own, following = self.plant_scores[ids].unbind(-1)
-        scores = own + functional.pad(following, (1, 0))[:, :-1]
+        scores: Tensor = self.plant_scores(ids)
         return scores.masked_fill(ids < len(SPECIAL), -torch.inf).softmax(-1)

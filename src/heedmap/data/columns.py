@@ -32,6 +32,28 @@ class Rows:
             yield dict(zip(self.columns, values, strict=True))
 
 
+def joined(rows: Rows, wanted: str | None) -> Rows:
+    """Return rows with one column more if it is wanted: "a,b" joins columns a and b, an empty line between.
+
+    What is missing or empty is left out; a row in which all are has None.
+    """
+    names = (wanted or "").split(",")
+    if len(names) == 1 or wanted in rows.columns or not set(names) <= set(rows.columns):
+        return rows
+
+    def values(name: str) -> list[Any]:
+        if name != wanted:
+            return rows.values(name)
+        columns = [rows.values(each) for each in names]
+        return [
+            "\n\n".join(str(part) for part in parts if isinstance(part, str) and part.strip())
+            or None
+            for parts in zip(*columns, strict=True)
+        ]
+
+    return Rows([*rows.columns, ",".join(names)], rows.count, values, rows.class_names)
+
+
 def check_names(path: Path, names: Sequence[str]) -> None:
     """Refuse too many columns, and two of one name, of which one would be lost.
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.labels import match, ordered
+from heedmap.data.rationale_columns import carried
 from heedmap.data.readers import SPLITS
 from heedmap.data.rows import Parts, Row, also_in, complete, sampled, within_limits
 from heedmap.data.selection import classes_of, read_dataset
 from heedmap.data.sources import EMBEDDED, STORIES, read_parts
 from heedmap.data.streams import reading
 from heedmap.data.texts import Pair, Text
-from heedmap.data.tokens import pieces
+from heedmap.data.tokens import pieces, spaced
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, name_of
 from heedmap.keywords import split, takes
@@ -101,6 +102,17 @@ class Corpus:
     def pairs(self) -> bool:
         """Whether its texts are read given others."""
         return any(split.queries is not None for split in self.splits.values())
+
+    @property
+    def sentences(self) -> bool:
+        """Whether its tokens are sentences, each of words with a space between them."""
+        return self.settings.tokenizer == "sentences" and not self.settings.raw
+
+    def words(self, split: str) -> Iterator[list[str]]:
+        """Yield the words of each text of a split, then those of each query."""
+        for text in self.splits[split].tokens:
+            yield [word for token in text for word in token.split()] if self.sentences else text
+        yield from self.splits[split].queries or ()
 
     def fingerprint(self) -> str:
         """A hash of all tokens and labels: the same corpus gives the same."""
@@ -190,22 +202,27 @@ def as_written(corpus: Corpus) -> Corpus:
 
 
 def _as_written(part: Split, settings: DataSettings) -> Split:
-    texts, tokenizer = part.written, settings.tokenizer
     if settings.source in EMBEDDED:
-        texts, tokenizer = [" ".join(tokens) for tokens in part.tokens], "spaces"
-    if texts is None:
+        return replace(part, tokens=[spaced(tokens) for tokens in part.tokens])
+    if part.written is None:
         raise InputError(
             f"{settings.source}: expected texts as they are written, got tokens alone; a transformer reads the "
             "texts: give the source"
         )
-    tokens = [pieces(text, tokenizer) for text in texts]
+    tokens = [pieces(text, settings.tokenizer) for text in part.written]
     # One capital may be two characters in lower case, and so two tokens.
     if any(len(text) < settings.min_tokens for text in tokens):
         raise InputError(
             f"{settings.source}: expected texts of {settings.min_tokens} tokens or more as they are written, "
             "got one that has as many only in lower case; leave it out, or lower --min-tokens"
         )
-    return replace(part, tokens=tokens, written=None)
+    marks = part.rationale
+    if marks is not None:
+        marks = [
+            mask if len(mask) == len(now) else carried(text, mask, now, settings.tokenizer)
+            for text, mask, now in zip(part.written, marks, tokens, strict=True)
+        ]
+    return replace(part, tokens=tokens, rationale=marks, written=None)
 
 
 def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> Corpus:

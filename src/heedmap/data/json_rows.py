@@ -27,6 +27,29 @@ def read_json(path: Path) -> Rows:
     return Rows(names, len(rows), lambda name: [row.get(name) for row in rows])
 
 
+def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """Read a file of exactly one JSON object per line; return each with the number of its line.
+
+    Raises:
+        InputError: cannot be read, not UTF-8, or a line that is no JSON object, with its number.
+    """
+    check_utf8(path)
+    found = []
+    with reading(path), open_bytes(path) as file:
+        for number, line in enumerate(file, 1):
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip(" \t\r\n")
+            if not text:
+                continue
+            try:
+                value, end = _decode(text)
+                if end < len(text):
+                    raise ValueError("more than one value in the line")
+            except ValueError as error:
+                raise _broken(path, number, error) from error
+            found.append((number, _checked(value, f"{path}, line {number}")))
+    return found
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = {sys.intern(name): value for name, value in pairs}
     if len(found) < len(pairs):

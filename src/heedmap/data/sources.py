@@ -4,6 +4,7 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import pandas as pd
 from heedmap.data import readers as files
 from heedmap.data.babi_rows import generated_babi
 from heedmap.data.clones import read_clone
-from heedmap.data.columns import Rows
+from heedmap.data.columns import Rows, joined
+from heedmap.data.eraser_rows import is_eraser, read_eraser
 from heedmap.data.labels import check_labels, label_text
+from heedmap.data.rationale_columns import marking
 from heedmap.data.reviews import reviews
 from heedmap.data.rows import ColumnSpec, Parts, Row
-from heedmap.data.tokens import TOKENIZERS, pieces
+from heedmap.data.tokens import TOKENIZERS, pieces, spaced
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
@@ -43,33 +46,45 @@ def read_parts(
     as_file = files.kind_of(path) is not None or path.is_absolute()
     if not is_there(settings.source) and not (as_file and settings.source.isprintable()):
         check_name(settings.source, DATA)
-    if path.is_dir() and (found := files.split_files(path)):
-        read = {name: files.read_rows(file) for name, file in found.items()}
-    elif not path.is_dir() and (path.exists() or as_file):
-        read = {"all": files.read_rows(path)}
-    else:
-        read = {}
-        by_name = read_clone(path) if path.is_dir() else files.read_hub(settings.source)
-        if not by_name:
-            there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
-            raise InputError(
-                f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
-                f"there are any), found {there}"
-            )
-        for name, rows in by_name.items():
-            split = files.SPLIT_NAMES.get(name)
-            if split is None:
-                left_out[f"{name}: not a train, dev or test split"] += len(rows)
-            else:
-                read[split] = rows
-        if "train" not in read:
-            raise InputError(f"{settings.source}: expected a train split, found none")
-    parts: Parts = {}
+    if is_eraser(path):
+        refuse_columns(settings, "a folder in ERASER's layout")
+        parts = read_eraser(path, spec.tokenize or _tokenizer(settings), left_out, settings.raw)
+        check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
+        return parts
+    read = _read_tables(path, settings, left_out, as_file)
+    parts = {}
     for name, rows in read.items():
         for part, row in _rows(rows, name, settings, left_out, spec):
             parts.setdefault(part, []).append(row)
     check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
     return parts
+
+
+def _read_tables(
+    path: Path, settings: DataSettings, left_out: Counter[str], as_file: bool
+) -> dict[str, Rows]:
+    """Return the tables of a file, a folder, a clone or the Hub by split."""
+    if path.is_dir() and (found := files.split_files(path)):
+        return {name: files.read_rows(file) for name, file in found.items()}
+    if not path.is_dir() and (path.exists() or as_file):
+        return {"all": files.read_rows(path)}
+    read: dict[str, Rows] = {}
+    by_name = read_clone(path) if path.is_dir() else files.read_hub(settings.source)
+    if not by_name:
+        there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
+        raise InputError(
+            f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
+            f"there are any), found {there}"
+        )
+    for name, rows in by_name.items():
+        split = files.SPLIT_NAMES.get(name)
+        if split is None:
+            left_out[f"{name}: not a train, dev or test split"] += len(rows)
+        else:
+            read[split] = rows
+    if "train" not in read:
+        raise InputError(f"{settings.source}: expected a train split, found none")
+    return read
 
 
 def refuse_columns(settings: DataSettings, what: str) -> None:
@@ -100,14 +115,27 @@ def _embedded(settings: DataSettings) -> Parts:
         Row(f"reviews-{i}", list(one.tokens), one.label, np.array(one.rationale, dtype=bool))
         for i, one in enumerate(found)
     ]
-    for row in rows if settings.raw else ():
-        row.tokens = pieces(" ".join(row.tokens), "spaces")
+    for row in rows:
+        if settings.tokenizer == "sentences":
+            _join_sentences(row)
+        if settings.raw:
+            row.tokens = spaced(row.tokens)
     return {"all": rows}
+
+
+def _join_sentences(row: Row) -> None:
+    """Make tokens of a row's sentences; one is in the rationale if a word of it is."""
+    assert row.rationale is not None
+    starts = [0, *(i + 1 for i, token in enumerate(row.tokens[:-1]) if token in ".!?")]
+    spans = [*pairwise([*starts, len(row.tokens)])]
+    row.rationale = np.array([row.rationale[a:b].any() for a, b in spans])
+    row.tokens = [" ".join(row.tokens[a:b]) for a, b in spans]
 
 
 def _rows(
     rows: Rows, part: str, settings: DataSettings, left_out: Counter[str], spec: ColumnSpec
 ) -> Iterable[tuple[str, Row]]:
+    rows = joined(rows, settings.text)
     columns = rows.columns
     text = _find(columns, settings.text, spec.text)
     label = _find(columns, settings.label, spec.label)
@@ -119,14 +147,18 @@ def _rows(
     ):
         if found is None and (what != "query" or settings.query or spec.query):
             wanted = getattr(settings, what) or " / ".join(guesses)
+            missing = [
+                name for name in wanted.split(",") if name not in columns
+            ]  # of several to join
+            wanted = ", ".join(missing) or wanted
             raise InputError(
                 f"{settings.source}: no {what} column ({wanted}); the columns are "
                 f"{_some(columns)}; name it with {option}"
             )
     for what, other in (("query", query), ("label", label)):
-        if other == text:
+        if text is not None and other in (text, *text.split(",")):
             raise InputError(
-                f"{settings.source}: {text} is read as the text and as the {what}; name two columns with "
+                f"{settings.source}: {other} is read as the text and as the {what}; name two columns with "
                 f"--text-column and --{what}-column"
             )
     assert text is not None
@@ -137,8 +169,9 @@ def _rows(
     keys = rows.values("id") if "id" in columns else range(len(rows))
     splits = rows.values(split_column) if split_column else [part] * len(rows)
     queries = rows.values(query) if query else [None] * len(rows)
-    for key, value, answer, split_name, question in zip(
-        keys, rows.values(text), rows.values(label), splits, queries, strict=True
+    marks = marking(rows, text, label, tokenize, left_out)
+    for number, (key, value, answer, split_name, question) in enumerate(
+        zip(keys, rows.values(text), rows.values(label), splits, queries, strict=True)
     ):
         split = files.SPLIT_NAMES.get(str(split_name).lower(), split_name)
         where = f"{settings.source}, row {key}"
@@ -165,7 +198,9 @@ def _rows(
             else:
                 # Raw tokens joined are the text: it need not be kept twice.
                 kept = None if settings.raw else written
-                yield split, Row(str(key), tokens, name, query=given, written=kept)
+                row = Row(str(key), tokens, name, query=given, written=kept)
+                marks(row, number, where, split)
+                yield split, row
 
 
 def _class_name(answer: Any, names: Sequence[str] | None, where: str) -> str:

@@ -37,3 +37,9 @@ def exchanged(text: Text, place: int, *tokens: str) -> Text:
     """Replace one token by others, or by none; a pair keeps its query."""
     changed = [*text[:place], *tokens, *text[place + 1 :]]
     return replace(text, tokens=changed) if isinstance(text, Pair) else changed
+
+
+def shortened(text: Text, kept: NDArray[np.bool_]) -> Text:
+    """Keep some of the tokens; a pair keeps its query."""
+    changed = [token for token, stays in zip(text, kept, strict=True) if stays]
+    return replace(text, tokens=changed) if isinstance(text, Pair) else changed

@@ -1,4 +1,7 @@
-"""Turn texts into tokens: as Jain & Wallace (2019) clean theirs, or plainly.
+"""Turn texts into tokens: as Jain & Wallace (2019) clean theirs, plainly, or into sentences.
+
+A sentence is one token: its lower-case words with a space between them. `sentencex` splits texts by its rules
+for English, and needs no model. Serrano & Smith (2019) split theirs with a parser of spaCy.
 
 Where they tokenise with spaCy we take `words`, so that no language model has to be fetched. It keeps
 `follow-up` and `don't` whole and splits `7.5` and `3/4` at their marks; spaCy does the opposite, so our
@@ -7,8 +10,8 @@ token counts differ from theirs.
 
 import re
 import sys
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, pairwise
 
 NUMBER = "qqq"
 DE_IDENTIFIED = "<DE>"
@@ -43,7 +46,20 @@ def spaces(text: str) -> list[str]:
     return [sys.intern(token) for token in text.split()]
 
 
-TOKENIZERS: dict[str, Callable[[str], list[str]]] = {"words": words, "spaces": spaces}
+def sentences(text: str) -> list[str]:
+    """Split into sentences, and each of them into `words` with one space between them; HTML tags are dropped.
+
+    >>> sentences("It rained.<br />We stayed, and read!")
+    ['it rained .', 'we stayed , and read !']
+    """
+    return [" ".join(words(piece)) for piece in pieces(without_markup(text), "sentences")]
+
+
+TOKENIZERS: dict[str, Callable[[str], list[str]]] = {
+    "words": words,
+    "spaces": spaces,
+    "sentences": sentences,
+}
 
 
 def pieces(text: str, tokenizer: str) -> list[str]:
@@ -51,13 +67,35 @@ def pieces(text: str, tokenizer: str) -> list[str]:
 
     Joined they are the text, without white space at its end.
     """
+    if tokenizer == "sentences":
+        ends = [0, *_sentence_ends(text)]
+        return [text[start:end] for start, end in pairwise(ends)]
     return [sys.intern(piece) for piece in _WITH_SPACE[tokenizer].findall(text)]
+
+
+def spaced(tokens: Sequence[str]) -> list[str]:
+    """Return tokens with one space before each but the first: joined they are a text."""
+    return [sys.intern(f" {token}" if i else token) for i, token in enumerate(tokens)]
 
 
 def cut(text: str, tokenizer: str, count: int) -> str:
     """Return the text up to the end of its token of that number, counted from 1."""
-    ends = (piece.end() for piece in _WITH_SPACE[tokenizer].finditer(text))
+    if tokenizer == "sentences":
+        ends = _sentence_ends(text)
+    else:
+        ends = (piece.end() for piece in _WITH_SPACE[tokenizer].finditer(text))
     return text[: next(islice(ends, count - 1, None), None)]
+
+
+def _sentence_ends(text: str) -> Iterator[int]:
+    """Yield where each sentence ends, without the white space after it."""
+    from sentencex import segment
+
+    end = 0
+    for sentence in map(str.strip, segment("en", text)):
+        if sentence:  # white space between paragraphs comes as a sentence of its own, or not at all
+            end = text.index(sentence, end) + len(sentence)
+            yield end
 
 
 def words_without_digits(text: str) -> list[str]:

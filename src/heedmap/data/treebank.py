@@ -2,19 +2,23 @@
 
     (3 (2 It) (4 (4 (2 's) (4 good)) (2 .)))
 
-The label of a text is its root's: 0 and 1 are negative, 3 and 4 positive, 2 is neither and left out.
+The label of a text is its root's: 0 and 1 are negative, 3 and 4 positive, 2 is neither and left out. Words
+whose own label is on the text's side are its rationale.
 """
 
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
+from heedmap.data.rationale_columns import on_side, on_tokens
 from heedmap.data.rows import Parts, Row
 from heedmap.errors import InputError
 
 FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
 _TREE = re.compile(r"\(([0-4]) .*\)")
-_LEAF = re.compile(r"\([0-4] ([^() ]+)\)")  # a leaf may hold a non-breaking space
+_LEAF = re.compile(r"\(([0-4]) ([^() ]+)\)")  # a leaf may hold a non-breaking space
 NEUTRAL = "2"
 
 
@@ -61,5 +65,9 @@ def _rows(path: Path, split: str, tokenize: Callable[[str], list[str]]) -> tuple
             neutral += 1
         else:
             label = "1" if root[1] > NEUTRAL else "0"
-            rows.append(Row(f"{split}-{number}", tokenize(" ".join(leaves)), label))
+            words = [word for _, word in leaves]
+            tokens = tokenize(" ".join(words))
+            marked = on_side(np.array([int(sentiment) for sentiment, _ in leaves]), label)
+            marks = on_tokens(words, marked, tokens, tokenize)
+            rows.append(Row(f"{split}-{number}", tokens, label, marks))
     return rows, neutral

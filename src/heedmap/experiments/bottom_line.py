@@ -38,7 +38,7 @@ class BottomLine:
     """The answer, why, and what would help where there is none.
 
     `rates`: how often the rule says this of planted maps, a sentence. `instead`: what would do better, where
-    that is known. `unskilled`: there is no answer because there may be nothing to explain.
+    that is known.
     """
 
     answer: Answer
@@ -46,7 +46,6 @@ class BottomLine:
     would: str = ""
     rates: str = ""
     instead: str = ""
-    unskilled: bool = False
 
     @property
     def sentence(self) -> str:
@@ -88,28 +87,33 @@ def bottom_line(
     model: ModelSettings | TransformerSettings | None = None,
 ) -> BottomLine:
     """Draw the bottom line under an audit's findings. `model`: the run's model settings, if they are known."""
-    line = _line(findings, rates)
-    line = replace(line, rates=_told(rates, isinstance(model, TransformerSettings)))
-    better = offered(findings) if line.answer != "yes" and not line.unskilled else None
+    told = _told(rates, isinstance(model, TransformerSettings))
+    skill = next((finding for finding in findings if finding.key == "skill"), None)
+    if skill is not None and (doubt := _doubt(skill)) is not None:
+        return BottomLine("cannot tell", *doubt, told)
+    line = replace(_line(findings, rates), rates=told)
+    better = offered(findings) if line.answer != "yes" else None
     return replace(line, instead=better.replace("show", "rather show", 1) if better else "")
 
 
+def _doubt(skill: Finding) -> tuple[str, str] | None:
+    """Return why there may be nothing to explain, and what would help; None if the model predicts."""
+    if skill.reading == ONE_CLASS:
+        return (
+            "the audited texts are of one class, so that it cannot be seen whether the model predicts",
+            "texts of several classes",
+        )
+    if WEAK not in skill.reading:
+        return None
+    return (
+        "it is not certain that the model predicts better than its commonest class (accuracy "
+        f"{skill.value:.2f} [{skill.low:.2f}, {skill.high:.2f}]; {skill.meaning})",
+        "a model that predicts" if skill.level == "against" else "more texts, or a better model",
+    )
+
+
 def _line(findings: Sequence[Finding], rates: Rates) -> BottomLine:
-    by_key = {finding.key: finding for finding in findings}
     related = {f.key: f for f in findings if f.relative is not None}
-    skill = by_key.get("skill")
-    if skill is not None and skill.reading == ONE_CLASS:
-        why = "the audited texts are of one class, so that it cannot be seen whether the model predicts"
-        return BottomLine("cannot tell", why, "texts of several classes", unskilled=True)
-    if skill is not None and WEAK in skill.reading:
-        why = (
-            "it is not certain that the model predicts better than its commonest class (accuracy "
-            f"{skill.value:.2f} [{skill.low:.2f}, {skill.high:.2f}]; {skill.meaning})"
-        )
-        would = (
-            "a model that predicts" if skill.level == "against" else "more texts, or a better model"
-        )
-        return BottomLine("cannot tell", why, would, unskilled=True)
     said = answer({key: f.level for key, f in related.items()})
     decisive = [related[key] for key in DECISIVE if key in related]
     if said == "yes":

@@ -142,18 +142,17 @@ def _integrated_cost(speed: Speed) -> float:
 
 def _leave_one_out_cost(speed: Speed) -> float:
     """Return seconds: one pass per word, or for our own models, which have shortcuts, timed on some texts."""
-    evidence, lengths = speed.evidence, speed.evidence.lengths
-    model = evidence.model
+    evidence, model = speed.evidence, speed.evidence.model
+    words = np.array([len(text) for text in evidence.texts])  # or sentences: what is left out
     if isinstance(model, Layered):
-        words = np.array([len(text) for text in evidence.texts])
-        return float((words * lengths).sum()) * speed.second
-    typical = np.argsort(lengths, kind="stable")[len(lengths) // 2 :]
-    some = typical[: max(1, PROBED // int(lengths[typical[0]])) ** 2]
+        return float((words * evidence.lengths).sum()) * speed.second
+    typical = np.argsort(words, kind="stable")[len(words) // 2 :]
+    some = typical[: max(1, PROBED // int(words[typical[0]])) ** 2]
     texts = [_cut(evidence.texts[i]) for i in some]
     batch = model.batch(texts, some.tolist())
     start = time.perf_counter()
     logits_without_each(model, batch, texts, evidence.settings.leave_one_out)
-    squares = float((lengths.astype(float) ** 2).sum()) / sum(len(text) ** 2 for text in texts)
+    squares = float((words.astype(float) ** 2).sum()) / sum(len(text) ** 2 for text in texts)
     return (time.perf_counter() - start) * squares
 
 

@@ -16,6 +16,7 @@ from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results
 from heedmap.files.tables import ragged, table
 from heedmap.measures import entropy
+from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.trace import Trace
 
 ONE_CLASS = "one class only among the audited texts: nothing to compare with"
@@ -26,7 +27,8 @@ def instances(evidence: Evidence) -> pa.Table:
 
     `entropy` is in nats; `max_attention` is the largest weight. Where rows are windows of long texts, `text`
     numbers the texts (see `heedmap.experiments.pooling`). Pairs have a `query` and, where not every class is
-    a possible answer, the number of `candidates`.
+    a possible answer, the number of `candidates`. Where tokens are sentences, `word_attention` has the weights
+    of each one's words, which sum to 1.
     """
     split, traces = evidence.split, [_small(trace) for trace in evidence.traces]
     rows = [trace.rows for trace in traces]
@@ -55,14 +57,27 @@ def instances(evidence: Evidence) -> pa.Table:
         columns["candidates"] = split.allowed.sum(1)
     if split.rationale is not None:
         columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
+    if isinstance(evidence.model, HierarchicalClassifier):
+        columns["word_attention"] = _word_attention(evidence, evidence.model)
     assert torch.isfinite(logits).all(), "the model's logits are not finite"
     return table(columns)
+
+
+def _word_attention(evidence: Evidence, model: HierarchicalClassifier) -> pa.Array:
+    lists: dict[int, list[list[float]]] = {}
+    for batch in evidence.batches:
+        lists |= zip(batch.rows.tolist(), model.word_attention(batch), strict=True)
+    return pa.array([lists[row] for row in range(len(lists))], pa.list_(pa.list_(pa.float32())))
 
 
 def _small(trace: Trace) -> Trace:
     """Drop the weights and the model's state, which may be large."""
     return replace(
-        trace, attention=trace.attention[:, :0], support=trace.support[:, :0], state=None
+        trace,
+        attention=trace.attention[:, :0],
+        support=trace.support[:, :0],
+        state=None,
+        scores=None,
     )
 
 
@@ -100,7 +115,15 @@ def _skill(results: Results) -> list[Finding]:
 
 
 def _heat_maps(row: Row) -> list[HeatMap]:
-    return [HeatMap("learned attention", "attention", row["instances"]["attention"])]
+    own = row["instances"]
+    heat_map = HeatMap("learned attention", "attention", own["attention"])
+    of_words = own.get("word_attention")
+    if of_words is None:
+        return [heat_map]
+    words = [sentence.split() or [sentence] for sentence in own["tokens"]]
+    weights = [a * w for a, some in zip(own["attention"], of_words, strict=True) for w in some]
+    name = "words: each one's weight in its sentence × the sentence's"
+    return [heat_map, HeatMap(name, "attention", weights, [one for some in words for one in some])]
 
 
 EXPERIMENTS = (Experiment("instances", instances, place=10, findings=_skill, heat_maps=_heat_maps),)

@@ -19,11 +19,12 @@ TEXT = "text"  # column of `instances` that numbers the texts; without it every 
 _DIMENSIONS = ("positions", "rank", "free", "free_on_simplex")
 # Tables in which the 0 of a one-word window means nothing: it has no weights to shuffle or replace.
 _OF_WEIGHTS = ("permutation", "adversary", "bending")
-_WITHIN = ["view", "layer", "head"]
+_WITHIN = ["view", "layer", "head", "class"]
 
 
 def by_text(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """Return the tables with one row per text (and layer, head or map); unchanged where rows are whole texts.
+    """Return the tables with one row per text (and layer, head, map or class); unchanged where rows are whole
+    texts.
 
     Of the list columns `probabilities` are kept, and `tokens` and `importance`: the windows' lists joined.
     """
@@ -49,7 +50,7 @@ def by_text(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         pooled = _pooled(frame, within)
         for column in ("predicted", "n_tokens", "max_attention"):
             if column in pooled:
-                pooled[column] = whole[column]
+                pooled[column] = whole[column].to_numpy()[pooled["row"].astype(int)]
         tables_by_text[name] = _table(pooled)
         if "importance" in table.column_names:
             joined = _joined(table["importance"], texts[table["row"].to_numpy()])
@@ -121,7 +122,9 @@ def _z(p: "pd.Series[float]", tau: "pd.Series[float]") -> "pd.Series[float]":
 
 def _table(frame: pd.DataFrame) -> pa.Table:
     whole = {
-        name: frame[name].astype("Int64") for name in ("row", "layer", "head") if name in frame
+        name: frame[name].astype("Int64")
+        for name in ("row", "layer", "head", "class")
+        if name in frame
     }
     return pa.Table.from_pandas(frame.assign(**whole), preserve_index=False)
 

@@ -159,9 +159,7 @@ def _data_of(path: Path) -> object:
     except (OSError, AttributeError):
         return None
     except ValueError:
-        if content.startswith(b'{\n "rules":'):
-            read_rates(path)
-        return None
+        return read_rates(path).data if content.startswith(b'{\n "rules":') else None
 
 
 @cache

@@ -23,7 +23,8 @@ def rationale(evidence: Evidence) -> pa.Table:
     holds all tokens or none, or the measure is missing.
     """
     instances = evidence.table("instances")
-    gold = [np.array(mask, dtype=bool) for mask in instances["rationale"].to_pylist()]
+    assert evidence.split.rationale is not None
+    gold = [np.asarray(mask, dtype=bool) for mask in evidence.split.rationale]
     columns: dict[str, object] = {
         "row": range(len(gold)),
         "predicted": instances["predicted"],

@@ -30,11 +30,12 @@ Row = Mapping[str, Mapping[str, Any]]  # one text: its row of each table that ha
 
 @dataclass(frozen=True)
 class HeatMap:
-    """One number per token of a text; None where undefined."""
+    """One number per token of a text, or per one of other `tokens`; None where undefined."""
 
     name: str
     kind: Literal["attention", "importance"]
     weights: Sequence[float] | None
+    tokens: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ padded. leave_one_out.py has faster ways to the same numbers for our own encoder
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedmap.data.batches import sorted_batches
-from heedmap.data.texts import Text, exchanged
+from heedmap.data.texts import Text, exchanged, shortened
 from heedmap.models.trace import Model, Trace
 
 AT_ONCE = 4096  # deletions per block: a text of n tokens has n, each about as long as itself
@@ -39,6 +40,34 @@ def reread_without_each(
                 i, j = chunk[row]
                 results[i][j] = row_logits
     return results
+
+
+@torch.no_grad()
+def reread_kept(
+    model: Model, texts: Sequence[Text], kept: Sequence[Bool[np.ndarray, "_ _"]]
+) -> list[Float[Tensor, "_ C"]]:
+    """Return logits of every text with only some of its tokens, J masks of them per text, in float64.
+
+    Equal masks of a text are read once. A mask must keep at least one token: not every model reads an empty
+    text.
+    """
+    distinct = [np.unique(masks, axis=0, return_inverse=True) for masks in kept]
+    jobs = [(i, j) for i, (masks, _) in enumerate(distinct) for j in range(len(masks))]
+    found = [
+        torch.zeros(len(masks), len(model.classes), dtype=torch.float64) for masks, _ in distinct
+    ]
+    for start in range(0, len(jobs), AT_ONCE):
+        chunk = jobs[start : start + AT_ONCE]
+        changed = [shortened(texts[i], distinct[i][0][j]) for i, j in chunk]
+        for rows in sorted_batches(model.lengths(changed), model.tokens_at_once):
+            logits = model.logits(model.batch([changed[row] for row in rows], range(len(rows))))
+            for row, row_logits in zip(rows, logits.cpu().double(), strict=True):
+                i, j = chunk[row]
+                found[i][j] = row_logits
+    return [
+        logits[torch.from_numpy(inverse.reshape(-1))]
+        for logits, (_, inverse) in zip(found, distinct, strict=True)
+    ]
 
 
 @torch.no_grad()

@@ -6,10 +6,12 @@ those of deletions.py.
 
 "Relevance" is a state projected by the decoder's linear part (`AttentionClassifier.projection`).
 
-* average: only the deleted token changes.
-* cnn: only windows over the seam change, at most three positions on either side of it.
-* lstm: forward states before j and backward states after j stay, and so do all input projections
-  (lstm_leave_one_out.py).
+* average, none: only the deleted token changes.
+* cnn, small-cnn: only windows over the seam change, at most three positions on either side of it.
+* lstm, gru: forward states before j and backward states after j stay, and so do all input projections
+  (recurrent_leave_one_out.py).
+
+Of texts of sentences a sentence is deleted: the vectors of the others stay, and are what the encoder reads.
 """
 
 from collections.abc import Sequence
@@ -22,9 +24,10 @@ from torch.nn import functional
 from heedmap.data.batches import Batch
 from heedmap.data.texts import Text
 from heedmap.importance.deletions import reread_under, reread_without_each, rescaled
-from heedmap.importance.lstm_leave_one_out import Project, lstm_without_each
+from heedmap.importance.recurrent_leave_one_out import Project, recurrent_without_each
 from heedmap.models.attention_classifier import AttentionClassifier
-from heedmap.models.encoders import CNN, ENCODERS, LSTM
+from heedmap.models.encoders import CNN, ENCODERS, GRU, LSTM
+from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import Lexical
 from heedmap.models.trace import Model, Trace
@@ -122,15 +125,31 @@ def _states(
     """Return the scores of position t without token j (J = T; t = j is meaningless), and a function from
     weights (B, J, T), 0 at t = j, to the contexts projected by the decoder's linear part.
     """
-    embedded = model.embed(batch)
-    if isinstance(model.encoder, LSTM):
-        return lstm_without_each(model, model.encoder, embedded, batch, query)
-    states = model.encode(embedded, batch)
+    inputs, marks = _inputs(model, batch)
+    if isinstance(model.encoder, LSTM | GRU):
+        return recurrent_without_each(model, model.encoder, inputs, batch, query, marks=marks)
+    read = inputs if marks else inputs[:, 1:-1]
+    states: Tensor = model.encoder(read, batch.lengths + 2 * marks)
+    states = states[:, 1:-1] if marks else states
     scores = model.score(states, query).unsqueeze(1).repeat(1, states.shape[1], 1)
     relevance = torch.matmul(states, model.projection.weight.T)
     if isinstance(model.encoder, CNN):
-        return scores, _cnn_without_each(model, model.encoder, embedded, query, scores, relevance)
+        return scores, _cnn_without_each(model, model.encoder, inputs, query, scores, relevance)
     return scores, lambda weights: torch.matmul(weights, relevance)
+
+
+def _inputs(model: AttentionClassifier, batch: Batch) -> tuple[Float[Tensor, "B L E"], bool]:
+    """Return what the encoder reads, with a mark at both ends (L = T + 2), and whether it reads the marks.
+
+    Marks that are not read are 0, as what is beyond the ends is for a window.
+    """
+    embedded = model.embed(batch)
+    if isinstance(model, HierarchicalClassifier):
+        vectors = model.sentence_vectors(embedded, batch)
+        return functional.pad(vectors, (0, 0, 1, 1)), False
+    if model.encoder.marks:
+        return embedded, True
+    return embedded.masked_fill(~model.token_positions(batch).unsqueeze(-1), 0.0), False
 
 
 def _cnn_without_each(

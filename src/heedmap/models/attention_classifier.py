@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -39,9 +40,24 @@ class AttentionClassifier(Classifier):
         self, states: Float[Tensor, "B T D"], batch: Batch, query: Tensor | None = None
     ) -> Float[Tensor, "B K T"]:
         """Return the model's own weights, K = 1."""
-        lexical = isinstance(self.score, Lexical)
-        scores = self.score(batch.ids[:, 1:-1]) if lexical else self.score(states, query)
+        scores = self.scores(states, batch, query)
         return normalise(scores, batch.mask, self.settings.normaliser).unsqueeze(1)
+
+    def scores(
+        self, states: Float[Tensor, "B T D"], batch: Batch, query: Tensor | None = None
+    ) -> Float[Tensor, "B T"]:
+        """Return the scores that the weights are made of."""
+        lexical = isinstance(self.score, Lexical)
+        scores: Tensor = self.score(batch.ids[:, 1:-1]) if lexical else self.score(states, query)
+        return scores
+
+    def normalised(
+        self, states: Float[Tensor, "B T D"], batch: Batch, query: Tensor | None = None
+    ) -> dict[str, Any]:
+        """Return the normaliser of a trace, with its scores where it is not a softmax."""
+        name = self.settings.normaliser
+        scores = None if name == "softmax" else self.scores(states, batch, query).unsqueeze(1)
+        return {"normaliser": name, "scores": scores}
 
     def decode(
         self, projected: Float[Tensor, "B S A"], batch: Batch, query: Tensor | None
@@ -111,7 +127,8 @@ class TextClassifier(AttentionClassifier):
         readout = Readout(relevance, self.as_logits(self.decoder.bias))
         logits = decode(readout, attention.unsqueeze(0)).squeeze(0)
         heat, support = attention.squeeze(1), batch.mask.unsqueeze(1)
-        return Trace(batch.rows, batch.mask, attention, support, heat, logits, readout)
+        made = self.normalised(states, batch)
+        return Trace(batch.rows, batch.mask, attention, support, heat, logits, readout, **made)
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
         """Return logits under S other weightings each, from the read-out."""

@@ -93,9 +93,9 @@ class Classifier(nn.Module, ABC):
         return functional.pad(batch.mask, (1, 1))
 
     def encode(self, embedded: Float[Tensor, "B L E"], batch: Batch) -> Float[Tensor, "B T D"]:
-        """Return encoder states of the tokens (the encoder reads the marks, the attention does not)."""
-        states: Tensor = self.encoder(embedded, batch.lengths + 2)
-        return states[:, 1:-1]
+        """Return encoder states of the tokens: an encoder may read the marks, the attention does not."""
+        states: Tensor = self.encoder(*self.encoder.reads(embedded, batch.lengths))
+        return states[:, 1:-1] if self.encoder.marks else states
 
     def forward(self, batch: Batch) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
         """Return raw outputs and the weights used, for the loss."""

@@ -33,8 +33,9 @@ class Query(nn.Module):
 
     def forward(self, batch: PairBatch) -> Float[Tensor, "B 1 D"]:
         """Return one vector per query."""
-        lengths = batch.query_lengths + 2
-        states = self.encoder(self.embedding(batch.query_ids), lengths)
+        embedded = self.embedding(batch.query_ids)
+        read, lengths = self.encoder.reads(embedded, batch.query_lengths)
+        states = self.encoder(read, lengths)
         return self.encoder.last(states, lengths).unsqueeze(1)
 
 
@@ -102,7 +103,8 @@ class PairClassifier(AttentionClassifier):
         state = _State(torch.matmul(states, self.projection.weight.T), query, batch)
         logits = self._decode(state, attention)[:, 0]
         heat, support = attention.squeeze(1), batch.mask.unsqueeze(1)
-        return Trace(batch.rows, batch.mask, attention, support, heat, logits, state=state)
+        made = self.normalised(states, batch, query)
+        return Trace(batch.rows, batch.mask, attention, support, heat, logits, state=state, **made)
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
         """Return logits under S other weightings each, without running the encoders again."""

@@ -1,6 +1,7 @@
 """Attention scores of positions, given a query if there is one (Jain & Wallace 2019, section 2)."""
 
 import math
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -14,10 +15,12 @@ NO_SCORE = -1e4
 class Additive(nn.Module):
     """s_t = v · tanh(W h_t + b), W from D to D // 2 (Bahdanau et al. 2015)."""
 
+    narrower: ClassVar[int] = 2
+
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.hidden = nn.Linear(size, size // 2)
-        self.vector = nn.Linear(size // 2, 1, bias=False)
+        self.hidden = nn.Linear(size, size // self.narrower)
+        self.vector = nn.Linear(size // self.narrower, 1, bias=False)
 
     def forward(self, states: Float[Tensor, "B T D"], query: None = None) -> Float[Tensor, "B T"]:
         """Score encoder states."""
@@ -25,14 +28,22 @@ class Additive(nn.Module):
         return scores.squeeze(-1)
 
 
+class WideAdditive(Additive):
+    """The same with W from D to D (Yang et al. 2016, Serrano & Smith 2019)."""
+
+    narrower = 1
+
+
 class PairAdditive(nn.Module):
     """s_t = v · tanh(W h_t + b + W_q q + b_q)."""
 
+    narrower: ClassVar[int] = 2
+
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.hidden = nn.Linear(size, size // 2)
-        self.query = nn.Linear(size, size // 2)
-        self.vector = nn.Linear(size // 2, 1, bias=False)
+        self.hidden = nn.Linear(size, size // self.narrower)
+        self.query = nn.Linear(size, size // self.narrower)
+        self.vector = nn.Linear(size // self.narrower, 1, bias=False)
 
     def forward(
         self, states: Float[Tensor, "B T D"], query: Float[Tensor, "B 1 D"]
@@ -54,6 +65,12 @@ class Dot(nn.Module):
         """Score encoder states."""
         scores: Tensor = self.vector(states)
         return scores.squeeze(-1) * self.scale
+
+
+class WidePairAdditive(PairAdditive):
+    """The same with W and W_q from D to D."""
+
+    narrower = 1
 
 
 class PairDot(nn.Module):
@@ -92,8 +109,13 @@ class Lexical(nn.Module):
         return self.table[ids]
 
 
-SCORES: dict[str, type[Additive] | type[Dot]] = {"additive": Additive, "dot": Dot}
+SCORES: dict[str, type[Additive] | type[Dot]] = {
+    "additive": Additive,
+    "wide-additive": WideAdditive,
+    "dot": Dot,
+}
 PAIR_SCORES: dict[str, type[PairAdditive] | type[PairDot]] = {
     "additive": PairAdditive,
+    "wide-additive": WidePairAdditive,
     "dot": PairDot,
 }

@@ -34,7 +34,9 @@ class Trace:
     weight. `heat` is the heat map, one number per token, 0 where `mask` is False. If each token is one
     position, P = T; otherwise `words` is the token of each position, −1 for special tokens and −2 for padding.
     With `all_rows` there is a row per position: K = heads × P. `readout` is None if the model has no linear
-    one. `state` is private to the model: what `Model.predict` needs of the pass.
+    one. `state` is private to the model: what `Model.predict` needs of the pass. `normaliser` makes the weights
+    of scores; `scores` are these, where they are known and it is not a softmax: without some positions a
+    softmax is what is left of its weights, scaled, and others are not.
     """
 
     rows: Int[Tensor, " B"]
@@ -47,6 +49,8 @@ class Trace:
     state: object = None
     words: Int[Tensor, "B P"] | None = None
     all_rows: bool = False
+    normaliser: str = "softmax"
+    scores: Float[Tensor, "B K P"] | None = None
 
     @property
     def token_positions(self) -> Bool[Tensor, "B P"] | None:

@@ -43,13 +43,18 @@ class Figure:
 
 
 def rows(values: list[dict[str, Any]]) -> alt.InlineData:
-    """Return a chart's data with numbers rounded to four digits, which keeps the page small."""
+    """Return a chart's data with rounded numbers, which keeps the page small."""
     return alt.InlineData(
         values=[
-            {k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}
+            {k: _rounded(v) if isinstance(v, float) else v for k, v in row.items()}
             for row in values
         ]
     )
+
+
+def _rounded(value: float) -> float:
+    """Round to four decimals; below a tenth to three significant digits."""
+    return round(value, 4) if abs(value) >= 0.1 else float(f"{value:.3g}")
 
 
 def colour(domain: list[str]) -> alt.Color:

@@ -88,9 +88,10 @@ def _row(heat_map: HeatMap, tokens: list[str], gold: list[bool] | None) -> Row:
         why = "not defined" + (" for a text of one word" if len(tokens) == 1 else "")
         return Row(name, kind, [], why)
     top = max([*weights, 0.0])
-    marks = gold or [False] * len(tokens)
+    shown = heat_map.tokens or tokens
+    marks = gold if gold and shown is tokens else [False] * len(shown)
     shaded = [
         Token(token, weight, max(weight, 0.0) / top if top > 0 else 0.0, mark)
-        for token, weight, mark in zip(tokens, weights, marks, strict=True)
+        for token, weight, mark in zip(shown, weights, marks, strict=True)
     ]
     return Row(name, kind, shaded, f"largest {number(top)}" if top > 0 else "zero for every word")

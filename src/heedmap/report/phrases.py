@@ -124,9 +124,23 @@ def model_text(audit: AuditResult) -> str:
     model = audit.settings.model
     if isinstance(model, TransformerSettings):
         shown = audit.about.get("on_trial", f"{model.view}, layer {model.layer}")
-        return f"{Path(model.source).name} ({audit.about.get('architecture', 'a transformer')}), {shown}"
+        return (
+            f"{Path(model.source).name} ({audit.about.get('architecture', 'a transformer')}), {shown}"
+            f"{_of_sentences(audit)}"
+        )
     condition = f" given the {query}" if (query := query_name(audit)) else ""
-    return f"{model.encoder} encoder, {model.score} score{condition}, {model.normaliser} attention"
+    levels = " of words, then of sentences" if _of_sentences(audit) else ""
+    encoder = "no" if model.encoder == "none" else model.encoder
+    return (
+        f"{encoder} encoder, {model.score} score{condition}, {model.normaliser} attention{levels}"
+        f"{_of_sentences(audit)}"
+    )
+
+
+def _of_sentences(audit: AuditResult) -> str:
+    if audit.settings.data.tokenizer != "sentences":
+        return ""
+    return "; below, a word is a sentence (calibrated on models that read words)"
 
 
 def derived(audit: AuditResult) -> bool:

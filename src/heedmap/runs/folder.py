@@ -96,11 +96,20 @@ class RunFolder:
             raise InputError(
                 f"{self.path}: no run there (no settings.toml); `heedmap list` shows the runs"
             )
+        if self.is_reproduction():
+            raise InputError(
+                f"{self.path}: expected a run, got a paper's reproduction; open its result.html, or draw it "
+                "with `heedmap figures`"
+            )
         return RunSettings.read(self._settings)
 
     def is_begun(self) -> bool:
         """Whether a run is there, finished or not."""
         return self._settings.exists()
+
+    def is_reproduction(self) -> bool:
+        """Whether the folder is a paper's, with parts and a result of its own."""
+        return any((self.path / name).exists() for name in ("parts", "result.md"))
 
     def check_unchanged(self, settings: RunSettings) -> None:
         """Raise InputError if the run that was just read has been replaced meanwhile."""

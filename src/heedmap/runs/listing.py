@@ -15,6 +15,8 @@ def list_runs(root: Path) -> list[Path]:
 def describe(folder: Path) -> tuple[str, str, str, str, str]:
     """Return a line of `heedmap list`: folder, data, model, seed and state."""
     run = RunFolder(folder)
+    if run.is_reproduction():
+        return str(folder), "", "", "", "reproduction"
     try:
         settings = run.settings()
     except InputError as error:

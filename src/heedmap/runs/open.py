@@ -200,8 +200,7 @@ def own_run(
 ) -> Run:
     """Make a run of an attention model, with its facts for the report."""
     vocabulary = model.vocabulary
-    test = corpus.splits["test"]
-    tokens = [token for text in [*test.tokens, *(test.queries or [])] for token in text]
+    tokens = [word for text in corpus.words("test") for word in text]
     facts: dict[str, object] = {
         "unknown_share": sum(token not in vocabulary for token in tokens) / len(tokens),
         "vectors": trained.vectors,

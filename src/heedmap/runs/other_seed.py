@@ -2,10 +2,9 @@
 
 from heedmap.errors import InputError
 from heedmap.models.trace import Model
-from heedmap.runs.comparison import relocated
+from heedmap.runs.comparison import differences
 from heedmap.runs.open import open_run
 from heedmap.runs.run import Run
-from heedmap.settings import RunSettings
 
 # A transformer that was trained elsewhere differs in its source.
 MAY_DIFFER = {"data.seed", "train.seed", "model.source", "model.weights", "fingerprint"}
@@ -18,7 +17,7 @@ def other_seed(run: Run, folder: str) -> Model:
         InputError: no run there, or one that differs in anything else, or in nothing.
     """
     other = open_run(folder)
-    differ = _differences(other.settings, run.settings)
+    differ = differences(other.settings, run.settings)
     if wrong := [text for text in differ if text.split(":")[0] not in MAY_DIFFER]:
         raise InputError(
             f"--other-seed {folder}: expected a run that differs from {run.name} by its seed alone, got "
@@ -30,10 +29,3 @@ def other_seed(run: Run, folder: str) -> Model:
             "train one with another --seed"
         )
     return other.model
-
-
-def _differences(found: RunSettings, settings: RunSettings) -> list[str]:
-    found, settings = (
-        each.model_copy(update={"audit": None}) for each in (relocated(found, settings), settings)
-    )
-    return found.difference(settings)

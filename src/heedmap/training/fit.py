@@ -63,6 +63,7 @@ def fit(
     for epoch in range(progress.epochs_done, objective.epochs):
         if objective.is_finished(progress):
             break
+        objective.on_epoch(progress)
         rng = np.random.default_rng([objective.seed, epoch])
         order = bucketed_batches(objective.lengths, objective.batch_size, rng)
         batches = accelerator.prepare(_loader(objective, order))

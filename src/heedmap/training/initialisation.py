@@ -12,6 +12,7 @@ from heedmap.data.vocabulary import Vocabulary, read_vectors, vectors_hash
 from heedmap.errors import InputError
 from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
 from heedmap.models.classifier import Classifier
+from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.scores import Lexical
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
@@ -25,7 +26,18 @@ M = TypeVar("M", bound=Classifier)
 
 
 def kind_for(corpus: Corpus) -> type[AttentionClassifier]:
-    """Return the attention classifier for single texts, or the one for pairs."""
+    """Return the attention classifier for single texts, for pairs, or for texts of sentences.
+
+    Raises:
+        InputError: pairs of sentences.
+    """
+    if corpus.sentences and corpus.pairs:
+        raise InputError(
+            f"{corpus.settings.source}: expected single texts for --tokenizer sentences, got pairs of texts; "
+            "choose words or spaces"
+        )
+    if corpus.sentences:
+        return HierarchicalClassifier
     return PairClassifier if corpus.pairs else TextClassifier
 
 
@@ -43,9 +55,8 @@ def init_model(
     """
     assert isinstance(settings.train, TrainSettings)
     split = corpus.splits["train"]
-    texts = [*split.tokens, *(split.queries or [])]
     answers = corpus.classes if split.allowed is not None else []
-    vocabulary = Vocabulary.build(texts, settings.train.min_df, answers)
+    vocabulary = Vocabulary.build(corpus.words("train"), settings.train.min_df, answers)
     if settings.train.vectors is None:
         model, with_vector = build_model(settings, vocabulary, corpus.classes, kind), None
     else:

@@ -83,8 +83,12 @@ def check_suitable(corpus: Corpus) -> None:
     """Check that a corpus has log-odds.
 
     Raises:
-        InputError: pairs of texts, not two classes, or a train split of one class.
+        InputError: pairs of texts, sentences, not two classes, or a train split of one class.
     """
+    if corpus.sentences:
+        raise InputError(
+            f"{corpus.name}: log-odds are of words, got texts of sentences; choose --tokenizer words"
+        )
     if corpus.pairs or len(corpus.classes) != 2:
         what = "pairs of texts" if corpus.pairs else f"{len(corpus.classes)} classes"
         raise InputError(f"{corpus.name}: log-odds need single texts of two classes, got {what}")

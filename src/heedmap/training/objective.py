@@ -79,6 +79,9 @@ class Objective(ABC):
     def scores(self) -> dict[str, float]:
         """Score the model after an epoch; must include `accuracy`, unless `is_better` is overridden."""
 
+    def on_epoch(self, progress: Progress) -> None:  # noqa: B027 - most have no such schedule
+        """Hook before every epoch, for a learning rate that depends on the scores so far."""
+
     def on_step(self, step: int, total: int) -> None:  # noqa: B027 - most have no schedule
         """Hook before every step, for a learning rate schedule."""
 

@@ -16,6 +16,7 @@ scores are stored for every (deletion, position) and, until the weights are comp
 smaller, their projections by the decoder.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -24,7 +25,7 @@ from torch import Tensor, nn
 
 from heedmap.data.batches import Batch
 from heedmap.models.attention_classifier import AttentionClassifier
-from heedmap.models.encoders import LSTM, reverse_rows
+from heedmap.models.encoders import GRU, LSTM, reverse_rows
 from heedmap.models.scores import Additive, Dot, PairAdditive, PairDot
 
 # Numbers per block of states: their gates, 1 MB, stay in the processor's cache.
@@ -33,22 +34,28 @@ BLOCK = 1 << 16
 Project = Callable[[Tensor], Tensor]
 
 
-def lstm_without_each(
+def recurrent_without_each(
     model: AttentionClassifier,
-    encoder: LSTM,
-    embedded: Float[Tensor, "B L E"],
+    encoder: LSTM | GRU,
+    inputs: Float[Tensor, "B L E"],
     batch: Batch,
     query: Float[Tensor, "B 1 D"] | None = None,
+    *,
+    marks: bool,
 ) -> tuple[Float[Tensor, "B J T"], Project]:
     """Return the scores of position t without token j (t = j is meaningless), and a function from weights
     (B, J, T), 0 at t = j, to the contexts projected by `model.projection` without its bias.
+
+    `inputs` has a mark at both ends, which is read or not.
     """
     lengths = batch.lengths
-    features = _Features(model, encoder.size // 2, query)
-    ways = (
-        _Direction(encoder.forward_lstm, embedded, features.decoder[0]),
-        _Direction(encoder.backward_lstm, reverse_rows(embedded, lengths + 2), features.decoder[1]),
-    )
+    cells = _cells(encoder)
+    features = _Features(model, encoder.size // 2, query, cells[0].scale)
+    both = (inputs, reverse_rows(inputs, lengths + 2))
+    ways = [
+        _Direction(cell, values, decoder, marks)
+        for cell, values, decoder in zip(cells, both, features.decoder, strict=True)
+    ]
     tables = []
     for way, direction in enumerate(ways):
         # The other direction's states in the whole text, in this direction's order.
@@ -74,28 +81,30 @@ def _reversed_table(table: Float[Tensor, "B J T"], lengths: Tensor) -> Float[Ten
 class _Features:
     """The weights of score and decoder, split for the forward and the backward half of a state.
 
-    States are doubled (see `_cell`), so the weights are halved.
+    States are stored divided by `scale` (see `_Cell`), so the weights are multiplied by it.
     """
 
-    def __init__(self, model: AttentionClassifier, hidden: int, query: Tensor | None) -> None:
+    def __init__(
+        self, model: AttentionClassifier, hidden: int, query: Tensor | None, scale: float
+    ) -> None:
         score = model.score
         assert isinstance(
             score, Additive | PairAdditive | Dot | PairDot
         )  # `Lexical` does not score states
         self.score = score
         halves = (slice(0, hidden), slice(hidden, None))
-        self.decoder = [0.5 * model.projection.weight[:, half].T.contiguous() for half in halves]
+        self.decoder = [scale * model.projection.weight[:, half].T.contiguous() for half in halves]
         self.bias: Tensor | None = None
         if isinstance(score, PairDot):
             assert query is not None
-            self.query = [0.5 * query[:, 0, half] for half in halves]
+            self.query = [scale * query[:, 0, half] for half in halves]
             return
         if isinstance(score, PairAdditive):
             self.bias = score.hidden.bias + score.query(query)  # (B, 1, A)
         elif isinstance(score, Additive):
             self.bias = score.hidden.bias
         first = (score.vector if isinstance(score, Dot) else score.hidden).weight
-        self.first = [0.5 * first[:, half].T.contiguous() for half in halves]
+        self.first = [scale * first[:, half].T.contiguous() for half in halves]
 
     def of(self, states: Float[Tensor, "B T D"], way: int) -> Float[Tensor, "B T A"]:
         """Return the score's projection of one half, its bias included."""
@@ -120,53 +129,48 @@ class _Features:
 
 
 class _Direction:
-    """One LSTM over a batch of texts, inputs projected once; `inputs` starts and ends with a mark.
+    """One direction over a batch of texts, inputs projected once; `inputs` starts and ends with a mark.
 
-    `base` holds the doubled states of the tokens in the whole texts, in the order of reading.
+    `base` holds the stored states of the tokens in the whole texts, in the order of reading.
     """
 
     def __init__(
-        self, lstm: nn.LSTM, inputs: Float[Tensor, "B L E"], decoder: Float[Tensor, "D O"]
+        self,
+        cell: "_Cell",
+        inputs: Float[Tensor, "B L E"],
+        decoder: Float[Tensor, "D O"],
+        marks: bool,
     ) -> None:
-        hidden = lstm.hidden_size
+        self.cell = cell
         self.count, self.tokens, self.decoder = len(inputs), inputs.shape[1] - 2, decoder
-        # σ(x) = ½ + ½ tanh(x/2): with i, f and o halved beforehand, one tanh serves all four gates.
-        scale = inputs.new_full((4 * hidden,), 0.5)
-        scale[2 * hidden : 3 * hidden] = 1.0
-        of_input, of_state, *biases = lstm.all_weights[0]
-        bias = (biases[0] + biases[1]) * scale
-        weight = (of_input * scale[:, None]).T
         steps = inputs.transpose(0, 1).contiguous()
-        self.projected = torch.addmm(bias, steps.flatten(0, 1), weight).view(
-            *steps.shape[:2], 4 * hidden
-        )
-        self.recurrent = (0.5 * of_state * scale[:, None]).T.contiguous()
-        self._read_whole()
+        projected = torch.addmm(cell.bias, steps.flatten(0, 1), cell.of_input)
+        self.projected = projected.view(*steps.shape[:2], -1)
+        self._read_whole(marks)
         # The new states or projections of each step, one row per deletion.
         self.history: list[Float[Tensor, "J B V"]] = []
 
-    def _read_whole(self) -> None:
-        """Compute states and cells of the whole texts: index s is after the mark and s tokens."""
-        size = (self.tokens + 1, self.count, len(self.recurrent))
-        self.states, self.cells = self.projected.new_empty(size), self.projected.new_empty(size)
+    def _read_whole(self, marks: bool) -> None:
+        """Compute states and memory of the whole texts: index s is after the mark and s tokens."""
+        steps, cell = self.tokens + 1, self.cell
+        # Without a mark the first token is read from zeros.
+        self.states = self.projected.new_zeros(steps, self.count, cell.hidden)
+        self.memories = self.projected.new_zeros(steps, self.count, cell.memory)
         gates, spare = self._scratch(1)
-        state, cell = self.projected.new_zeros(2, 1, *size[1:])
-        for step in range(self.tokens + 1):
-            _cell(
-                state, self.states[step : step + 1], cell, gates, spare,
-                self.projected[step], self.recurrent,
-            )  # fmt: skip
-            state, self.cells[step] = self.states[step : step + 1], cell[0]
+        state, memory = self.states[:1].clone(), self.memories[:1].clone()
+        for step in range(0 if marks else 1, steps):
+            current = self.states[step : step + 1]
+            cell.step(state, current, memory, gates, spare, self.projected[step])
+            state, self.memories[step] = current, memory[0]
 
     @property
     def base(self) -> Float[Tensor, "B T D"]:
         return self.states[1:].transpose(0, 1)
 
     def _scratch(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Allocate gates and tanh c for `rows` rows."""
-        hidden = len(self.recurrent)
-        gates = self.projected.new_empty(rows, self.count, 4 * hidden)
-        return gates, self.projected.new_empty(rows, self.count, hidden)
+        """Allocate gates and one state more for `rows` rows."""
+        gates = self.projected.new_empty(rows, self.count, self.projected.shape[-1])
+        return gates, self.projected.new_empty(rows, self.count, self.cell.hidden)
 
     def scores_without_each(
         self, features: _Features, way: int, other: Float[Tensor, "B T A"]
@@ -175,24 +179,24 @@ class _Direction:
 
         Rows are processed in blocks whose gates stay in the processor's cache.
         """
-        hidden, size = len(self.recurrent), self.tokens
+        hidden, size = self.cell.hidden, self.tokens
         projects = self.decoder.shape[1] < hidden
         buffers = _Buffers(self.states, projects)
-        cell = self.cells.new_empty(size, self.count, hidden)
+        memory = self.memories.new_empty(size, self.count, self.cell.memory)
         scores = other.new_zeros(size, size, self.count)
         block = max(1, BLOCK // (hidden * self.count))
         gates, spare = self._scratch(block)
         previous = buffers.next(0)
         for step in range(1, size):
             # Row step − 1 is new: the text without that token continues from the base's state before it.
-            cell[step - 1] = self.cells[step - 1]
+            memory[step - 1] = self.memories[step - 1]
             current = buffers.next(step)
             for start in range(0, step, block):
                 rows = slice(start, min(start + block, step))
                 used = slice(0, rows.stop - start)
-                _cell(
-                    previous[rows], current[rows], cell[rows], gates[used], spare[used],
-                    self.projected[step + 1], self.recurrent,
+                self.cell.step(
+                    previous[rows], current[rows], memory[rows], gates[used], spare[used],
+                    self.projected[step + 1],
                 )  # fmt: skip
                 scores[step, rows] = features.complete(current[rows], way, other[:, step])
             new = current[:step]
@@ -204,7 +208,7 @@ class _Direction:
         """Return Σ_t w_jt W h_t of this half: new states after the deletion, the base's before it."""
         after = weights.permute(2, 1, 0).contiguous()
         base = self.base
-        projects = self.decoder.shape[1] < len(self.recurrent)
+        projects = self.decoder.shape[1] < self.cell.hidden
         if projects:
             base = torch.matmul(base, self.decoder)
         total = base.new_zeros(self.tokens, self.count, base.shape[-1])
@@ -234,24 +238,101 @@ class _Buffers:
         return buffer
 
 
-def _cell(
-    previous: Tensor,
-    current: Tensor,
-    cell: Tensor,
-    gates: Tensor,
-    spare: Tensor,
-    projected: Tensor,
-    recurrent: Tensor,
-) -> None:
-    """Run one LSTM step for all rows (J, B, D), `cell` in place; gates i, f, g, o in PyTorch's order.
+class _Cell(ABC):
+    """One step of a recurrent network, for all rows (J, B, D); states are stored divided by `scale`.
 
-    States are stored as 2h; the factor ½ is in the weights that multiply them.
+    `hidden` and `memory` are the sizes of a state and of what is carried beside it; `of_input` and `bias`
+    project an input to the gates.
     """
-    gates.copy_(projected)
-    gates.flatten(0, 1).addmm_(previous.flatten(0, 1), recurrent)
-    gates.tanh_()
-    enter, keep, new, leave = gates.chunk(4, dim=-1)
-    # c ← ½ [(1 + keep) c + (1 + enter) new];  2h ← (1 + leave) tanh c
-    torch.lerp(cell.addcmul_(keep, cell), new.addcmul_(enter, new), 0.5, out=cell)
-    torch.tanh(cell, out=spare)
-    torch.addcmul(spare, leave, spare, out=current)
+
+    scale: float
+    hidden: int
+    memory: int
+    of_input: Float[Tensor, "E G"]
+    bias: Float[Tensor, " G"]
+
+    @abstractmethod
+    def step(
+        self,
+        previous: Tensor,
+        current: Tensor,
+        memory: Tensor,
+        gates: Tensor,
+        spare: Tensor,
+        projected: Tensor,
+    ) -> None:
+        """Write the states after one input, given its projection; `memory` in place."""
+
+
+def _cells(encoder: LSTM | GRU) -> list[_Cell]:
+    if isinstance(encoder, LSTM):
+        return [_LSTMCell(encoder.forward_lstm), _LSTMCell(encoder.backward_lstm)]
+    return [_GRUCell(encoder.forward_gru), _GRUCell(encoder.backward_gru)]
+
+
+class _LSTMCell(_Cell):
+    """States are stored as 2h; the factor ½ is in the weights that multiply them."""
+
+    scale = 0.5
+
+    def __init__(self, lstm: nn.LSTM) -> None:
+        self.hidden = self.memory = lstm.hidden_size
+        of_input, of_state, *biases = lstm.all_weights[0]
+        # σ(x) = ½ + ½ tanh(x/2): with i, f and o halved beforehand, one tanh serves all four gates.
+        half = of_input.new_full((4 * self.hidden,), 0.5)
+        half[2 * self.hidden : 3 * self.hidden] = 1.0
+        self.bias = (biases[0] + biases[1]) * half
+        self.of_input = (of_input * half[:, None]).T
+        self.of_state = (self.scale * of_state * half[:, None]).T.contiguous()
+
+    def step(
+        self,
+        previous: Tensor,
+        current: Tensor,
+        memory: Tensor,
+        gates: Tensor,
+        spare: Tensor,
+        projected: Tensor,
+    ) -> None:
+        """Gates i, f, g, o are in PyTorch's order."""
+        gates.copy_(projected)
+        gates.flatten(0, 1).addmm_(previous.flatten(0, 1), self.of_state)
+        gates.tanh_()
+        enter, keep, new, leave = gates.chunk(4, dim=-1)
+        # c ← ½ [(1 + keep) c + (1 + enter) new];  2h ← (1 + leave) tanh c
+        torch.lerp(memory.addcmul_(keep, memory), new.addcmul_(enter, new), 0.5, out=memory)
+        torch.tanh(memory, out=spare)
+        torch.addcmul(spare, leave, spare, out=current)
+
+
+class _GRUCell(_Cell):
+    """n = tanh(W_n x + b_n + r (U_n h + c_n)), h ← (1 − z) n + z h; there is nothing beside the state."""
+
+    scale = 1.0
+    memory = 0
+
+    def __init__(self, gru: nn.GRU) -> None:
+        self.hidden = gru.hidden_size
+        of_input, of_state, of_inputs, of_states = gru.all_weights[0]
+        self.of_input, self.of_state = of_input.T, of_state.T.contiguous()
+        # U_n h + c_n is multiplied by r, so c_n cannot be added to the projected input.
+        self.own = of_states.clone()
+        self.own[: 2 * self.hidden] = 0.0
+        self.bias = of_inputs + of_states - self.own
+
+    def step(
+        self,
+        previous: Tensor,
+        current: Tensor,
+        memory: Tensor,
+        gates: Tensor,
+        spare: Tensor,
+        projected: Tensor,
+    ) -> None:
+        """Gates r, z, n are in PyTorch's order."""
+        gates.copy_(self.own)
+        gates.flatten(0, 1).addmm_(previous.flatten(0, 1), self.of_state)
+        sigmoids, new = gates[..., : 2 * self.hidden], gates[..., 2 * self.hidden :]
+        reset, stay = sigmoids.add_(projected[..., : 2 * self.hidden]).sigmoid_().chunk(2, dim=-1)
+        new.mul_(reset).add_(projected[..., 2 * self.hidden :]).tanh_()
+        torch.lerp(new, previous, stay, out=current)

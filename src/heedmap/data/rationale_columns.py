@@ -1,0 +1,196 @@
+"""Which words people marked, from a table's columns, as a mask of the tokens that the text is read as.
+
+* `evidence_spans`: [[start, end), ...] over the text's words, which are separated by white space.
+* `token_labels`: as in SST, the sentiment of each of these words from 0 (negative) to 4. A word is marked if it
+  is on the side of the text's label: above 2 in a positive text, below 2 in a negative one.
+"""
+
+import json
+import reprlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from heedmap.data.columns import Rows
+from heedmap.data.labels import label_text
+from heedmap.data.rows import Row
+from heedmap.data.tokens import TOKENIZERS, pieces
+from heedmap.errors import InputError
+
+NOT_FOUND = "marks not found on the tokens (kept)"
+SPANS, SENTIMENT = "evidence_spans", "token_labels"
+Marks = NDArray[np.bool_]
+Tokenize = Callable[[str], list[str]]
+_POSITIVE = {"0": False, "negative": False, "1": True, "positive": True}
+# Of one row (its number, a name for errors, its label): its words, and which of them are marked.
+_MarkedWords = Callable[[int, str, str], tuple[list[str], Marks]]
+
+
+def marking(
+    rows: Rows, text: str, label: str, tokenize: Tokenize, left_out: Counter[str]
+) -> Callable[[Row, int, str, str], None]:
+    """Return what gives a row its rationale: of the row's number, its name for errors and its split.
+
+    It does nothing where the table has no marks.
+    """
+    read = _marked_words(rows, text, label)
+    if read is None and SENTIMENT in rows.columns:
+        left_out[f"{SENTIMENT} that are no sentiments of words: not read (kept)"] += len(rows)
+
+    def marks(row: Row, number: int, where: str, split: str) -> None:
+        if read is not None:
+            mark(row, *read(number, where, row.label), tokenize, split, left_out)
+
+    return marks
+
+
+def _marked_words(rows: Rows, text: str, label: str) -> _MarkedWords | None:
+    """Return what reads the marked words of each row of a table, None where it has no such column.
+
+    A column `token_labels` is read only if every row has a number from 0 to 4 for each word, and the labels are
+    negative and positive: it might be of anything.
+    """
+    if SPANS in rows.columns:
+        values, texts = rows.values(SPANS), rows.values(text)
+
+        def by_spans(number: int, where: str, label: str) -> tuple[list[str], Marks]:
+            words = str(texts[number]).split()
+            return words, mask_of(read_spans(values[number], where), len(words), where, SPANS)
+
+        return by_spans
+    if SENTIMENT not in rows.columns:
+        return None
+    # Jain & Wallace's text of SST has no marks; the labels are those of the treebank's words.
+    texts = rows.values("text" if "text" in rows.columns else text)
+    words_of = [[] if value is None else str(value).split() for value in texts]
+    labels = [_sentiment(value) for value in rows.values(SENTIMENT)]
+    classes = {label_text(value) for value in rows.values(label) if not pd.isna(value)}
+    if not classes <= set(_POSITIVE) or any(
+        each is None or len(each) != len(words)
+        for each, words in zip(labels, words_of, strict=True)
+    ):
+        return None
+
+    def by_sentiment(number: int, where: str, label: str) -> tuple[list[str], Marks]:
+        values = labels[number]
+        assert values is not None
+        return words_of[number], on_side(values, label)
+
+    return by_sentiment
+
+
+def on_side(sentiment: NDArray[np.int64], label: str) -> Marks:
+    """Return the words whose sentiment (0 to 4) is on the side of the label; none for any other label."""
+    if label not in _POSITIVE:
+        return np.zeros(len(sentiment), dtype=bool)
+    marked: Marks = sentiment > 2 if _POSITIVE[label] else sentiment < 2
+    return marked
+
+
+def _sentiment(value: Any) -> NDArray[np.int64] | None:
+    given = _parsed(value)
+    if not isinstance(given, list) or not all(type(x) is int and 0 <= x <= 4 for x in given):
+        return None
+    return np.array(given, dtype=np.int64)
+
+
+def read_spans(value: Any, where: str) -> list[tuple[int, int]]:
+    """Return the spans of one row; none where the value is missing.
+
+    Raises:
+        InputError: it is no list of [start, end].
+    """
+    given = _parsed(value)
+    if given is None:
+        return []
+    if not isinstance(given, list) or not all(
+        isinstance(span, list) and len(span) == 2 and all(type(x) is int for x in span)
+        for span in given
+    ):
+        raise InputError(
+            f"{where}: {SPANS}: expected a list of [start, end] of words, got {reprlib.repr(value)}"
+        )
+    return [(start, end) for start, end in given]
+
+
+def _parsed(value: Any) -> Any:
+    """Return the list that a CSV file has as a text; nothing for an empty text and for NaN."""
+    if isinstance(value, str) and value.strip():
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return None if value is None or isinstance(value, float | str) else value
+
+
+def mask_of(spans: Sequence[tuple[int, int]], count: int, where: str, field: str) -> Marks:
+    """Return the mask of some spans among `count` words.
+
+    Raises:
+        InputError: a span is empty or not within the words.
+    """
+    mask = np.zeros(count, dtype=bool)
+    for start, end in spans:
+        if not 0 <= start < end <= count:
+            raise InputError(
+                f"{where}: {field}: expected spans [start, end) within the text's {count} words, got "
+                f"[{start}, {end}]"
+            )
+        mask[start:end] = True
+    return mask
+
+
+def on_tokens(
+    words: Sequence[str], marked: Marks, tokens: Sequence[str], tokenize: Tokenize
+) -> Marks | None:
+    """Return which tokens come from a marked word; None where they are not the words' own tokens.
+
+    A text's tokens, or the words of its sentences, are those of its words, one word after the other: no
+    tokenizer of ours changes a word for what is beside it. A token is marked if it has a part of a marked word.
+    """
+    parts = [[part for token in tokenize(word) for part in token.split()] for word in words]
+    of_tokens = [token.split() for token in tokens]
+    if [p for part in parts for p in part] != [p for token in of_tokens for p in token]:
+        return None
+    marks = np.repeat(marked, [len(part) for part in parts])
+    ends = np.cumsum([0, *map(len, of_tokens)])
+    return np.array([marks[a:b].any() for a, b in pairwise(ends)], dtype=bool)
+
+
+def mark(
+    row: Row,
+    words: Sequence[str],
+    marked: Marks,
+    tokenize: Tokenize,
+    split: str,
+    left_out: Counter[str],
+) -> None:
+    """Give a row its rationale; one whose tokens are not its words' has none marked, and is counted."""
+    marks = on_tokens(words, marked, row.tokens, tokenize)
+    if marks is None:
+        marks = np.zeros(len(row.tokens), dtype=bool)
+        left_out[f"{split}: {NOT_FOUND}"] += 1
+    row.rationale = marks
+
+
+def carried(text: str, marks: Marks, tokens: Sequence[str], tokenizer: str) -> Marks:
+    """Carry marks from a text's lower-case tokens to its `tokens` as written, of which there may be fewer.
+
+    Sentences have none where tags that were dropped have moved their ends.
+    """
+    if tokenizer == "sentences":
+        return np.zeros(len(tokens), dtype=bool)
+    words = text.split()
+    sizes = [len(TOKENIZERS[tokenizer](word)) for word in words]
+    ends = np.cumsum(sizes)
+    marked = np.array(
+        [bool(marks[end - size : end].any()) for end, size in zip(ends, sizes, strict=True)]
+    )
+    found = on_tokens(words, marked, tokens, lambda word: pieces(word, tokenizer))
+    assert found is not None, "the tokens are those of the text"
+    return found

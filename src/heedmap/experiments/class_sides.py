@@ -1,0 +1,119 @@
+"""What speaks for a class and what against it, and how far the map ranks either."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedmap.counterfactual.row_weights import permuted
+from heedmap.experiments.erased import differs, is_closed, left, without_each
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.readout import is_linear, linear
+from heedmap.kendall import tau_against
+from heedmap.measures import ROUNDINGS, levelled, log_odds_each
+from heedmap.models.trace import Trace
+
+SIDES = ("for", "against")
+SHUFFLES = 3  # of a text's weights; one where the read-out is not linear
+
+
+def changes(evidence: Evidence, trace: Trace) -> Float[Tensor, "B T C"]:
+    """Return what each class's log-odds gain where a token's weight is erased, in units of their rounding.
+
+    So what rounding can cause is 0, and words that read the same are ties. A logit's rounding is that of the
+    model's precision, at the size of the largest one of the text.
+    """
+    how = evidence.settings.renormalise
+    after = without_each(evidence.model, trace, how)
+    if is_closed(trace, how):  # not the model's logits, which are rounded more
+        weights, relevance, bias = linear(trace)
+        before = torch.einsum("bt,btc->bc", weights, relevance) + bias
+    else:
+        before = trace.logits.double()
+    one, other = log_odds_each(before), log_odds_each(after)
+    possible = before.softmax(-1) > 0
+    largest = before.abs().masked_fill(~possible, 1.0).amax(-1).clamp(min=1.0)
+    rounding = 2 * ROUNDINGS * torch.finfo(evidence.model.precision).eps * largest
+    change = (other - one.unsqueeze(1)).masked_fill(~trace.mask.unsqueeze(-1), 0.0)
+    return (change / rounding[:, None, None]).round() * rounding[:, None, None]
+
+
+def sides(
+    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"]
+) -> dict[str, Float[Tensor, "B R"]]:
+    """Return the shares of the tokens and of the map's weight for and against some classes of each text."""
+    change = _of(changes(evidence, trace), classes)
+    heat = trace.heat.double().unsqueeze(-1)
+    size = trace.mask.sum(-1, keepdim=True).clamp(min=1)
+    numbers = {}
+    for side, on_it in zip(SIDES, (change < 0, change > 0), strict=True):
+        numbers[f"share_{side}"] = on_it.sum(1) / size
+        numbers[f"weight_{side}"] = (heat * on_it).sum(1) / heat.sum(1)
+    return numbers
+
+
+def _of(values: Float[Tensor, "B T C"], classes: Int[Tensor, "B R"]) -> Float[Tensor, "B T R"]:
+    return values.gather(2, classes.unsqueeze(1).expand(-1, values.shape[1], -1))
+
+
+def taus(
+    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"], asked: Bool[Tensor, " B"]
+) -> dict[str, Float[Tensor, "B R"]]:
+    """Return tau of the texts asked, and what chance and ties make of it."""
+    names = [f"tau_{side}{what}" for side in SIDES for what in ("", "_chance", "_largest")]
+    shape = classes.shape
+    columns = {name: torch.full(shape, torch.nan, dtype=torch.float64) for name in names}
+    if not asked.any():
+        return {name: values.to(classes.device) for name, values in columns.items()}
+    own = _tau(evidence, trace, classes, asked)
+    shuffles = [_tau(evidence, one, classes, asked) for one in _shuffled(evidence, trace)]
+    for side in SIDES:
+        tau, largest = own[side]
+        chance = torch.stack([one[side][0] for one in shuffles]).nanmean(0)
+        for name, values in (("", tau), ("_chance", chance), ("_largest", largest)):
+            columns[f"tau_{side}{name}"][asked.cpu()] = values
+    return {name: values.to(classes.device) for name, values in columns.items()}
+
+
+def _tau(
+    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"], asked: Bool[Tensor, " B"]
+) -> dict[str, tuple[Float[Tensor, "b R"], Float[Tensor, "b R"]]]:
+    """Return tau-b of the map with the size of the changes, by side, and the largest that ties allow."""
+    change = _of(changes(evidence, trace), classes)[asked].transpose(1, 2).cpu()  # (b, R, T)
+    heat = levelled(trace.heat, trace.mask)[asked].double().cpu().unsqueeze(1).expand_as(change)
+    found = {}
+    for side, on_it in zip(SIDES, (change < 0, change > 0), strict=True):
+        pair = [values.flatten(0, 1) for values in (heat, change.abs())]
+        mask = on_it.flatten(0, 1)
+        last = [values.masked_fill(~mask, torch.inf).sort(-1).values for values in pair]
+        first = last[0].isfinite()  # as many as there are, now in front
+        taus = [
+            tau_against(one.unsqueeze(1), other.unsqueeze(1), of)[:, 0, 0].view(change.shape[:2])
+            for (one, other), of in (
+                (pair, mask),
+                ([values.masked_fill(~first, 0.0) for values in last], first),
+            )
+        ]
+        found[side] = (taus[0], taus[1])
+    return found
+
+
+def _shuffled(evidence: Evidence, trace: Trace) -> Iterator[Trace]:
+    """Yield the traces under the text's weights in other orders; of scores that are normalised again, those."""
+    again = evidence.settings.renormalise == "again" and differs(trace)
+    values = trace.scores if again else trace.attention
+    assert values is not None
+    rngs = evidence.generators("class_erasure", trace.rows)
+    count = SHUFFLES if is_linear(trace) else 1
+    everything = torch.ones_like(trace.mask).unsqueeze(0)
+    for some in permuted(values, trace.support, count, rngs):
+        for each in some:
+            one = replace(trace, scores=each) if again else replace(trace, attention=each)
+            if again:
+                one = replace(one, attention=left(one, everything, "again")[0])
+            weights = one.attention.unsqueeze(0)
+            with torch.no_grad():
+                logits = evidence.model.predict(trace, weights)[0]
+            yield replace(one, heat=evidence.model.to_heatmap(trace, weights)[0], logits=logits)

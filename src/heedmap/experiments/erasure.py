@@ -1,0 +1,289 @@
+"""Does it matter more to erase the most attended word than another? (Serrano & Smith 2019)"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from scipy import stats
+from torch import Tensor
+
+from heedmap.experiments.cost import BACKWARD, Speed
+from heedmap.experiments.erased import ranked, slopes, traces_of, without_each
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import Finding
+from heedmap.experiments.readout import is_linear
+from heedmap.experiments.registry import Experiment, Row
+from heedmap.experiments.results import Results, mean, percent
+from heedmap.files.tables import table
+from heedmap.measures import change_in_prediction, jensen_shannon, log_odds
+from heedmap.models.trace import Trace
+from heedmap.settings import Renormalise
+
+BY_ATTENTION = ("top", "second", "lowest", "random")
+# Who is first by a score, and a random other one.
+PAIRS = {
+    "attention": ("top", "random"),
+    "gradient": ("gradient", "random_gradient"),
+    "product": ("product", "random_product"),
+}
+ITEMS = (*BY_ATTENTION, *(item for score in ("gradient", "product") for item in PAIRS[score]))
+NUMBERS = ("weight", "js", "margin", "tvd", "flip")
+# Under the other way to renormalise, where it differs.
+OTHERWISE = ("flip_top", "js_top", "above", "flips")
+
+
+def erasure(evidence: Evidence) -> pa.Table:
+    """Erase one token's weight, scale the rest to the same mass (`renormalise`), and decode again.
+
+    For the token of the largest weight (`top`), the `second` largest, the `lowest`, and a `random` one:
+    `weight_X`, the Jensen-Shannon divergence `js_X` between the predictions (nats), `margin_X`, what the
+    predicted class's log-odds lose, the total variation distance `tvd_X`, and `flip_X`: whether another class
+    is predicted. `random` is uniform over the other tokens, as in the paper; with `random_item` "code" it is
+    drawn as in the released code: any position but the first, the top one included. The same for the token of
+    the largest `gradient` of the predicted class by the weights and of the largest `product` of gradient and
+    weight (both signed, `erased.slopes`), each with a random other one of its own (`random_gradient`,
+    `random_product`).
+
+    Over *all* tokens: `above` is the share of the others whose erasure changes the prediction less than that
+    of the top one, ties counting half (1 = none matters more; ½ on average for a map that knows nothing);
+    `flips` is the share of single erasures that flip, `js_mean` their mean divergence.
+
+    Where the normaliser is sparse and its scores are known, `flip_top`, `js_top`, `above` and `flips` also with
+    what is left renormalised the other way: `X_again`, or `X_scale` if `renormalise` is "again".
+
+    NaN for texts of one token, and those not sampled where the read-out is not linear (`search_instances`).
+    """
+    total = len(evidence.split)
+    columns = {f"{number}_{item}": np.full(total, np.nan) for item in ITEMS for number in NUMBERS}
+    columns |= {name: np.full(total, np.nan) for name in (*ITEMS, "above", "flips", "js_mean")}
+    if next(evidence.traces).scores is not None:
+        other = other_way(evidence.settings.renormalise)
+        columns |= {f"{name}_{other}": np.full(total, np.nan) for name in OTHERWISE}
+    for trace in traces_of(evidence):
+        rows = trace.rows.numpy(force=True)
+        for name, values in _of_batch(evidence, trace).items():
+            columns[name][rows] = values.double().numpy(force=True)
+    instances = evidence.table("instances")
+    return table(
+        {
+            "row": range(total),
+            **{name: instances[name] for name in ("predicted", "n_tokens", "max_attention")},
+            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
+        }
+    )
+
+
+def _of_batch(evidence: Evidence, trace: Trace) -> dict[str, Float[Tensor, " B"]]:
+    model, how = evidence.model, evidence.settings.renormalise
+    places = _places(evidence, trace)
+    columns = {item: place.double() for item, place in places.items()}
+    columns |= _effects(trace, without_each(model, trace, how), places)
+    if trace.scores is not None:
+        other = other_way(how)
+        effects = _effects(trace, without_each(model, trace, other), {"top": places["top"]})
+        columns |= {f"{name}_{other}": effects[name] for name in OTHERWISE}
+    short = trace.mask.sum(-1) < 2
+    return {name: values.masked_fill(short, torch.nan) for name, values in columns.items()}
+
+
+def other_way(how: Renormalise) -> Renormalise:
+    """Return the other way to renormalise."""
+    return "scale" if how == "again" else "again"
+
+
+def _effects(
+    trace: Trace, after: Float[Tensor, "B T C"], places: dict[str, Int[Tensor, " B"]]
+) -> dict[str, Float[Tensor, " B"]]:
+    """Return the columns of numbers, from the logits without each token."""
+    mask = trace.mask
+    before = trace.logits.double().unsqueeze(1).expand_as(after)
+    top_class = trace.predicted.unsqueeze(1).expand(mask.shape)
+    numbers = {
+        "weight": trace.heat.double(),
+        "js": jensen_shannon(before.softmax(-1), after.softmax(-1)),
+        "margin": log_odds(before, top_class) - log_odds(after, top_class),
+        "tvd": change_in_prediction(before, after),
+        "flip": (after.argmax(-1) != top_class).double(),
+    }
+    columns = {
+        f"{name}_{item}": values.gather(1, place.unsqueeze(1)).squeeze(1)
+        for item, place in places.items()
+        for name, values in numbers.items()
+    }
+    sizes = mask.sum(-1)
+    effect, own = numbers["tvd"], columns["tvd_top"].unsqueeze(1)
+    below = ((effect < own) + 0.5 * (effect == own)) * mask
+    # Without the top one itself.
+    columns["above"] = (below.sum(-1) - 0.5) / (sizes - 1).clamp(min=1)
+    for name, number in (("flips", "flip"), ("js_mean", "js")):
+        columns[name] = (numbers[number] * mask).sum(-1) / sizes
+    return columns
+
+
+def _places(evidence: Evidence, trace: Trace) -> dict[str, Int[Tensor, " B"]]:
+    """Return the erased token of each text, by item."""
+    scores = dict(zip(PAIRS, (trace.heat, *slopes(evidence.model, trace)), strict=True))
+    orders = {name: ranked(values, trace.mask) for name, values in scores.items()}
+    order = orders["attention"]
+    last = (trace.mask.sum(-1) - 1).clamp(min=0)
+    places = {
+        "second": order[:, min(1, order.shape[1] - 1)],
+        "lowest": order.gather(1, last.unsqueeze(1)).squeeze(1),
+    }
+    for name, (top, other) in PAIRS.items():
+        places[top] = orders[name][:, 0]
+        seed = "erasure" if name == "attention" else f"erasure_{name}"
+        places[other] = _random(evidence, trace, orders[name], seed)
+    return places
+
+
+def _random(
+    evidence: Evidence, trace: Trace, order: Int[Tensor, "B T"], seed: str
+) -> Int[Tensor, " B"]:
+    """Return a random token of each text but the first in order; of a text of one token, that one."""
+    sizes = trace.mask.sum(-1).tolist()
+    chosen = []
+    for i, rng in enumerate(evidence.generators(seed, trace.rows)):
+        real = trace.mask[i].nonzero().flatten()
+        if sizes[i] < 2:
+            chosen.append(int(real[0]))
+        elif evidence.settings.random_item == "paper":
+            chosen.append(int(order[i, rng.integers(1, sizes[i])]))
+        else:
+            chosen.append(int(real[rng.integers(1, sizes[i])]))
+    return torch.tensor(chosen, device=order.device)
+
+
+def _findings(results: Results) -> list[Finding]:
+    return [_above(results), _flip(results)]
+
+
+def _left_out(results: Results) -> dict[str, np.ndarray]:
+    return {
+        "one token: nothing else is left": results.short,
+        "not sampled": np.isnan(results.column("erasure", "above")),
+    }
+
+
+def _above(results: Results) -> Finding:
+    gaps = results.column("erasure", "js_top") - results.column("erasure", "js_random")
+    less = mean((gaps < 0)[np.isfinite(gaps)].astype(float))
+    return results.finding(
+        "erasure",
+        "fraction",
+        results.column("erasure", "above"),
+        _left_out(results),
+        question="Does it matter more to erase the most attended word than another?",
+        measure="mean share of the other words whose erased weight changes the prediction less",
+        meaning="1 = none matters more, 0.5 = as for a word at random",
+        summary=f"the divergence is smaller than for one random other word in {percent(less)} of the texts"
+        + _otherwise(results),
+        chance=0.5,
+        ceiling=1.0,
+    )
+
+
+def _otherwise(results: Results) -> str:
+    """Say what the other way to renormalise changes, where there is another."""
+    how = results.settings.renormalise
+    other = other_way(how)
+    above, flips = (results.optional("erasure", f"{x}_{other}") for x in ("above", "flip_top"))
+    if above is None or flips is None:
+        return ""
+    own = results.column("erasure", "flip_top")
+    done = {"scale": "scaled to the same mass", "again": "normalised again from their scores"}
+    return (
+        f"; the weights left are {done[how]}: {done[other]} it is {mean(above):.2f}, and the most attended "
+        f"word flips {percent(mean(flips))} of the answers (here {percent(mean(own))})"
+    )
+
+
+def _flip(results: Results) -> Finding:
+    top, other = (results.column("erasure", f"flip_{item}") for item in ("top", "random"))
+    share = results.column("erasure", "flips")
+    some = np.where(share > 0, top, np.nan)
+    return results.finding(
+        "decision_flip",
+        "fraction",
+        some,
+        {**_left_out(results), "no single erasure changes the answer": share == 0},
+        question="Where one word's weight decides, is it the most attended one's?",
+        measure="share of the texts that one erased weight flips in which the most attended word's does",
+        meaning="1 = in all of them",
+        summary=_table(top, other),
+        chance=np.where(share > 0, share, np.nan),
+        ceiling=1.0,
+    )
+
+
+@dataclass(frozen=True)
+class FlipTable:
+    """Serrano & Smith's decision-flip table: of how many texts does erasing one word change the answer?
+
+    `both`, `only_first`, `only_other` and `neither` are numbers of texts: the first word by a score, and a
+    random other one. `p`: McNemar's exact test of whether either flips more often (two-sided, binomial).
+    """
+
+    both: int
+    only_first: int
+    only_other: int
+    neither: int
+    p: float
+
+
+def flip_table(first: NDArray[np.float64], other: NDArray[np.float64]) -> FlipTable:
+    """Count the texts by which erasure flips; NaN is left out of both."""
+    used = np.isfinite(first) & np.isfinite(other)
+    one, two = first[used] > 0, other[used] > 0
+    both, first_only, other_only, neither = (
+        int(x.sum()) for x in (one & two, one & ~two, two & ~one, ~one & ~two)
+    )
+    apart = first_only + other_only
+    p = float(stats.binomtest(first_only, apart).pvalue) if apart else 1.0
+    return FlipTable(both, first_only, other_only, neither, p)
+
+
+def _table(top: np.ndarray, other: np.ndarray) -> str:
+    """Put the decision-flip table and McNemar's test into words."""
+    found = flip_table(top, other)
+    cells = (found.both, found.only_first, found.only_other, found.neither)
+    both, top_only, other_only, neither = (percent(x / max(1, sum(cells))) for x in cells)
+    return (
+        f"of all texts the most attended word and one random other both flip {both}, only the first "
+        f"{top_only}, only the other {other_only}, neither {neither} (McNemar p = {found.p:.2g})"
+    )
+
+
+def _facts(row: Row) -> list[tuple[str, float | int | None]]:
+    return [
+        ("JSD, most attended word erased", row["erasure"]["js_top"]),
+        ("words that matter less when erased", row["erasure"]["above"]),
+    ]
+
+
+def _cost(speed: Speed) -> float:
+    """Return seconds: nothing in closed form, else each token of the sample erased once."""
+    if is_linear(speed.trace):
+        return 0.0
+    evidence = speed.evidence
+    passes = float(evidence.lengths.sum()) + BACKWARD * len(evidence.lengths)
+    return speed.again * passes * speed.sampled(evidence.settings.search_instances)
+
+
+EXPERIMENTS = (
+    Experiment(
+        "erasure",
+        erasure,
+        place=62,
+        findings=_findings,
+        figures=(
+            "heedmap.report.erasure_figures:differences",
+            "heedmap.report.erasure_figures:decision_flips",
+        ),
+        facts=_facts,
+        cost=_cost,
+    ),
+)

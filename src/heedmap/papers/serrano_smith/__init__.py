@@ -1,0 +1,1 @@
+"""Serrano & Smith, "Is Attention Interpretable?" (2019)."""

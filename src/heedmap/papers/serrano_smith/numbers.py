@@ -1,0 +1,157 @@
+"""The numbers of one model: its texts' table, and what of it the result compares."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import stats
+
+from heedmap.experiments.flips import efficiency
+from heedmap.papers.serrano_smith.published import FLIPS
+
+Numbers = NDArray[np.float64]
+RANKINGS = ("random", "ascending", "leave_one_out", "attention", "gradient", "product")
+WORDS = {
+    "random": "random",
+    "ascending": "least attended first",
+    "leave_one_out": "leave-one-out",
+    "attention": "attention",
+    "gradient": "gradient",
+    "product": "gradient × attention",
+    "exact": "smallest set",
+}
+SCORES = {"top": "random", "gradient": "random_gradient", "product": "random_product"}
+"""By which score the first item is chosen, and the random item beside it."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One of the six models, from one seed."""
+
+    model: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.model}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model's texts after erasure: one row per test text, those of one item included."""
+
+    cell: Cell
+    table: pa.Table
+
+    def column(self, name: str) -> Numbers:
+        """Return a column of numbers, null as NaN."""
+        return np.asarray(self.table[name].to_numpy(zero_copy_only=False), dtype=np.float64)
+
+    @cached_property
+    def size(self) -> Numbers:
+        """Items of each text: sentences or words."""
+        return self.column("n_tokens")
+
+    @cached_property
+    def accuracy(self) -> float:
+        """Share of the texts that the model is right about."""
+        return float((self.column("label") == self.column("predicted")).mean())
+
+    @cached_property
+    def majority(self) -> float:
+        """Accuracy of the commonest class."""
+        label = self.column("label").astype(int)
+        return float(np.bincount(label).max() / len(label))
+
+    @cached_property
+    def asked(self) -> NDArray[np.bool_]:
+        """Texts of more than one item."""
+        return self.size > 1
+
+    def flip_table(self, score: str = "top") -> tuple[dict[str, float], float]:
+        """Return the shares of FLIPS, and McNemar's exact p of top against random."""
+        top, other = (
+            self.column(f"flip_{name}")[self.asked] > 0 for name in (score, SCORES[score])
+        )
+        shares = (top & other, top & ~other, ~top & other, ~top & ~other)
+        only = [int(shares[1].sum()), int(shares[2].sum())]
+        p = float(stats.binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
+        found = {
+            name: float(share.mean()) if len(share) else np.nan
+            for name, share in zip(FLIPS, shares, strict=True)
+        }
+        return found, p
+
+    @cached_property
+    def differences(self) -> Numbers:
+        """ΔJS of the most attended item over the random one."""
+        return (self.column("js_top") - self.column("js_random"))[self.asked]
+
+    @cached_property
+    def smallest(self) -> Numbers:
+        """Size of the smallest set that flips; 0 where there is none, NaN for texts of one item."""
+        return self.column("count_exact")
+
+    @cached_property
+    def only_all(self) -> float:
+        """Share of the texts asked that change with no item left, and not before: the bias decides."""
+        return float(((self.smallest == 0) & (self.column("empty_flips") > 0))[self.asked].mean())
+
+    def paper_counts(self, ranking: str) -> Numbers:
+        """As `counts`, but as in the paper: of one shuffle, and all items where only that changes a text."""
+        counts = self.counts(ranking)
+        counts = counts if counts.ndim == 1 else counts[:, 0]
+        last = (counts == 0) & (self.column("empty_flips") > 0)
+        return np.asarray(np.where(last, self.size, counts))
+
+    @cached_property
+    def flippable(self) -> NDArray[np.bool_]:
+        """Texts that some set of items flips: those that every ranking is judged on."""
+        return self.smallest > 0
+
+    def counts(self, ranking: str) -> Numbers:
+        """Items erased at the flip, (texts,) or (texts, shuffles); 0 where it never comes."""
+        if ranking != "random":
+            return self.column(f"count_{ranking}")
+        lists: list[Any] = self.table["count_random"].to_pylist()
+        shuffles = max((len(one) for one in lists if one is not None), default=1)
+        return np.array([[np.nan] * shuffles if one is None else one for one in lists])
+
+    def efficiency(self, ranking: str) -> Numbers:
+        """k_min / k of each text, the mean over the shuffles of a random ranking; NaN where no set flips."""
+        counts = self.counts(ranking)
+        if counts.ndim == 1:
+            return efficiency(self.smallest, counts)
+        return np.asarray(np.mean([efficiency(self.smallest, one) for one in counts.T], axis=0))
+
+    def fractions(self, ranking: str) -> Numbers:
+        """Share of a text's items erased at the flip, of flippable texts; infinite where it never comes."""
+        counts = self.counts(ranking)[self.flippable]
+        counts = counts if counts.ndim == 1 else counts[:, 0]  # as in the paper: of one shuffle
+        size = self.size[self.flippable]
+        return np.asarray(np.where(counts > 0, counts / size, np.inf))
+
+    def removed(self, ranking: str) -> Numbers:
+        """Attention on what is erased at the flip, of the texts that this ranking flips."""
+        if ranking == "random":
+            lists = self.table["mass_random"].to_pylist()
+            masses = np.array([np.nan if one is None else one[0] for one in lists], dtype=float)
+        else:
+            masses = self.column(f"mass_{ranking}")
+        return np.asarray(masses[np.isfinite(masses)])
+
+
+def of_model(trials: Sequence[Trial], model: str) -> list[Trial]:
+    """Return the trials of a model, one per seed."""
+    return [trial for trial in trials if trial.cell.model == model]
+
+
+def quartiles(values: Numbers) -> tuple[float, float, float]:
+    """Return the quartiles; infinite values count as the largest. NaN of no value."""
+    if not len(values):
+        return np.nan, np.nan, np.nan
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], method="higher")
+    return float(low), float(middle), float(high)

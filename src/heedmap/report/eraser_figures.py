@@ -1,0 +1,195 @@
+"""What people find convincing and what the model rests on, side by side: a table of all rankings."""
+
+import math
+
+import altair as alt
+import numpy as np
+from numpy.typing import NDArray
+
+from heedmap.data.eraser_predictions import LOSSES
+from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.flips import RANKINGS as FLIPPED
+from heedmap.experiments.flips import efficiency, fewest
+from heedmap.experiments.plausibility import MEASURES
+from heedmap.experiments.rankings import RANKINGS
+from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
+from heedmap.report.phrases import column
+
+AT_RANDOM = "at random"
+BEST = "at best"
+SHORT = {
+    "comprehensiveness": "compr.",
+    "sufficiency": "suff.",
+    "flips": "flips",
+}  # a column is narrow
+# Their names in the table of flips, where `gradient` is the read-out's.
+IN_FLIPS = {"read_out": "gradient", "read_out_attention": "product"}
+NO_PROOF = (
+    "which words are the fewest is not known here; the fewest along any of these rankings are taken"
+)
+Column = dict[str, NDArray[np.float64]]
+
+
+def rankings(audit: AuditResult) -> list[Figure]:
+    """Draw a table: a row per ranking, a column per measure, of plausibility (if any) and of faithfulness.
+
+    All numbers of a column are means over the same texts: those where each ranking has one.
+    """
+    if "eraser" not in audit.tables:
+        return []
+    plausible, faithful = _plausible(audit), _faithful(audit)
+    cells, counts = [], []
+    for group, columns in (("plausible", plausible), ("faithful", faithful)):
+        for name, values in columns.items():
+            used = np.all([np.isfinite(v) for v in values.values()], axis=0)
+            if not used.any():
+                continue
+            counts.append(f"{name} {int(used.sum())}")
+            cells += _cells(
+                SHORT.get(name, name),
+                group,
+                {who: float(v[used].mean()) for who, v in values.items()},
+            )
+    if not cells:
+        return []
+    names = list(dict.fromkeys(str(cell["measure"]) for cell in cells))
+    order = [*RANKINGS.values(), AT_RANDOM, BEST]
+    base = alt.Chart(rows(cells)).encode(
+        x=alt.X(
+            "measure:N",
+            sort=names,
+            title=None,
+            axis=alt.Axis(orient="top", labelAngle=0, labelLimit=130, domain=False, ticks=False),
+        ),
+        y=alt.Y(
+            "ranking:N",
+            sort=order,
+            title=None,
+            axis=alt.Axis(labelLimit=150, domain=False, ticks=False),
+        ),
+        tooltip=["ranking:N", "measure:N", "value:N"],
+    )
+    shades = base.mark_rect(stroke="transparent").encode(
+        fill=alt.Fill(
+            "group:N",
+            scale=alt.Scale(domain=["plausible", "faithful"], range=[PALETTE[1], PALETTE[0]]),
+            legend=None,
+        ),
+        fillOpacity=alt.FillOpacity(
+            "shade:Q", scale=alt.Scale(domain=[0, 1], range=[0, 0.55]), legend=None
+        ),
+    )
+    numbers = base.mark_text(fontSize=12).encode(text="value:N")
+    keys = [Key("faithful: what the model rests on", PALETTE[0])]
+    if plausible:
+        keys.insert(0, Key("plausible: what people marked", PALETTE[1]))
+    return [
+        Figure(
+            key="plausible-faithful",
+            title="Plausible and faithful, side by side"
+            if plausible
+            else "Faithful: every ranking",
+            n="n of " + ", ".join(counts),
+            caption=_caption(bool(plausible)),
+            spec=specification(alt.layer(shades, numbers), 30 * len(order) + 20),
+            keys=keys,
+            notes=[] if _exact(audit) else [NO_PROOF],
+        )
+    ]
+
+
+def _exact(audit: AuditResult) -> bool:
+    return bool(np.isfinite(column(audit.tables, "flips", "count_exact")).any())
+
+
+def _caption(with_people: bool) -> str:
+    people = (
+        "AUPRC, token F1 and IOU F1 compare a ranking with the words that people marked, which says nothing "
+        "of what the model rests on. "
+    )
+    return (people if with_people else "") + (
+        "Comprehensiveness (compr.) is what the answer loses without a ranking's first words, sufficiency "
+        "(suff.) what it loses with them alone (less is better), both read again (DeYoung et al. 2020); flips "
+        "are the fewest words whose weights must go for another answer, as a part of those that go along the "
+        "ranking (Serrano & Smith 2019). The deeper the shade, the nearer to the column's best, from random "
+        "on; – is not measured."
+    )
+
+
+def _plausible(audit: AuditResult) -> dict[str, Column]:
+    if "plausibility" not in audit.tables:
+        return {}
+    found = {}
+    for measure, words in MEASURES.items():
+        values = {
+            name: column(audit.tables, "plausibility", f"{measure}_{name}")
+            for name in (*RANKINGS, "chance")
+        }
+        values = {RANKINGS.get(name, AT_RANDOM): value for name, value in values.items()}
+        if measure == "auprc":
+            values[BEST] = np.ones_like(values[AT_RANDOM])
+        else:
+            values[BEST] = column(audit.tables, "plausibility", f"{measure}_best")
+        found[words] = _defined(values)
+    return found
+
+
+def _faithful(audit: AuditResult) -> dict[str, Column]:
+    found = {}
+    for measure in LOSSES:
+        values = {
+            words: column(audit.tables, "eraser", f"{measure}_{name}")
+            for name, words in RANKINGS.items()
+        }
+        values[AT_RANDOM] = column(audit.tables, "eraser", f"{measure}_random")
+        found[measure] = _defined(values)
+    found["flips"] = _flips(audit)
+    return {name: values for name, values in found.items() if values}
+
+
+def _flips(audit: AuditResult) -> Column:
+    """Return k_min / k; where k_min is not known, with the fewest along any ranking."""
+    if "flips" not in audit.tables:
+        return {}
+    counts = {name: column(audit.tables, "flips", f"count_{name}") for name in FLIPPED}
+    lists = audit.tables["flips"]["count_random"].to_pylist()
+    length = max((len(row) for row in lists if row), default=1)
+    random = np.array([[math.nan] * length if row is None else row for row in lists], dtype=float)
+    least = column(audit.tables, "flips", "count_exact")
+    if not _exact(audit):
+        least = fewest([*counts.values(), *random.T])
+    values = {
+        words: efficiency(least, counts[IN_FLIPS.get(name, name)])
+        for name, words in RANKINGS.items()
+        if IN_FLIPS.get(name, name) in counts and name != "gradient"
+    }
+    values[AT_RANDOM] = np.mean([efficiency(least, one) for one in random.T], axis=0)
+    values[BEST] = np.where(least > 0, 1.0, np.nan)
+    return _defined(values)
+
+
+def _defined(values: Column) -> Column:
+    """Leave out rankings without any number, so that the others have texts in common."""
+    return {name: value for name, value in values.items() if np.isfinite(value).any()}
+
+
+def _cells(name: str, group: str, means: dict[str, float]) -> list[dict[str, object]]:
+    """Shade each mean by its way from random to the best of the column; sufficiency is better if less."""
+    sign = -1.0 if name == SHORT["sufficiency"] else 1.0
+    start = means.get(AT_RANDOM, 0.0)
+    best = max(sign * (value - start) for value in means.values())
+    cells: list[dict[str, object]] = []
+    for who in (*RANKINGS.values(), AT_RANDOM, BEST):
+        value = means.get(who, math.nan)
+        shade = sign * (value - start) / best if best > 0 and math.isfinite(value) else 0.0
+        text = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+        cells.append(
+            {
+                "measure": name,
+                "group": group,
+                "ranking": who,
+                "value": text if math.isfinite(value) else "–",
+                "shade": max(0.0, shade),
+            }
+        )
+    return cells
