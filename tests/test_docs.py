@@ -77,7 +77,7 @@ def test_no_two_rooms_import_each_other():
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    """A folder with the reviews.csv, the SST, the IMDB, the movies and the classifier that the README speaks of."""
+    """A folder with reviews.csv, SST, IMDB, movies and the classifier, as the README speaks of them."""
     rng = np.random.default_rng(0)
     rows = [
         f"{'lovely' if i % 2 else 'dreadful'} {' '.join(WORDS[j] for j in rng.integers(0, 40, 8))},{i % 2}"
