@@ -382,8 +382,22 @@ def test_where_no_decision_changes_there_is_a_result_all_the_same(made):
             ]
             table = table.set_column(i, name, pa.array(zeros, table[name].type))
     found = result(replace(made, trials=[Trial(made.trials[0].cell, table)]))
-    assert [figure.key for figure in found.figures] == ["erased", "differences"]
+    assert [figure.key for figure in found.figures] == ["differences"]
     assert "too few texts that erasure changes" in markdown(found)
+
+
+def test_texts_of_one_sentence_alone_have_a_result_without_rankings(corpus, tmp_path):
+    parts = {
+        name: replace(
+            split, tokens=[text[:1] for text in split.tokens], rationale=None, written=None
+        )
+        for name, split in corpus.splits.items()
+    }
+    single = replace(corpus, splits=parts)
+    found = reproduce(single, out=tmp_path / "one", workers=1, **TINY | {"models": ("han-none",)})
+    assert np.isnan(found.trials[0].certified)
+    assert figures_of(tmp_path / "one") == []
+    assert "–" in markdown(result(found))
 
 
 def test_every_recipe_is_valid_and_says_what_is_not_the_papers(made):

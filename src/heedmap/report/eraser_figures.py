@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from heedmap.data.eraser_predictions import LOSSES
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.flips import RANKINGS as FLIPPED
-from heedmap.experiments.flips import efficiency, fewest
 from heedmap.experiments.plausibility import MEASURES
 from heedmap.experiments.rankings import RANKINGS
 from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
@@ -151,20 +150,13 @@ def _flips(audit: AuditResult) -> Column:
     """Return k_min / k; where k_min is not known, with the fewest along any ranking."""
     if "flips" not in audit.tables:
         return {}
-    counts = {name: column(audit.tables, "flips", f"count_{name}") for name in FLIPPED}
-    lists = audit.tables["flips"]["count_random"].to_pylist()
-    length = max((len(row) for row in lists if row), default=1)
-    random = np.array([[math.nan] * length if row is None else row for row in lists], dtype=float)
-    least = column(audit.tables, "flips", "count_exact")
-    if not _exact(audit):
-        least = fewest([*counts.values(), *random.T])
     values = {
-        words: efficiency(least, counts[IN_FLIPS.get(name, name)])
+        words: column(audit.tables, "flips", f"efficiency_{IN_FLIPS.get(name, name)}")
         for name, words in RANKINGS.items()
-        if IN_FLIPS.get(name, name) in counts and name != "gradient"
+        if IN_FLIPS.get(name, name) in FLIPPED and name != "gradient"
     }
-    values[AT_RANDOM] = np.mean([efficiency(least, one) for one in random.T], axis=0)
-    values[BEST] = np.where(least > 0, 1.0, np.nan)
+    values[AT_RANDOM] = column(audit.tables, "flips", "efficiency_random")
+    values[BEST] = np.where(np.isfinite(values[AT_RANDOM]), 1.0, np.nan)
     return _defined(values)
 
 

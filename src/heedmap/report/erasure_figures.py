@@ -165,11 +165,11 @@ def curves(audit: AuditResult) -> list[Figure]:
 
     The texts are the same for every ranking: those that some set of words flips, where that is known, else
     those that any ranking flips. A text that a ranking never flips counts to its end (Serrano & Smith 2019
-    leave it out, of each ranking others).
+    leave it out, of each ranking others). Texts that are read in windows have no curve: each window has one.
     """
-    if "flips" not in audit.tables:
+    table = audit.tables.get("flips")
+    if table is None or "count_random" not in table.column_names:
         return []
-    table = audit.tables["flips"]
     size = column(audit.tables, "flips", "n_tokens")
     counts = {
         words: column(audit.tables, "flips", f"count_{name}") for name, words in RANKINGS.items()

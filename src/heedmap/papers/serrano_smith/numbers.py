@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from heedmap.experiments.flips import efficiency
+from heedmap.experiments.results import mean
 from heedmap.papers.serrano_smith.published import FLIPS
 
 Numbers = NDArray[np.float64]
@@ -98,7 +99,16 @@ class Trial:
     @cached_property
     def only_all(self) -> float:
         """Share of the texts asked that change with no item left, and not before: the bias decides."""
-        return float(((self.smallest == 0) & (self.column("empty_flips") > 0))[self.asked].mean())
+        return self._share((self.smallest == 0) & (self.column("empty_flips") > 0))
+
+    @cached_property
+    def certified(self) -> float:
+        """Share of the texts asked that no set of items changes while one is left: a proof."""
+        return self._share(self.smallest == 0)
+
+    def _share(self, texts: NDArray[np.bool_]) -> float:
+        """Return the share of the texts asked; NaN if none has a second item."""
+        return mean(texts[self.asked].astype(float))
 
     def paper_counts(self, ranking: str) -> Numbers:
         """As `counts`, but as in the paper: of one shuffle, and all items where only that changes a text."""

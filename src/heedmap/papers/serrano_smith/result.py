@@ -195,11 +195,11 @@ def _certified(found: Reproduction) -> Table:
         trials = of_model(found.trials, model)
         lines.append([
             model,
-            _shown([float((t.smallest[t.asked] == 0).mean()) for t in trials]),
+            _shown([t.certified for t in trials]),
             _shown([t.only_all for t in trials]),
             *(_shown([_beaten(t, name) for t in trials]) for name in ("gradient", "product")),
             _shown([mean(relative(t)) for t in trials]),
-            _shown([float((t.differences < 0).mean()) for t in trials]),
+            _shown([mean((t.differences < 0).astype(float)) for t in trials]),
         ])  # fmt: skip
     heads = [
         "model", "certified %", "only all of them %", "beaten by gradient %",
@@ -223,7 +223,7 @@ def _row(trial: Trial) -> dict[str, object]:
         shares, p = trial.flip_table(score)
         row |= {f"flip_{score}_{name}": share for name, share in shares.items()}
         row[f"mcnemar_{score}"] = p
-    row["certified"] = float((trial.smallest[trial.asked] == 0).mean())
+    row["certified"] = trial.certified
     row["only_all"] = trial.only_all
     for ranking in (*RANKINGS, "exact"):
         values = trial.efficiency(ranking)
@@ -234,9 +234,7 @@ def _row(trial: Trial) -> dict[str, object]:
 
 
 def figures(found: Reproduction) -> list[Figure]:
-    """Draw efficiency, the share erased as boxes, and ΔJS against Δα; none without models."""
-    if not found.trials:
-        return []
+    """Draw efficiency, the share erased as boxes, and ΔJS against Δα: each where there is anything to draw."""
     runs = [
         {
             "dataset": model,
@@ -256,7 +254,7 @@ def figures(found: Reproduction) -> list[Figure]:
     )] if known else []  # fmt: skip
     return [
         with_unlike(one, differences(found))
-        for one in (*efficiency, _boxes(found), _scatter(found))
+        for one in (*efficiency, *_boxes(found), *_scatter(found))
     ]
 
 
@@ -266,15 +264,19 @@ def _counted(found: Reproduction, which: Callable[[Trial], NDArray[np.bool_]]) -
     return f"n = {min(counts)}" if len(counts) == 1 else f"n = {min(counts)} to {max(counts)}"
 
 
-def _boxes(found: Reproduction) -> Figure:
+def _boxes(found: Reproduction) -> list[Figure]:
     data = []
     for model in found.models:
         trial = of_model(found.trials, model)[0]
+        if not trial.flippable.any():
+            continue
         for ranking in (*RANKINGS, "exact"):
             low, middle, high = (min(q, 1.0) for q in quartiles(trial.fractions(ranking)))
             data.append({
                 "model": model, "series": WORDS[ranking], "low": low, "median": middle, "high": high,
             })  # fmt: skip
+    if not data:
+        return []
     names = [WORDS[ranking] for ranking in (*RANKINGS, "exact")]
     scale = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
     base = alt.Chart(rows(data)).encode(
@@ -288,7 +290,7 @@ def _boxes(found: Reproduction) -> Figure:
         x="median:Q", color=alt.value("currentColor")
     )
     chart = alt.layer(box, middle)
-    return Figure(
+    return [Figure(
         key="erased",
         title=f"How much must go until the decision changes? ({found.name})",
         n=f"{_counted(found, lambda t: t.flippable)} test texts whose decision some set changes, of seed 0",
@@ -296,10 +298,10 @@ def _boxes(found: Reproduction) -> Figure:
         "changes counts as 100 %.",
         spec=specification(chart, len(found.models) * (11 * len(names) + 12)),
         keys=[Key(name, PALETTE[i]) for i, name in enumerate(names)],
-    )
+    )]  # fmt: skip
 
 
-def _scatter(found: Reproduction) -> Figure:
+def _scatter(found: Reproduction) -> list[Figure]:
     """Draw the quartiles of ΔJS in bins of Δα, of all texts: nothing is drawn again or left out."""
     data = []
     for i, model in enumerate(found.models):
@@ -314,6 +316,8 @@ def _scatter(found: Reproduction) -> Figure:
                     "weight": (b + 0.5 + (i - 2.5) / 12) / BINS, "series": model,
                     "low": low, "median": middle, "high": high,
                 })  # fmt: skip
+    if not data:
+        return []
     scale = alt.Scale(domain=found.models, range=list(PALETTE[: len(found.models)]))
     base = alt.Chart(rows(data)).encode(
         x=alt.X("weight:Q", title="weight of the most attended item − of the random one"),
@@ -324,7 +328,7 @@ def _scatter(found: Reproduction) -> Figure:
         base.mark_rule(strokeWidth=2).encode(y=y, y2="high:Q"),
         base.mark_circle(size=45, opacity=1).encode(y="median:Q"),
     )
-    return Figure(
+    return [Figure(
         key="differences",
         title=f"Does a larger weight matter more? ({found.name})",
         n=f"{_counted(found, lambda t: t.asked)} test texts of more than one item, of seed 0",
@@ -332,4 +336,4 @@ def _scatter(found: Reproduction) -> Figure:
         f"hold at least {FEWEST} texts. Below 0 the random item mattered more.",
         spec=specification(chart, 260),
         keys=[Key(name, PALETTE[i]) for i, name in enumerate(found.models)],
-    )
+    )]  # fmt: skip
