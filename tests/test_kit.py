@@ -12,10 +12,10 @@ from threadpoolctl import threadpool_info
 
 from heedmap.errors import InputError
 from heedmap.papers import __path__ as papers
-from heedmap.papers.kit.grid import run_cells
 from heedmap.papers.kit.registry import names
 from heedmap.papers.kit.render import FILES, csv_text, latex, markdown, page, write
 from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike
+from heedmap.training.cells import run_cells
 
 COMMAND = '''
 from pathlib import Path
@@ -45,8 +45,8 @@ from functools import partial
 import pandas as pd
 import pyarrow as pa
 
-from heedmap.papers.kit.grid import run_cells
-from heedmap.papers.kit.parts import reserved, part_path, read_part, read_reproduction, save_part
+from heedmap.papers.kit.parts import reserved, part_path, read_part, read_reproduction
+from heedmap.training.cells import run_cells, save_part
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Claim, Result, Table, unlike
@@ -225,7 +225,7 @@ def test_bad_input_of_a_cell_has_its_name():
 
 @pytest.mark.parametrize(("cells", "finished"), [("a", ""), ("ab", "a"), ("ab", "ab")])
 def test_no_worker_is_started_for_one_cell_to_make(monkeypatch, cells, finished):
-    monkeypatch.setattr("heedmap.papers.kit.grid.sweep", pytest.fail)
+    monkeypatch.setattr("heedmap.training.cells.sweep", pytest.fail)
     kept = Kept()
     kept(*cells, workers=2, finished=finished)
     assert kept.found == [(cell, cell.upper()) for cell in cells]

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from conftest import random_sentences, random_texts, small_model
@@ -5,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from heedmap.data.batches import Guided, Ragged
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.encoders import ENCODERS, LSTM, reverse_rows
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
@@ -19,7 +21,7 @@ KINDS = pytest.mark.parametrize(
 
 @KINDS
 @pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("score", ["additive", "wide-additive", "dot"])
+@pytest.mark.parametrize("score", ["additive", "wide-additive", "dot", "uniform"])
 @pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, normaliser, classes, kind, texts_of):
@@ -31,6 +33,35 @@ def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, normaliser, class
         assert torch.allclose(together.heat[i, : len(text)], alone.heat[0], atol=1e-6)
         assert torch.allclose(together.logits[i], alone.logits[0], atol=1e-6)
         assert (together.heat[i, len(text) :] == 0).all()
+
+
+@KINDS
+@pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
+def test_a_uniform_score_gives_every_token_the_same_weight_and_learns_nothing(
+    normaliser, kind, texts_of
+):
+    model = small_model(score="uniform", normaliser=normaliser, kind=kind)
+    trace = model.trace(model.batch(texts_of((5, 1, 2)), range(3)))
+    expected = trace.mask / trace.mask.sum(-1, keepdim=True)
+    assert torch.allclose(trace.heat, expected.float(), atol=1e-6)
+    assert model.attention_parameters() == []
+
+
+def test_a_guided_batch_is_read_with_the_given_weights_whatever_its_parts():
+    model = small_model("lstm")
+    texts = random_texts((5, 1, 3))
+    weights = Ragged([np.array([0, 1, 0, 0, 0]), np.array([1]), np.array([0.5, 0.25, 0.25])])
+    encoded = Guided(model.encoded(texts, np.zeros(3, int)), weights)
+    batch = encoded.batch([2, 0, 1])
+    assert batch.weights.tolist() == [[0.5, 0.25, 0.25, 0, 0], [0, 1, 0, 0, 0], [1, 0, 0, 0, 0]]
+    outputs, used = model(batch)
+    trace = model.trace(batch)
+    imposed = model.predict(trace, batch.weights[None, :, None])[0]
+    assert torch.allclose(model.as_logits(outputs), imposed, atol=1e-6)
+    assert torch.equal(used[:, 0], batch.weights)
+    part = batch.taken(slice(0, 1))
+    assert torch.allclose(model(part)[0], outputs[:1], atol=1e-6)
+    assert part.weights.shape == (1, 3)
 
 
 @KINDS

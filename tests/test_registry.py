@@ -8,7 +8,7 @@ import pytest
 
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
-from heedmap.experiments.registry import registered
+from heedmap.experiments.registry import registered, retrains
 
 TOY = Path(__file__).parent / "toy" / "last_word.py"
 SMALL = ("--epochs", 1, "--encoder", "average", "--instances", 20, "--permutations", 5)
@@ -36,7 +36,8 @@ def install(tmp_path, monkeypatch):
 def test_ours_stand_in_the_order_of_the_card():
     names = list(registered())
     assert names[:3] == ["instances", "gradient", "leave_one_out"]
-    assert names[-4:] == ["scan", "mix", "instead", "heads"]
+    trained = [name for name in names if retrains(name)]
+    assert names[-4 - len(trained) :] == ["scan", "mix", "instead", "heads", *trained]
     places = [experiment.place for experiment in registered().values()]
     assert places == sorted(set(places))
 

@@ -86,6 +86,16 @@ def jensen_shannon(
     return (0.5 * (half_p + half_q).sum(-1)).clamp(min=0.0)
 
 
+def kullback_leibler(
+    p: Float[Tensor, "*batch T"], q: Float[Tensor, "*batch T"], least: float = 1e-10
+) -> Float[Tensor, "*batch"]:
+    """Return KL(p ‖ q) = Σ p ln(p / q) in nats, each weight at least `least` inside the logarithm.
+
+    So neither number nor gradient is NaN where a weight is 0, and the divergence is at most −ln `least`.
+    """
+    return (p * (p.clamp(min=least).log() - q.clamp(min=least).log())).sum(-1).clamp(min=0.0)
+
+
 def entropy(p: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch"]:
     """Return the Shannon entropy in nats: −Σ p ln p, in [0, ln T]."""
     return -torch.xlogy(p, p).sum(-1)

@@ -150,8 +150,9 @@ class ModelSettings(Settings):
     encoder: Literal["lstm", "cnn", "average", "gru", "small-cnn", "none"] = option(
         "lstm, cnn, average, gru, small-cnn or none.", "lstm"
     )
-    score: Literal["additive", "wide-additive", "dot", "log_odds"] = option(
-        "additive, wide-additive, dot, or log_odds (fixed: nothing is learned).", "additive"
+    score: Literal["additive", "wide-additive", "dot", "uniform", "log_odds"] = option(
+        "additive, wide-additive, dot; uniform or log_odds are fixed: nothing is learned.",
+        "additive",
     )
     normaliser: Literal["softmax", "sparsemax", "entmax15"] = option(
         "softmax, sparsemax or entmax15.", "softmax"
@@ -307,6 +308,48 @@ class AuditSettings(Settings):
     other_seed: str | None = option(
         "A run of the same training with another seed, as a baseline.", None
     )
+
+
+class RetrainSettings(Settings):
+    """Which further models are trained, to be compared with the run's.
+
+    `guided` is the encoder of the model that is guided by others' weights. `lambdas` are of the trained
+    adversary, `penalties` of the deception. `forbidden` are the impermissible words, or a file of them, one
+    per line, or `marked`: the tokens that the data mark.
+    """
+
+    seeds: Annotated[int, Field(ge=2, le=100)] = option("Trainings of each kind, from two.", 5)
+    lambdas: tuple[float, ...] = option(
+        "Of the trained adversary, beside 0.",
+        (0.0003, 0.001, 0.003, 0.01),
+        shown="0.0003,0.001,0.003,0.01",
+    )
+    adversary_epochs: Positive = option("Of the trained adversary, at most.", 30)
+    patience: Positive = option("Epochs without a better adversary.", 10)
+    forbidden: str | None = option(
+        "Impermissible words: he,she,... or a file of them, or marked (by the data).", None
+    )
+    penalties: tuple[float, ...] = option(
+        "On attention to these, beside 0.", (0.1, 1.0), shown="0.1,1"
+    )
+    rule: Literal["paper", "code"] = option(
+        "Which epoch deceives: paper (least attention, accuracy within 2 %) or code (most accurate).",
+        "paper",
+    )
+
+    @field_validator("lambdas", "penalties", mode="before")
+    @classmethod
+    def _check_numbers(cls, value: object) -> object:
+        parts = (
+            [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+        )
+        try:
+            numbers = tuple(float(part) for part in parts)  # type: ignore[attr-defined]
+        except (TypeError, ValueError):
+            numbers = ()
+        if not numbers or not all(0 <= number < float("inf") for number in numbers):
+            raise PydanticCustomError("numbers", "expected numbers from 0, with commas: 0,0.1,1")
+        return numbers
 
 
 class RunSettings(Settings):

@@ -1,10 +1,12 @@
 """`heedmap audit`: audit a run, an existing transformer, or a model trained by the same command."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer.core import TyperCommand
 
+from heedmap.cli.retrain import retrain_run
 from heedmap.cli.train import train_own
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
@@ -45,6 +47,12 @@ def audit_command(
     given: opt.Given,
     out: opt.Out = None,
     overwrite: opt.Overwrite = False,
+    retrain: Annotated[
+        bool,
+        typer.Option(
+            "--retrain", help="Train further models too, to compare (see `heedmap retrain`)."
+        ),
+    ] = False,
 ) -> None:
     """Put attention on trial and write the report: of a --model on --data, of a trained --run, or of a model
     trained on --data here and now.
@@ -66,7 +74,7 @@ def audit_command(
             raise InputError("--model: not an option of --run, whose settings stand; leave out")
         from heedmap.runs.open import open_run
 
-        _audit(open_run(run), overwrite=overwrite, **options)
+        _audit(open_run(run), retrain, overwrite=overwrite, **options)
     elif model is not None:
         given.allow(
             RAW_TEXTS,
@@ -74,7 +82,10 @@ def audit_command(
             AuditSettings,
             of="--model, which comes trained and reads single texts",
         )
-        _audit(_open(model, Path(str(data)), given, out, overwrite), overwrite=overwrite, **options)
+        if retrain:
+            raise InputError("--retrain: not an option of --model, which comes trained; leave out")
+        opened = _open(model, Path(str(data)), given, out, overwrite)
+        _audit(opened, overwrite=overwrite, **options)
     else:
         if (other := options.get("other_seed")) is not None:  # before the training
             RunFolder(Path(other)).settings()
@@ -85,7 +96,8 @@ def audit_command(
             AuditSettings,
             of="a model that is trained here; name one with --model",
         )
-        _audit(train_own(str(data), given, out, overwrite), overwrite=overwrite, **options)
+        made = train_own(str(data), given, out, overwrite)
+        _audit(made, retrain, overwrite=overwrite, **options)
 
 
 def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
@@ -102,7 +114,10 @@ def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite:
         return open_model(model, str(data), out=place, overwrite=overwrite, **options)
 
 
-def _audit(run: "Run", **options: Any) -> None:
+def _audit(run: "Run", retrain: bool = False, **options: Any) -> None:
+    if retrain:
+        retrain_run(run, **options)
+        return
     from heedmap.experiments.registry import registered
     from heedmap.runs.audit import audit
 

@@ -19,6 +19,7 @@ from heedmap.cli.eraser import eraser_command
 from heedmap.cli.figures import figures_command
 from heedmap.cli.picture import picture_command
 from heedmap.cli.reproduce import app as reproduce_app
+from heedmap.cli.retrain import RetrainCommand, retrain_command
 from heedmap.cli.train import train_command
 from heedmap.errors import InputError
 from heedmap.files.locking import whole_command
@@ -37,6 +38,7 @@ INTERRUPTED = 130
 
 app.command("audit", cls=AuditCommand)(audit_command)
 app.command("train")(train_command)
+app.command("retrain", cls=RetrainCommand)(retrain_command)
 
 
 @app.command("report")

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -62,6 +63,19 @@ class PairBatch(Batch):
         return (self.query_ids != PAD).sum(1) - 2
 
 
+@dataclass(frozen=True)
+class GuidedBatch(Batch):
+    """Texts with the weights that a model reads them with, instead of its own; 0 at padding."""
+
+    weights: Float[Tensor, "B T"]
+
+    def taken(self, rows: slice) -> "GuidedBatch":
+        """Some of the texts, padded to the longest of them."""
+        part = Batch(self.rows, self.ids, self.mask, self.labels).taken(rows)
+        weights = self.weights[rows, : part.mask.shape[1]]
+        return GuidedBatch(part.rows, part.ids, part.mask, part.labels, weights)
+
+
 class Encoded:
     """A split as word numbers: one flat array with offsets, so that long texts cost what they hold."""
 
@@ -109,6 +123,45 @@ class EncodedPairs(Encoded):
         texts, queries = super().batch(rows), self.queries.batch(rows)
         allowed = torch.from_numpy(self.allowed[np.asarray(rows, dtype=np.int64)])
         return PairBatch(texts.rows, texts.ids, texts.mask, texts.labels, queries.ids, allowed)
+
+
+class Ragged:
+    """One list of numbers per text, as one flat array with offsets."""
+
+    def __init__(self, lists: Sequence[NDArray[Any] | Sequence[float]]) -> None:
+        sizes = [len(one) for one in lists]
+        self.offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        none = np.zeros(0, dtype=np.float32)
+        self.values = np.concatenate([none, *(np.asarray(one, np.float32) for one in lists)])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> NDArray[np.float32]:
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    def padded(self, rows: Int[Tensor, " B"], width: int) -> Float[Tensor, "B T"]:
+        """The lists of some rows, padded with 0 to T = `width`."""
+        found = np.zeros((len(rows), width), dtype=np.float32)
+        for i, row in enumerate(rows.tolist()):
+            values = self[row]
+            found[i, : len(values)] = values
+        return torch.from_numpy(found)
+
+
+class Guided(Encoded):
+    """A split whose texts come with weights, one per token: its batches are `GuidedBatch`es."""
+
+    def __init__(self, split: Encoded, weights: Ragged) -> None:
+        assert type(split) is Encoded, "pairs and sentences have other batches"
+        self.lengths, self.offsets, self.ids = split.lengths, split.offsets, split.ids
+        self.labels, self.weights = split.labels, weights
+
+    def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> GuidedBatch:
+        """The texts of some rows with their weights, padded to the longest of them."""
+        batch = super().batch(rows)
+        weights = self.weights.padded(batch.rows, batch.mask.shape[1])
+        return GuidedBatch(batch.rows, batch.ids, batch.mask, batch.labels, weights)
 
 
 def sorted_batches(lengths: NDArray[np.int64], tokens: int) -> list[NDArray[np.int64]]:

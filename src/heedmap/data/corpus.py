@@ -135,7 +135,8 @@ def load(source: str | Path, **settings: Any) -> Corpus:
     Args:
         source: a CSV, JSONL or Parquet file (.gz too); a folder with train/dev/test files; the name
             of a data set on the Hugging Face Hub; or an embedded corpus: `reviews` (two classes),
-            `reviews-stars` (five), `babi_qa1`, `babi_qa2`, `babi_qa3` (questions about stories).
+            `reviews-stars` (five), `biographies-gender` and `biographies-occupation` (with gendered words),
+            `babi_qa1`, `babi_qa2`, `babi_qa3` (questions about stories).
         {options}
 
     Texts that are left out or cut are counted in the corpus's `left_out`.

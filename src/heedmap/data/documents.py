@@ -17,7 +17,7 @@ from heedmap.settings import DataSettings
 
 CARRIERS = (
     "a folder in ERASER's layout, a table with a column evidence_spans, SST with its token_labels or trees, "
-    "and the embedded reviews, reviews-stars, babi_qa1, babi_qa2 and babi_qa3"
+    "and the embedded reviews, reviews-stars, biographies-gender, babi_qa1, babi_qa2 and babi_qa3"
 )
 
 

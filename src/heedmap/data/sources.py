@@ -13,6 +13,7 @@ import pandas as pd
 
 from heedmap.data import readers as files
 from heedmap.data.babi_rows import generated_babi
+from heedmap.data.biographies import AGREEING, UNRELATED, biographies
 from heedmap.data.clones import read_clone
 from heedmap.data.columns import Rows, joined
 from heedmap.data.eraser_rows import is_eraser, read_eraser
@@ -26,7 +27,8 @@ from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
 
 STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")
-EMBEDDED = ("reviews", "reviews-stars", *STORIES)
+BIOGRAPHIES = {"biographies-gender": "gender", "biographies-occupation": "occupation"}
+EMBEDDED = ("reviews", "reviews-stars", *BIOGRAPHIES, *STORIES)
 
 
 def read_parts(
@@ -110,10 +112,14 @@ def _embedded(settings: DataSettings) -> Parts:
             )
         return generated_babi(int(settings.source[-1]), settings.seed)
     # The texts are always the same ones; the seed only draws the split.
-    found = reviews(stars=settings.source == "reviews-stars")
     rows = [
-        Row(f"reviews-{i}", list(one.tokens), one.label, np.array(one.rationale, dtype=bool))
-        for i, one in enumerate(found)
+        Row(
+            f"{settings.source.split('-')[0]}-{i}",
+            list(tokens),
+            label,
+            None if marks is None else np.array(marks, dtype=bool),
+        )
+        for i, (tokens, label, marks) in enumerate(_generated(settings.source))
     ]
     for row in rows:
         if settings.tokenizer == "sentences":
@@ -123,12 +129,24 @@ def _embedded(settings: DataSettings) -> Parts:
     return {"all": rows}
 
 
+def _generated(name: str) -> Iterable[tuple[tuple[str, ...], str, tuple[bool, ...] | None]]:
+    """Yield of each text of a generated corpus the tokens, the label, and which tokens decide it."""
+    if name in BIOGRAPHIES:
+        of = BIOGRAPHIES[name]
+        for person in biographies(agreeing=UNRELATED if of == "gender" else AGREEING):
+            # An occupation is decided by no words that could be marked.
+            yield person.tokens, getattr(person, of), person.gendered if of == "gender" else None
+        return
+    for one in reviews(stars=name == "reviews-stars"):
+        yield one.tokens, one.label, one.rationale
+
+
 def _join_sentences(row: Row) -> None:
     """Make tokens of a row's sentences; one is in the rationale if a word of it is."""
-    assert row.rationale is not None
     starts = [0, *(i + 1 for i, token in enumerate(row.tokens[:-1]) if token in ".!?")]
     spans = [*pairwise([*starts, len(row.tokens)])]
-    row.rationale = np.array([row.rationale[a:b].any() for a, b in spans])
+    if row.rationale is not None:
+        row.rationale = np.array([row.rationale[a:b].any() for a, b in spans])
     row.tokens = [" ".join(row.tokens[a:b]) for a, b in spans]
 
 

@@ -19,6 +19,7 @@ from heedmap.experiments.findings import Finding
 from heedmap.experiments.readout import is_linear, linear
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results, mean, percent
+from heedmap.experiments.stability import noise
 from heedmap.files.tables import table
 from heedmap.measures import LN2
 from heedmap.models.layered import Layered
@@ -103,7 +104,9 @@ def _freedom(results: Results) -> Finding:
             "prediction, as a share of the maximum ln 2"
         ),
         meaning="0 = no other heat map, 1 = one with nothing in common; one such map is enough, however rare",
-        summary=_how_found(results, np.isfinite(jsd), most),
+        summary="; ".join(
+            filter(None, (_how_found(results, np.isfinite(jsd), most), _beside(results)))
+        ),
     )
     if view in SLOW:
         return replace(finding, reading="not asked of this view")
@@ -111,6 +114,12 @@ def _freedom(results: Results) -> Finding:
         # The layers below and the residual connection fix the map, not the prediction.
         return replace(finding, reading=HELD, level="undecided")
     return finding
+
+
+def _beside(results: Results) -> str:
+    """Say how far another training's map is: the noise that the distance is read against."""
+    far = noise(results) / LN2
+    return "" if np.isnan(far) else f"the map of another seed is at {_number(far)}"
 
 
 def _how_found(results: Results, used: NDArray[np.bool_], most: float) -> str:

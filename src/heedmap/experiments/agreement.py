@@ -70,6 +70,7 @@ def _with(results: Results, measure: str, name: str) -> Finding:
             "baselines", f"tau_twin_{measure}"
         ),
         "the map of another seed": results.optional("baselines", f"tau_other_seed_{measure}"),
+        "the maps of several seeds": results.optional("stability", f"tau_{measure}"),
     }
     reached = [
         f"{who} {round(mean(taus), 2) + 0.0:.2f}"

@@ -77,5 +77,15 @@ def forecast(costs: dict[str, float]) -> str | None:
         return None
     largest = sorted(costs.items(), key=lambda item: -item[1])[:3]
     parts = ", ".join(f"{name.replace('_', ' ')} {cost / total:.0%}" for name, cost in largest)
-    length = f"{total:.0f} seconds" if total < 90 else f"{total / 60:.0f} minutes"
-    return f"about {length} ({parts})"
+    return f"about {duration(total)} ({parts})"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in words.
+
+    >>> duration(75), duration(600), duration(9000)
+    ('75 seconds', '10 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -1,6 +1,6 @@
 """The input of the experiments: the model, the texts, their traces, and the tables so far."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from heedmap.data.batches import Batch, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
 from heedmap.experiments.registry import registered
+from heedmap.experiments.variants import Retraining
 from heedmap.files.table_folder import TableFolder
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings
@@ -28,7 +29,8 @@ class Evidence:
 
     An experiment maps this to a table. It may use other tables and the traces, and does not depend on the
     kind of model. A table in the folder is read instead of computed if the files that its experiment keeps
-    beside it are there too. `other_seed`: the same model from another training, if there is one.
+    beside it are there too. `other_seed`: the same model from another training, if there is one. `retraining`
+    trains further models for the experiments in `asked`, whose tables are made anew: what is trained is kept.
     """
 
     def __init__(
@@ -39,9 +41,12 @@ class Evidence:
         folder: TableFolder | None = None,
         announce: Announce = lambda name: None,
         other_seed: Model | None = None,
+        retraining: Retraining | None = None,
+        asked: Collection[str] = (),
     ) -> None:
         self.model = model
         self.other_seed = other_seed
+        self.retraining, self._asked = retraining, asked
         self.split = split
         self.settings = settings
         self.folder = folder
@@ -55,7 +60,7 @@ class Evidence:
     def table(self, name: str) -> pa.Table:
         """Return the table of one experiment."""
         if name not in self._tables:
-            table = self._stored_table(name)
+            table = None if name in self._asked else self._stored_table(name)
             if table is None:
                 self._announce(name)
                 table = registered()[name].run(self).replace_schema_metadata(self._metadata())
@@ -75,6 +80,10 @@ class Evidence:
             return name in self._tables
         files = [f"{name}.parquet", *self._files(name)]
         return name in self._tables or all(map(self.folder.holds, files))
+
+    def has(self, name: str) -> bool:
+        """Whether an experiment is asked for, or its table is there."""
+        return name in self._asked or self.done(name)
 
     def keep(self, file: str, content: bytes) -> None:
         """Write a file beside the tables. It comes before its table, which marks the experiment as done."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from heedmap.experiments.cost import Speed
     from heedmap.experiments.evidence import Evidence
     from heedmap.experiments.results import Results
+    from heedmap.experiments.variants import Retraining, Variant
 
 Row = Mapping[str, Mapping[str, Any]]  # one text: its row of each table that has one row per text
 
@@ -57,6 +58,7 @@ class Experiment:
         files: names of the files that it keeps beside its table for this model.
         about: facts about the whole run, for card and page.
         notes: caveats about its numbers: warnings, also shown on card and page.
+        variants: the further trainings that it compares. Such an experiment is run only if it is asked for.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Experiment:
     notes: Callable[[Mapping[str, pa.Table], ModelSettings | TransformerSettings], list[str]] = (
         lambda tables, model: []
     )
+    variants: "Callable[[Retraining], list[Variant]] | None" = None
 
 
 @cache
@@ -113,5 +116,22 @@ def registered() -> dict[str, Experiment]:
 
 
 def applicable(model: Model, split: Split) -> list[str]:
-    """Return the names of the experiments that apply to this model and these texts, in order."""
+    """Return the names of the experiments that apply to this model and these texts, in order.
+
+    Those that train further models are not among them (see `retrainable`).
+    """
+    return [name for name in _applying(model, split) if not retrains(name)]
+
+
+def retrainable(model: Model, split: Split) -> list[str]:
+    """Return the names of the experiments that train further models and apply here, in order."""
+    return [name for name in _applying(model, split) if retrains(name)]
+
+
+def retrains(name: str) -> bool:
+    """Return whether an experiment trains further models."""
+    return registered()[name].variants is not None
+
+
+def _applying(model: Model, split: Split) -> list[str]:
     return [name for name, one in registered().items() if one.applies(model, split)]

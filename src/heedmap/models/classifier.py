@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedmap.data.batches import Batch, Encoded
+from heedmap.data.batches import Batch, Encoded, GuidedBatch
 from heedmap.data.texts import Text, exchanged
 from heedmap.data.vocabulary import PAD, UNKNOWN_WORD, Vocabulary
 from heedmap.models.encoders import ENCODERS
@@ -98,8 +98,9 @@ class Classifier(nn.Module, ABC):
         return states[:, 1:-1] if self.encoder.marks else states
 
     def forward(self, batch: Batch) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
-        """Return raw outputs and the weights used, for the loss."""
-        return self.outputs(self.embed(batch), batch, None)
+        """Return raw outputs and the weights used: those of a `GuidedBatch`, or the model's own."""
+        given = batch.weights.unsqueeze(1) if isinstance(batch, GuidedBatch) else None
+        return self.outputs(self.embed(batch), batch, given)
 
     def as_logits(self, outputs: Float[Tensor, "*batch O"]) -> Float[Tensor, "*batch C"]:
         """Turn raw outputs into one logit per class: (0, z) for one sigmoid output."""

@@ -87,6 +87,19 @@ class PairDot(nn.Module):
         return (states * query).sum(-1) * self.scale
 
 
+class Uniform(nn.Module):
+    """s_t = 0: every token has the same weight, and nothing is learned (Wiegreffe & Pinter 2019)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+
+    def forward(
+        self, states: Float[Tensor, "B T D"], query: Tensor | None = None
+    ) -> Float[Tensor, "B T"]:
+        """Return zeros."""
+        return states.new_zeros(states.shape[:2])
+
+
 class Lexical(nn.Module):
     """s_t = |b_w|: one fixed number per word, whatever its context; nothing is trained.
 
@@ -109,13 +122,15 @@ class Lexical(nn.Module):
         return self.table[ids]
 
 
-SCORES: dict[str, type[Additive] | type[Dot]] = {
+SCORES: dict[str, type[Additive] | type[Dot] | type[Uniform]] = {
     "additive": Additive,
     "wide-additive": WideAdditive,
     "dot": Dot,
+    "uniform": Uniform,
 }
-PAIR_SCORES: dict[str, type[PairAdditive] | type[PairDot]] = {
+PAIR_SCORES: dict[str, type[PairAdditive] | type[PairDot] | type[Uniform]] = {
     "additive": PairAdditive,
     "wide-additive": WidePairAdditive,
     "dot": PairDot,
+    "uniform": Uniform,
 }

@@ -1,6 +1,7 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,15 +18,15 @@ from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.notes import far_from_default, note_texts
 from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import Rates, packaged_rates, rates_beside, read_rates
-from heedmap.experiments.registry import applicable, registered
+from heedmap.experiments.registry import applicable, registered, retrainable
 from heedmap.experiments.results import make_findings
+from heedmap.experiments.variants import Retraining
 from heedmap.files.locking import writing
 from heedmap.files.naming import kind_of
 from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder
 from heedmap.keywords import split, takes
 from heedmap.models.layered import Layered
-from heedmap.models.trace import Model
 from heedmap.runs.audit_folder import (
     claim_audit,
     keep_tables,
@@ -143,15 +144,39 @@ def audit(
             f"expected a run, got {kind_of(run)}; make one with `heedmap.train` or `heedmap.open_model`, or "
             "open its folder with `heedmap.open_run`"
         )
-    wanted = AuditSettings.of(**{**_defaults(run), **options})
+    wanted = AuditSettings.of(**{**defaults(run), **options})
+    return audit_as(run, wanted, overwrite=overwrite, announce=announce, forecast=forecast)
+
+
+def audit_as(
+    run: Run,
+    wanted: AuditSettings,
+    *,
+    overwrite: bool = False,
+    announce: Announce = lambda name: None,
+    forecast: Announce = lambda text: None,
+    retraining: Retraining | None = None,
+    asked: Collection[str] = (),
+) -> Audit:
+    """Audit a run with these settings; see `audit`.
+
+    `asked` are experiments that compare further models, which `retraining` trains. Without being asked, those
+    of an earlier call stay.
+    """
     run_settings = run.settings.model_copy(update={"audit": wanted})
     other = None if wanted.other_seed is None else other_seed(run, wanted.other_seed)
+
+    def made(folder: TableFolder | None) -> Audit:
+        split = audited_split(run, wanted)
+        evidence = Evidence(run.model, split, wanted, folder, announce, other, retraining, asked)
+        return _audit(run, run_settings, evidence, forecast)
+
     if run.folder is None:
-        return _audit(run, run_settings, wanted, None, announce, forecast, other)
+        return made(None)
     with writing(run.folder):
         weights = weights_of(run)
         tables = claim_audit(run, run_settings, weights, overwrite)
-        result = _audit(run, run_settings, wanted, tables, announce, forecast, other)
+        result = made(tables)
         announce("report")
         put_about(result, tables, weights)
         folder = RunFolder(run.folder)
@@ -160,7 +185,7 @@ def audit(
         return result
 
 
-def _defaults(run: Run) -> dict[str, object]:
+def defaults(run: Run) -> dict[str, object]:
     """Return the settings of an audit of such a run where no option is given."""
     layered = isinstance(run.model, Layered)
     return {
@@ -172,23 +197,15 @@ def _defaults(run: Run) -> dict[str, object]:
     }
 
 
-def _audit(
-    run: Run,
-    settings: RunSettings,
-    wanted: AuditSettings,
-    folder: TableFolder | None,
-    announce: Announce,
-    forecast: Announce,
-    other: Model | None,
-) -> Audit:
+def _audit(run: Run, settings: RunSettings, evidence: Evidence, forecast: Announce) -> Audit:
+    split, wanted, folder = evidence.split, evidence.settings, evidence.folder
     rates = packaged_rates() if run.folder is None else _rates_for(run, folder)  # or refuse at once
     drift_notes = far_from_default(run.facts)
     for note in drift_notes:
         warnings.warn(f"{run.name}: {note}", stacklevel=2)
     whole = run.corpus.splits["test"]
-    split = audited_split(run, wanted)
-    evidence = Evidence(run.model, split, wanted, folder, announce, other)
     names = applicable(run.model, split)
+    names += [name for name in retrainable(run.model, split) if evidence.has(name)]
     costs = cost.estimate(evidence)
     is_long = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
     if is_long and (text := cost.forecast(costs)) is not None:

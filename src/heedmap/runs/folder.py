@@ -3,6 +3,7 @@
     runs/sst/
       settings.toml  vocabulary.json  model.safetensors  training.json
       tables/*.parquet   tables/about.json   tables/manifest.json   findings.json   report.html
+      retrained/         further models, trained to be compared with this one
       extra/             other packages' files about this model, removed with it
 
 Files are written atomically, and everything after the tables is a function of the tables. During training
@@ -40,6 +41,7 @@ OWN = (
     "report.html",
     "findings.json",
     "tables",
+    "retrained",
     "extra",
     "test.json",  # in runs of older versions
     "training.json",
@@ -54,7 +56,8 @@ class RunFolder:
     """The folder of one run.
 
     `checkpoint` is the file of an unfinished training, `model` the folder of a transformer fine-tuned here,
-    `tables` the folder of the audit's tables, `extra` a folder for code that builds on runs.
+    `tables` the folder of the audit's tables, `retrained` that of further models to compare with it, `extra`
+    a folder for code that builds on runs.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -63,6 +66,7 @@ class RunFolder:
         self.model = self.path / "model"
         self.tables = self.path / "tables"
         self.extra = self.path / "extra"
+        self.retrained = self.path / "retrained"
         self.report = self.path / "report.html"
         self._settings = self.path / SETTINGS
         self._weights = self.path / "model.safetensors"

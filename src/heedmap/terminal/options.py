@@ -114,7 +114,8 @@ Data = Annotated[
     typer.Option(
         "--data",
         help="A CSV, JSONL or Parquet file (.gz too), a folder with train/dev/test files, a Hub name, or the "
-        "embedded corpus: reviews, reviews-stars, babi_qa1, babi_qa2, babi_qa3.",
+        "embedded corpus: reviews, reviews-stars, biographies-gender, biographies-occupation, babi_qa1, "
+        "babi_qa2, babi_qa3.",
     ),
 ]
 Transformer = Annotated[

@@ -34,19 +34,17 @@ from heedmap.papers.drozdyuk.model import (
 from heedmap.papers.drozdyuk.result import Reproduction, result
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.drozdyuk.trained import load, subject_of, tokenised
-from heedmap.papers.kit.grid import run_cells
 from heedmap.papers.kit.parts import (
     Row,
-    checkpoints_of,
     part_path,
     read_part,
     read_reproduction,
     reserved,
-    save_part,
 )
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.runs.places import Out
+from heedmap.training.cells import checkpoints_of, run_cells, save_part
 from heedmap.training.fit import Report
 from heedmap.training.sweep import Tell, processes
 

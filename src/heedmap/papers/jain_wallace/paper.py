@@ -38,10 +38,10 @@ from heedmap.papers.jain_wallace.numbers import DatasetNumbers, basis, check_ali
 from heedmap.papers.jain_wallace.result import result
 from heedmap.papers.jain_wallace.settings import RECIPES
 from heedmap.papers.jain_wallace.sizes import how_made, sizes
-from heedmap.papers.kit.grid import run_cells
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.settings import AuditSettings, TrainSettings
+from heedmap.training.cells import run_cells
 from heedmap.training.fit import Report
 from heedmap.training.sweep import processes
 

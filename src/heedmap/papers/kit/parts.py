@@ -10,24 +10,23 @@ An existing part is read, not computed again.
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import tomli_w
-from safetensors.torch import save as save_tensors
-from torch import Tensor, nn
 
 from heedmap.errors import InputError
 from heedmap.files.storage import leftovers, refuse_file, remove, write_atomically
-from heedmap.files.tables import read_table, write_table
+from heedmap.files.tables import read_table
 from heedmap.papers.kit.render import FILES
 from heedmap.runs.places import Out, is_free, reserve_folder
 from heedmap.settings import Settings
+from heedmap.training.cells import CHECKPOINTS
 
-SETTINGS, PARTS, CHECKPOINTS = "settings.toml", "parts", ".checkpoints"
+SETTINGS, PARTS = "settings.toml", "parts"
 S = TypeVar("S", bound=Settings)
 Row = dict[str, Any]
 
@@ -132,22 +131,6 @@ def read_reproduction(
 def part_path(folder: Path, cell: str) -> Path:
     """Return the path of a cell's table."""
     return folder / PARTS / f"{cell}.parquet"
-
-
-def checkpoints_of(path: Path) -> Path:
-    """Return the folder for a part's checkpoints, to be removed when the part is finished."""
-    return path.with_suffix(CHECKPOINTS)
-
-
-def save_part(path: Path, rows: pa.Table, modules: Mapping[str, nn.Module]) -> None:
-    """Write the weights first and the table last, which marks the part as finished."""
-    tensors: dict[str, Tensor] = {
-        f"{name}.{key}": value.detach().cpu().contiguous()
-        for name, module in modules.items()
-        for key, value in module.state_dict().items()
-    }
-    write_atomically(path.with_suffix(".safetensors"), save_tensors(tensors))
-    write_table(path, rows)
 
 
 def read_part(path: Path, schema: pa.Schema, **cell: object) -> list[Row]:

@@ -21,8 +21,7 @@ from heedmap.errors import InputError
 from heedmap.experiments.evidence import Evidence
 from heedmap.files.storage import remove, write_atomically
 from heedmap.files.tables import read_table
-from heedmap.papers.kit.grid import run_cells
-from heedmap.papers.kit.parts import checkpoints_of, part_path, read_settings, reserved, save_part
+from heedmap.papers.kit.parts import part_path, read_settings, reserved
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.serrano_smith.numbers import Cell, Trial
@@ -37,6 +36,7 @@ from heedmap.papers.serrano_smith.training import (
 )
 from heedmap.runs.places import Out
 from heedmap.settings import AuditSettings
+from heedmap.training.cells import checkpoints_of, run_cells, save_part
 from heedmap.training.fit import Report, fit
 from heedmap.training.sweep import Tell, processes
 

@@ -1,13 +1,26 @@
-"""Run the cells of a paper's grid, in worker processes or in this one, with the same numbers."""
+"""Run independent cells, in worker processes or in this one, with the same numbers; each keeps a part.
 
-from collections.abc import Callable, Sequence
+FOLDER/CELL.parquet        the rows of one cell; exists only when it is finished
+FOLDER/CELL.safetensors    what was trained for them
+FOLDER/CELL.checkpoints/   checkpoints of its trainings, until it is finished
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
+import pyarrow as pa
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+
 from heedmap.errors import InputError
+from heedmap.files.storage import write_atomically
+from heedmap.files.tables import write_table
 from heedmap.training.fit import Report
 from heedmap.training.sweep import Tell, Work, one_thread, processes, sweep
 
+CHECKPOINTS = ".checkpoints"
 C = TypeVar("C")
 R = TypeVar("R")
 
@@ -54,3 +67,19 @@ def _run_here(cell: C, run: Work[C, R], tell: Tell) -> R:
             return run(cell, lambda text: tell(f"{cell}: {text}"))
     except InputError as error:
         raise InputError(f"{cell}: {error}") from error
+
+
+def checkpoints_of(path: Path) -> Path:
+    """Return the folder for a part's checkpoints, to be removed when the part is finished."""
+    return path.with_suffix(CHECKPOINTS)
+
+
+def save_part(path: Path, rows: pa.Table, modules: Mapping[str, nn.Module]) -> None:
+    """Write the weights first and the table last, which marks the part as finished."""
+    tensors: dict[str, Tensor] = {
+        f"{name}.{key}": value.detach().cpu().contiguous()
+        for name, module in modules.items()
+        for key, value in module.state_dict().items()
+    }
+    write_atomically(path.with_suffix(".safetensors"), save_tensors(tensors))
+    write_table(path, rows)

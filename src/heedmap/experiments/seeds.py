@@ -1,0 +1,73 @@
+"""Numbers over several trainings: accuracy and F1 of each, and their mean with Student's interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import stats
+
+from heedmap.experiments.variants import Outcome
+
+Lists: TypeAlias = pa.ChunkedArray
+
+
+def predictions(outcomes: Sequence[Outcome]) -> pa.Array:
+    """Return a list per text: the class that each of the models predicts."""
+    found = np.stack([outcome.predicted for outcome in outcomes], axis=1)
+    return pa.array(list(found), pa.list_(pa.int64()))
+
+
+def matrix(lists: Lists) -> NDArray[np.int64]:
+    """Return a column of predictions as an array (texts, models)."""
+    rows = lists.to_pylist()
+    return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
+
+
+def right(lists: Lists, label: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return whether each model is right about each text, (texts, models)."""
+    return np.asarray(matrix(lists) == label[:, None], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """The predictions of one kind of model, trained from several seeds."""
+
+    lists: Lists
+    label: NDArray[np.int64]
+    classes: Sequence[str]
+
+    @property
+    def count(self) -> int:
+        """How many trainings."""
+        return int(matrix(self.lists).shape[1])
+
+    @property
+    def accuracy(self) -> list[float]:
+        """Accuracy of each training."""
+        return [float(one) for one in right(self.lists, self.label).mean(0)]
+
+    @property
+    def f1(self) -> list[float]:
+        """F1 of each training: of class 1 of two classes, else macro."""
+        from sklearn.metrics import f1_score
+
+        average = "binary" if len(self.classes) == 2 else "macro"
+        return [
+            float(f1_score(self.label, one, average=average, zero_division=0.0))
+            for one in matrix(self.lists).T
+        ]
+
+
+def over_seeds(values: Sequence[float], digits: int = 3) -> str:
+    """Return the mean of shares and its 95 % interval over seeds: x̄ ± t s / √k, cut at 0 and 1."""
+    mean, half = float(np.mean(values)), np.nan
+    if len(values) > 1:
+        quantile = float(stats.t.ppf(0.975, len(values) - 1))
+        half = quantile * float(np.std(values, ddof=1)) / len(values) ** 0.5
+    if np.isnan(half):
+        return f"{mean:.{digits}f}"
+    low, high = max(0.0, mean - half), min(1.0, mean + half)
+    return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

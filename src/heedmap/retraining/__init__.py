@@ -1,0 +1,1 @@
+"""Train the variants that experiments ask for, and keep their outcomes."""

@@ -1,0 +1,117 @@
+"""A model trained not to attend to impermissible tokens, and to use them all the same (Pruthi et al. 2020)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedmap.data.batches import Batch, Encoded, Ragged
+from heedmap.experiments.variants import Penalty
+from heedmap.models.classifier import Classifier
+from heedmap.retraining.reading import read
+from heedmap.settings import TrainSettings
+from heedmap.training.attention import AttentionObjective, Loss, cross_entropy
+from heedmap.training.evaluation import scores_of
+from heedmap.training.objective import Progress, rank
+
+LEAST = 1e-12  # permissible mass inside the logarithm: the penalty of a text is at most 28 λ
+TOLERANCE = 0.02  # of accuracy, that the paper's rule gives up for less attention
+
+
+def penalty(
+    attention: Float[Tensor, "B T"], marked: Float[Tensor, "B T"], lengths: Tensor
+) -> Float[Tensor, " B"]:
+    """Return −ln(1 − Σ_t α_t m_t) per text, m the marks of impermissible tokens.
+
+    0 for texts without any, as in the released code, and for texts of nothing else, where it could not be made
+    less.
+    """
+    mass = (attention * marked).sum(-1)
+    count = marked.sum(-1)
+    asked = (count > 0) & (count < lengths)
+    value = -(1 - mass).clamp(min=LEAST).log()
+    return torch.where(asked, value, torch.zeros_like(value))
+
+
+def with_penalty(base: Loss, marks: Ragged, strength: float) -> Loss:
+    """Return the loss base + λ Σ_texts penalty: per text, and summed over the batch as the cross entropy is."""
+
+    def loss(outputs: Tensor, attention: Tensor, batch: Batch) -> Tensor:
+        marked = marks.padded(batch.rows.cpu(), batch.mask.shape[1]).to(attention)
+        return (
+            base(outputs, attention, batch)
+            + strength * penalty(attention[:, 0], marked, batch.lengths).sum()
+        )
+
+    return loss
+
+
+class DeceptiveObjective(AttentionObjective):
+    """The run's own training with a penalty on the attention to marked tokens.
+
+    Which epoch is kept: by the paper's rule, the one with the least marked attention on dev of those within
+    2 % of `accuracy`, what the training without penalty reaches there (if none is, the most accurate); by the
+    released code's, the most accurate one. Without penalty both are the run's own rule.
+    """
+
+    def __init__(
+        self,
+        model: Classifier,
+        train: Encoded,
+        dev: Encoded,
+        settings: TrainSettings,
+        how: Penalty,
+        marks: tuple[Ragged, Ragged],
+        accuracy: float,
+    ) -> None:
+        loss = with_penalty(cross_entropy(model, train), marks[0], how.strength)
+        super().__init__(model, train, dev, settings, loss)
+        self.how, self.accuracy, self.dev_marks = how, accuracy, marks[1]
+        self.made_with |= {"penalty": [str(how)]}
+
+    def scores(self) -> dict[str, float]:
+        """Score the dev split; `mass` is the mean attention to marked tokens, of the texts with any."""
+        logits, weights = read(self.model, self.dev)
+        found = scores_of(logits, self.dev.labels)
+        mass = masses(weights, self.dev_marks)
+        used = mass[np.isfinite(mass)]
+        return found | {"mass": float(used.mean()) if len(used) else 0.0}
+
+    def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
+        """Compare epochs by the rule."""
+        best = progress.best_epoch
+        if self.how.strength == 0 or best is None:
+            return super().is_better(scores, progress)
+        return self._order(scores) > self._order(progress.scores[best])
+
+    def _order(self, scores: dict[str, float]) -> tuple[float, ...]:
+        if self.how.rule == "code":
+            return (scores["accuracy"],)
+        if scores["accuracy"] >= self.accuracy - TOLERANCE:
+            return (1.0, -scores["mass"], rank(scores))
+        return (0.0, scores["accuracy"], -scores["mass"])
+
+    def is_finished(self, progress: Progress) -> bool:
+        """Return whether no later epoch can be better: with a penalty one with less attention may."""
+        return self.how.strength == 0 and super().is_finished(progress)
+
+
+def masses(weights: Ragged, marks: Ragged) -> NDArray[np.float64]:
+    """Return the attention to marked tokens of each text; NaN for texts without any."""
+    found = [
+        float(w.astype(np.float64) @ m) if m.any() else np.nan
+        for w, m in ((weights[row], marks[row]) for row in range(len(weights)))
+    ]
+    return np.array(found, dtype=np.float64)
+
+
+def without_marked(tokens: Sequence[Sequence[str]], marks: Ragged, filler: str) -> list[list[str]]:
+    """Return the texts without their marked tokens; one of nothing else becomes the `filler`."""
+    left = [
+        [token for token, mark in zip(text, marks[row], strict=True) if not mark]
+        for row, text in enumerate(tokens)
+    ]
+    return [text or [filler] for text in left]

@@ -1,0 +1,125 @@
+"""Ask a run the questions for which further models are trained, and put the answers into its audit."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from heedmap.errors import InputError
+from heedmap.experiments.evidence import Announce
+from heedmap.experiments.registry import registered, retrainable, retrains
+from heedmap.files.naming import kind_of
+from heedmap.keywords import split, takes
+from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.retraining.estimate import forecast_of
+from heedmap.retraining.trainer import Trainer, base_of
+from heedmap.runs.audit import Audit, audit_as, audited_split, defaults
+from heedmap.runs.folder import RunFolder
+from heedmap.runs.run import Run
+from heedmap.settings import AuditSettings, RetrainSettings, TrainSettings
+from heedmap.training.fit import Report
+
+
+def questions() -> list[str]:
+    """Return the names of all experiments that train further models, in the order of the card."""
+    return [name for name in registered() if retrains(name)]
+
+
+@takes(RetrainSettings, AuditSettings)
+def retrain(
+    run: Run,
+    names: Sequence[str] = (),
+    *,
+    overwrite: bool = False,
+    workers: int | None = None,
+    announce: Announce = lambda name: None,
+    forecast: Announce = lambda text: None,
+    report: Report = lambda done, total, text: None,
+    **settings: Any,
+) -> Audit:
+    """Train further models on a run's texts, compare them with the run's, and audit it if that is not done.
+
+    A run with a folder keeps what is trained there, each model when it is finished: a later call, after a stop
+    or with other settings, trains only what is missing.
+
+    Args:
+        run: from `heedmap.train` or `heedmap.open_run`.
+        names: of the questions (`questions`), or none for all that apply. Deception needs `forbidden`.
+        {options}
+        overwrite: throw away an audit with other settings instead of refusing.
+        workers: processes that train, each of one thread; None for one per core. No number depends on it.
+        announce: called with the name of each experiment as it starts.
+        forecast: called with what the trainings, and then the audit, will take.
+        report: called with models trained, models in all and a text.
+
+    Raises:
+        InputError: a model that heedmap did not train, a question that is unknown or does not apply, a setting
+            that does not fit, or another process that writes in the run's folder.
+        TypeError: no run, or an option that there is not.
+    """
+    options, audit_options = split("retrain", settings, RetrainSettings, AuditSettings)
+    if not isinstance(run, Run):
+        raise TypeError(f"expected a run, got {kind_of(run)}; make one with `heedmap.train`")
+    wanted = RetrainSettings.of(**options)
+    audit_settings = _audit_settings(run, audit_options)
+    model, texts = run.model, audited_split(run, audit_settings)
+    if not isinstance(model, AttentionClassifier) or not isinstance(
+        run.settings.train, TrainSettings
+    ):
+        raise InputError(
+            f"{run.name}: expected a model that heedmap trained from scratch, got one that comes trained; "
+            "train one with `heedmap train`"
+        )
+    asked = _asked(names, retrainable(model, texts), wanted)
+    with _place(run) as folder:
+        base = base_of(model, run.corpus, run.settings, texts, folder)
+        trainer = Trainer(base, wanted, workers, report)
+        variants = [one for name in asked for one in registered()[name].variants(trainer)]  # type: ignore[misc]
+        if (text := forecast_of(trainer.plan(variants), base, workers)) is not None:
+            forecast(text)
+        return audit_as(
+            run,
+            audit_settings,
+            overwrite=overwrite,
+            announce=announce,
+            forecast=forecast,
+            retraining=trainer,
+            asked=asked,
+        )
+
+
+def _audit_settings(run: Run, given: dict[str, Any]) -> AuditSettings:
+    """Return those of the audit that is there, if none are given."""
+    stored = None if run.folder is None else RunFolder(run.folder).settings().audit
+    if stored is not None and not given:
+        return stored
+    return AuditSettings.of(**{**defaults(run), **given})
+
+
+def _asked(names: Sequence[str], there: Sequence[str], wanted: RetrainSettings) -> list[str]:
+    if unknown := [name for name in names if name not in questions()]:
+        raise InputError(f"{unknown[0]}: expected one of {', '.join(questions())}")
+    if wrong := [name for name in names if name not in there]:
+        raise InputError(
+            f"{wrong[0]}: is asked of models of single texts of words; here there are {', '.join(there)}"
+        )
+    if "deception" in names and wanted.forbidden is None:
+        raise InputError(
+            "deception: expected impermissible words, --forbidden he,she,... or a file of them"
+        )
+    return [
+        name
+        for name in there
+        if (name in names or not names) and (name != "deception" or wanted.forbidden is not None)
+    ]
+
+
+@contextmanager
+def _place(run: Run) -> Iterator[Path]:
+    """Yield the folder for what is trained: the run's, or else one for the time being."""
+    if run.folder is not None:
+        yield RunFolder(run.folder).retrained
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)

@@ -1,0 +1,409 @@
+"""Further trainings: what is trained, that it is kept and never twice, and what the tables say of it."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import WORDS, contents, small_corpus, small_pairs
+
+import heedmap.retraining.trainer as trainer
+from heedmap.data.corpus import load
+from heedmap.data.marks import marks_of
+from heedmap.errors import InputError
+from heedmap.experiments.registry import registered
+from heedmap.experiments.seeds import Seeds, matrix, over_seeds
+from heedmap.experiments.trained_adversary import adversaries
+from heedmap.experiments.variants import Adversary, Penalty, Variant
+from heedmap.retraining.trainer import Trainer, base_of, rounds
+from heedmap.runs.audit import audit, open_audit
+from heedmap.runs.retrain import questions, retrain
+from heedmap.runs.train import train
+from heedmap.settings import RetrainSettings
+from heedmap.training.evaluation import predict_logits
+
+SIZES = {"embedding_size": 8, "hidden_size": 8, "epochs": 2, "min_df": 1}
+BRIEF = {
+    "seeds": 2, "lambdas": (0.5,), "adversary_epochs": 3, "forbidden": "mark0,mark1", "penalties": (1.0,),
+    "workers": 1,
+}  # fmt: skip
+AUDIT = {"permutations": 5}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run in a folder, and all questions asked of it."""
+    run = train(small_corpus(), out=tmp_path_factory.mktemp("runs") / "run", **SIZES)
+    audit(run, **AUDIT)
+    return run, retrain(run, **BRIEF)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """A run that has learned its texts, in memory."""
+    return train(small_corpus(), **SIZES | {"epochs": 10, "learning_rate": 0.05})
+
+
+def trainer_of(run, folder, **options):
+    base = base_of(run.model, run.corpus, run.settings, run.corpus.splits["test"], folder)
+    return Trainer(base, RetrainSettings.of(**options), workers=1)
+
+
+def test_every_question_that_applies_has_a_table_and_a_finding(made):
+    _, found = made
+    assert set(questions()) <= set(found.tables)
+    keys = {finding.key for finding in found.findings}
+    assert set(questions()) <= keys
+    assert all(f.level == "undecided" for f in found.findings if f.key in questions())
+
+
+def test_a_variant_is_what_train_makes_of_its_seed(made, tmp_path):
+    run, _ = made
+    other = train(small_corpus(), seed=1, **SIZES)
+    (outcome,) = trainer_of(run, tmp_path).outcomes([Variant(1)])
+    split = run.corpus.splits["test"]
+    expected = predict_logits(other.model, other.model.encoded(split.texts, split.labels))
+    assert outcome.logits == pytest.approx(expected.double().numpy(), abs=0)
+    assert outcome.epoch == other.training.best_epoch + 1
+    trace = other.model.trace(other.model.batch(split.texts, range(len(split))))
+    for row, text in enumerate(split.tokens):
+        assert outcome.attention[row] == pytest.approx(
+            trace.heat[row, : len(text)].numpy(), abs=1e-6
+        )
+
+
+def test_a_model_under_uniform_weights_is_the_one_with_the_score_uniform(made, tmp_path):
+    run, _ = made
+    other = train(small_corpus(), seed=2, score="uniform", **SIZES)
+    (outcome,) = trainer_of(run, tmp_path).outcomes([Variant(2, score="uniform")])
+    split = run.corpus.splits["test"]
+    expected = predict_logits(other.model, other.model.encoded(split.texts, split.labels))
+    assert outcome.logits == pytest.approx(expected.double().numpy(), abs=0)
+    for row, text in enumerate(split.tokens):
+        assert outcome.attention[row] == pytest.approx(np.full(len(text), 1 / len(text)))
+
+
+def test_a_guided_model_reads_every_text_with_its_guides_weights(made, tmp_path):
+    run, _ = made
+    them = trainer_of(run, tmp_path)
+    donor = Variant(1, encoder="cnn")
+    base, foreign, own = them.outcomes(
+        [Variant(3, encoder="average", guide="base"), Variant(3, guide=donor), donor]
+    )
+    split = run.corpus.splits["test"]
+    heat = run.model.trace(run.model.batch(split.texts, range(len(split)))).heat
+    for row, text in enumerate(split.tokens):
+        assert base.attention[row] == pytest.approx(heat[row, : len(text)].numpy(), abs=1e-6)
+        assert foreign.attention[row].tolist() == own.attention[row].tolist()
+
+
+@pytest.mark.parametrize("guide", ["uniform", "gradient", "leave_one_out", "read_out"])
+def test_guides_are_weights_even_where_the_importance_is_undefined(made, tmp_path, guide):
+    run, _ = made
+    (outcome,) = trainer_of(run, tmp_path).outcomes([Variant(1, encoder="average", guide=guide)])
+    for row, text in enumerate(run.corpus.splits["test"].tokens):
+        weights = outcome.attention[row]
+        assert len(weights) == len(text)
+        assert weights.min() >= 0
+        assert weights.sum() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("direction", ["adversary", "base"])
+def test_an_adversary_attends_elsewhere_than_its_control(learned, tmp_path, direction):
+    far, control = trainer_of(learned, tmp_path).outcomes(
+        [Variant(1, adversary=Adversary(s, direction, epochs=15)) for s in (1.0, 0.0)]
+    )
+    assert far.dev["jsd"] > control.dev["jsd"] + 0.05
+    assert control.dev["tvd"] < 0.1
+
+
+def test_a_penalty_takes_attention_off_the_words_and_removal_takes_the_words(learned, tmp_path):
+    run = learned
+    words = ("mark0", "mark1")
+    plain, hidden, gone = trainer_of(run, tmp_path).outcomes(
+        [
+            Variant(1, penalty=Penalty(0.0, words)),
+            Variant(1, penalty=Penalty(5.0, words)),
+            Variant(1, penalty=Penalty(0.0, words, removed=True)),
+        ]
+    )
+    marks = marks_of(run.corpus.splits["test"], words)
+    mass = [[o.attention[row] @ marks[row] for row in range(2, 20)] for o in (plain, hidden)]
+    assert np.mean(mass[1]) < 0.6 * np.mean(mass[0])
+    for row, text in enumerate(run.corpus.splits["test"].tokens):
+        left = [token for token in text if token not in words]
+        assert len(gone.attention[row]) == max(1, len(left))
+
+
+def test_without_penalty_it_is_the_runs_own_training(made, tmp_path):
+    run, _ = made
+    own, control = trainer_of(run, tmp_path).outcomes(
+        [Variant(1), Variant(1, penalty=Penalty(0.0, ("mark0",)))]
+    )
+    assert own.logits.tolist() == control.logits.tolist()
+
+
+def test_what_is_needed_comes_first_and_everything_once():
+    donor = Variant(1, encoder="cnn")
+    hidden = Variant(2, penalty=Penalty(1.0, ("he",)))
+    found = rounds([Variant(3, guide=donor), hidden, donor, Variant(3, guide=donor)])
+    assert found == [[donor, hidden.control()], [Variant(3, guide=donor), hidden]]
+    assert rounds([]) == []
+
+
+def test_what_the_run_has_anyway_makes_no_other_training(made, tmp_path):
+    run, _ = made
+    base = base_of(run.model, run.corpus, run.settings, run.corpus.splits["test"], tmp_path)
+    named = Variant(1, encoder="lstm", score="additive", normaliser="softmax")
+    assert base.plain(named) == Variant(1)
+    assert base.plain(Variant(2, guide=named)) == Variant(2, guide=Variant(1))
+    assert base.plain(Variant(1, encoder="cnn")) == Variant(1, encoder="cnn")
+
+
+def test_nothing_is_trained_twice_and_other_settings_train_what_is_missing(made, monkeypatch):
+    run, first = made
+    trained = []
+    real = trainer.fit
+    monkeypatch.setattr(trainer, "fit", lambda *a, **k: trained.append(a) or real(*a, **k))
+    before = contents(run.folder / "retrained")
+    again = retrain(run, **BRIEF)
+    assert not trained
+    assert contents(run.folder / "retrained") == before
+    for name in questions():
+        assert again.tables[name].equals(first.tables[name])
+    retrain(run, ("stability",), **{**BRIEF, "seeds": 3})
+    assert len(trained) == 1, "one seed more"
+    retrain(run, **BRIEF)
+
+
+def test_a_later_audit_keeps_what_was_found(made):
+    run, found = made
+    later = audit(run, **AUDIT)
+    assert set(questions()) <= set(later.tables)
+    opened = open_audit(run.folder)
+    assert {f.key for f in opened.findings} == {f.key for f in found.findings}
+    assert "Is the attention needed" in (run.folder / "report.html").read_text()
+
+
+def test_a_run_without_a_folder_is_asked_too():
+    run = train(small_corpus(), **SIZES)
+    found = retrain(run, ("necessity",), seeds=2, workers=1)
+    assert set(found.tables) & set(questions()) == {"necessity"}
+
+
+def test_necessity_counts_what_its_models_predict(made):
+    run, found = made
+    table = found.tables["necessity"]
+    label = table["label"].to_numpy()
+    split = run.corpus.splits["test"]
+    trace = run.model.trace(run.model.batch(split.texts, range(len(split))))
+    even = trace.mask / trace.mask.sum(-1, keepdim=True)
+    flat = run.model.predict(trace, even[None, :, None].float())[0].argmax(-1)
+    assert table["uniform_at_test"].to_pylist() == flat.tolist()
+    one = [row for row, text in enumerate(split.tokens) if len(text) == 1]
+    own = (table["predicted"].to_numpy() == label)[one]
+    assert table["shuffled_right"].to_numpy()[one].tolist() == own.tolist()
+    accuracy = Seeds(table["learned"], label, found.classes).accuracy
+    assert accuracy == [float(x) for x in (matrix(table["learned"]) == label[:, None]).mean(0)]
+
+
+def test_stability_is_undefined_for_one_token_and_0_for_the_same_model(made, tmp_path):
+    run, found = made
+    jsd = found.tables["stability"]["jsd"].to_pylist()
+    tokens = run.corpus.splits["test"].tokens
+    assert all((one is None) == (len(text) < 2) for one, text in zip(jsd, tokens, strict=True))
+    same = trainer_of(run, tmp_path)
+    same.seed = -1  # so that the "other" seeds begin with the run's own
+    from heedmap.experiments.evidence import Evidence
+    from heedmap.settings import AuditSettings
+
+    evidence = Evidence(run.model, run.corpus.splits["test"], AuditSettings(), retraining=same)
+    table = registered()["stability"].run(evidence)
+    first = np.array(table["each_jsd"].to_pylist())[:, 0]
+    assert first == pytest.approx(np.zeros(len(first)), abs=1e-6)
+
+
+def test_adversaries_are_compared_text_by_text(made):
+    run, found = made
+    table = found.tables["trained_adversary"]
+    every = adversaries(table)
+    assert [(one.direction, one.strength) for one in every] == [
+        ("adversary", 0.0), ("adversary", 0.5), ("base", 0.5),
+    ]  # fmt: skip
+    assert all(len(one.tvd) == len(run.corpus.splits["test"]) for one in every)
+    short = found.tables["instances"]["n_tokens"].to_numpy() < 2
+    assert every[1].jsd[short] == pytest.approx(np.zeros(short.sum()), abs=1e-9)
+    kl = table["kl_adversary"].to_numpy()
+    jsd = table["jsd"].to_numpy()
+    assert (jsd <= kl / 2 + 1e-6).all(), "JSD ≤ ½ KL(p‖m) + … ≤ ½ KL"
+
+
+def test_deception_knows_uniform_weights_and_the_least_mass(made):
+    _, found = made
+    frame = found.tables["deception"].to_pandas()
+    marked = frame[~frame["removed"] & frame["uniform"].notna()]
+    assert set(frame["strength"]) == {0.0, 1.0}
+    control = marked[marked["strength"] == 0]
+    assert (control["least"] <= control["mass"] + 1e-6).all()
+    assert marked[marked["strength"] > 0]["least"].isna().all()
+    assert frame[frame["removed"]]["mass"].isna().all()
+    n = found.tables["instances"]["n_tokens"].to_numpy()
+    assert control[control["seed"] == 1]["uniform"].to_numpy() == pytest.approx(1 / n)
+
+
+def test_pairs_are_asked_what_applies_to_them():
+    run = train(small_pairs(), **SIZES)
+    found = retrain(run, seeds=2, lambdas=(0.5,), adversary_epochs=2, workers=1)
+    asked = set(found.tables) & set(questions())
+    assert asked == {"necessity", "stability", "trained_adversary"}
+    with pytest.raises(InputError, match="guidance: is asked of models of single texts of words"):
+        retrain(run, ("guidance",), workers=1)
+
+
+def test_models_of_sentences_are_asked_what_applies_to_them():
+    corpus = load("reviews", tokenizer="sentences", train_texts=60, test_texts=20)
+    run = train(corpus, **SIZES | {"encoder": "none", "epochs": 1})
+    found = retrain(run, seeds=2, lambdas=(0.5,), adversary_epochs=1, workers=1)
+    assert set(found.tables) & set(questions()) == {"necessity", "stability", "trained_adversary"}
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        (("adversary",), {}, "adversary: expected one of necessity"),
+        (("deception",), {}, "expected impermissible words"),
+        (("necessity",), {"seeds": 1}, "seeds = 1"),
+        (("necessity",), {"lambdas": (-1.0,)}, "lambdas.*expected numbers from 0"),
+        (("necessity",), {"penalties": "a"}, "penalties.*expected numbers from 0"),
+        (("deception",), {"forbidden": "nowhere"}, "none of these occurs"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_trained(
+    made, names, options, message, monkeypatch
+):
+    run, _ = made
+    monkeypatch.setattr(trainer, "fit", pytest.fail)
+    before = contents(run.folder)
+    with pytest.raises(InputError, match=message):
+        retrain(run, names, **options)
+    assert contents(run.folder) == before
+
+
+def test_a_damaged_outcome_is_named(made, tmp_path):
+    run, _ = made
+    them = trainer_of(run, tmp_path)
+    them.outcomes([Variant(1)])
+    path = them.base.path(Variant(1))
+    path.write_bytes(b"no table")
+    with pytest.raises(InputError, match=path.name):
+        them.outcomes([Variant(1)])
+
+
+def test_a_stopped_training_goes_on_to_the_same_bytes(made, tmp_path, monkeypatch):
+    run, _ = made
+    whole, parts = trainer_of(run, tmp_path / "whole"), trainer_of(run, tmp_path / "parts")
+    variant = Variant(1, adversary=Adversary(0.5, epochs=4))
+    whole.outcomes([variant])
+    real = trainer.fit
+
+    def stopped(objective, checkpoint, report):
+        def tell(done, total, text):
+            if done > total // 2:
+                raise KeyboardInterrupt
+            report(done, total, text)
+
+        return real(objective, checkpoint, tell)
+
+    monkeypatch.setattr(trainer, "fit", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        parts.outcomes([variant])
+    assert not parts.base.is_finished(variant)
+    monkeypatch.setattr(trainer, "fit", real)
+    parts.outcomes([variant])
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+
+
+def test_over_seeds_is_students_interval():
+    assert over_seeds([0.5]) == "0.500"
+    assert over_seeds([0.4, 0.6], 2) == "0.50 [0.00, 1.00]"
+    assert over_seeds([0.5, 0.5, 0.5]) == "0.500 [0.500, 0.500]"
+
+
+@pytest.mark.slow
+def test_workers_do_not_change_a_byte(made, tmp_path):
+    run, _ = made
+    one, two = (trainer_of(run, tmp_path / name) for name in ("one", "two"))
+    two._workers = 2
+    variants = [Variant(1), Variant(2), Variant(1, guide=Variant(1, encoder="cnn"))]
+    one.outcomes(variants)
+    two.outcomes(variants)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert torch.get_num_threads() == 1
+
+
+@pytest.fixture
+def reviews_csv(tmp_path, monkeypatch):
+    """A folder with a file of reviews, as the place to be."""
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{'lovely' if i % 2 else 'dreadful'} {' '.join(WORDS[j] for j in rng.integers(0, 40, 5))},{i % 2}"
+        for i in range(80)
+    ]
+    (tmp_path / "reviews.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+TINY = ("--epochs", "1", "--embedding-size", "8", "--hidden-size", "8")
+
+
+def test_the_command_says_what_it_will_take_and_shows_the_answers_on_card_and_page(
+    heedmap, reviews_csv
+):
+    assert heedmap("train", "--data", "reviews.csv", *TINY, "--out", "run").code == 0
+    asked = ("retrain", "necessity", "stability", "--run", "run", "--seeds", "2", "--workers", "1")
+    done = heedmap(*asked)
+    assert done.code == 0, done.err
+    assert "4 trainings, about" in done.err
+    assert "Is the attention needed" in done.out
+    page = (reviews_csv / "run" / "report.html").read_text()
+    assert "How different are the maps of other seeds?" in page
+    again = heedmap(*asked)
+    assert again.code == 0
+    assert "trainings" not in again.err, "all are there"
+    assert again.out == done.out
+
+
+@pytest.mark.slow
+def test_an_audit_with_retraining_takes_its_own_options(heedmap, reviews_csv):
+    model = ("--encoder", "average", *TINY)
+    done = heedmap(
+        "audit", "--data", "reviews.csv", *model, "--instances", "9", "--retrain", "--out", "run"
+    )
+    assert done.code == 0, done.err
+    found = open_audit("run")
+    assert found.settings.audit.instances == 9
+    assert set(questions()) - set(found.tables) == {"deception"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("retrain",), "expected --run"),
+        (("retrain", "--run", "nowhere"), "no run there"),
+        (("retrain", "--run", "run", "--lambdas=-1"), "expected numbers from 0"),
+        (("retrain", "--run", "run", "--seeds", "1"), "seeds = 1"),
+        (("retrain", "necesity", "--run", "run"), "necesity: expected one of"),
+        (("retrain", "--run", "run", "--forbidden", "lovly"), "near: lovely"),
+    ],
+)
+def test_bad_options_are_one_line_and_nothing_is_written(heedmap, reviews_csv, arguments, message):
+    assert heedmap("train", "--data", "reviews.csv", *TINY, "--out", "run").code == 0
+    before = contents("run")
+    done = heedmap(*arguments)
+    assert (done.code, message in done.err, done.err.count("\n")) == (2, True, 1), done.err
+    assert contents("run") == before
+
+
+def test_a_transformer_is_refused(heedmap, reviews_csv):
+    done = heedmap("audit", "--model", "m", "--data", "reviews.csv", "--retrain")
+    assert done.code == 2
+    assert "--retrain: not an option of --model" in done.err
