@@ -120,6 +120,7 @@ BRIEFLY = {
     "train --data babi_qa1": "--train-texts 200 --test-texts 50",
     "reproduce jain-wallace sst": "--epochs 1 --instances 6",
     "reproduce drozdyuk sst": "--epochs 2 --adversary-epochs 1",
+    "reproduce wiegreffe-pinter sst": "--epochs 1 --seeds 2 --adversary-epochs 1 --lambdas 0.01",
     "reproduce serrano-smith imdb": "--epochs 1 --train-texts 20 --models han-none,flan-none",
 }
 

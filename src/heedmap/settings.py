@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -310,6 +317,20 @@ class AuditSettings(Settings):
     )
 
 
+def _numbers(value: object) -> object:
+    parts = [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+    try:
+        numbers = tuple(float(part) for part in parts)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        numbers = ()
+    if not numbers or not all(0 <= number < float("inf") for number in numbers):
+        raise PydanticCustomError("numbers", "expected numbers from 0, with commas: 0,0.1,1")
+    return numbers
+
+
+Strengths = Annotated[tuple[float, ...], BeforeValidator(_numbers)]  # of penalties
+
+
 class RetrainSettings(Settings):
     """Which further models are trained, to be compared with the run's.
 
@@ -319,7 +340,7 @@ class RetrainSettings(Settings):
     """
 
     seeds: Annotated[int, Field(ge=2, le=100)] = option("Trainings of each kind, from two.", 5)
-    lambdas: tuple[float, ...] = option(
+    lambdas: Strengths = option(
         "Of the trained adversary, beside 0.",
         (0.0003, 0.001, 0.003, 0.01),
         shown="0.0003,0.001,0.003,0.01",
@@ -329,27 +350,11 @@ class RetrainSettings(Settings):
     forbidden: str | None = option(
         "Impermissible words: he,she,... or a file of them, or marked (by the data).", None
     )
-    penalties: tuple[float, ...] = option(
-        "On attention to these, beside 0.", (0.1, 1.0), shown="0.1,1"
-    )
+    penalties: Strengths = option("On attention to these, beside 0.", (0.1, 1.0), shown="0.1,1")
     rule: Literal["paper", "code"] = option(
         "Which epoch deceives: paper (least attention, accuracy within 2 %) or code (most accurate).",
         "paper",
     )
-
-    @field_validator("lambdas", "penalties", mode="before")
-    @classmethod
-    def _check_numbers(cls, value: object) -> object:
-        parts = (
-            [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-        )
-        try:
-            numbers = tuple(float(part) for part in parts)  # type: ignore[attr-defined]
-        except (TypeError, ValueError):
-            numbers = ()
-        if not numbers or not all(0 <= number < float("inf") for number in numbers):
-            raise PydanticCustomError("numbers", "expected numbers from 0, with commas: 0,0.1,1")
-        return numbers
 
 
 class RunSettings(Settings):

@@ -1,0 +1,133 @@
+"""Wiegreffe & Pinter, "Attention is not not Explanation" (2019), on one of their data sets.
+
+    found = reproduce(hm.load("SST", dataset="sst"), out="runs/wiegreffe-pinter-sst")
+
+The folder holds a run (OUT/run) with its audit and the further trainings of `heedmap.runs.retrain`: uniform
+weights, seeds, guided models and adversaries. Each is kept when it is trained, and a stopped call goes on.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from heedmap.data.corpus import Corpus
+from heedmap.data.vocabulary import vectors_hash
+from heedmap.errors import InputError
+from heedmap.experiments.evidence import Announce
+from heedmap.files.storage import write_atomically
+from heedmap.papers.kit.parts import read_settings, reserved
+from heedmap.papers.kit.registry import Paper
+from heedmap.papers.kit.render import write
+from heedmap.papers.wiegreffe_pinter.result import Reproduction, result
+from heedmap.papers.wiegreffe_pinter.settings import WiegreffePinterSettings
+from heedmap.runs.audit import open_audit
+from heedmap.runs.places import Out
+from heedmap.runs.retrain import retrain
+from heedmap.runs.train import train
+from heedmap.training.fit import Report
+from heedmap.training.sweep import processes
+
+RUN, NAME = "run", "data.json"
+QUESTIONS = ("necessity", "stability", "guidance", "trained_adversary")
+
+
+def reproduce(
+    corpus: Corpus,
+    *,
+    out: Out,
+    name: str | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    report: Report = lambda done, total, text: None,
+    forecast: Announce = lambda text: None,
+    **options: Any,
+) -> Reproduction:
+    """Train the paper's LSTM, its variants and adversaries, and audit it. Resumes a stopped call.
+
+    Args:
+        corpus: from `heedmap.load(..., dataset=...)`, of single texts of two classes.
+        out: the folder.
+        name: of the data in the result: the corpus's own by default.
+        overwrite: replace a reproduction with other settings.
+        workers: how many processes; one per core by default. The numbers do not depend on it.
+        report: called with models trained, models in all and a text.
+        forecast: called with what the further trainings will take.
+        options: see `WiegreffePinterSettings`.
+
+    Raises:
+        InputError: pairs, sentences or more than two classes; a setting that does not fit; another
+            reproduction in `out`, or another process that writes there.
+    """
+    processes(workers)
+    if corpus.pairs or corpus.sentences or len(corpus.classes) != 2:
+        raise InputError(
+            f"{corpus.settings.source}: expected single texts of words and two classes, as the paper's; got "
+            f"{'pairs' if corpus.pairs else 'sentences' if corpus.sentences else 'texts'} of "
+            f"{len(corpus.classes)} classes"
+        )
+    if (vectors := options.get("vectors")) is not None:
+        options = {**options, "vectors_hash": vectors_hash(Path(vectors))}
+    settings = WiegreffePinterSettings.of(
+        fingerprint=corpus.fingerprint(), data=corpus.settings, **options
+    )
+    with reserved(out, settings, overwrite=overwrite, own=(RUN, NAME)) as folder:
+        about = {"name": name or corpus.name, "notes": _notes(corpus)}
+        write_atomically(folder / NAME, json.dumps(about))
+        run = train(
+            corpus,
+            out=folder / RUN,
+            encoder="lstm",
+            score="additive",
+            epochs=settings.epochs,
+            vectors=settings.vectors,
+            report=report,
+        )
+        retrain(
+            run,
+            QUESTIONS,
+            seeds=settings.seeds,
+            lambdas=settings.lambdas,
+            adversary_epochs=settings.adversary_epochs,
+            patience=settings.patience,
+            instances=settings.test_instances,
+            workers=workers,
+            report=report,
+            forecast=forecast,
+            announce=lambda what: report(0, 1, what.replace("_", " ")),
+        )
+        found = read(folder)
+        assert found is not None
+        write(folder, result(found))
+    return found
+
+
+def _notes(corpus: Corpus) -> list[str]:
+    sizes = ", ".join(f"{name} {len(split)}" for name, split in corpus.splits.items())
+    notes = [f"Texts of {corpus.name}: {sizes}."]
+    if corpus.left_out:
+        cut = "; ".join(f"{reason}: {count}" for reason, count in sorted(corpus.left_out.items()))
+        notes.append(f"Left out or cut: {cut}.")
+    return notes
+
+
+def read(folder: Path) -> Reproduction | None:
+    """Read the reproduction in a folder; return None where there is none of this paper.
+
+    Raises:
+        InputError: its run is damaged.
+    """
+    if not (folder / NAME).exists() or not (folder / RUN).is_dir():
+        return None
+    try:
+        settings = read_settings(folder, WiegreffePinterSettings)
+        about = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        name, notes = str(about["name"]), [str(note) for note in about["notes"]]
+    except (InputError, ValueError, KeyError, TypeError):
+        return None  # another paper's
+    audit = open_audit(folder / RUN)
+    if not set(QUESTIONS) <= set(audit.tables):
+        return None
+    return Reproduction(name, settings, audit, notes, folder)
+
+
+PAPER = Paper(read, result)

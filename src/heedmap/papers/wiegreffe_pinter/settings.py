@@ -1,0 +1,33 @@
+"""What a reproduction of Wiegreffe & Pinter depends on, and their data sets."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from heedmap.papers.wiegreffe_pinter.published import ADVERSARY_EPOCHS, LAMBDAS, SEEDS
+from heedmap.settings import DataSettings, Positive, Settings, Strengths
+
+DATA = {
+    "sst": "sst",
+    "imdb": "imdb",
+    "ag-news": "ag_news",
+    "20news": "news20_baseball_hockey",
+    "diabetes": "diabetes",
+    "anemia": "anemia",
+}
+"""What a user calls a data set, and its name in the catalogue, whose rules are Jain & Wallace's."""
+
+
+class WiegreffePinterSettings(Settings):
+    """One data set; `lambdas` are ours, twice the paper's."""
+
+    fingerprint: str
+    data: DataSettings
+    seeds: Annotated[int, Field(ge=2, le=100)] = SEEDS
+    epochs: Positive | None = None
+    vectors: str | None = None
+    vectors_hash: str | None = None
+    lambdas: Strengths = LAMBDAS
+    adversary_epochs: Positive = ADVERSARY_EPOCHS
+    patience: Positive = 10
+    test_instances: Positive = 100_000

@@ -1,0 +1,79 @@
+"""The reproduction of Wiegreffe & Pinter, small but complete."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import contents, small_corpus, small_pairs
+from sklearn.metrics import f1_score
+
+from heedmap.errors import InputError
+from heedmap.papers.kit.registry import figures as figures_of
+from heedmap.papers.kit.render import markdown
+from heedmap.papers.wiegreffe_pinter.paper import read, reproduce
+from heedmap.papers.wiegreffe_pinter.published import F1, REPLICATED
+from heedmap.papers.wiegreffe_pinter.result import result
+from heedmap.papers.wiegreffe_pinter.settings import DATA
+from heedmap.settings import DataSettings
+
+TINY = {"seeds": 2, "epochs": 1, "adversary_epochs": 2, "lambdas": (0.5,), "workers": 1}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return reproduce(small_corpus(), out=tmp_path_factory.mktemp("runs") / "made", **TINY)
+
+
+def test_every_question_has_a_table_or_a_claim_and_every_figure_is_drawn(made):
+    found = result(made)
+    titles = [part.title if hasattr(part, "title") else part.text for part in found.sections]
+    assert len(titles) == 7
+    assert len(found.claims) == 3
+    keys = {figure.key for figure in figures_of(made.folder)}
+    assert {"necessity", "stability", "guidance", "trained-adversaries"} <= keys
+    text = markdown(found)
+    assert "adversaries of 2 epochs instead of 80" in text
+    assert "no pretrained word vectors" in text
+
+
+def test_published_numbers_stand_beside_their_own_data_sets_alone(made):
+    assert len(result(made).summary.lines) == 1
+    data = made.settings.data.model_copy(update={"dataset": "sst"})
+    theirs = replace(made, settings=made.settings.model_copy(update={"data": data}))
+    lines = {line[0]: line[1:] for line in result(theirs).summary.lines}
+    assert lines["Wiegreffe & Pinter, Table 2"] == ["0.831", "0.822"]
+    assert lines["third-party replication, one run"] == ["0.830", "0.825"]
+    assert set(F1) == set(REPLICATED) <= set(DATA.values())
+    assert all(DataSettings(source="x", dataset=name).dataset for name in DATA.values())
+
+
+def test_f1_is_that_of_class_1(made):
+    seeds = made.seeds("necessity", "uniform")
+    lists = np.array(made.audit.tables["necessity"]["uniform"].to_pylist())
+    assert seeds.f1 == [f1_score(made.label, one, zero_division=0.0) for one in lists.T]
+
+
+def test_it_is_read_back_and_not_made_again(made, monkeypatch):
+    before = contents(made.folder)
+    monkeypatch.setattr("heedmap.retraining.trainer.fit", pytest.fail)
+    monkeypatch.setattr("heedmap.runs.train.fit", pytest.fail)
+    again = reproduce(small_corpus(), out=made.folder, **TINY)
+    assert contents(made.folder) == before
+    assert markdown(result(again)) == markdown(result(made)) == markdown(result(read(made.folder)))
+
+
+def test_other_settings_are_refused_and_nothing_is_lost(made):
+    before = contents(made.folder)
+    with pytest.raises(InputError, match="seeds: 2 -> 3"):
+        reproduce(small_corpus(), out=made.folder, **TINY | {"seeds": 3})
+    assert contents(made.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [(small_corpus(classes=3), "texts of 3 classes"), (small_pairs(), "pairs of 4 classes")],
+)
+def test_texts_that_are_not_the_papers_kind_are_refused(corpus, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        reproduce(corpus, out=tmp_path / "out", **TINY)
+    assert not (tmp_path / "out").exists()
