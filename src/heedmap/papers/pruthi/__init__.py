@@ -1,0 +1,1 @@
+"""Pruthi et al. 2020, "Learning to Deceive with Attention-Based Explanations": the classification tasks."""

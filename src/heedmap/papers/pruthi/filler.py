@@ -1,0 +1,35 @@
+"""Texts followed by an unrelated sentence, in which only the first part is impermissible (their SST + Wiki)."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from heedmap.data.biographies import biographies
+from heedmap.data.corpus import Corpus, Split
+
+SEED = 20  # so that these biographies are none of the embedded corpus's first ones
+
+
+def with_filler(corpus: Corpus) -> Corpus:
+    """Return the corpus with a generated sentence after each text; the texts' own tokens are marked."""
+    sentences = [
+        [*" ".join(one.tokens).split(" . ")[0].split(), "."] for one in biographies(seed=SEED)
+    ]
+    rng = np.random.default_rng(SEED)
+    splits = {}
+    for name in sorted(corpus.splits):
+        splits[name] = _filled(corpus.splits[name], sentences, rng)
+    return replace(corpus, splits=splits)
+
+
+def _filled(split: Split, sentences: list[list[str]], rng: np.random.Generator) -> Split:
+    drawn = [sentences[i] for i in rng.integers(0, len(sentences), len(split))]
+    return replace(
+        split,
+        tokens=[[*text, *more] for text, more in zip(split.tokens, drawn, strict=True)],
+        rationale=[
+            np.arange(len(text) + len(more)) < len(text)
+            for text, more in zip(split.tokens, drawn, strict=True)
+        ],
+        written=None,
+    )

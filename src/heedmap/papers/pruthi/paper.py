@@ -1,0 +1,128 @@
+"""Pruthi et al., "Learning to Deceive with Attention-Based Explanations" (2020): the classification tasks.
+
+    found = reproduce(hm.load("biographies-gender"), out="runs/pruthi", task="pronoun", forbidden="she,he")
+
+Each model is a run (OUT/MODEL) of which `heedmap.runs.retrain` asks `deception`. What is trained is kept, and a
+stopped call goes on.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from heedmap.data.corpus import Corpus
+from heedmap.data.marks import marked_words
+from heedmap.errors import InputError
+from heedmap.experiments.evidence import Announce
+from heedmap.experiments.findings import AuditResult
+from heedmap.files.storage import write_atomically
+from heedmap.papers.kit.parts import read_settings, reserved
+from heedmap.papers.kit.registry import Paper
+from heedmap.papers.kit.render import write
+from heedmap.papers.pruthi.result import Reproduction, result
+from heedmap.papers.pruthi.settings import MODELS, PruthiSettings
+from heedmap.runs.audit import open_audit
+from heedmap.runs.places import Out
+from heedmap.runs.retrain import retrain
+from heedmap.runs.train import train
+from heedmap.training.fit import Report
+from heedmap.training.sweep import processes
+
+NAME = "data.json"
+
+
+def reproduce(
+    corpus: Corpus,
+    *,
+    out: Out,
+    name: str | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    report: Report = lambda done, total, text: None,
+    forecast: Announce = lambda text: None,
+    **options: Any,
+) -> Reproduction:
+    """Train each model with and without the penalty, and without the words. Resumes a stopped call.
+
+    Args:
+        corpus: of single texts of words.
+        out: the folder.
+        name: of the data in the result: the corpus's own by default.
+        overwrite: replace a reproduction with other settings.
+        workers: how many processes; one per core by default. The numbers do not depend on it.
+        report: called with models trained, models in all and a text.
+        forecast: called with what the further trainings of each model will take.
+        options: see `PruthiSettings`.
+
+    Raises:
+        InputError: pairs or sentences; words that occur nowhere; a setting that does not fit; another
+            reproduction in `out`, or another process that writes there.
+    """
+    processes(workers)
+    if corpus.pairs or corpus.sentences:
+        raise InputError(
+            f"{corpus.settings.source}: expected single texts of words, got "
+            f"{'pairs' if corpus.pairs else 'sentences'}"
+        )
+    settings = PruthiSettings.of(fingerprint=corpus.fingerprint(), data=corpus.settings, **options)
+    if len(set(settings.models)) != len(settings.models) or not settings.models:
+        raise InputError(f"models: expected each at most once; got {', '.join(settings.models)}")
+    marked_words(settings.forbidden, corpus)  # refuse before the first training
+    with reserved(out, settings, overwrite=overwrite, own=(*MODELS, NAME)) as folder:
+        sizes = ", ".join(f"{part} {len(split)}" for part, split in corpus.splits.items())
+        about = {"name": name or corpus.name, "notes": [f"Texts of {corpus.name}: {sizes}."]}
+        write_atomically(folder / NAME, json.dumps(about))
+        for model in settings.models:
+            run = train(
+                corpus,
+                out=folder / model,
+                epochs=settings.epochs,
+                report=report,
+                **MODELS[model],
+            )
+            retrain(
+                run,
+                ("deception",),
+                seeds=settings.seeds,
+                forbidden=settings.forbidden,
+                penalties=settings.penalties,
+                rule=settings.rule,
+                workers=workers,
+                report=report,
+                forecast=forecast,
+                announce=lambda what, model=model: report(0, 1, f"{model}: {what}"),  # type: ignore[misc]
+            )
+            write(folder, result(_made(folder)))
+        return _made(folder)
+
+
+def _made(folder: Path) -> Reproduction:
+    found = read(folder)
+    assert found is not None
+    return found
+
+
+def read(folder: Path) -> Reproduction | None:
+    """Read the reproduction in a folder, of the models so far; return None where there is none of this paper.
+
+    Raises:
+        InputError: a run is damaged.
+    """
+    if not (folder / NAME).exists():
+        return None
+    try:
+        settings = read_settings(folder, PruthiSettings)
+        about = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        name, notes = str(about["name"]), [str(note) for note in about["notes"]]
+    except (InputError, ValueError, KeyError, TypeError):
+        return None  # another paper's
+    audits: dict[str, AuditResult] = {}
+    for model in settings.models:
+        if (folder / model / "report.html").exists():
+            audit = open_audit(folder / model)
+            if "deception" in audit.tables:
+                audits[model] = audit
+    return Reproduction(name, settings, audits, notes, folder) if audits else None
+
+
+PAPER = Paper(read, result)

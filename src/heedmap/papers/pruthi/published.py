@@ -1,0 +1,61 @@
+"""Pruthi et al.'s classification results [3P]: accuracy and attention to impermissible words, in per cent.
+
+The authors' values as the ReScience replication (doi 10.5281/zenodo.4834146) reprints them, and the
+replication's own, five seeds with the authors' code. "<1e-6" and the like are upper bounds.
+"""
+
+from typing import NamedTuple
+
+
+class Published(NamedTuple):
+    """Accuracy, and attention mass where it is given."""
+
+    accuracy: str
+    mass: str = "–"
+
+
+SOURCE = "Pruthi et al."
+REPLICATION = "replication, five seeds"
+# (task, model, λ); None for λ: without the impermissible words.
+AUTHORS: dict[tuple[str, str, float | None], Published] = {
+    ("occupation", "embedding", None): Published("93.8"),
+    ("occupation", "embedding", 0.0): Published("96.3", "51.4"),
+    ("occupation", "embedding", 0.1): Published("96.2", "4.6"),
+    ("occupation", "embedding", 1.0): Published("96.2", "1.3"),
+    ("occupation", "bilstm", None): Published("93.3"),
+    ("occupation", "bilstm", 0.0): Published("96.4", "50.3"),
+    ("occupation", "bilstm", 0.1): Published("96.4", ".08"),
+    ("occupation", "bilstm", 1.0): Published("96.7", "<1e-2"),
+    ("pronoun", "embedding", None): Published("66.8"),
+    ("pronoun", "embedding", 0.0): Published("100", "99.2"),
+    ("pronoun", "embedding", 0.1): Published("99.4", "3.4"),
+    ("pronoun", "embedding", 1.0): Published("99.2", ".8"),
+    ("pronoun", "bilstm", None): Published("63.3"),
+    ("pronoun", "bilstm", 0.0): Published("100", "96.8"),
+    ("pronoun", "bilstm", 0.1): Published("100", "<1e-6"),
+    ("pronoun", "bilstm", 1.0): Published("100", "<1e-6"),
+    ("sst-filler", "embedding", None): Published("48.9"),
+    ("sst-filler", "embedding", 0.0): Published("70.7", "48.4"),
+    ("sst-filler", "embedding", 0.1): Published("67.9", "36.4"),
+    ("sst-filler", "embedding", 1.0): Published("48.4", "8.7"),
+    ("sst-filler", "bilstm", None): Published("49.1"),
+    ("sst-filler", "bilstm", 0.0): Published("76.9", "77.7"),
+    ("sst-filler", "bilstm", 0.1): Published("60.6", ".04"),
+    ("sst-filler", "bilstm", 1.0): Published("61.0", ".07"),
+}
+REPLICATED: dict[tuple[str, str, float | None], Published] = {
+    ("occupation", "embedding", 0.0): Published("96.5", "56.4"),
+    ("occupation", "embedding", 0.1): Published("96.3", "5.7"),
+    ("occupation", "embedding", 1.0): Published("96.1", "1.5"),
+    ("pronoun", "embedding", 0.0): Published("99.9", "90.1"),
+    ("pronoun", "embedding", 0.1): Published("–", "8.8"),
+    ("pronoun", "embedding", 1.0): Published("–", "4.6"),
+    ("sst-filler", "embedding", 0.0): Published("68.1 ± 1.6", "49.9 ± 2.2"),
+    ("sst-filler", "embedding", 0.1): Published("69.5 ± 1.4", "17 ± 1"),
+    ("sst-filler", "embedding", 1.0): Published("51.8 ± 1.1", "12.9 ± 2"),
+    ("sst-filler", "bilstm", 0.0): Published("76.4 ± .8", "81.5 ± 7.5"),
+    ("sst-filler", "bilstm", 0.1): Published("65.1 ± 4", ".99 ± 1.3"),
+    ("sst-filler", "bilstm", 1.0): Published("64.9 ± 3.1", ".035 ± .02"),
+}
+EPOCHS = {"occupation": 5}  # of others 15
+SEEDS = 5

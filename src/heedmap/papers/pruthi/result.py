@@ -1,0 +1,199 @@
+"""Accuracy and attention to impermissible words, ours beside the authors' and the replication's."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from heedmap.experiments import intervals
+from heedmap.experiments.deception import TOLERANCE, summary
+from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.repeats import text_numbers
+from heedmap.experiments.seeds import over_seeds
+from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike, with_unlike
+from heedmap.papers.pruthi.published import (
+    AUTHORS,
+    EPOCHS,
+    REPLICATED,
+    REPLICATION,
+    SEEDS,
+    SOURCE,
+)
+from heedmap.papers.pruthi.settings import TASKS, PruthiSettings
+from heedmap.report import retraining_figures as drawn
+
+HOW = """Shares: accuracy, and the mean attention to impermissible words in texts that have any; ours are \
+means and 95 % intervals over the seeds. Uniform: what uniform weights put there; least: the least that other \
+weights of the same states can leave there with the same predictions, which is exact. Published numbers are of \
+other texts."""
+
+Gain = Callable[["Reproduction", str, float], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """One task: the audits of the models so far, with `deception`."""
+
+    name: str
+    settings: PruthiSettings
+    audits: dict[str, AuditResult]
+    notes: list[str]
+    folder: Path
+
+    def runs(self, model: str) -> pd.DataFrame:
+        """Return a row per training of a model (see `deception.summary`)."""
+        return summary(self.audits[model].tables["deception"])
+
+
+def result(found: Reproduction) -> Result:
+    """Make the result that all files of a reproduction show."""
+    table, differs = _table(found), differences(found)
+    missing = len(found.settings.models) - len(found.audits)
+    return Result(
+        title=f"Pruthi et al. on {found.name}",
+        notes=[note for note in (*found.notes, unlike(differs), unfinished(missing)) if note],
+        summary=table,
+        sections=[table, *_claims(found)],
+        figures=[
+            with_unlike(
+                replace(one, key=f"{one.key}-{model}", title=f"{one.title} ({model})"), differs
+            )
+            for model, audit in found.audits.items()
+            for one in drawn.deception(audit)
+        ],
+        rows=pd.concat(
+            [found.runs(model).assign(model=model) for model in found.audits], ignore_index=True
+        ),
+        latex=table,
+        reports=[("runs", [(model, f"{model}/report.html") for model in found.audits])],
+    )
+
+
+def differences(found: Reproduction) -> list[str]:
+    """List in words how a reproduction differs from the paper's settings."""
+    settings = found.settings
+    epochs = EPOCHS.get(settings.task, 15)
+    return [
+        *([TASKS[settings.task].unlike] if settings.task else []),
+        "batches of 32 texts instead of 1",
+        *([] if settings.seeds == SEEDS else [f"{settings.seeds} seeds instead of {SEEDS}"]),
+        *([] if settings.epochs == epochs else [f"{settings.epochs} epochs instead of {epochs}"]),
+        *([] if settings.rule == "paper" else ["epochs chosen by the released code's rule"]),
+    ]
+
+
+def _table(found: Reproduction) -> Table:
+    lines = []
+    for model in found.audits:
+        for key, runs in _groups(found.runs(model)):
+            name = "without the words" if key is None else f"λ = {key:g}"
+            mass = "–" if key is None else over_seeds(runs["mass"].tolist())
+            extra = ["–", "–"]
+            if key == 0:
+                extra = [f"{runs['uniform'].mean():.3f}", f"{runs['least'].mean():.3f}"]
+            lines.append([model, name, "ours", over_seeds(runs["accuracy"].tolist()), mass, *extra])
+            for numbers, source in ((AUTHORS, SOURCE), (REPLICATED, REPLICATION)):
+                published = numbers.get((found.settings.task, model, key))
+                if published is not None:
+                    theirs = [_share(published.accuracy), _share(published.mass)]
+                    lines.append([model, name, source, *theirs, "–", "–"])
+    heads = ["model", "", "", "accuracy", "mass", "uniform", "least"]
+    return Table(
+        f"Accuracy and attention to impermissible words ({found.name})", heads, lines, HOW, labels=3
+    )
+
+
+def _share(per_cent: str) -> str:
+    """Say that a published number is in per cent.
+
+    >>> _share("96.3"), _share("–")
+    ('96.3 %', '–')
+    """
+    return per_cent if per_cent == "–" else f"{per_cent} %"
+
+
+def _groups(runs: pd.DataFrame) -> list[tuple[float | None, pd.DataFrame]]:
+    """Return the trainings without the words, and those of each penalty."""
+    present = runs[~runs["removed"]]
+    return [
+        (None, runs[runs["removed"]]),
+        *((float(str(strength)), part) for strength, part in present.groupby("strength")),
+    ]
+
+
+def _texts(found: Reproduction, model: str, column: str) -> dict[float | None, NDArray[np.float64]]:
+    """Return per kind of training the mean over seeds of a column, text by text."""
+    frame = found.audits[model].tables["deception"].to_pandas()
+    frame["right"] = (frame["label"] == frame["predicted"]).astype(float)
+    kinds: dict[float | None, pd.DataFrame] = {None: frame[frame["removed"]]}
+    for strength, part in frame[~frame["removed"]].groupby("strength"):
+        kinds[float(str(strength))] = part
+    return {
+        kind: part.groupby("row")[column].mean().sort_index().to_numpy(dtype=np.float64)
+        for kind, part in kinds.items()
+    }
+
+
+def _interval(found: Reproduction, model: str, values: NDArray[np.float64]) -> tuple[float, float]:
+    clusters = text_numbers(found.audits[model].tables["instances"])
+    used = np.isfinite(values)
+    return intervals.of_mean(values[used], clusters[used], 0, (-1.0, 1.0))
+
+
+def _claim(found: Reproduction, text: str, gain: Gain, edge: float = 0.0) -> Claim:
+    """Judge that the mean gain of the texts lies above `edge`, for every model and its largest penalty."""
+    numbers, verdicts = [], []
+    for model in found.audits:
+        strength = max(found.settings.penalties)
+        each = gain(found, model, strength)
+        low, high = _interval(found, model, each)
+        verdicts.append((low > edge, high <= edge))
+        shown = f"{np.nanmean(each):+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
+        numbers.append(f"{model}, λ = {strength:g}: {shown}")
+    verdict = "undecided"
+    if all(yes for yes, _ in verdicts):
+        verdict = "survives"
+    elif any(no for _, no in verdicts):
+        verdict = "does not"
+    return Claim(text, verdict, tuple(numbers))
+
+
+def _hidden(found: Reproduction, model: str, strength: float) -> NDArray[np.float64]:
+    """Return what uniform weights put on the words, less what the penalised models do."""
+    return _texts(found, model, "uniform")[strength] - _texts(found, model, "mass")[strength]
+
+
+def _kept(found: Reproduction, model: str, strength: float) -> NDArray[np.float64]:
+    """Return how often the penalised models are right, less those without penalty."""
+    means = _texts(found, model, "right")
+    return means[strength] - means[0.0]
+
+
+def _used(found: Reproduction, model: str, strength: float) -> NDArray[np.float64]:
+    """Return how often the penalised models are right, less those that never saw the words."""
+    means = _texts(found, model, "right")
+    return means[strength] - means[None]
+
+
+def _claims(found: Reproduction) -> list[Claim]:
+    return [
+        _claim(
+            found,
+            "The penalty hides the words: they get less attention than uniform weights give them.",
+            _hidden,
+        ),
+        _claim(
+            found,
+            f"The accuracy stays: with the largest penalty it is at most {TOLERANCE:.0%} below that without.",
+            _kept,
+            -TOLERANCE,
+        ),
+        _claim(
+            found,
+            "The words are used all the same: the penalised model beats one that never saw them.",
+            _used,
+        ),
+    ]

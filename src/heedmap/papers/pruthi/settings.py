@@ -1,0 +1,49 @@
+"""What a reproduction of Pruthi et al. depends on, their models and their tasks."""
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from heedmap.data.biographies import GENDERED
+from heedmap.data.marks import BY_DATA
+from heedmap.papers.pruthi.published import SEEDS
+from heedmap.settings import DataSettings, Positive, Settings, Strengths
+
+MODELS: dict[str, dict[str, Any]] = {
+    "embedding": {"encoder": "none", "score": "dot", "embedding_size": 128},
+    "bilstm": {"encoder": "lstm", "score": "dot", "embedding_size": 128, "hidden_size": 64},
+}
+"""Their sizes; a linear score, as theirs but for its scale."""
+
+
+class Task(NamedTuple):
+    """Where the texts come from unless --data says, the impermissible words, and how it differs from theirs."""
+
+    source: str | None
+    forbidden: str
+    unlike: str
+
+
+TASKS: dict[str, Task] = {
+    "occupation": Task(
+        "biographies-occupation", ",".join(GENDERED), "generated biographies instead of people's"
+    ),
+    "pronoun": Task("biographies-gender", BY_DATA, "generated biographies instead of Wikipedia's"),
+    "sst-filler": Task(
+        None, BY_DATA, "each sentence is followed by a generated one instead of one of Wikipedia"
+    ),
+}
+
+
+class PruthiSettings(Settings):
+    """One task; `task` is empty for a user's own data."""
+
+    fingerprint: str
+    data: DataSettings
+    task: Literal["", "occupation", "pronoun", "sst-filler"] = ""
+    forbidden: str
+    models: tuple[Literal["embedding", "bilstm"], ...] = ("embedding", "bilstm")
+    seeds: Annotated[int, Field(ge=2, le=100)] = SEEDS
+    epochs: Positive = 15
+    penalties: Strengths = (0.1, 1.0)
+    rule: Literal["paper", "code"] = "paper"
