@@ -127,7 +127,7 @@ def test_the_penalty_is_finite_where_all_attention_is_impermissible():
     (slope,) = torch.autograd.grad(found.sum(), attention)
     assert torch.isfinite(found).all()
     assert torch.isfinite(slope).all()
-    assert float(found) == pytest.approx(-math.log(1e-12), rel=1e-4)
+    assert found.item() == pytest.approx(-math.log(1e-12), rel=1e-4)
 
 
 def test_the_penalty_is_added_per_text_whatever_the_order_of_the_batch():
@@ -144,7 +144,7 @@ def test_the_penalty_is_added_per_text_whatever_the_order_of_the_batch():
     expected = (
         outputs.sum() - 2 * (1 - attention[0, 0, 2]).log() - 2 * (1 - attention[1, 0, 0]).log()
     )
-    assert float(found) == pytest.approx(float(expected), abs=1e-5)
+    assert found.item() == pytest.approx(expected.item(), abs=1e-5)
 
 
 def test_mass_is_undefined_without_impermissible_tokens():
