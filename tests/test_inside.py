@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heedmap.experiments.seed_intervals import next_interval
 from heedmap.papers.jain_wallace.inside import Inside
 from heedmap.papers.jain_wallace.learned import has_learned
 from heedmap.papers.jain_wallace.lines import lines
@@ -17,7 +18,6 @@ from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import COMPARED, published
 from heedmap.papers.jain_wallace.result import result
 from heedmap.papers.jain_wallace.sizes import Size
-from heedmap.papers.kit.intervals import next_interval
 from heedmap.papers.kit.render import csv_text, latex, markdown, page
 
 OURS = Path(__file__).parents[1] / "docs" / "results" / "jain-wallace.md"

@@ -8,12 +8,12 @@ import torch
 from conftest import random_texts, small_model
 
 from heedmap.data.batches import Ragged
+from heedmap.experiments.deception import masses
 from heedmap.experiments.variants import Adversary, Penalty
 from heedmap.measures import kullback_leibler
 from heedmap.retraining.adversary import AdversaryObjective, Target, directed
 from heedmap.retraining.deception import (
     DeceptiveObjective,
-    masses,
     penalty,
     with_penalty,
     without_marked,

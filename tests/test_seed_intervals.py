@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from heedmap.papers.kit.intervals import mean_interval, next_interval
+from heedmap.experiments.seed_intervals import mean_interval, next_interval
 
 
 @pytest.mark.parametrize("interval", [mean_interval, next_interval])

@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 import heedmap.papers.serrano_smith.paper as paper
 from heedmap.data.corpus import load
 from heedmap.errors import InputError
+from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
-from heedmap.papers.kit.intervals import mean_interval
 from heedmap.papers.kit.registry import figures as figures_of
 from heedmap.papers.kit.render import markdown
 from heedmap.papers.serrano_smith.claims import claims, over_seeds, relative

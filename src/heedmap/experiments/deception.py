@@ -23,7 +23,7 @@ from heedmap.experiments.readout import linear
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results, mean
 from heedmap.experiments.seeds import over_seeds
-from heedmap.experiments.variants import Outcome, Penalty, Retraining, Variant, seeds
+from heedmap.experiments.variants import Penalty, Retraining, Variant, seeds
 from heedmap.files.tables import table
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings
@@ -71,7 +71,7 @@ def deception(evidence: Evidence) -> pa.Table:
         least = np.full(total, np.nan)
         if how.strength == 0 and not how.removed:
             least = _least(retraining.model(variant), evidence.split, marks)
-        mass = np.full(total, np.nan) if how.removed else _masses(outcome, marks)
+        mass = np.full(total, np.nan) if how.removed else masses(outcome.attention, marks)
         parts.append(
             table(
                 {
@@ -95,8 +95,9 @@ def deception(evidence: Evidence) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def _masses(outcome: Outcome, marks: Ragged) -> NDArray[np.float64]:
-    pairs = ((outcome.attention[row], marks[row]) for row in range(len(marks)))
+def masses(weights: Ragged, marks: Ragged) -> NDArray[np.float64]:
+    """Return the attention to marked tokens of each text; NaN for texts without any."""
+    pairs = ((weights[row].astype(np.float64), marks[row]) for row in range(len(weights)))
     return np.array([float(w @ m) if m.any() else np.nan for w, m in pairs], dtype=np.float64)
 
 

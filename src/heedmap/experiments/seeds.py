@@ -7,8 +7,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy import stats
 
+from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.experiments.variants import Outcome
 
 Lists: TypeAlias = pa.ChunkedArray
@@ -63,11 +63,8 @@ class Seeds:
 
 def over_seeds(values: Sequence[float], digits: int = 3) -> str:
     """Return the mean of shares and its 95 % interval over seeds: x̄ ± t s / √k, cut at 0 and 1."""
-    mean, half = float(np.mean(values)), np.nan
-    if len(values) > 1:
-        quantile = float(stats.t.ppf(0.975, len(values) - 1))
-        half = quantile * float(np.std(values, ddof=1)) / len(values) ** 0.5
-    if np.isnan(half):
+    mean, (low, high) = float(np.mean(values)), mean_interval(values)
+    if np.isnan(low):
         return f"{mean:.{digits}f}"
-    low, high = max(0.0, mean - half), min(1.0, mean + half)
+    low, high = max(0.0, low), min(1.0, high)
     return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

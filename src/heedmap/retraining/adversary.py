@@ -83,8 +83,7 @@ class AdversaryObjective(AttentionObjective):
 
     def is_finished(self, progress: Progress) -> bool:
         """Return whether the patience is over."""
-        best = progress.best_epoch
-        return best is not None and progress.epochs_done - 1 - best >= self.patience
+        return progress.is_over(self.patience)
 
 
 def directed(

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.data.batches import Batch, Encoded, Ragged
+from heedmap.experiments.deception import TOLERANCE, masses
 from heedmap.experiments.variants import Penalty
 from heedmap.models.classifier import Classifier
 from heedmap.retraining.reading import read
@@ -18,7 +18,6 @@ from heedmap.training.evaluation import scores_of
 from heedmap.training.objective import Progress, rank
 
 LEAST = 1e-12  # permissible mass inside the logarithm: the penalty of a text is at most 28 λ
-TOLERANCE = 0.02  # of accuracy, that the paper's rule gives up for less attention
 
 
 def penalty(
@@ -97,15 +96,6 @@ class DeceptiveObjective(AttentionObjective):
     def is_finished(self, progress: Progress) -> bool:
         """Return whether no later epoch can be better: with a penalty one with less attention may."""
         return self.how.strength == 0 and super().is_finished(progress)
-
-
-def masses(weights: Ragged, marks: Ragged) -> NDArray[np.float64]:
-    """Return the attention to marked tokens of each text; NaN for texts without any."""
-    found = [
-        float(w.astype(np.float64) @ m) if m.any() else np.nan
-        for w, m in ((weights[row], marks[row]) for row in range(len(weights)))
-    ]
-    return np.array(found, dtype=np.float64)
 
 
 def without_marked(tokens: Sequence[Sequence[str]], marks: Ragged, filler: str) -> list[list[str]]:

@@ -27,6 +27,10 @@ class Progress:
     best: dict[str, Tensor] = field(default_factory=dict)
     threads: list[int] = field(default_factory=list)
 
+    def is_over(self, patience: int) -> bool:
+        """Whether `patience` epochs were trained since the best one."""
+        return self.best_epoch is not None and self.epochs_done - 1 - self.best_epoch >= patience
+
 
 class Diverged(InputError):
     """A training whose numbers are no longer finite."""

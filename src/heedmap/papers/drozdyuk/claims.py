@@ -14,8 +14,8 @@ The intervals hold the spread between trainings, on these test texts.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from heedmap.experiments.seed_intervals import LEVEL, mean_interval
 from heedmap.papers.drozdyuk.published import drop, intervention_of
-from heedmap.papers.kit.intervals import LEVEL, mean_interval
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim
 

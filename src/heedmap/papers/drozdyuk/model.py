@@ -234,8 +234,7 @@ class TransformerObjective(Objective):
 
     def is_finished(self, progress: Progress) -> bool:
         """Return whether `patience` epochs passed without improvement."""
-        best = progress.best_epoch
-        return best is not None and progress.epochs_done - 1 - best >= self.patience
+        return progress.is_over(self.patience)
 
 
 def made_with(

@@ -36,6 +36,7 @@ from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.drozdyuk.trained import load, subject_of, tokenised
 from heedmap.papers.kit.parts import (
     Row,
+    left_out,
     part_path,
     read_part,
     read_reproduction,
@@ -168,9 +169,7 @@ def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split
             splits[name] = split.take(np.sort(rng.permutation(len(split))[:limit]))
             counts.append(f"{name} {limit} of {len(split)}")
     notes = [f"Texts of {corpus.name}: {', '.join(counts)}."]
-    if corpus.left_out:
-        cut = "; ".join(f"{reason}: {count}" for reason, count in sorted(corpus.left_out.items()))
-        notes.append(f"Left out or cut: {cut}.")
+    notes += left_out(corpus)
     notes.append(
         f"Seeds: {settings.seeds}. Adversaries learned on the train split; all numbers are of the test split."
     )

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heedmap.experiments.seed_intervals import LEVEL
 from heedmap.papers.jain_wallace.lines import Line
-from heedmap.papers.kit.intervals import LEVEL
 from heedmap.papers.kit.result import Table
 from heedmap.report.phrases import plural
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heedmap.experiments.seed_intervals import next_interval
 from heedmap.papers.jain_wallace.learned import Model, not_learned
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import COMPARED, NONE, SOURCE, published
-from heedmap.papers.kit.intervals import next_interval
 
 
 @dataclass(frozen=True)

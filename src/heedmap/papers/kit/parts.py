@@ -9,6 +9,7 @@
 An existing part is read, not computed again.
 """
 
+import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import tomli_w
 
+from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
 from heedmap.files.storage import leftovers, refuse_file, remove, write_atomically
 from heedmap.files.tables import read_table
@@ -26,7 +28,7 @@ from heedmap.runs.places import Out, is_free, reserve_folder
 from heedmap.settings import Settings
 from heedmap.training.cells import CHECKPOINTS
 
-SETTINGS, PARTS = "settings.toml", "parts"
+SETTINGS, PARTS, ABOUT = "settings.toml", "parts", "data.json"
 S = TypeVar("S", bound=Settings)
 Row = dict[str, Any]
 
@@ -105,6 +107,35 @@ def read_settings(folder: Path, kind: type[S]) -> S:
             f"{path}: cannot be read as the settings of this reproduction ({str(error).splitlines()[0]}); "
             "choose another --out"
         ) from error
+
+
+def write_about(folder: Path, name: str, notes: Sequence[str]) -> None:
+    """Write what the data are called in the result, and the notes on them."""
+    write_atomically(folder / ABOUT, json.dumps({"name": name, "notes": notes}))
+
+
+def read_about(folder: Path, kind: type[S]) -> tuple[S, str, list[str]] | None:
+    """Read settings of this kind, and what `write_about` wrote; None if another paper's are there, or none."""
+    if not (folder / ABOUT).exists():
+        return None
+    try:
+        settings = read_settings(folder, kind)
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        return settings, str(about["name"]), [str(note) for note in about["notes"]]
+    except (InputError, ValueError, KeyError, TypeError):
+        return None
+
+
+def left_out(corpus: Corpus) -> list[str]:
+    """Return the note on what was left out of a corpus or cut, if anything was."""
+    cut = "; ".join(f"{reason}: {count}" for reason, count in sorted(corpus.left_out.items()))
+    return [f"Left out or cut: {cut}."] if cut else []
+
+
+def sizes(corpus: Corpus) -> str:
+    """Return the note on how many texts there are."""
+    counts = ", ".join(f"{name} {len(split)}" for name, split in corpus.splits.items())
+    return f"Texts of {corpus.name}: {counts}."
 
 
 def read_reproduction(

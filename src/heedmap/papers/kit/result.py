@@ -64,6 +64,15 @@ def unlike(differences: Sequence[str]) -> str:
     return f"Unlike the paper: {'; '.join(differences)}." if differences else ""
 
 
+def signed(number: float) -> str:
+    """Return a number with its sign.
+
+    >>> signed(0.25), signed(-0.1)
+    ('+0.250', '−0.100')
+    """
+    return f"{number:+.3f}".replace("-", "−")
+
+
 def with_unlike(figure: Figure, differences: Sequence[str]) -> Figure:
     """Return a figure with the differences as a note."""
     note = [f"unlike the paper: {'; '.join(differences)}"] if differences else []

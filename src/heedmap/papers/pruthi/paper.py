@@ -6,7 +6,6 @@ Each model is a run (OUT/MODEL) of which `heedmap.runs.retrain` asks `deception`
 stopped call goes on.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from heedmap.data.marks import marked_words
 from heedmap.errors import InputError
 from heedmap.experiments.evidence import Announce
 from heedmap.experiments.findings import AuditResult
-from heedmap.files.storage import write_atomically
-from heedmap.papers.kit.parts import read_settings, reserved
+from heedmap.papers.kit.parts import ABOUT, left_out, read_about, reserved, sizes, write_about
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.pruthi.result import Reproduction, result
@@ -27,8 +25,6 @@ from heedmap.runs.retrain import retrain
 from heedmap.runs.train import train
 from heedmap.training.fit import Report
 from heedmap.training.sweep import processes
-
-NAME = "data.json"
 
 
 def reproduce(
@@ -68,10 +64,8 @@ def reproduce(
     if len(set(settings.models)) != len(settings.models) or not settings.models:
         raise InputError(f"models: expected each at most once; got {', '.join(settings.models)}")
     marked_words(settings.forbidden, corpus)  # refuse before the first training
-    with reserved(out, settings, overwrite=overwrite, own=(*MODELS, NAME)) as folder:
-        sizes = ", ".join(f"{part} {len(split)}" for part, split in corpus.splits.items())
-        about = {"name": name or corpus.name, "notes": [f"Texts of {corpus.name}: {sizes}."]}
-        write_atomically(folder / NAME, json.dumps(about))
+    with reserved(out, settings, overwrite=overwrite, own=(*MODELS, ABOUT)) as folder:
+        write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         for model in settings.models:
             run = train(
                 corpus,
@@ -108,14 +102,9 @@ def read(folder: Path) -> Reproduction | None:
     Raises:
         InputError: a run is damaged.
     """
-    if not (folder / NAME).exists():
+    if (about := read_about(folder, PruthiSettings)) is None:
         return None
-    try:
-        settings = read_settings(folder, PruthiSettings)
-        about = json.loads((folder / NAME).read_text(encoding="utf-8"))
-        name, notes = str(about["name"]), [str(note) for note in about["notes"]]
-    except (InputError, ValueError, KeyError, TypeError):
-        return None  # another paper's
+    settings, name, notes = about
     audits: dict[str, AuditResult] = {}
     for model in settings.models:
         if (folder / model / "report.html").exists():

@@ -13,7 +13,7 @@ from heedmap.experiments.deception import TOLERANCE, summary
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.seeds import over_seeds
-from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike, with_unlike
+from heedmap.papers.kit.result import Claim, Result, Table, signed, unfinished, unlike, with_unlike
 from heedmap.papers.pruthi.published import (
     AUTHORS,
     EPOCHS,
@@ -151,7 +151,7 @@ def _claim(found: Reproduction, text: str, gain: Gain, edge: float = 0.0) -> Cla
         each = gain(found, model, strength)
         low, high = _interval(found, model, each)
         verdicts.append((low > edge, high <= edge))
-        shown = f"{np.nanmean(each):+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
+        shown = f"{signed(float(np.nanmean(each)))} [{signed(low)}, {signed(high)}]"
         numbers.append(f"{model}, λ = {strength:g}: {shown}")
     verdict = "undecided"
     if all(yes for yes, _ in verdicts):

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import stats
 
 from heedmap.experiments.results import attained
-from heedmap.papers.kit.intervals import mean_interval
-from heedmap.papers.kit.result import Claim
+from heedmap.experiments.seed_intervals import mean_interval
+from heedmap.papers.kit.result import Claim, signed
 from heedmap.papers.serrano_smith.numbers import WORDS, Numbers, Trial, of_model
 from heedmap.papers.serrano_smith.published import RANKINGS
 from heedmap.papers.serrano_smith.settings import MODELS
@@ -76,13 +76,9 @@ def _judged(name: str, seeds: Sequence[Numbers], level: float, unit: str) -> tup
         return f"{name}: too few texts that erasure changes", 0
     low, high = mean_interval(values.tolist(), level)
     mean = float(values.mean())
-    spread = ", ".join(_signed(float(seed[np.isfinite(seed)].mean())) for seed in seeds)
-    line = f"{name}: {_signed(mean)} [{_signed(low)}, {_signed(high)}] {unit} (by seed {spread})"
+    spread = ", ".join(signed(float(seed[np.isfinite(seed)].mean())) for seed in seeds)
+    line = f"{name}: {signed(mean)} [{signed(low)}, {signed(high)}] {unit} (by seed {spread})"
     return line, int(low > 0) - int(high < 0)
-
-
-def _signed(number: float) -> str:
-    return f"{number:+.3f}".replace("-", "−")
 
 
 def over_seeds(seeds: Sequence[Numbers]) -> Numbers:
@@ -159,6 +155,6 @@ def _difference(name: str, first: Numbers, second: Numbers, times: int) -> tuple
     low, high = float(interval.low), float(interval.high)
     line = (
         f"{name}: {first.mean():.3f} against {second.mean():.3f}, difference "
-        f"{_signed(first.mean() - second.mean())} [{_signed(low)}, {_signed(high)}]"
+        f"{signed(first.mean() - second.mean())} [{signed(low)}, {signed(high)}]"
     )
     return line, int(low > 0) - int(high < 0)

@@ -21,7 +21,7 @@ from heedmap.errors import InputError
 from heedmap.experiments.evidence import Evidence
 from heedmap.files.storage import remove, write_atomically
 from heedmap.files.tables import read_table
-from heedmap.papers.kit.parts import part_path, read_settings, reserved
+from heedmap.papers.kit.parts import ABOUT, left_out, part_path, read_about, reserved, write_about
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.serrano_smith.numbers import Cell, Trial
@@ -40,7 +40,7 @@ from heedmap.training.cells import checkpoints_of, run_cells, save_part
 from heedmap.training.fit import Report, fit
 from heedmap.training.sweep import Tell, processes
 
-WORDS, VECTORS, NAME = "words.json", "vectors.safetensors", "data.json"
+WORDS, VECTORS = "words.json", "vectors.safetensors"
 TABLES = ("instances", "erasure", "flips")
 LEFT_OUT = ("tokens", "attention", "probabilities", "word_attention")  # long lists
 
@@ -112,10 +112,10 @@ def reproduce(
     splits, notes = _chosen(corpus, settings)
     name = name or corpus.name
     trials: list[Trial] = []
-    own = (WORDS, VECTORS, NAME)
+    own = (WORDS, VECTORS, ABOUT)
     with reserved(out, settings, overwrite=overwrite, own=own) as folder:
         shared = Shared(corpus.classes, settings, splits, folder)
-        write_atomically(folder / NAME, json.dumps({"name": name, "notes": notes}))
+        write_about(folder, name, notes)
         if not ((folder / WORDS).exists() and (folder / VECTORS).exists()):
             report(0, len(cells(settings)), "word vectors")
             words, vectors = word_vectors(splits[:2], settings)
@@ -152,9 +152,7 @@ def _chosen(
         f"Texts of {corpus.name}: train {len(found[0])}, dev {len(found[1])}, test {len(test)}.",
         f"Left out of train and dev, as too long: {len(train) - len(found[0])} and {len(dev) - len(found[1])}.",
     ]
-    if corpus.left_out:
-        cut = "; ".join(f"{reason}: {count}" for reason, count in sorted(corpus.left_out.items()))
-        notes.append(f"Left out or cut: {cut}.")
+    notes += left_out(corpus)
     notes.append(f"Seeds: {settings.seeds}. All numbers are of the test split.")
     return (found[0], found[1], test), notes
 
@@ -233,14 +231,9 @@ def read(folder: Path) -> Reproduction | None:
     Raises:
         InputError: a part is damaged.
     """
-    if not (folder / NAME).exists():
+    if (about := read_about(folder, SerranoSmithSettings)) is None:
         return None
-    try:
-        settings = read_settings(folder, SerranoSmithSettings)
-        about = json.loads((folder / NAME).read_text(encoding="utf-8"))
-        name, notes = str(about["name"]), [str(note) for note in about["notes"]]
-    except (InputError, ValueError, KeyError, TypeError):
-        return None  # another paper's
+    settings, name, notes = about
     paths = {cell: part_path(folder, str(cell)) for cell in cells(settings)}
     trials = [Trial(cell, _read(path, cell)) for cell, path in paths.items() if path.exists()]
     return Reproduction(name, settings, trials, notes, folder) if trials else None

@@ -154,8 +154,7 @@ class Training(Objective):
 
     def is_finished(self, progress: Progress) -> bool:
         """Return whether the patience is over."""
-        best = progress.best_epoch
-        return best is not None and progress.epochs_done - 1 - best >= self.patience
+        return progress.is_over(self.patience)
 
     def on_epoch(self, progress: Progress) -> None:
         """Set the learning rate that these dev scores lead to: a resumed training has the same."""

@@ -6,7 +6,6 @@ The folder holds a run (OUT/run) with its audit and the further trainings of `he
 weights, seeds, guided models and adversaries. Each is kept when it is trained, and a stopped call goes on.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from heedmap.data.corpus import Corpus
 from heedmap.data.vocabulary import vectors_hash
 from heedmap.errors import InputError
 from heedmap.experiments.evidence import Announce
-from heedmap.files.storage import write_atomically
-from heedmap.papers.kit.parts import read_settings, reserved
+from heedmap.papers.kit.parts import ABOUT, left_out, read_about, reserved, sizes, write_about
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.wiegreffe_pinter.result import Reproduction, result
@@ -27,7 +25,7 @@ from heedmap.runs.train import train
 from heedmap.training.fit import Report
 from heedmap.training.sweep import processes
 
-RUN, NAME = "run", "data.json"
+RUN = "run"
 QUESTIONS = ("necessity", "stability", "guidance", "trained_adversary")
 
 
@@ -70,9 +68,8 @@ def reproduce(
     settings = WiegreffePinterSettings.of(
         fingerprint=corpus.fingerprint(), data=corpus.settings, **options
     )
-    with reserved(out, settings, overwrite=overwrite, own=(RUN, NAME)) as folder:
-        about = {"name": name or corpus.name, "notes": _notes(corpus)}
-        write_atomically(folder / NAME, json.dumps(about))
+    with reserved(out, settings, overwrite=overwrite, own=(RUN, ABOUT)) as folder:
+        write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         run = train(
             corpus,
             out=folder / RUN,
@@ -101,29 +98,17 @@ def reproduce(
     return found
 
 
-def _notes(corpus: Corpus) -> list[str]:
-    sizes = ", ".join(f"{name} {len(split)}" for name, split in corpus.splits.items())
-    notes = [f"Texts of {corpus.name}: {sizes}."]
-    if corpus.left_out:
-        cut = "; ".join(f"{reason}: {count}" for reason, count in sorted(corpus.left_out.items()))
-        notes.append(f"Left out or cut: {cut}.")
-    return notes
-
-
 def read(folder: Path) -> Reproduction | None:
     """Read the reproduction in a folder; return None where there is none of this paper.
 
     Raises:
         InputError: its run is damaged.
     """
-    if not (folder / NAME).exists() or not (folder / RUN).is_dir():
+    if (about := read_about(folder, WiegreffePinterSettings)) is None:
         return None
-    try:
-        settings = read_settings(folder, WiegreffePinterSettings)
-        about = json.loads((folder / NAME).read_text(encoding="utf-8"))
-        name, notes = str(about["name"]), [str(note) for note in about["notes"]]
-    except (InputError, ValueError, KeyError, TypeError):
-        return None  # another paper's
+    settings, name, notes = about
+    if not (folder / RUN).is_dir():
+        return None
     audit = open_audit(folder / RUN)
     if not set(QUESTIONS) <= set(audit.tables):
         return None

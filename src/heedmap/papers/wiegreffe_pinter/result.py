@@ -16,7 +16,7 @@ from heedmap.experiments.necessity import paired_p
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.seeds import Seeds, over_seeds, right
 from heedmap.experiments.trained_adversary import Trained, adversaries
-from heedmap.papers.kit.result import Claim, Result, Table, unlike, with_unlike
+from heedmap.papers.kit.result import Claim, Result, Table, signed, unlike, with_unlike
 from heedmap.papers.wiegreffe_pinter.published import (
     ADVERSARY_EPOCHS,
     F1,
@@ -155,7 +155,7 @@ def _needed(found: Reproduction) -> Claim:
         "A model with attention does better than one with uniform weights.",
         verdict,
         (
-            f"accuracy {_signed(difference.mean())} [{_signed(low)}, {_signed(high)}] over texts, paired test "
+            f"accuracy {signed(difference.mean())} [{signed(low)}, {signed(high)}] over texts, paired test "
             f"p = {paired_p(difference, 0):.2g}",
         ),
     )
@@ -196,7 +196,7 @@ def _helps(found: Reproduction) -> Claim:
         low, high = found.interval(difference)
         verdicts.append((low > 0, high <= 0))
         numbers.append(
-            f"against {GUIDES[name]}: {_signed(difference.mean())} [{_signed(low)}, {_signed(high)}], paired "
+            f"against {GUIDES[name]}: {signed(difference.mean())} [{signed(low)}, {signed(high)}], paired "
             f"test p = {paired_p(difference, 0):.2g}"
         )
     return Claim(
@@ -232,8 +232,8 @@ def _elsewhere(found: Reproduction) -> Claim:
         low, high = found.interval(difference)
         verdicts.append((high < 0, low >= 0))
         numbers.append(
-            f"{one.name}: JSD {far:.2f}, TVD less that of another seed {_signed(difference.mean())} "
-            f"[{_signed(low)}, {_signed(high)}]"
+            f"{one.name}: JSD {far:.2f}, TVD less that of another seed {signed(difference.mean())} "
+            f"[{signed(low)}, {signed(high)}]"
         )
     return Claim(
         f"A model can be trained whose maps are far from this one's (JSD ≥ {FAR}) and whose answers are no "
@@ -252,10 +252,6 @@ def _verdict(each: Sequence[tuple[bool, bool]]) -> str:
     if each and all(yes for yes, _ in each):
         return "survives"
     return "does not" if any(no for _, no in each) or not each else "undecided"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "−")
 
 
 def _rows(found: Reproduction) -> list[dict[str, object]]:
