@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +37,9 @@ def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
     check_utf8(path)
     found = []
     with reading(path), open_bytes(path) as file:
-        for number, line in enumerate(file, 1):
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip(" \t\r\n")
-            if not text:
-                continue
+        for number, text in _lines(file):
             try:
-                value, end = _decode(text)
-                if end < len(text):
-                    raise ValueError("more than one value in the line")
+                value = _one(text)
             except ValueError as error:
                 raise _broken(path, number, error) from error
             found.append((number, _checked(value, f"{path}, line {number}")))
@@ -77,17 +73,27 @@ def _decode(text: str, start: int = 0) -> tuple[Any, int]:
     return value, _SPACE.match(text, end).end()  # type: ignore[union-attr]
 
 
+def _lines(file: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are not empty, with their numbers."""
+    for number, line in enumerate(file, 1):
+        if text := line.decode("utf-8-sig" if number == 1 else "utf-8").strip(" \t\r\n"):
+            yield number, text
+
+
+def _one(text: str) -> Any:
+    """Decode a line of exactly one value."""
+    value, end = _decode(text)
+    if end < len(text):
+        raise ValueError("more than one value in the line")
+    return value
+
+
 def _by_line(path: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     with open_bytes(path) as file:
-        for number, line in enumerate(file, 1):
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip(" \t\r\n")
-            if not text:
-                continue
+        for number, text in _lines(file):
             try:
-                value, end = _decode(text)
-                if end < len(text):
-                    raise ValueError("more than one value in the line")
+                value = _one(text)
             except ValueError as error:
                 if not rows:  # a value may span several lines
                     return _whole(path)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
 
@@ -32,10 +32,8 @@ def command(
         str, typer.Option(help="Of softmax, entmax15, sparsemax; with commas between them.")
     ] = "softmax,entmax15,sparsemax",
     seeds: Annotated[int, typer.Option(help="How many: 0, 1, ...")] = 3,
-    train_texts: Annotated[int | None, typer.Option(help="A sample of the train split.")] = None,
-    test_texts: Annotated[
-        int | None, typer.Option(help="A sample of the test split, and of dev.")
-    ] = None,
+    train_texts: TrainTexts = None,
+    test_texts: TestTexts = None,
     model: Annotated[
         str | None, typer.Option(help="A trained classifier in place of the small transformer.")
     ] = None,
@@ -53,9 +51,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="[runs/drozdyuk-NAME]", parser=opt.folder)
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what other settings made.")
-    ] = False,
+    overwrite: Overwrite = False,
     workers: Workers = None,
 ) -> None:
     """Is sparse attention a better explanation? Its Table 1 with seeds, distances and controls."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heedmap.papers.kit.command import Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 
@@ -29,10 +29,8 @@ def command(
     rules: Annotated[
         str, typer.Option(help="The paper's, or those of its released code where they differ.")
     ] = "paper",
-    train_texts: Annotated[int | None, typer.Option(help="A sample of the train split.")] = None,
-    test_texts: Annotated[
-        int | None, typer.Option(help="A sample of the test split, and of dev.")
-    ] = None,
+    train_texts: TrainTexts = None,
+    test_texts: TestTexts = None,
     instances: Annotated[int, typer.Option(help="Test texts to audit of each model.")] = 2000,
     vectors: Annotated[
         Path | None, typer.Option(help="Word vectors: `word v1 v2 ...` a line, .gz too.")
@@ -48,9 +46,7 @@ def command(
     out: Annotated[Path, typer.Option(help="Where everything goes.", parser=opt.folder)] = Path(
         "runs/jain-wallace"
     ),
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what other settings made.")
-    ] = False,
+    overwrite: Overwrite = False,
     workers: Workers = None,
 ) -> None:
     """Every task, model and number: trains, audits, and prints ours beside the published numbers."""

@@ -1,4 +1,4 @@
-"""Shared by the papers' commands: the option `--workers`, the progress bar, the printed result."""
+"""Shared by the papers' commands: options, the progress bar, the printed result."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Workers = Annotated[
     int | None, typer.Option(help="How many processes, each of one thread. [one per core]")
 ]
+TrainTexts = Annotated[int | None, typer.Option(help="A sample of the train split.")]
+TestTexts = Annotated[int | None, typer.Option(help="A sample of the test split, and of dev.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what other settings made.")]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
@@ -37,14 +37,10 @@ def command(
     rule: Annotated[
         str | None, typer.Option(help="Which epoch is kept: paper or code. [paper]")
     ] = None,
-    train_texts: Annotated[int | None, typer.Option(help="A sample of the train split.")] = None,
-    test_texts: Annotated[
-        int | None, typer.Option(help="A sample of the test split, and of dev.")
-    ] = None,
+    train_texts: TrainTexts = None,
+    test_texts: TestTexts = None,
     out: Annotated[Path | None, typer.Option(help="[runs/pruthi-TASK]", parser=opt.folder)] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what other settings made.")
-    ] = False,
+    overwrite: Overwrite = False,
     workers: Workers = None,
 ) -> None:
     """Learning to deceive: the attention to words that may not be used, and the accuracy with and without."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
 
@@ -35,10 +35,8 @@ def command(
         str | None, typer.Option(help="Of han-rnn, han-cnn, han-none, flan-rnn, ... [all six]")
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many: 0, 1, ...")] = 1,
-    train_texts: Annotated[int | None, typer.Option(help="A sample of the train split.")] = None,
-    test_texts: Annotated[
-        int | None, typer.Option(help="A sample of the test split, and of dev.")
-    ] = None,
+    train_texts: TrainTexts = None,
+    test_texts: TestTexts = None,
     epochs: Annotated[
         int | None,
         typer.Option(help="At most; four times as many without an encoder. [the paper's]"),
@@ -53,9 +51,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="[runs/serrano-smith-NAME]", parser=opt.folder)
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what other settings made.")
-    ] = False,
+    overwrite: Overwrite = False,
     workers: Workers = None,
 ) -> None:
     """Is attention interpretable? Erase what is attended: six models, every ranking, the smallest sets."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
@@ -36,16 +36,12 @@ def command(
     patience: Annotated[
         int | None, typer.Option(help="Epochs without a better adversary. [10]")
     ] = None,
-    train_texts: Annotated[int | None, typer.Option(help="A sample of the train split.")] = None,
-    test_texts: Annotated[
-        int | None, typer.Option(help="A sample of the test split, and of dev.")
-    ] = None,
+    train_texts: TrainTexts = None,
+    test_texts: TestTexts = None,
     out: Annotated[
         Path | None, typer.Option(help="[runs/wiegreffe-pinter-NAME]", parser=opt.folder)
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what other settings made.")
-    ] = False,
+    overwrite: Overwrite = False,
     workers: Workers = None,
 ) -> None:
     """Attention is not not explanation: uniform weights, seeds, guided models, trained adversaries."""
