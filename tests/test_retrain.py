@@ -13,7 +13,8 @@ from heedmap.experiments.registry import registered
 from heedmap.experiments.seeds import Seeds, matrix, over_seeds
 from heedmap.experiments.trained_adversary import adversaries
 from heedmap.experiments.variants import Adversary, Penalty, Variant
-from heedmap.retraining.trainer import Trainer, base_of, rounds
+from heedmap.retraining.base import base_of
+from heedmap.retraining.trainer import Trainer, rounds
 from heedmap.runs.audit import audit, open_audit
 from heedmap.runs.retrain import questions, retrain
 from heedmap.runs.train import train
@@ -254,7 +255,9 @@ def test_pairs_are_asked_what_applies_to_them():
     found = retrain(run, seeds=2, lambdas=(0.5,), adversary_epochs=2, workers=1)
     asked = set(found.tables) & set(questions())
     assert asked == {"necessity", "stability", "trained_adversary"}
-    with pytest.raises(InputError, match="guidance: is asked of models of single texts of words"):
+    with pytest.raises(
+        InputError, match="guidance: is asked of models of single texts of words, and"
+    ):
         retrain(run, ("guidance",), workers=1)
 
 

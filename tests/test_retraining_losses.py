@@ -12,11 +12,11 @@ from heedmap.experiments.deception import masses
 from heedmap.experiments.variants import Adversary, Penalty
 from heedmap.measures import kullback_leibler
 from heedmap.retraining.adversary import AdversaryObjective, Target, directed
+from heedmap.retraining.base import without_marked
 from heedmap.retraining.deception import (
     DeceptiveObjective,
     penalty,
     with_penalty,
-    without_marked,
 )
 from heedmap.retraining.reading import read
 from heedmap.settings import TrainSettings

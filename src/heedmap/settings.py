@@ -351,6 +351,9 @@ class RetrainSettings(Settings):
         "Impermissible words: he,she,... or a file of them, or marked (by the data).", None
     )
     penalties: Strengths = option("On attention to these, beside 0.", (0.1, 1.0), shown="0.1,1")
+    heads: Literal["mean", "max", "both"] = option(
+        "Of a transformer, what is penalised: the heads' mean, or the head that shows most.", "mean"
+    )
     rule: Literal["paper", "code"] = option(
         "Which epoch deceives: paper (least attention, accuracy within 2 %) or code (most accurate).",
         "paper",

@@ -23,8 +23,9 @@ from heedmap.experiments.readout import linear
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results, mean
 from heedmap.experiments.seeds import over_seeds
-from heedmap.experiments.variants import Penalty, Retraining, Variant, seeds
+from heedmap.experiments.variants import Heads, Penalty, Retraining, Variant, seeds
 from heedmap.files.tables import table
+from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings
 
@@ -38,67 +39,104 @@ def variants(retraining: Retraining) -> list[Variant]:
     """
     if retraining.words == ():
         return []
-    return [one for seed in seeds(retraining) for one in _of_seed(retraining, seed)]
+    every = (
+        _of_seed(retraining, seed, way) for way in retraining.heads for seed in seeds(retraining)
+    )
+    return list(dict.fromkeys(one for some in every for one in some))
 
 
-def _of_seed(retraining: Retraining, seed: int) -> list[Variant]:
+def _of_seed(retraining: Retraining, seed: int, heads: Heads) -> list[Variant]:
     words, settings = retraining.words, retraining.settings
-    strengths = sorted({0.0, *settings.penalties})
-    how = [Penalty(0.0, words, settings.rule, removed=True)]
-    how += [Penalty(strength, words, settings.rule) for strength in strengths]
+    strengths = sorted({*settings.penalties} - {0.0})
+    how = [Penalty(0.0, words, settings.rule, removed=True), Penalty(0.0, words, settings.rule)]
+    how += [Penalty(strength, words, settings.rule, heads=heads) for strength in strengths]
     return [Variant(seed, penalty=one) for one in how]
 
 
 def deception(evidence: Evidence) -> pa.Table:
-    """Return what each penalised model makes of each text: a row per `seed`, `strength` λ and text.
+    """Return what each penalised model makes of each text: a row per `heads`, `seed`, `strength` λ and text.
 
-    `removed`: the model was trained and asked without the impermissible words (λ = 0). `mass` is the attention
-    to them, null for texts that have none; `uniform` is their share of the text's tokens, what uniform weights
-    would put there; `only` marks texts of nothing else, which the penalty leaves alone. `least` is the least
-    mass that other weights could reach with the same prediction, of the models without penalty.
+    `heads`: whether the mean over the heads is penalised and shown, or the head that shows most ("mean" for one
+    head). `removed`: the model was trained and asked without the impermissible words (λ = 0). `mass` is the
+    attention to them, null for texts that have none; `uniform` is their share of the positions that are read,
+    what uniform weights would put there; `only` marks texts of nothing else, which the penalty leaves alone.
+    `least` is the least mass that other weights could reach with the same prediction, of the models without
+    penalty; null for transformers, whose restricted states are not those of the run's model.
     """
     retraining = evidence.retraining
     assert retraining is not None
     asked = variants(retraining)
+    outcomes = dict(zip(asked, retraining.outcomes(asked), strict=True))
     marks = marks_of(evidence.split, retraining.words)
-    counts = np.array([marks[row].sum() for row in range(len(marks))])
-    sizes = np.array([len(marks[row]) for row in range(len(marks))])
+    counts, sizes = _positions(evidence, marks)
+    label, total = evidence.table("instances")["label"], len(evidence.split)
+    least = {
+        variant.seed: _least(retraining.model(variant), evidence.split, marks)
+        for variant in asked
+        if single_words(evidence.model, evidence.split) and _is_control(variant)
+    }
     parts = []
-    for variant, outcome in zip(asked, retraining.outcomes(asked), strict=True):
-        how = variant.penalty
-        assert how is not None
-        total = len(evidence.split)
-        least = np.full(total, np.nan)
-        if how.strength == 0 and not how.removed:
-            least = _least(retraining.model(variant), evidence.split, marks)
-        mass = np.full(total, np.nan) if how.removed else masses(outcome.attention, marks)
-        parts.append(
-            table(
-                {
-                    "row": range(total),
-                    "seed": [variant.seed] * total,
-                    "strength": [how.strength] * total,
-                    "removed": [how.removed] * total,
-                    "label": evidence.table("instances")["label"],
-                    "predicted": outcome.predicted,
-                    "mass": pa.array(mass, from_pandas=True),
-                    "uniform": pa.array(
-                        np.where(counts > 0, counts / sizes, np.nan), from_pandas=True
-                    ),
-                    "only": counts == sizes,
-                    "least": pa.array(least, pa.float64(), from_pandas=True),
-                    "dev_accuracy": [outcome.dev["accuracy"]] * total,
-                    "epoch": [outcome.epoch] * total,
-                }
+    for heads in retraining.heads:
+        for variant in (v for seed in seeds(retraining) for v in _of_seed(retraining, seed, heads)):
+            outcome, how = outcomes[variant], variant.penalty
+            assert how is not None
+            none = np.full(total, np.nan)
+            lowest = least.get(variant.seed, none) if _is_control(variant) else none
+            mass = none if how.removed else masses(outcome.attention, marks, heads)
+            uniform = np.where(counts > 0, counts / sizes, np.nan)
+            parts.append(
+                table(
+                    {
+                        "row": range(total),
+                        "heads": [heads] * total,
+                        "seed": [variant.seed] * total,
+                        "strength": [how.strength] * total,
+                        "removed": [how.removed] * total,
+                        "label": label,
+                        "predicted": outcome.predicted,
+                        "mass": pa.array(mass, from_pandas=True),
+                        "uniform": pa.array(uniform, from_pandas=True),
+                        "only": counts == sizes,
+                        "least": pa.array(lowest, pa.float64(), from_pandas=True),
+                        "dev_accuracy": [outcome.dev["accuracy"]] * total,
+                        "epoch": [outcome.epoch] * total,
+                    }
+                )
             )
-        )
     return pa.concat_tables(parts)
 
 
-def masses(weights: Ragged, marks: Ragged) -> NDArray[np.float64]:
-    """Return the attention to marked tokens of each text; NaN for texts without any."""
-    pairs = ((weights[row].astype(np.float64), marks[row]) for row in range(len(weights)))
-    return np.array([float(w @ m) if m.any() else np.nan for w, m in pairs], dtype=np.float64)
+def _is_control(variant: Variant) -> bool:
+    how = variant.penalty
+    return how is not None and how.strength == 0 and not how.removed
+
+
+def masses(weights: Ragged, marks: Ragged, heads: Heads = "mean") -> NDArray[np.float64]:
+    """Return the attention to marked tokens of each text; NaN for texts without any.
+
+    `weights` have one head after the other: the mean over them is taken, or the one that shows most.
+    """
+    found = np.full(len(weights), np.nan)
+    for row in range(len(weights)):
+        if marks[row].any():
+            each = weights[row].astype(np.float64).reshape(-1, len(marks[row])) @ marks[row]
+            found[row] = each.mean() if heads == "mean" else each.max()
+    return found
+
+
+def _positions(evidence: Evidence, marks: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many positions of each text are marked, and how many it has."""
+    counts, sizes = np.zeros((2, len(evidence.split)), dtype=np.int64)
+    for trace in evidence.traces:
+        rows = trace.rows.numpy(force=True)
+        marked = marks.padded(trace.rows.cpu(), trace.mask.shape[1]) > 0
+        if trace.words is None:
+            counts[rows], sizes[rows] = marked.sum(1), trace.mask.sum(1).cpu()
+        else:
+            words = trace.words.cpu()
+            inside = marked.gather(1, words.clamp(min=0)) & (words >= 0)
+            counts[rows], sizes[rows] = inside.sum(1), (words > -2).sum(1)
+    return counts, sizes
 
 
 def _least(model: Model, split: Split, marks: Ragged) -> NDArray[np.float64]:
@@ -117,31 +155,37 @@ def _read_out(model: Model, split: Split) -> Iterator[tuple[int, NDArray[Any], N
 
 
 def summary(found: pa.Table) -> pd.DataFrame:
-    """Return a row per training: accuracy, mean mass and the means of `uniform` and `least`."""
+    """Return a row per training: accuracy, mean mass, the means of `uniform` and `least`, and a name."""
     frame = found.to_pandas()
     frame["right"] = (frame["label"] == frame["predicted"]).astype(float)
     columns = ["right", "mass", "uniform", "least", "dev_accuracy"]
-    keys = ["removed", "strength", "seed"]
+    keys = ["heads", "removed", "strength", "seed"]
     means: pd.DataFrame = frame.groupby(keys, sort=True)[columns].mean().reset_index()
+    means["name"] = [f"λ = {strength:g}" for strength in means["strength"]]
+    if means["heads"].nunique() > 1:
+        means["name"] += ", " + means["heads"] + " of the heads"
     return means.rename(columns={"right": "accuracy"})
 
 
 def _findings(results: Results) -> list[Finding]:
-    runs = summary(results.tables["deception"])
-    present = runs[~runs["removed"]]
+    frame = results.tables["deception"].to_pandas()
+    every = summary(results.tables["deception"])
+    heads = "mean" if "mean" in set(every["heads"]) else "max"
+    runs = every[every["heads"] == heads]
+    present, removed = runs[~runs["removed"]], runs[runs["removed"]]["accuracy"].tolist()
     dev = present.groupby("strength")["dev_accuracy"].mean()
     kept = [s for s in dev.index if s > 0 and dev[s] >= dev[0.0] - TOLERANCE]
     strength = max(kept, default=0.0)
-    frame = results.tables["deception"].to_pandas()
-    chosen = frame[~frame["removed"] & (frame["strength"] == strength)]
+    chosen = frame[(frame["heads"] == heads) & ~frame["removed"] & (frame["strength"] == strength)]
     mass = chosen.groupby("row")["mass"].mean().reindex(range(len(results.short))).to_numpy()
     only = int(frame.groupby("row")["only"].first().sum())
     listed = "; ".join(
-        f"λ {s:g}: {over_seeds(part['accuracy'].tolist())}, mass {over_seeds(part['mass'].tolist())}"
-        for s, part in present.groupby("strength")
+        f"{name}: {over_seeds(part['accuracy'].tolist())}, mass {over_seeds(part['mass'].tolist())}"
+        for name, part in every[~every["removed"]].groupby("name", sort=False)
     )
-    removed = runs[runs["removed"]]["accuracy"].tolist()
     plain = present[present["strength"] == 0]
+    name = str(present[present["strength"] == strength]["name"].iloc[0])
+    least = mean(plain["least"].to_numpy())
     return [
         results.finding(
             "deception",
@@ -149,13 +193,17 @@ def _findings(results: Results) -> list[Finding]:
             mass,
             {"no impermissible word": np.isnan(mass)},
             question="Can a model use these words and not show it?",
-            measure=f"attention to the impermissible words after training against it (λ {strength:g})",
+            measure=f"attention to the impermissible words after training against it ({name})",
             meaning="the largest penalty that keeps the accuracy on dev within 2 %"
             if kept
             else "no penalty keeps the accuracy on dev within 2 %: without penalty",
             summary=f"accuracy and mass (mean and 95 % interval over seeds): {listed}; without the words "
-            f"{over_seeds(removed)}; uniform weights would put {mean(plain['uniform'].to_numpy()):.3f} there, "
-            f"other weights of the same states at least {mean(plain['least'].to_numpy()):.3f}"
+            f"{over_seeds(removed)}; uniform weights would put {mean(plain['uniform'].to_numpy()):.3f} there"
+            + (
+                ""
+                if np.isnan(least)
+                else f", other weights of the same states at least {least:.3f}"
+            )
             + (f"; {only} texts of nothing else" if only else ""),
         )
     ]
@@ -167,7 +215,7 @@ EXPERIMENTS = (
         deception,
         place=158,
         per_text=False,
-        applies=single_words,
+        applies=lambda model, split: single_words(model, split) or isinstance(model, Layered),
         findings=_findings,
         variants=variants,
         figures=("heedmap.report.retraining_figures:deception",),

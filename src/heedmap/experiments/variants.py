@@ -20,6 +20,8 @@ Direction = Literal["adversary", "base"]
 """Which of the two comes first in KL: KL(adversary ‖ base) is bounded, KL(base ‖ adversary) is not."""
 Guide = Literal["uniform", "base", "gradient", "leave_one_out", "read_out"]
 """Weights that need no training of their own: 1/n, the run's, or its importances scaled to sum to 1."""
+Heads = Literal["mean", "max"]
+"""Of several heads, what is penalised and shown: their mean, or of each text the one that shows most."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,14 @@ class Penalty:
 
     `words` are these, None for the tokens that the data mark. `rule` chooses the epoch: the paper's, or the
     released code's (see `heedmap.retraining.deception`). `removed`: the words are taken out of the texts.
+    `heads` is of a transformer.
     """
 
     strength: float
     words: tuple[str, ...] | None
     rule: Literal["paper", "code"] = "paper"
     removed: bool = False
+    heads: Heads = "mean"
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class Variant:
             parts.append(f"adversary {self.adversary.direction} {self.adversary.strength:g}")
         if self.penalty is not None:
             what = "words removed" if self.penalty.removed else f"penalty {self.penalty.strength:g}"
+            what += " max" if self.penalty.heads == "max" else ""
             parts.append(what)
         return ", ".join([*(part for part in parts if part), f"seed {self.seed}"])
 
@@ -91,7 +96,8 @@ class Variant:
 class Outcome:
     """What a trained variant makes of the audited texts.
 
-    `attention` has the weights of each text; they are those of the words that are left where some were removed.
+    `attention` has the weights of each text, of one head after the other if there are several; they are those
+    of the words that are left where some were removed.
     `dev` are the scores of the kept epoch on the dev split, `epoch` is its number from 1, of `epochs` trained.
     """
 
@@ -112,12 +118,13 @@ class Retraining(Protocol):
     """Trains variants, or reads what was trained before.
 
     `seed` is that of the run's own training; `words` are the impermissible ones (see `Penalty`), empty if none
-    were named.
+    were named; `heads` are the ways to penalise them.
     """
 
     settings: RetrainSettings
     seed: int
     words: tuple[str, ...] | None
+    heads: tuple[Heads, ...]
 
     def outcomes(self, variants: Sequence[Variant]) -> list[Outcome]:
         """Return the variants' outcomes, in their order."""

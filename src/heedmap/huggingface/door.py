@@ -56,6 +56,7 @@ class Visitor:
         """Return the layer's output (B, Q, H, D) and weights. `eager(key=…)` calls the model's own function.
 
         In a training pass that function drops weights before it returns them; `eager(dropout=0.0)` does not.
+        `eager(allowed=…)`, of shape (B, 1, Q, N), forbids more positions than the layer's own mask.
         """
         output, weights = eager()
         assert weights is not None
@@ -144,9 +145,12 @@ def attend_at_door(
 
     dropping = float(kwargs.get("dropout") or 0.0)
 
-    def eager(key: Tensor = key, dropout: float = dropping) -> Output:
+    def eager(
+        key: Tensor = key, dropout: float = dropping, allowed: Tensor | None = None
+    ) -> Output:
         options = kwargs if dropout == dropping else {**kwargs, "dropout": dropout}
-        result: Output = own(module, query, key, value, attention_mask, **options)
+        mask = attention_mask if allowed is None else _within(allowed, attention_mask, query.dtype)
+        result: Output = own(module, query, key, value, mask, **options)
         return result
 
     visit = _current.get()
@@ -157,6 +161,12 @@ def attend_at_door(
     visit.calls += 1
     visit.seen.append(name)
     return visit.visitor.attend(call, eager)
+
+
+def _within(allowed: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """Return an additive mask that forbids what is not allowed, and what `mask` forbids."""
+    least = torch.finfo(dtype).min
+    return torch.where(allowed, 0.0 if mask is None else mask, least).to(dtype)
 
 
 def _own_eager(kind: type[nn.Module]) -> Callable[..., Output]:

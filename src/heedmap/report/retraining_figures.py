@@ -270,8 +270,10 @@ def deception(audit: AuditResult) -> list[Figure]:
     runs = summary(audit.tables["deception"])
     present, removed = runs[~runs["removed"]], runs[runs["removed"]]
     data = [
-        {"series": f"λ = {strength:g}", "mass": float(mass), "accuracy": float(accuracy)}
-        for strength, mass, accuracy in present[["strength", "mass", "accuracy"]].to_numpy(float)
+        {"series": str(name), "mass": float(mass), "accuracy": float(accuracy)}
+        for name, mass, accuracy in zip(
+            present["name"], present["mass"], present["accuracy"], strict=True
+        )
         if np.isfinite(mass)
     ]
     if not data:
@@ -279,6 +281,8 @@ def deception(audit: AuditResult) -> list[Figure]:
     names = list(dict.fromkeys(str(one["series"]) for one in data))
     without = float(removed["accuracy"].mean())
     plain = present[present["strength"] == 0]
+    least = float(plain["least"].mean())
+    trainings = present.groupby("name").size().max()
     hidden = "attention to the impermissible words"
     chart = alt.layer(
         vertical(float(plain["uniform"].mean()), "uniform weights").encode(
@@ -306,10 +310,14 @@ def deception(audit: AuditResult) -> list[Figure]:
         Figure(
             key="deception",
             title="Can the model hide what it uses?",
-            n=f"n = {len(audit.tables['instances'])} texts, {len(plain)} trainings per penalty",
+            n=f"n = {len(audit.tables['instances'])} texts, {trainings} trainings per penalty",
             caption="Left and as high as λ = 0, and above the dotted line: the words still decide and are no "
-            f"longer shown (Pruthi et al. 2020). Other weights of the same states could leave "
-            f"{float(plain['least'].mean()):.3f} on them.",
+            "longer shown (Pruthi et al. 2020)."
+            + (
+                ""
+                if np.isnan(least)
+                else f" Other weights of the same states could leave {least:.3f} on them."
+            ),
             spec=specification(chart, 240),
             keys=[
                 *(Key(name, PALETTE[i % len(PALETTE)]) for i, name in enumerate(names)),

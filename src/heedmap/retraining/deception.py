@@ -1,7 +1,5 @@
 """A model trained not to attend to impermissible tokens, and to use them all the same (Pruthi et al. 2020)."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -48,6 +46,15 @@ def with_penalty(base: Loss, marks: Ragged, strength: float) -> Loss:
     return loss
 
 
+def order(scores: dict[str, float], how: Penalty, accuracy: float) -> tuple[float, ...]:
+    """Rank the epochs of a training with a penalty, the best highest (see `DeceptiveObjective`)."""
+    if how.rule == "code":
+        return (scores["accuracy"],)
+    if scores["accuracy"] >= accuracy - TOLERANCE:
+        return (1.0, -scores["mass"], rank(scores))
+    return (0.0, scores["accuracy"], -scores["mass"])
+
+
 class DeceptiveObjective(AttentionObjective):
     """The run's own training with a penalty on the attention to marked tokens.
 
@@ -84,24 +91,9 @@ class DeceptiveObjective(AttentionObjective):
         best = progress.best_epoch
         if self.how.strength == 0 or best is None:
             return super().is_better(scores, progress)
-        return self._order(scores) > self._order(progress.scores[best])
-
-    def _order(self, scores: dict[str, float]) -> tuple[float, ...]:
-        if self.how.rule == "code":
-            return (scores["accuracy"],)
-        if scores["accuracy"] >= self.accuracy - TOLERANCE:
-            return (1.0, -scores["mass"], rank(scores))
-        return (0.0, scores["accuracy"], -scores["mass"])
+        kept = progress.scores[best]
+        return order(scores, self.how, self.accuracy) > order(kept, self.how, self.accuracy)
 
     def is_finished(self, progress: Progress) -> bool:
         """Return whether no later epoch can be better: with a penalty one with less attention may."""
         return self.how.strength == 0 and super().is_finished(progress)
-
-
-def without_marked(tokens: Sequence[Sequence[str]], marks: Ragged, filler: str) -> list[list[str]]:
-    """Return the texts without their marked tokens; one of nothing else becomes the `filler`."""
-    left = [
-        [token for token, mark in zip(text, marks[row], strict=True) if not mark]
-        for row, text in enumerate(tokens)
-    ]
-    return [text or [filler] for text in left]

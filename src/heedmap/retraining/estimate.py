@@ -7,10 +7,9 @@ import numpy as np
 
 from heedmap.experiments.cost import duration
 from heedmap.experiments.variants import Variant
-from heedmap.retraining.trainer import Base
+from heedmap.retraining.base import Base
+from heedmap.retraining.trainer import prepare
 from heedmap.settings import TrainSettings
-from heedmap.training.attention import AttentionObjective
-from heedmap.training.initialisation import init_model, kind_for
 from heedmap.training.sweep import one_thread, processes
 
 STEPS = 3  # that are timed
@@ -48,31 +47,26 @@ class _Timing:
 
     def seconds(self, variant: Variant) -> float:
         train = self._base.settings.train
-        assert isinstance(train, TrainSettings)
+        assert train is not None
         key = variant.encoder, variant.normaliser
         if key not in self._step:
-            self._step[key] = self._timed(Variant(0, *key[:1], normaliser=key[1]))
+            self._step[key] = self._timed(variant)
         epochs = train.epochs if variant.adversary is None else variant.adversary.epochs
         steps = -(-len(self._base.corpus.splits["train"]) // train.batch_size)
         return self._step[key] * steps * epochs * OVERHEAD
 
     def _timed(self, variant: Variant) -> float:
-        base, settings = self._base, self._base.settings_of(variant)
-        corpus = base.corpus
-        assert isinstance(settings.train, TrainSettings)
-        model, settings, _ = init_model(corpus, settings, kind_for(corpus))
-        assert isinstance(settings.train, TrainSettings)
-        texts = corpus.splits["train"]
-        encoded = model.encoded(texts.texts, texts.labels)
-        objective = AttentionObjective(model, encoded, encoded, settings.train)
-        middle = np.argsort(encoded.lengths, kind="stable")[len(encoded) // 2 :]
-        batch = encoded.batch(middle[: settings.train.batch_size])
+        of_words = isinstance(self._base.settings.train, TrainSettings)
+        plain = Variant(0, variant.encoder, normaliser=variant.normaliser)
+        objective = prepare(plain if of_words else variant.control(), self._base).objective
+        middle = np.argsort(objective.lengths, kind="stable")[len(objective.lengths) // 2 :]
+        batch = objective.batch(middle[: objective.batch_size])
         times = []
         with one_thread():
             for _ in range(STEPS):
                 start = time.perf_counter()
                 objective.optimizer.zero_grad()
-                objective.loss(model, batch).backward()  # type: ignore[no-untyped-call]
+                objective.loss(objective.model, batch).backward()  # type: ignore[no-untyped-call]
                 objective.optimizer.step()
                 times.append(time.perf_counter() - start)
         return min(times)

@@ -12,12 +12,13 @@ from heedmap.experiments.registry import registered, retrainable, retrains
 from heedmap.files.naming import kind_of
 from heedmap.keywords import split, takes
 from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.retraining.base import base_of
 from heedmap.retraining.estimate import forecast_of
-from heedmap.retraining.trainer import Trainer, base_of
+from heedmap.retraining.trainer import Trainer
 from heedmap.runs.audit import Audit, audit_as, audited_split, defaults
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
-from heedmap.settings import AuditSettings, RetrainSettings, TrainSettings
+from heedmap.settings import AuditSettings, FineTuneSettings, RetrainSettings, TrainSettings
 from heedmap.training.fit import Report
 
 
@@ -64,14 +65,19 @@ def retrain(
     wanted = RetrainSettings.of(**options)
     audit_settings = _audit_settings(run, audit_options)
     model, texts = run.model, audited_split(run, audit_settings)
-    if not isinstance(model, AttentionClassifier) or not isinstance(
-        run.settings.train, TrainSettings
+    train = run.settings.train
+    if train is None or (
+        isinstance(train, TrainSettings) and not isinstance(model, AttentionClassifier)
     ):
         raise InputError(
-            f"{run.name}: expected a model that heedmap trained from scratch, got one that comes trained; "
+            f"{run.name}: expected a model that heedmap trained or fine-tuned, got one that comes trained; "
             "train one with `heedmap train`"
         )
     asked = _asked(names, retrainable(model, texts), wanted)
+    if isinstance(train, FineTuneSettings):
+        from heedmap.retraining.restricted import check
+
+        check(model, run.name)
     with _place(run) as folder:
         base = base_of(model, run.corpus, run.settings, texts, folder)
         trainer = Trainer(base, wanted, workers, report)
@@ -102,17 +108,24 @@ def _asked(names: Sequence[str], there: Sequence[str], wanted: RetrainSettings) 
         raise InputError(f"{unknown[0]}: expected one of {', '.join(questions())}")
     if wrong := [name for name in names if name not in there]:
         raise InputError(
-            f"{wrong[0]}: is asked of models of single texts of words; here there are {', '.join(there)}"
+            f"{wrong[0]}: is asked of models of single texts of words, and of transformers only deception; "
+            f"here there are {', '.join(there) or 'none'}"
         )
     if "deception" in names and wanted.forbidden is None:
         raise InputError(
             "deception: expected impermissible words, --forbidden he,she,... or a file of them"
         )
-    return [
+    asked = [
         name
         for name in there
         if (name in names or not names) and (name != "deception" or wanted.forbidden is not None)
     ]
+    if not asked:
+        raise InputError(
+            "expected impermissible words, --forbidden he,she,... or a file of them: a transformer is asked "
+            "deception alone"
+        )
+    return asked
 
 
 @contextmanager

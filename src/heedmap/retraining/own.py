@@ -1,0 +1,98 @@
+"""Variants of a model that heedmap trained from scratch."""
+
+from dataclasses import replace
+
+from safetensors.torch import load, load_file
+
+from heedmap.data.batches import Guided, Ragged
+from heedmap.data.corpus import Split
+from heedmap.data.marks import marks_of
+from heedmap.data.vocabulary import Vocabulary
+from heedmap.experiments.variants import Variant
+from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.retraining.adversary import AdversaryObjective, Target
+from heedmap.retraining.base import Base, Prepared
+from heedmap.retraining.deception import DeceptiveObjective
+from heedmap.retraining.guides import guide_weights
+from heedmap.retraining.reading import read
+from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.training.attention import AttentionObjective
+from heedmap.training.initialisation import build_model, init_model, kind_for
+from heedmap.training.objective import Objective
+
+
+def base_model(base: Base) -> AttentionClassifier:
+    """Build the run's model."""
+    kind = kind_for(base.corpus)
+    model = build_model(base.settings, Vocabulary(base.words), base.corpus.classes, kind)
+    model.load_state_dict(load(base.weights))
+    return model.eval().requires_grad_(False)
+
+
+def settings_of(variant: Variant, base: Base) -> RunSettings:
+    """Return the settings of a variant's training."""
+    model, train = base.settings.model, base.settings.train
+    assert isinstance(model, ModelSettings)
+    assert isinstance(train, TrainSettings)
+    changes = {
+        name: value
+        for name in ("encoder", "score", "normaliser")
+        if (value := getattr(variant, name))
+    }
+    return base.settings.model_copy(
+        update={
+            "model": model.model_copy(update=changes),
+            "train": train.model_copy(update={"seed": variant.seed}),
+        }
+    )
+
+
+def prepare(variant: Variant, base: Base) -> Prepared:
+    """Return a variant's training, and how the audited texts are read by what it makes."""
+    settings, splits = settings_of(variant, base), base.splits_of(variant)
+    assert isinstance(settings.train, TrainSettings)
+    parts = dict(zip(("train", "dev"), splits, strict=False))
+    corpus = replace(base.corpus, splits={**base.corpus.splits, **parts})
+    model, settings, _ = init_model(corpus, settings, kind_for(corpus))
+    assert isinstance(settings.train, TrainSettings)
+    train, dev, test = (model.encoded(split.texts, split.labels) for split in splits)
+    if variant.guide is not None:
+        guides = [_weights_of(variant, split, base) for split in splits]
+        train, dev, test = (
+            Guided(part, weights) for part, weights in zip((train, dev, test), guides, strict=True)
+        )
+    if variant.adversary is not None:
+        own = base_model(base)
+        targets = [Target(*read(own, own.encoded(s.texts, s.labels))) for s in splits[:2]]
+        objective: Objective = AdversaryObjective(
+            model, train, dev, settings.train, variant.adversary, (targets[0], targets[1])
+        )
+    elif variant.penalty is not None and not variant.penalty.removed:
+        marks = [marks_of(split, variant.penalty.words) for split in splits[:2]]
+        accuracy = base.accuracy_without_penalty(variant)
+        objective = DeceptiveObjective(
+            model, train, dev, settings.train, variant.penalty, (marks[0], marks[1]), accuracy
+        )
+    else:
+        objective = AttentionObjective(model, train, dev, settings.train)
+    return Prepared(objective, lambda: read(model.cpu(), test))
+
+
+def _weights_of(variant: Variant, split: Split, base: Base) -> Ragged:
+    """Return the weights that guide a variant."""
+    guide = variant.guide
+    if not isinstance(guide, Variant):
+        assert guide is not None
+        return guide_weights(guide, base_model(base), split)
+    model = trained_model(guide, base)
+    return read(model, model.encoded(split.texts, split.labels))[1]
+
+
+def trained_model(variant: Variant, base: Base) -> AttentionClassifier:
+    """Return a variant that is trained already."""
+    settings, splits = settings_of(variant, base), base.splits_of(variant)
+    corpus = replace(base.corpus, splits={**base.corpus.splits, "train": splits[0]})
+    model, _, _ = init_model(corpus, settings, kind_for(corpus))
+    tensors = load_file(base.path(variant).with_suffix(".safetensors"))
+    model.load_state_dict({name.removeprefix("model."): value for name, value in tensors.items()})
+    return model.eval().requires_grad_(False)
