@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import contents, small_corpus, small_pairs
+from tiny_transformers import reviews_classifier
 
 from heedmap.data.corpus import load
 from heedmap.errors import InputError
@@ -40,7 +41,7 @@ def test_published_numbers_stand_beside_their_tasks_as_of_other_texts(made):
     assert lines["embedding", "λ = 0", "replication, five seeds"] == ["99.9 %", "90.1 %"]
     assert "Published numbers are of other texts" in markdown(found)
     assert {task for task, _, _ in AUTHORS} == set(TASKS)
-    assert {model for _, model, _ in AUTHORS} == set(MODELS)
+    assert {model for _, model, _ in AUTHORS} == {*MODELS, "bert-mean", "bert-max"}
     assert set(REPLICATED) < set(AUTHORS)
 
 
@@ -78,6 +79,25 @@ def test_filler_follows_every_text_and_only_the_text_is_marked():
     assert again.splits["test"].tokens == filled.splits["test"].tokens
 
 
+@pytest.mark.slow
+def test_bert_is_two_models_by_the_mean_of_its_heads_and_by_the_most(tmp_path):
+    reviews_classifier(tmp_path / "base")
+    found = reproduce(
+        load("reviews", train_texts=60, test_texts=24), out=tmp_path / "out",
+        **{**TINY, "forbidden": "and,the,was"}, models=("bert",), base=tmp_path / "base", bert_epochs=1,
+        task="sst-filler",
+    )  # fmt: skip
+    assert found.models == ["bert-mean", "bert-max"]
+    shown = result(found)
+    lines = {tuple(line[:3]): line[3:] for line in shown.summary.lines}
+    assert lines["bert-max", "λ = 0", "Pruthi et al."][:2] == ["90.8 %", "96.2 %"]
+    ours = [lines[model, "λ = 0", "ours"] for model in found.models]
+    assert ours[0][0] == ours[1][0]  # the same trainings, seen in two ways
+    assert float(ours[1][1].split()[0]) > float(ours[0][1].split()[0])
+    assert ours[0][3] == "–"
+    assert "bert is base" in markdown(shown)
+
+
 @pytest.mark.parametrize(
     ("corpus", "options", "message"),
     [
@@ -85,6 +105,9 @@ def test_filler_follows_every_text_and_only_the_text_is_marked():
         (small_corpus(), {"forbidden": "nowhere"}, "none of these occurs"),
         (small_corpus(), {"models": ("bilstm", "bilstm")}, "at most once"),
         (small_corpus(), {"penalties": (-1.0,)}, "expected numbers from 0"),
+        (small_corpus(), {"models": ("bert",)}, "--base: expected with the model bert"),
+        (small_corpus(), {"base": "m"}, "--base: expected with the model bert"),
+        (small_corpus(), {"models": ("bert",), "base": "m"}, "tokens alone"),
     ],
 )
 def test_bad_input_is_refused(corpus, options, message, tmp_path):

@@ -16,6 +16,7 @@ NEEDS = """Pruthi et al. trained models that use impermissible words and hide it
   heedmap reproduce pruthi occupation               physician or surgeon, from the same; gendered words
   heedmap reproduce pruthi sst-filler --data SST    a sentence of SST and an unrelated one; the former's words
   heedmap reproduce pruthi --data FILE --forbidden he,she    your own texts and words
+  heedmap reproduce pruthi pronoun --models bert --base google-bert/bert-base-uncased    a transformer
 Their own biographies are not public; it takes some minutes each."""
 
 
@@ -30,9 +31,18 @@ def command(
     forbidden: Annotated[
         str | None, typer.Option(help="Impermissible words: he,she,... or a file. [the task's]")
     ] = None,
-    models: Annotated[str | None, typer.Option(help="Of embedding, bilstm. [both]")] = None,
+    models: Annotated[
+        str | None, typer.Option(help="Of embedding, bilstm, bert. [the first two]")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option(help="What bert starts from: a folder, or a name on the Hub.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="Trainings of each kind. [5]")] = None,
     epochs: Annotated[int | None, typer.Option(help="Of each training. [the paper's]")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Texts per step; the paper's is 1. [8]")
+    ] = None,
+    bert_epochs: Annotated[int | None, typer.Option(help="Of each fine-tuning. [4]")] = None,
     penalties: Annotated[str | None, typer.Option(help="λ, beside 0. [0.1,1]")] = None,
     rule: Annotated[
         str | None, typer.Option(help="Which epoch is kept: paper or code. [paper]")
@@ -63,17 +73,15 @@ def command(
         )
     given = {
         "models": None if models is None else tuple(opt.names(models)),
+        "base": base, "batch_size": batch_size, "bert_epochs": bert_epochs,
         "seeds": seeds, "epochs": epochs or EPOCHS.get(task or ""), "penalties": penalties, "rule": rule,
     }  # fmt: skip
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     from heedmap.data.corpus import load
-    from heedmap.papers.pruthi.filler import with_filler
     from heedmap.papers.pruthi.paper import PAPER, reproduce
 
     with reporting() as report:
         corpus = load(data, train_texts=train_texts, test_texts=test_texts)
-        if task == "sst-filler":
-            corpus = with_filler(corpus)
         found = reproduce(
             corpus,
             out=out or DefaultPlace(Path("runs") / f"pruthi-{task or corpus.name}"),

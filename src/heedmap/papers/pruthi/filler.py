@@ -11,19 +11,26 @@ SEED = 20  # so that these biographies are none of the embedded corpus's first o
 
 
 def with_filler(corpus: Corpus) -> Corpus:
-    """Return the corpus with a generated sentence after each text; the texts' own tokens are marked."""
+    """Return the corpus with a generated sentence after each text; the texts' own tokens are marked.
+
+    The same sentences follow the same texts, as words or as they are written (`as_written`).
+    """
     sentences = [
         [*" ".join(one.tokens).split(" . ")[0].split(), "."] for one in biographies(seed=SEED)
     ]
     rng = np.random.default_rng(SEED)
     splits = {}
     for name in sorted(corpus.splits):
-        splits[name] = _filled(corpus.splits[name], sentences, rng)
+        splits[name] = _filled(corpus.splits[name], sentences, rng, written=corpus.settings.raw)
     return replace(corpus, splits=splits)
 
 
-def _filled(split: Split, sentences: list[list[str]], rng: np.random.Generator) -> Split:
+def _filled(
+    split: Split, sentences: list[list[str]], rng: np.random.Generator, *, written: bool
+) -> Split:
     drawn = [sentences[i] for i in rng.integers(0, len(sentences), len(split))]
+    if written:
+        drawn = [[f" {word}" for word in one] for one in drawn]
     return replace(
         split,
         tokens=[[*text, *more] for text, more in zip(split.tokens, drawn, strict=True)],

@@ -9,20 +9,23 @@ stopped call goes on.
 from pathlib import Path
 from typing import Any
 
-from heedmap.data.corpus import Corpus
+from heedmap.data.corpus import Corpus, as_written
 from heedmap.data.marks import marked_words
 from heedmap.errors import InputError
 from heedmap.experiments.evidence import Announce
 from heedmap.experiments.findings import AuditResult
+from heedmap.files.naming import MODEL, name_of
 from heedmap.papers.kit.parts import ABOUT, left_out, read_about, reserved, sizes, write_about
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
+from heedmap.papers.pruthi.filler import with_filler
 from heedmap.papers.pruthi.result import Reproduction, result
-from heedmap.papers.pruthi.settings import MODELS, PruthiSettings
+from heedmap.papers.pruthi.settings import BERT, MODELS, PruthiSettings
 from heedmap.runs.audit import open_audit
 from heedmap.runs.places import Out
 from heedmap.runs.retrain import retrain
-from heedmap.runs.train import train
+from heedmap.runs.run import Run
+from heedmap.runs.train import fine_tune, train
 from heedmap.training.fit import Report
 from heedmap.training.sweep import processes
 
@@ -41,7 +44,7 @@ def reproduce(
     """Train each model with and without the penalty, and without the words. Resumes a stopped call.
 
     Args:
-        corpus: of single texts of words.
+        corpus: of single texts of words; the task "sst-filler" adds its sentences to them.
         out: the folder.
         name: of the data in the result: the corpus's own by default.
         overwrite: replace a reproduction with other settings.
@@ -51,10 +54,12 @@ def reproduce(
         options: see `PruthiSettings`.
 
     Raises:
-        InputError: pairs or sentences; words that occur nowhere; a setting that does not fit; another
-            reproduction in `out`, or another process that writes there.
+        InputError: pairs or sentences; words that occur nowhere; the model "bert" without `base`; a setting
+            that does not fit; another reproduction in `out`, or another process that writes there.
     """
     processes(workers)
+    if (base := options.get("base")) is not None:
+        options = {**options, "base": name_of(base, MODEL)}
     if corpus.pairs or corpus.sentences:
         raise InputError(
             f"{corpus.settings.source}: expected single texts of words, got "
@@ -63,23 +68,27 @@ def reproduce(
     settings = PruthiSettings.of(fingerprint=corpus.fingerprint(), data=corpus.settings, **options)
     if len(set(settings.models)) != len(settings.models) or not settings.models:
         raise InputError(f"models: expected each at most once; got {', '.join(settings.models)}")
-    marked_words(settings.forbidden, corpus)  # refuse before the first training
-    with reserved(out, settings, overwrite=overwrite, own=(*MODELS, ABOUT)) as folder:
+    if ("bert" in settings.models) != (settings.base is not None):
+        raise InputError(
+            "--base: expected with the model bert, which is fine-tuned from it, and only then; got the models "
+            f"{', '.join(settings.models)} and {'no' if settings.base is None else 'a'} base"
+        )
+    texts = {name: corpus if name != "bert" else as_written(corpus) for name in settings.models}
+    if settings.task == "sst-filler":
+        texts = {name: with_filler(some) for name, some in texts.items()}
+    for some in texts.values():
+        marked_words(settings.forbidden, some)  # refuse before the first training
+    with reserved(out, settings, overwrite=overwrite, own=(*MODELS, "bert", ABOUT)) as folder:
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         for model in settings.models:
-            run = train(
-                corpus,
-                out=folder / model,
-                epochs=settings.epochs,
-                report=report,
-                **MODELS[model],
-            )
+            run = _trained(model, texts[model], settings, folder / model, report)
             retrain(
                 run,
                 ("deception",),
                 seeds=settings.seeds,
                 forbidden=settings.forbidden,
                 penalties=settings.penalties,
+                heads="both",
                 rule=settings.rule,
                 workers=workers,
                 report=report,
@@ -88,6 +97,18 @@ def reproduce(
             )
             write(folder, result(_made(folder)))
         return _made(folder)
+
+
+def _trained(
+    model: str, corpus: Corpus, settings: PruthiSettings, out: Path, report: Report
+) -> Run:
+    """Train the run that a model's variants are compared with."""
+    if model != "bert":
+        own = {**MODELS[model], "epochs": settings.epochs, "batch_size": settings.batch_size}
+        return train(corpus, out=out, report=report, **own)
+    assert settings.base is not None
+    how: dict[str, Any] = {**BERT, "epochs": settings.bert_epochs}
+    return fine_tune(settings.base, corpus, out=out, report=report, **how)
 
 
 def _made(folder: Path) -> Reproduction:

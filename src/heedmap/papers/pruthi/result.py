@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
@@ -22,13 +24,13 @@ from heedmap.papers.pruthi.published import (
     SEEDS,
     SOURCE,
 )
-from heedmap.papers.pruthi.settings import TASKS, PruthiSettings
+from heedmap.papers.pruthi.settings import BERT, PAPERS_BERT, TASKS, PruthiSettings
 from heedmap.report import retraining_figures as drawn
 
 HOW = """Shares: accuracy, and the mean attention to impermissible words in texts that have any; ours are \
 means and 95 % intervals over the seeds. Uniform: what uniform weights put there; least: the least that other \
-weights of the same states can leave there with the same predictions, which is exact. Published numbers are of \
-other texts."""
+weights of the same states can leave there with the same predictions, which is exact (not known of bert). \
+Bert's mass is the mean over heads, or that of the head that shows most. Published numbers are of other texts."""
 
 Gain = Callable[["Reproduction", str, float], NDArray[np.float64]]
 
@@ -43,9 +45,25 @@ class Reproduction:
     notes: list[str]
     folder: Path
 
+    @property
+    def models(self) -> list[str]:
+        """The models so far; bert is two: penalised by the mean of its heads, or by the one that shows most."""
+        names = (["bert-mean", "bert-max"] if name == "bert" else [name] for name in self.audits)
+        return [name for some in names for name in some]
+
+    def audit(self, model: str) -> AuditResult:
+        """Return the audit of a model."""
+        return self.audits[model.removesuffix("-mean").removesuffix("-max")]
+
+    def table(self, model: str) -> pa.Table:
+        """Return the table `deception` of a model."""
+        heads = "max" if model.endswith("-max") else "mean"
+        found = self.audit(model).tables["deception"]
+        return found.filter(pc.equal(found["heads"], heads))
+
     def runs(self, model: str) -> pd.DataFrame:
         """Return a row per training of a model (see `deception.summary`)."""
-        return summary(self.audits[model].tables["deception"])
+        return summary(self.table(model))
 
 
 def result(found: Reproduction) -> Result:
@@ -65,7 +83,7 @@ def result(found: Reproduction) -> Result:
             for one in drawn.deception(audit)
         ],
         rows=pd.concat(
-            [found.runs(model).assign(model=model) for model in found.audits], ignore_index=True
+            [found.runs(model).assign(model=model) for model in found.models], ignore_index=True
         ),
         latex=table,
         reports=[("runs", [(model, f"{model}/report.html") for model in found.audits])],
@@ -78,7 +96,21 @@ def differences(found: Reproduction) -> list[str]:
     epochs = EPOCHS.get(settings.task, 15)
     return [
         *([TASKS[settings.task].unlike] if settings.task else []),
-        "batches of 32 texts instead of 1",
+        *(
+            []
+            if settings.batch_size == 1
+            else [f"batches of {settings.batch_size} texts instead of 1"]
+        ),
+        *(
+            [f"bert is {Path(settings.base).name}"]
+            if settings.base is not None and settings.base != PAPERS_BERT
+            else []
+        ),
+        *(
+            [f"{settings.bert_epochs} epochs of bert instead of 4"]
+            if settings.base is not None and settings.bert_epochs != BERT["epochs"]
+            else []
+        ),
         *([] if settings.seeds == SEEDS else [f"{settings.seeds} seeds instead of {SEEDS}"]),
         *([] if settings.epochs == epochs else [f"{settings.epochs} epochs instead of {epochs}"]),
         *([] if settings.rule == "paper" else ["epochs chosen by the released code's rule"]),
@@ -87,13 +119,13 @@ def differences(found: Reproduction) -> list[str]:
 
 def _table(found: Reproduction) -> Table:
     lines = []
-    for model in found.audits:
+    for model in found.models:
         for key, runs in _groups(found.runs(model)):
             name = "without the words" if key is None else f"λ = {key:g}"
             mass = "–" if key is None else over_seeds(runs["mass"].tolist())
             extra = ["–", "–"]
             if key == 0:
-                extra = [f"{runs['uniform'].mean():.3f}", f"{runs['least'].mean():.3f}"]
+                extra = [_number(runs[column]) for column in ("uniform", "least")]
             lines.append([model, name, "ours", over_seeds(runs["accuracy"].tolist()), mass, *extra])
             for numbers, source in ((AUTHORS, SOURCE), (REPLICATED, REPLICATION)):
                 published = numbers.get((found.settings.task, model, key))
@@ -104,6 +136,10 @@ def _table(found: Reproduction) -> Table:
     return Table(
         f"Accuracy and attention to impermissible words ({found.name})", heads, lines, HOW, labels=3
     )
+
+
+def _number(values: "pd.Series[float]") -> str:
+    return "–" if values.isna().all() else f"{values.mean():.3f}"
 
 
 def _share(per_cent: str) -> str:
@@ -126,7 +162,7 @@ def _groups(runs: pd.DataFrame) -> list[tuple[float | None, pd.DataFrame]]:
 
 def _texts(found: Reproduction, model: str, column: str) -> dict[float | None, NDArray[np.float64]]:
     """Return per kind of training the mean over seeds of a column, text by text."""
-    frame = found.audits[model].tables["deception"].to_pandas()
+    frame = found.table(model).to_pandas()
     frame["right"] = (frame["label"] == frame["predicted"]).astype(float)
     kinds: dict[float | None, pd.DataFrame] = {None: frame[frame["removed"]]}
     for strength, part in frame[~frame["removed"]].groupby("strength"):
@@ -138,7 +174,7 @@ def _texts(found: Reproduction, model: str, column: str) -> dict[float | None, N
 
 
 def _interval(found: Reproduction, model: str, values: NDArray[np.float64]) -> tuple[float, float]:
-    clusters = text_numbers(found.audits[model].tables["instances"])
+    clusters = text_numbers(found.audit(model).tables["instances"])
     used = np.isfinite(values)
     return intervals.of_mean(values[used], clusters[used], 0, (-1.0, 1.0))
 
@@ -146,7 +182,7 @@ def _interval(found: Reproduction, model: str, values: NDArray[np.float64]) -> t
 def _claim(found: Reproduction, text: str, gain: Gain, edge: float = 0.0) -> Claim:
     """Judge that the mean gain of the texts lies above `edge`, for every model and its largest penalty."""
     numbers, verdicts = [], []
-    for model in found.audits:
+    for model in found.models:
         strength = max(found.settings.penalties)
         each = gain(found, model, strength)
         low, high = _interval(found, model, each)

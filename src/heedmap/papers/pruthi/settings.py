@@ -14,6 +14,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "bilstm": {"encoder": "lstm", "score": "dot", "embedding_size": 128, "hidden_size": 64},
 }
 """Their sizes; a linear score, as theirs but for its scale."""
+BERT = {"epochs": 4, "batch_size": 16, "learning_rate": 2e-5, "max_positions": 256}
+PAPERS_BERT = "google-bert/bert-base-uncased"
 
 
 class Task(NamedTuple):
@@ -36,14 +38,20 @@ TASKS: dict[str, Task] = {
 
 
 class PruthiSettings(Settings):
-    """One task; `task` is empty for a user's own data."""
+    """One task; `task` is empty for a user's own data. `base` is the checkpoint that "bert" starts from.
+
+    `epochs` and `batch_size` are of the other models: the paper's batches are of one text.
+    """
 
     fingerprint: str
     data: DataSettings
     task: Literal["", "occupation", "pronoun", "sst-filler"] = ""
     forbidden: str
-    models: tuple[Literal["embedding", "bilstm"], ...] = ("embedding", "bilstm")
+    models: tuple[Literal["embedding", "bilstm", "bert"], ...] = ("embedding", "bilstm")
+    base: str | None = None
     seeds: Annotated[int, Field(ge=2, le=100)] = SEEDS
     epochs: Positive = 15
+    batch_size: Positive = 8
+    bert_epochs: Positive = 4
     penalties: Strengths = (0.1, 1.0)
     rule: Literal["paper", "code"] = "paper"
