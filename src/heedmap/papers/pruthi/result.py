@@ -30,7 +30,8 @@ from heedmap.report import retraining_figures as drawn
 HOW = """Shares: accuracy, and the mean attention to impermissible words in texts that have any; ours are \
 means and 95 % intervals over the seeds. Uniform: what uniform weights put there; least: the least that other \
 weights of the same states can leave there with the same predictions, which is exact (not known of bert). \
-Bert's mass is the mean over heads, or that of the head that shows most. Published numbers are of other texts."""
+Bert's mass is the mean over heads, or that of the head that shows most. \
+Published numbers are of other texts."""
 
 Gain = Callable[["Reproduction", str, float], NDArray[np.float64]]
 
