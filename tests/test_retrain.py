@@ -202,6 +202,11 @@ def test_necessity_counts_what_its_models_predict(made):
     one = [row for row, text in enumerate(split.tokens) if len(text) == 1]
     own = (table["predicted"].to_numpy() == label)[one]
     assert table["shuffled_right"].to_numpy()[one].tolist() == own.tolist()
+    base = trace.logits.double().softmax(-1).numpy()
+    (outcome,) = trainer_of(run, run.folder / "retrained").outcomes([Variant(1, score="uniform")])
+    other = np.exp(outcome.logits) / np.exp(outcome.logits).sum(1, keepdims=True)
+    apart = [one[0] for one in table["uniform_tvd"].to_pylist()]
+    assert apart == pytest.approx(np.abs(base - other).sum(1) / 2, abs=1e-6)
     accuracy = Seeds(table["learned"], label, found.classes).accuracy
     assert accuracy == [float(x) for x in (matrix(table["learned"]) == label[:, None]).mean(0)]
 

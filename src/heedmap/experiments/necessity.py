@@ -6,6 +6,7 @@ shuffled weights at test only, which it was not trained for (Vashishth et al. 20
 
 import numpy as np
 import pyarrow as pa
+import torch
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -17,6 +18,7 @@ from heedmap.experiments.results import Results
 from heedmap.experiments.seeds import Seeds, over_seeds, predictions, right
 from heedmap.experiments.variants import Retraining, Variant, seeds
 from heedmap.files.tables import table
+from heedmap.measures import total_variation
 from heedmap.models.attention_classifier import AttentionClassifier
 
 SHUFFLES = 20
@@ -37,7 +39,8 @@ def necessity(evidence: Evidence) -> pa.Table:
 
     `learned` and `uniform` are lists over the same seeds, of models trained with their own weights and with
     1/n. `uniform_at_test` is the class that the run's model predicts with uniform weights; `shuffled_right`
-    is the share of SHUFFLES of the text's weights under which it is right.
+    is the share of SHUFFLES of the text's weights under which it is right. `uniform_tvd` lists how far the
+    predictions of the models of `uniform` are from the run's (total variation distance).
     """
     retraining = evidence.retraining
     assert retraining is not None
@@ -45,10 +48,15 @@ def necessity(evidence: Evidence) -> pa.Table:
     half = len(outcomes) // 2
     instances, total = evidence.table("instances"), len(evidence.split)
     even, shuffled = np.zeros(total, dtype=np.int64), np.zeros(total)
+    apart = np.zeros((total, half))
     for trace in evidence.traces:
         rows = trace.rows.numpy(force=True)
         flat = uniform(trace.attention, trace.support).unsqueeze(0)
         even[rows] = evidence.model.predict(trace, flat)[0].argmax(-1).numpy(force=True)
+        own = trace.logits.double().cpu().softmax(-1)
+        for seed, outcome in enumerate(outcomes[half:]):
+            other = torch.from_numpy(outcome.logits[rows]).softmax(-1)
+            apart[rows, seed] = total_variation(own, other)
         labels = instances["label"].to_numpy()[rows]
         rngs = evidence.generators("necessity", trace.rows)
         for block in permuted(trace.attention, trace.support, SHUFFLES, rngs):
@@ -63,6 +71,7 @@ def necessity(evidence: Evidence) -> pa.Table:
             "uniform": predictions(outcomes[half:]),
             "uniform_at_test": even,
             "shuffled_right": shuffled / SHUFFLES,
+            "uniform_tvd": pa.array(list(apart), pa.list_(pa.float64())),
         }
     )
 

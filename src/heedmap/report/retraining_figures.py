@@ -234,7 +234,7 @@ def adversaries(audit: AuditResult) -> list[Figure]:
 
 
 def _marks(audit: AuditResult, long: np.ndarray) -> list[dict[str, object]]:
-    """Return the points of other seeds, uniform weights and the adversarial weights of each text."""
+    """Return the points of other seeds, uniform weights (trained, and at test) and adversarial ones."""
     found: list[dict[str, object]] = []
     if "stability" in audit.tables:
         lists = (audit.tables["stability"][name].to_pylist() for name in ("each_tvd", "each_jsd"))
@@ -246,6 +246,11 @@ def _marks(audit: AuditResult, long: np.ndarray) -> list[dict[str, object]]:
     ]
     even = [float(jensen_shannon(w, torch.full_like(w, 1 / max(1, len(w))))) for w in weights]
     within = np.full(len(long), epsilon(audit))
+    if "necessity" in audit.tables:
+        trained_apart = np.array(audit.tables["necessity"]["uniform_tvd"].to_pylist(), dtype=float)
+        flat = float(np.array(even)[long].mean())
+        for x in trained_apart[long].mean(0):
+            found.append({"what": "trained with uniform weights", "tvd": float(x), "jsd": flat})
     for name, tvd, jsd in (
         ("uniform weights at test", _of(audit, "permutation", "uniform_tvd"), np.array(even)),
         ("adversarial weights, text by text", within, _of(audit, "adversary", "jsd")),
