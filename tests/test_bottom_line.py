@@ -178,6 +178,16 @@ def test_the_bottom_line_follows_its_rule(case, skill):
     assert len(json["not_tested"]) == 3
 
 
+def test_what_further_trainings_ask_is_no_longer_untested():
+    def left(*keys):
+        return bottom_line([replace(SKILLED, key=key) for key in keys], rates()).not_tested
+
+    assert len(left()) == 3
+    assert "other training seeds" in left()[0]
+    assert left("stability")[0] == "other texts, another of the model's maps"
+    assert len(left("trained_adversary")) == 2
+
+
 OFFER = "show integrated gradients: 80% of the attainable, against 10% of this map"
 
 

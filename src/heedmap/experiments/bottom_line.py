@@ -26,11 +26,6 @@ from heedmap.settings import ModelSettings, TransformerSettings
 Answer = Literal["yes", "no", "cannot tell"]
 
 WIDE = 0.2  # an interval of a share that is longer than this is for want of texts
-NOT_TESTED = (
-    "other texts, other training seeds, another of the model's maps",
-    "whether the model could have learned to attend elsewhere",
-    "whether people understand the map as it is meant",
-)
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class BottomLine:
     """The answer, why, and what would help where there is none.
 
     `rates`: how often the rule says this of planted maps, a sentence. `instead`: what would do better, where
-    that is known.
+    that is known. `not_tested`: what the audit has not asked.
     """
 
     answer: Answer
@@ -46,6 +41,7 @@ class BottomLine:
     would: str = ""
     rates: str = ""
     instead: str = ""
+    not_tested: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -68,7 +64,7 @@ class BottomLine:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {**asdict(self), "sentence": self.sentence, "not_tested": list(NOT_TESTED)}
+        return {**asdict(self), "sentence": self.sentence, "not_tested": list(self.not_tested)}
 
 
 def answer(levels: Mapping[str, Level]) -> Answer:
@@ -89,11 +85,24 @@ def bottom_line(
     """Draw the bottom line under an audit's findings. `model`: the run's model settings, if they are known."""
     told = _told(rates, isinstance(model, TransformerSettings))
     skill = next((finding for finding in findings if finding.key == "skill"), None)
+    open_ = not_tested(findings)
     if skill is not None and (doubt := _doubt(skill)) is not None:
-        return BottomLine("cannot tell", *doubt, told)
-    line = replace(_line(findings, rates), rates=told)
+        return BottomLine("cannot tell", *doubt, told, not_tested=open_)
+    line = replace(_line(findings, rates), rates=told, not_tested=open_)
     better = offered(findings) if line.answer != "yes" else None
     return replace(line, instead=better.replace("show", "rather show", 1) if better else "")
+
+
+def not_tested(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return what the audit has not asked; further trainings ask two of these."""
+    asked = {finding.key for finding in findings}
+    seeds = [] if "stability" in asked else ["other training seeds"]
+    elsewhere = ["whether the model could have learned to attend elsewhere"]
+    return (
+        ", ".join(["other texts", *seeds, "another of the model's maps"]),
+        *([] if "trained_adversary" in asked else elsewhere),
+        "whether people understand the map as it is meant",
+    )
 
 
 def _doubt(skill: Finding) -> tuple[str, str] | None:

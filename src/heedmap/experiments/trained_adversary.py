@@ -121,13 +121,10 @@ def _findings(results: Results) -> list[Finding]:
     bound = results.settings.epsilon if change is None else mean(change)
     near = [one for one in every[1:] if one.dev_tvd <= bound]
     chosen = max(near, key=lambda one: one.dev_jsd) if near else control
-    listed = "; ".join(
-        f"{one.name}: {one.tvd.mean():.3f}, {mean(one.jsd[long]):.2f}" for one in every[1:]
-    )
     parts = (
         "" if np.isnan(far := noise(results)) else f"another seed's map is {far:.2f} away",
         f"the control (λ = 0) {mean(control.jsd[long]):.2f} at TVD {control.tvd.mean():.3f}",
-        f"TVD and JSD by λ: {listed}" if listed else "",
+        f"its answers are {chosen.tvd.mean():.3f} from this model's (TVD); others stand in the figure",
     )
     who = chosen.name if near else "the control: no other stays close enough"
     return [

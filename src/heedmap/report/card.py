@@ -6,7 +6,7 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
 
-from heedmap.experiments.bottom_line import NOT_TESTED, Answer, bottom_line
+from heedmap.experiments.bottom_line import Answer, bottom_line
 from heedmap.experiments.findings import AuditResult, Finding, Level, answer_text, pooled
 from heedmap.experiments.notes import note_texts
 from heedmap.report.phrases import (
@@ -59,7 +59,7 @@ def _bottom_line(audit: AuditResult) -> list[RenderableType]:
     return [
         cell(line.sentence, style=f"bold {ANSWER_STYLES[line.answer]}"),
         Padding(cell(f"How sure: {line.rates}." if line.rates else ""), (0, 0, 0, 2)),
-        Padding(cell(f"Not tested: {'; '.join(NOT_TESTED)}.", style="dim"), (0, 0, 0, 2)),
+        Padding(cell(f"Not tested: {'; '.join(line.not_tested)}.", style="dim"), (0, 0, 0, 2)),
         Rule(style="dim"),
     ]
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.experiments.adversary_weights import FILE
-from heedmap.experiments.bottom_line import NOT_TESTED, bottom_line
+from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import AuditResult, pooled
 from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.report.figures import figures
@@ -58,7 +58,6 @@ def page(audit: AuditResult) -> str:
             line=None
             if audit.rates is None
             else bottom_line(audit.findings, audit.rates, audit.settings.model),
-            not_tested=NOT_TESTED,
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
             instances=[
                 instance(audit.tables, audit.classes, pick)
