@@ -1,6 +1,6 @@
-"""A grid of Jain & Wallace's in one process and in several: the same bytes, and the time.
+"""A reproduction in one process and in several: the same bytes, and the time.
 
-    python -m benchmarks.grid --data SST [--workers 1,2] [--json FILE]
+    python -m benchmarks.grid [--workers 1,2] [--json FILE] -- jain-wallace sst --data SST ...
 
 Each reproduction is the command itself, in a folder of its own; imports and reading are part of its time. Wall
 clock says how long one waits and means something on a quiet machine only: the load average beside it, read
@@ -57,18 +57,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--data", required=True, help="SST")
-    parser.add_argument("--encoders", default="lstm,average")
-    parser.add_argument("--scores", default="additive,dot")
-    parser.add_argument("--epochs", default="2")
-    parser.add_argument("--instances", default="300")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("arguments", nargs="+", help="of `heedmap reproduce`")
     options = parser.parse_args()
-    arguments = ["jain-wallace", "sst", "--seeds", "1"]
-    for name in ("data", "encoders", "scores", "epochs", "instances"):
-        arguments += [f"--{name}", getattr(options, name)]
-    rows = [timed(arguments, int(count)) for count in options.workers.split(",")]
+    rows = [timed(options.arguments, int(count)) for count in options.workers.split(",")]
     print(f"{os.cpu_count()} cores")
     for row in rows:
         print(
