@@ -27,7 +27,7 @@ from heedmap.runs.retrain import retrain
 from heedmap.runs.run import Run
 from heedmap.runs.train import fine_tune, train
 from heedmap.training.fit import Report
-from heedmap.training.sweep import processes
+from heedmap.training.sweep import one_thread, processes
 
 
 def reproduce(
@@ -78,7 +78,8 @@ def reproduce(
         texts = {name: with_filler(some) for name, some in texts.items()}
     for some in texts.values():
         marked_words(settings.forbidden, some)  # refuse before the first training
-    with reserved(out, settings, overwrite=overwrite, own=(*MODELS, "bert", ABOUT)) as folder:
+    own = (*MODELS, "bert", ABOUT)
+    with one_thread(), reserved(out, settings, overwrite=overwrite, own=own) as folder:
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         for model in settings.models:
             run = _trained(model, texts[model], settings, folder / model, report)

@@ -23,7 +23,7 @@ from heedmap.runs.places import Out
 from heedmap.runs.retrain import retrain
 from heedmap.runs.train import train
 from heedmap.training.fit import Report
-from heedmap.training.sweep import processes
+from heedmap.training.sweep import one_thread, processes
 
 RUN = "run"
 QUESTIONS = ("necessity", "stability", "guidance", "trained_adversary")
@@ -68,7 +68,8 @@ def reproduce(
     settings = WiegreffePinterSettings.of(
         fingerprint=corpus.fingerprint(), data=corpus.settings, **options
     )
-    with reserved(out, settings, overwrite=overwrite, own=(RUN, ABOUT)) as folder:
+    own = (RUN, ABOUT)
+    with one_thread(), reserved(out, settings, overwrite=overwrite, own=own) as folder:
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         run = train(
             corpus,
