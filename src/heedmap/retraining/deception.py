@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedmap.data.batches import Batch, Encoded, Ragged
 from heedmap.experiments.deception import TOLERANCE, masses
-from heedmap.experiments.variants import Penalty
+from heedmap.experiments.variants import Heads, Penalty
 from heedmap.models.classifier import Classifier
 from heedmap.retraining.reading import read
 from heedmap.settings import TrainSettings
@@ -46,8 +46,22 @@ def with_penalty(base: Loss, marks: Ragged, strength: float) -> Loss:
     return loss
 
 
-def order(scores: dict[str, float], how: Penalty, accuracy: float) -> tuple[float, ...]:
-    """Rank the epochs of a training with a penalty, the best highest (see `DeceptiveObjective`)."""
+def mean_mass(weights: Ragged, marks: Ragged, heads: Heads = "mean") -> float:
+    """Return the mean attention to marked tokens, of the texts with any; 0 if there are none."""
+    mass = masses(weights, marks, heads)
+    used = mass[np.isfinite(mass)]
+    return float(used.mean()) if len(used) else 0.0
+
+
+def is_better(scores: dict[str, float], progress: Progress, how: Penalty, accuracy: float) -> bool:
+    """Return whether an epoch is better than the best so far (see `DeceptiveObjective`)."""
+    best = progress.best_epoch
+    return best is None or _order(scores, how, accuracy) > _order(
+        progress.scores[best], how, accuracy
+    )
+
+
+def _order(scores: dict[str, float], how: Penalty, accuracy: float) -> tuple[float, ...]:
     if how.rule == "code":
         return (scores["accuracy"],)
     if scores["accuracy"] >= accuracy - TOLERANCE:
@@ -82,17 +96,13 @@ class DeceptiveObjective(AttentionObjective):
         """Score the dev split; `mass` is the mean attention to marked tokens, of the texts with any."""
         logits, weights = read(self.model, self.dev)
         found = scores_of(logits, self.dev.labels)
-        mass = masses(weights, self.dev_marks)
-        used = mass[np.isfinite(mass)]
-        return found | {"mass": float(used.mean()) if len(used) else 0.0}
+        return found | {"mass": mean_mass(weights, self.dev_marks)}
 
     def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
-        """Compare epochs by the rule."""
-        best = progress.best_epoch
-        if self.how.strength == 0 or best is None:
+        """Compare epochs by the rule; without a penalty, as the run's own training does."""
+        if self.how.strength == 0:
             return super().is_better(scores, progress)
-        kept = progress.scores[best]
-        return order(scores, self.how, self.accuracy) > order(kept, self.how, self.accuracy)
+        return is_better(scores, progress, self.how, self.accuracy)
 
     def is_finished(self, progress: Progress) -> bool:
         """Return whether no later epoch can be better: with a penalty one with less attention may."""

@@ -20,7 +20,6 @@ from heedmap.data.batches import Ragged, scatter_rows, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.marks import marks_of
 from heedmap.errors import InputError
-from heedmap.experiments.deception import masses
 from heedmap.experiments.variants import Penalty, Variant
 from heedmap.huggingface.door import Call, Output, Visitor, weighted_sum
 from heedmap.huggingface.fitting import fit
@@ -30,7 +29,7 @@ from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.words import sum_by_word
 from heedmap.models.trace import Model
 from heedmap.retraining.base import Base, Prepared
-from heedmap.retraining.deception import order, penalty
+from heedmap.retraining.deception import is_better, mean_mass, penalty
 from heedmap.settings import FineTuneSettings, TransformerSettings
 from heedmap.training.checkpoint import made_with
 from heedmap.training.evaluation import EVALUATION_TOKENS, scores_of
@@ -199,18 +198,14 @@ class DeceptiveFineTuning(Objective):
     def scores(self) -> dict[str, float]:
         """Score the dev split; `mass` is the mean attention to marked words, of the texts with any."""
         logits, weights = read(self.classifier, self.dev)
-        mass = masses(weights, self.dev.marks, self.how.heads)
-        used = mass[np.isfinite(mass)]
         found = scores_of(logits, self.dev.labels)
-        return found | {"mass": float(used.mean()) if len(used) else 0.0}
+        return found | {"mass": mean_mass(weights, self.dev.marks, self.how.heads)}
 
     def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
-        """Compare epochs by the rule."""
-        best = progress.best_epoch
-        if self.how.strength == 0 or best is None:
+        """Compare epochs by the rule; without a penalty, as the run's own training does."""
+        if self.how.strength == 0:
             return super().is_better(scores, progress)
-        kept = progress.scores[best]
-        return order(scores, self.how, self.accuracy) > order(kept, self.how, self.accuracy)
+        return is_better(scores, progress, self.how, self.accuracy)
 
 
 def prepare(variant: Variant, base: Base) -> Prepared:
