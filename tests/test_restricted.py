@@ -1,5 +1,7 @@
 """Restricted transformers: what a token can see, the penalty over heads, and a fine-tuned run that deceives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -97,6 +99,27 @@ def test_without_marks_and_without_restriction_of_the_read_row_nothing_else_chan
     assert not torch.allclose(logits, model.logits(batch), atol=1e-6)  # nobody attends to [CLS]
 
 
+def test_blocked_attention_is_that_to_values_of_nothing(model):
+    class Nothing(restricted.Restriction):
+        def attend(self, call, eager):
+            if call.index == self.last:
+                call = replace(call, value=call.value * ~marks[:, None, :, None])
+            return super().attend(call, eager)
+
+    texts = marked(model, split_of("a great film bad", "the plot"))
+    batch, marks = texts.batch([0, 1])
+    inputs = model.inputs(batch)
+    visitor = Nothing(marks, model.read_rows(inputs), model.calls[-1])
+    with torch.no_grad(), model.entrance.visiting(visitor):
+        expected = model.model(**inputs).logits
+    blocked, shown = restricted_pass(model, batch, marks, blocked=True)
+    plain, as_plain = restricted_pass(model, batch, marks)
+    assert torch.allclose(blocked, expected, atol=1e-6)
+    assert torch.equal(shown, as_plain)
+    assert not torch.allclose(blocked[0], plain[0], atol=1e-4)
+    assert torch.equal(blocked[1], plain[1])
+
+
 def test_in_training_the_shown_weights_are_those_before_dropout():
     model = tiny_classifier("bert")
     for module in model.model.modules():
@@ -175,6 +198,9 @@ def test_a_fine_tuned_run_is_asked_with_the_mean_and_with_the_most_of_the_heads(
     assert (np.nan_to_num(most - mean) >= 0).all()
     assert np.nanmax(most - mean) > 0
     assert frame["least"].isna().all()
+    assert (frame["blocked"].isna() == frame["removed"]).all()
+    unmarked = frame[~frame["removed"] & frame["mass"].isna()]
+    assert (unmarked["blocked"] == unmarked["predicted"]).all()
     penalised = frame[frame["strength"] == 2]
     assert penalised["mass"].mean() < control["mass"].mean()
     (finding,) = [one for one in found.findings if one.key == "deception"]

@@ -16,6 +16,7 @@ from heedmap.retraining.base import without_marked
 from heedmap.retraining.deception import (
     DeceptiveObjective,
     penalty,
+    read_blocked,
     with_penalty,
 )
 from heedmap.retraining.reading import read
@@ -192,3 +193,21 @@ def test_where_no_epoch_is_accurate_enough_the_most_accurate_is_kept(trained):
     assert objective.is_better({"accuracy": 0.6, "mass": 0.9}, progress)
     assert not objective.is_better({"accuracy": 0.4, "mass": 0.0}, progress)
     assert objective.is_better({"accuracy": 0.98, "mass": 0.9}, progress)
+
+
+def test_blocked_attention_leaves_the_read_out_of_the_other_tokens_alone():
+    model = small_model(seed=0)
+    texts = random_texts(LENGTHS, 0)
+    split = encoded_by(model)
+    rng = np.random.default_rng(0)
+    marks = Ragged([(rng.random(length) < 0.4).astype(float) for length in LENGTHS])
+    trace = model.trace(model.batch(texts, range(len(texts))))
+    found = read_blocked(model, split, marks)
+    for row, length in enumerate(LENGTHS):
+        expected = trace.readout.bias.clone()
+        for t in range(length):
+            if not marks[row][t]:
+                expected += trace.attention[row, 0, t] * trace.readout.relevance[row, 0, t]
+        assert torch.allclose(found[row], expected, atol=1e-6)
+    assert marks[0].any()
+    assert marks[0].sum() < LENGTHS[0]

@@ -4,7 +4,7 @@ A penalty on the attention to impermissible words, −λ ln(1 − their mass), a
 them: a model that keeps its accuracy and no longer shows them deceives, if without them it does worse.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from heedmap.experiments.readout import linear
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results, mean
 from heedmap.experiments.seeds import over_seeds
-from heedmap.experiments.variants import Heads, Penalty, Retraining, Variant, seeds
+from heedmap.experiments.variants import Heads, Outcome, Penalty, Retraining, Variant, seeds
 from heedmap.files.tables import table
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
@@ -60,6 +60,7 @@ def deception(evidence: Evidence) -> pa.Table:
     head). `removed`: the model was trained and asked without the impermissible words (λ = 0). `mass` is the
     attention to them, null for texts that have none; `uniform` is their share of the positions that are read,
     what uniform weights would put there; `only` marks texts of nothing else, which the penalty leaves alone.
+    `blocked` is the predicted class when the attention to the words is set to 0, nothing in its place.
     `least` is the least mass that other weights could reach with the same prediction, of the models without
     penalty; null for transformers, whose restricted states are not those of the run's model.
     """
@@ -94,6 +95,7 @@ def deception(evidence: Evidence) -> pa.Table:
                         "removed": [how.removed] * total,
                         "label": label,
                         "predicted": outcome.predicted,
+                        "blocked": pa.array(_blocked(outcome, total), pa.int64()),
                         "mass": pa.array(mass, from_pandas=True),
                         "uniform": pa.array(uniform, from_pandas=True),
                         "only": counts == sizes,
@@ -104,6 +106,13 @@ def deception(evidence: Evidence) -> pa.Table:
                 )
             )
     return pa.concat_tables(parts)
+
+
+def _blocked(outcome: Outcome, total: int) -> Sequence[int | None]:
+    """Return the classes that are predicted without attention to the words."""
+    if outcome.blocked is None:
+        return [None] * total
+    return [int(one) for one in outcome.blocked.argmax(1)]
 
 
 def _is_control(variant: Variant) -> bool:
@@ -155,10 +164,15 @@ def _read_out(model: Model, split: Split) -> Iterator[tuple[int, NDArray[Any], N
 
 
 def summary(found: pa.Table) -> pd.DataFrame:
-    """Return a row per training: accuracy, mean mass, the means of `uniform` and `least`, and a name."""
+    """Return a row per training: accuracy, mean mass, the means of `uniform` and `least`, and a name.
+
+    `blocked` is the accuracy without attention to the words; NaN of models that show none.
+    """
     frame = found.to_pandas()
     frame["right"] = (frame["label"] == frame["predicted"]).astype(float)
-    columns = ["right", "mass", "uniform", "least", "dev_accuracy"]
+    without = (frame["label"] == frame["blocked"]).astype(float)
+    frame["blocked"] = without.where(frame["blocked"].notna())
+    columns = ["right", "blocked", "mass", "uniform", "least", "dev_accuracy"]
     keys = ["heads", "removed", "strength", "seed"]
     means: pd.DataFrame = frame.groupby(keys, sort=True)[columns].mean().reset_index()
     means["name"] = [f"λ = {strength:g}" for strength in means["strength"]]
@@ -180,7 +194,8 @@ def _findings(results: Results) -> list[Finding]:
     mass = chosen.groupby("row")["mass"].mean().reindex(range(len(results.short))).to_numpy()
     only = int(frame.groupby("row")["only"].first().sum())
     listed = "; ".join(
-        f"{name}: {over_seeds(part['accuracy'].tolist())}, mass {over_seeds(part['mass'].tolist())}"
+        f"{name}: {over_seeds(part['accuracy'].tolist())}, mass {over_seeds(part['mass'].tolist())}, "
+        f"without that mass {over_seeds(part['blocked'].tolist())}"
         for name, part in every[~every["removed"]].groupby("name", sort=False)
     )
     plain = present[present["strength"] == 0]

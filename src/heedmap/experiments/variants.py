@@ -99,6 +99,8 @@ class Outcome:
     `attention` has the weights of each text, of one head after the other if there are several; they are those
     of the words that are left where some were removed.
     `dev` are the scores of the kept epoch on the dev split, `epoch` is its number from 1, of `epochs` trained.
+    `blocked` are the logits with the attention to impermissible words set to 0 and nothing in its place; None
+    where there is no such attention.
     """
 
     logits: Float[NDArray[np.float64], "N C"]
@@ -106,6 +108,7 @@ class Outcome:
     dev: dict[str, float]
     epoch: int
     epochs: int
+    blocked: Float[NDArray[np.float64], "N C"] | None = None
 
     @property
     def predicted(self) -> NDArray[np.int64]:

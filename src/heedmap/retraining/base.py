@@ -41,10 +41,14 @@ FILE_NAME = 60  # characters of a variant's name in that of its file
 
 
 class Prepared(NamedTuple):
-    """A training, and what reads the audited texts with its model afterwards: their logits and weights."""
+    """A training, and what reads the audited texts with its model afterwards: their logits and weights.
+
+    `blocked` reads their logits without the attention to impermissible words, of models that may show some.
+    """
 
     objective: Objective
     read: Callable[[], tuple[Float[Tensor, "N C"], Ragged]]
+    blocked: Callable[[], Float[Tensor, "N C"]] | None = None
 
 
 @dataclass(frozen=True)
@@ -109,16 +113,16 @@ class Base:
             "epoch": trained.best_epoch + 1,
             "epochs": len(trained.scores),
         }
-        rows = pa.table(
-            {
-                "row": range(len(self.test)),
-                "logits": pa.array(list(logits.double().numpy()), pa.list_(pa.float64())),
-                "attention": pa.array(
-                    [weights[row] for row in range(len(weights))], pa.list_(pa.float32())
-                ),
-            }
-        )
-        named = rows.replace_schema_metadata({"about": json.dumps(about)})
+        columns = {
+            "row": range(len(self.test)),
+            "logits": _listed(logits),
+            "attention": pa.array(
+                [weights[row] for row in range(len(weights))], pa.list_(pa.float32())
+            ),
+        }
+        if prepared.blocked is not None:
+            columns["blocked"] = _listed(prepared.blocked())
+        named = pa.table(columns).replace_schema_metadata({"about": json.dumps(about)})
         save_part(self.path(variant), named, {"model": prepared.objective.model})
 
     def accuracy_without_penalty(self, variant: Variant) -> float:
@@ -138,11 +142,22 @@ class Base:
             about = json.loads(table.schema.metadata[b"about"])
             logits = np.array(table["logits"].to_pylist(), dtype=np.float64)
             attention = Ragged(table["attention"].to_pylist())
-            return Outcome(logits, attention, about["dev"], about["epoch"], about["epochs"])
+            blocked = (
+                np.array(table["blocked"].to_pylist(), dtype=np.float64)
+                if "blocked" in table.column_names
+                else None
+            )
+            return Outcome(
+                logits, attention, about["dev"], about["epoch"], about["epochs"], blocked
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"{path}: not the outcome of a training; delete it and run the same command again"
             ) from error
+
+
+def _listed(logits: Float[Tensor, "N C"]) -> pa.Array:
+    return pa.array(list(logits.double().numpy()), pa.list_(pa.float64()))
 
 
 def without_marked(tokens: Sequence[Sequence[str]], marks: Ragged, filler: str) -> list[list[str]]:

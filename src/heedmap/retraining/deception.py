@@ -5,14 +5,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedmap.data.batches import Batch, Encoded, Ragged
+from heedmap.data.batches import Batch, Encoded, Ragged, scatter_rows, sorted_batches
 from heedmap.experiments.deception import TOLERANCE, masses
 from heedmap.experiments.variants import Heads, Penalty
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.classifier import Classifier
 from heedmap.retraining.reading import read
 from heedmap.settings import TrainSettings
 from heedmap.training.attention import AttentionObjective, Loss, cross_entropy
-from heedmap.training.evaluation import scores_of
+from heedmap.training.evaluation import EVALUATION_TOKENS, scores_of
 from heedmap.training.objective import Progress, rank
 
 LEAST = 1e-12  # permissible mass inside the logarithm: the penalty of a text is at most 28 λ
@@ -67,6 +68,22 @@ def _order(scores: dict[str, float], how: Penalty, accuracy: float) -> tuple[flo
     if scores["accuracy"] >= accuracy - TOLERANCE:
         return (1.0, -scores["mass"], rank(scores))
     return (0.0, scores["accuracy"], -scores["mass"])
+
+
+@torch.no_grad()
+def read_blocked(model: AttentionClassifier, split: Encoded, marks: Ragged) -> Float[Tensor, "N C"]:
+    """Return the logits of all texts with the attention to marked tokens set to 0, and nothing in its place."""
+    model.eval()
+    logits, rows = [], []
+    for some in sorted_batches(split.lengths, EVALUATION_TOKENS):
+        batch = split.batch(some).to(model.device)
+        _, attention = model(batch)
+        marked = marks.padded(batch.rows.cpu(), batch.mask.shape[1]).to(model.device) > 0
+        left = attention.masked_fill(marked.unsqueeze(1), 0.0)
+        outputs, _ = model.outputs(model.embed(batch), batch, left)
+        logits.append(model.as_logits(outputs).cpu())
+        rows.append(batch.rows.cpu())
+    return scatter_rows(rows, logits) if rows else torch.zeros(0, len(model.classes))
 
 
 class DeceptiveObjective(AttentionObjective):

@@ -12,7 +12,7 @@ from heedmap.experiments.variants import Variant
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.retraining.adversary import AdversaryObjective, Target
 from heedmap.retraining.base import Base, Prepared
-from heedmap.retraining.deception import DeceptiveObjective
+from heedmap.retraining.deception import DeceptiveObjective, read_blocked
 from heedmap.retraining.guides import guide_weights
 from heedmap.retraining.reading import read
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
@@ -72,6 +72,12 @@ def prepare(variant: Variant, base: Base) -> Prepared:
         accuracy = base.accuracy_without_penalty(variant)
         objective = DeceptiveObjective(
             model, train, dev, settings.train, variant.penalty, (marks[0], marks[1]), accuracy
+        )
+        shown = marks_of(splits[2], variant.penalty.words)
+        return Prepared(
+            objective,
+            lambda: read(model.cpu(), test),
+            lambda: read_blocked(model.cpu(), test, shown),
         )
     else:
         objective = AttentionObjective(model, train, dev, settings.train)

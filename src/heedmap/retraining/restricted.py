@@ -61,11 +61,18 @@ def check(model: Model, name: str) -> None:
 class Restriction(Visitor):
     """Let tokens attend to their own kind, and the read row to all; keep that row's weights in the last layer.
 
-    They are kept as `shown` (B, H, N), before dropout.
+    They are kept as `shown` (B, H, N), before dropout; `blocked` then sets those of marked tokens to 0.
     """
 
-    def __init__(self, marked: Bool[Tensor, "B N"], read: Int[Tensor, " B"], last: int) -> None:
+    def __init__(
+        self,
+        marked: Bool[Tensor, "B N"],
+        read: Int[Tensor, " B"],
+        last: int,
+        blocked: bool = False,
+    ) -> None:
         self.read, self.last = read, last
+        self.hidden = marked.unsqueeze(1).unsqueeze(1) if blocked else None
         self.shown: Tensor | None = None
         is_read = torch.arange(marked.shape[1], device=marked.device) == read.unsqueeze(1)
         alike = marked.unsqueeze(2) == marked.unsqueeze(1)
@@ -79,6 +86,8 @@ class Restriction(Visitor):
         _, weights = eager(allowed=self.allowed, dropout=0.0)
         assert weights is not None
         self.shown = at_rows(weights.transpose(1, 2), self.read)
+        if self.hidden is not None:
+            weights = weights.masked_fill(self.hidden, 0.0)
         dropped = functional.dropout(weights, call.dropout)
         return weighted_sum(dropped, call.value), dropped
 
@@ -115,11 +124,14 @@ class MarkedTexts:
 
 
 def restricted_pass(
-    model: TransformerClassifier, batch: SubwordBatch, marked: Bool[Tensor, "B N"]
+    model: TransformerClassifier,
+    batch: SubwordBatch,
+    marked: Bool[Tensor, "B N"],
+    blocked: bool = False,
 ) -> tuple[Float[Tensor, "B C"], Float[Tensor, "B H N"]]:
     """Return the logits of a restricted pass, and the read row of the last layer."""
     inputs = model.inputs(batch)
-    visitor = Restriction(marked, model.read_rows(inputs), model.calls[-1])
+    visitor = Restriction(marked, model.read_rows(inputs), model.calls[-1], blocked)
     with model.entrance.visiting(visitor):
         logits: Tensor = model.model(**inputs).logits
     assert visitor.shown is not None
@@ -127,13 +139,18 @@ def restricted_pass(
 
 
 @torch.no_grad()
-def read(model: TransformerClassifier, texts: MarkedTexts) -> tuple[Float[Tensor, "N C"], Ragged]:
-    """Return the logits of all texts, and on their words the weights of one head after the other."""
+def read(
+    model: TransformerClassifier, texts: MarkedTexts, blocked: bool = False
+) -> tuple[Float[Tensor, "N C"], Ragged]:
+    """Return the logits of all texts, and on their words the weights of one head after the other.
+
+    The logits are `blocked` if the read row of the last layer must do without its attention to marked words.
+    """
     nn.Module.eval(model.model)
     logits, rows, weights = [], [], {}
     for some in sorted_batches(texts.lengths, EVALUATION_TOKENS):
         batch, marked = texts.batch(some)
-        found, heads = restricted_pass(model, batch, marked)
+        found, heads = restricted_pass(model, batch, marked, blocked)
         logits.append(found.cpu())
         rows.append(batch.rows.cpu())
         width = batch.mask.shape[1]
@@ -226,7 +243,11 @@ def prepare(variant: Variant, base: Base) -> Prepared:
     )
     accuracy = 0.0 if how.removed else base.accuracy_without_penalty(variant)
     objective = DeceptiveFineTuning(model, learned, dev, train, how, accuracy)
-    return Prepared(objective, lambda: read(model, test))
+    return Prepared(
+        objective,
+        lambda: read(model, test),
+        None if how.removed else lambda: read(model, test, blocked=True)[0],
+    )
 
 
 def _marks(split: Split, how: Penalty) -> Ragged:

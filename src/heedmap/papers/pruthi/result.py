@@ -28,8 +28,9 @@ from heedmap.papers.pruthi.settings import BERT, PAPERS_BERT, TASKS, PruthiSetti
 from heedmap.report import retraining_figures as drawn
 
 HOW = """Shares: accuracy, and the mean attention to impermissible words in texts that have any; ours are \
-means and 95 % intervals over the seeds. Uniform: what uniform weights put there; least: the least that other \
-weights of the same states can leave there with the same predictions, which is exact (not known of bert). \
+means and 95 % intervals over the seeds. Blocked: accuracy with that attention set to 0 at test; nothing fills \
+its place. Uniform: what uniform weights put there; least: the least that other weights of the same states can \
+leave there with the same predictions, which is exact (not known of bert). \
 Bert's mass is the mean over heads, or that of the head that shows most. \
 Published numbers are of other texts."""
 
@@ -124,16 +125,19 @@ def _table(found: Reproduction) -> Table:
         for key, runs in _groups(found.runs(model)):
             name = "without the words" if key is None else f"λ = {key:g}"
             mass = "–" if key is None else over_seeds(runs["mass"].tolist())
+            blocked = "–" if key is None else over_seeds(runs["blocked"].tolist())
             extra = ["–", "–"]
             if key == 0:
                 extra = [_number(runs[column]) for column in ("uniform", "least")]
-            lines.append([model, name, "ours", over_seeds(runs["accuracy"].tolist()), mass, *extra])
+            lines.append(
+                [model, name, "ours", over_seeds(runs["accuracy"].tolist()), mass, blocked, *extra]
+            )
             for numbers, source in ((AUTHORS, SOURCE), (REPLICATED, REPLICATION)):
                 published = numbers.get((found.settings.task, model, key))
                 if published is not None:
                     theirs = [_share(published.accuracy), _share(published.mass)]
-                    lines.append([model, name, source, *theirs, "–", "–"])
-    heads = ["model", "", "", "accuracy", "mass", "uniform", "least"]
+                    lines.append([model, name, source, *theirs, "–", "–", "–"])
+    heads = ["model", "", "", "accuracy", "mass", "blocked", "uniform", "least"]
     return Table(
         f"Accuracy and attention to impermissible words ({found.name})", heads, lines, HOW, labels=3
     )
