@@ -94,7 +94,7 @@ def test_bert_is_two_models_by_the_mean_of_its_heads_and_by_the_most(tmp_path):
     ours = [lines[model, "λ = 0", "ours"] for model in found.models]
     assert ours[0][0] == ours[1][0]  # the same trainings, seen in two ways
     assert float(ours[1][1].split()[0]) > float(ours[0][1].split()[0])
-    assert ours[0][3] == "–"
+    assert ours[0][4] == "–"
     assert "bert is base" in markdown(shown)
 
 
