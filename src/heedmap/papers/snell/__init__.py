@@ -1,0 +1,1 @@
+"""Snell, Zhong, Klein & Steinhardt, "Approximating How Single Head Attention Learns", and their slides."""

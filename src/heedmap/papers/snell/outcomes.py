@@ -1,0 +1,79 @@
+"""What became of trainings to copy (learned, failed, or neither); shares and exact tests of them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy import stats
+
+from heedmap.papers.kit.parts import Row
+from heedmap.papers.snell.copy_task import BAD, EVERY, GOOD, RELEASED
+
+LAST = RELEASED - EVERY  # the released code's last look
+LEVEL = 0.05
+RULE = (
+    f"Learned: more than {GOOD:.0%} of the symbols were right at a look; failed: fewer than {BAD:.0%} at the "
+    f"last one, of step {LAST} (the released code's rule; it looks every {EVERY} steps). Intervals of shares "
+    "are Clopper and Pearson's."
+)
+FINDS = 0.5  # share of the steps
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training: its row per look, in order."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def learned_at(self) -> float:
+        """The first step after which more than GOOD of the symbols are right; infinite if there is none."""
+        return min((r["step"] for r in self.rows if r["accuracy"] > GOOD), default=math.inf)
+
+    @property
+    def last(self) -> Row:
+        """The released code's last look."""
+        return self.rows[LAST // EVERY - 1]
+
+    @property
+    def outcome(self) -> str:
+        """What the released code would say at its last look: learned, failed, or between."""
+        if self.learned_at <= LAST:
+            return "learned"
+        return "failed" if self.last["accuracy"] < BAD else "between"
+
+    @property
+    def attends(self) -> bool:
+        """Whether the attention has found the symbol at the released code's last look, or one beside it.
+
+        In more than FINDS of the steps the largest weight is there. A model may learn to copy without.
+        """
+        return any(self.last[name] > FINDS for name in ("attention", "before", "after"))
+
+
+def interval(count: int, of: int) -> tuple[float, float]:
+    """Return Clopper and Pearson's 95 % interval of a share."""
+    found = stats.binomtest(count, of).proportion_ci(method="exact")
+    return float(found.low), float(found.high)
+
+
+def share(count: int, of: int) -> str:
+    """Return a share and its interval.
+
+    >>> share(10, 20)
+    '0.50 [0.27, 0.73]'
+    """
+    low, high = interval(count, of)
+    return f"{count / of:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def more_often(some: Sequence[bool], others: Sequence[bool]) -> float:
+    """Return the p-value of a larger share in the first: Boschloo's exact test, one-sided; 1 if all are equal.
+
+    >>> round(more_often([True] * 10 + [False] * 10, [False] * 20), 5)
+    0.00015
+    """
+    yes, no = [sum(some), sum(others)], [len(some) - sum(some), len(others) - sum(others)]
+    if not any(yes) or not any(no):
+        return 1.0
+    return float(stats.boschloo_exact([yes, no], alternative="greater").pvalue)

@@ -1,0 +1,34 @@
+"""Snell et al., "Approximating How Single Head Attention Learns": a folder has one of its parts."""
+
+from pathlib import Path
+from typing import Any
+
+from heedmap.papers.kit.registry import Paper
+from heedmap.papers.kit.result import Result
+from heedmap.papers.snell import copying, copying_result, multihead, multihead_result
+
+Found = copying_result.Copying | multihead_result.Multihead
+PARTS: dict[str, Any] = {"copying": copying, "multihead": multihead}
+
+
+def read(folder: Path) -> Found | None:
+    """Read the part that is in a folder; return None where there is none of this paper.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    for part in PARTS.values():
+        found: Found | None = part.read(folder)
+        if found is not None:
+            return found
+    return None
+
+
+def result(found: Found) -> Result:
+    """Make the result of a part."""
+    if isinstance(found, copying_result.Copying):
+        return copying_result.result(found)
+    return multihead_result.result(found)
+
+
+PAPER: Paper[Found] = Paper(read, result)

@@ -1,0 +1,62 @@
+"""What each part of a reproduction of Snell et al. depends on, and what its quick budget is."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from heedmap.data.sequences import Kind
+from heedmap.papers.snell.copy_task import EVERY, RELEASED
+from heedmap.settings import Positive, Settings, Size
+
+KINDS: tuple[Kind, ...] = ("permutations", "subsets", "repeats")
+# The released code's switches; the first is the model itself.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "as published": {},
+    "bidirectional": {"bidirectional": True},
+    "uniform attention": {"attention": "uniform"},
+    "no attention": {"attention": "none"},
+}
+_SMALL = {"size": 128, "batch_size": 64, "learning_rate": 2e-3}
+# By part; what is not named is as published.
+QUICK: dict[str, dict[str, Any]] = {
+    "copying": {**_SMALL, "steps": 400, "seeds": 8, "variant_seeds": 2},
+    "multihead": {**_SMALL, "heads": 4, "wanted": 5, "combinations": 8, "most": 24},
+}
+
+
+class CopyingSettings(Settings):
+    """What a reproduction of the copying experiment depends on; the defaults are the released code's.
+
+    Sequences have `length` symbols, of as many or, for subsets, of `symbols`. A training that has not learned
+    by the released code's last step goes on to `steps`, where it is censored; variants of the model end with
+    the released code. The paper has 20 seeds.
+    """
+
+    part: Literal["copying"] = "copying"
+    length: Size = 40
+    symbols: Size = 60
+    size: Size = 256
+    batch_size: Positive = 128
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
+    steps: Annotated[int, Field(ge=RELEASED, le=1_000_000, multiple_of=EVERY)] = 1000
+    seeds: Annotated[int, Field(ge=2, le=1000)] = 20
+    variant_seeds: Annotated[int, Field(ge=0, le=1000)] = 5
+
+
+class MultiheadSettings(Settings):
+    """What a reproduction of the multi-head experiment depends on; the defaults are the released code's.
+
+    Single heads are tried on `orders` draws of sequences each, until `wanted` always learn and as many always
+    fail, or `most` were tried. Then `combinations` of `heads` heads of each kind are trained.
+    """
+
+    part: Literal["multihead"] = "multihead"
+    length: Size = 40
+    size: Size = 256
+    batch_size: Positive = 128
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
+    heads: Annotated[int, Field(ge=2, le=64)] = 8
+    orders: Annotated[int, Field(ge=1, le=100)] = 3
+    wanted: Annotated[int, Field(ge=2, le=1000)] = 20
+    most: Annotated[int, Field(ge=2, le=10_000)] = 200
+    combinations: Annotated[int, Field(ge=2, le=1000)] = 50
