@@ -30,7 +30,11 @@ def extra_of(field: FieldInfo) -> dict[str, Any]:
 def described(field: FieldInfo) -> str:
     """Return an option's help, with its default in brackets."""
     default = extra_of(field)["shown"] or field.default
-    return f"{field.description}" if default is None else f"{field.description} [{default}]"
+    return (
+        f"{field.description}"
+        if default is None or default is False
+        else f"{field.description} [{default}]"
+    )
 
 
 def takes(*groups: Group) -> Callable[[F], F]:

@@ -250,6 +250,9 @@ class TrainSettings(Settings):
     vectors: str | None = option("Word vectors: a line `word v1 v2 ...` per word, .gz too.", None)
     vectors_hash: str | None = None
     first_epoch: bool = True
+    record_dynamics: bool = option(
+        "Record attention, relevance and influence while training.", False
+    )
 
 
 class FineTuneSettings(Settings):

@@ -7,8 +7,9 @@ attention held fixed it is α_t p(1 − p) Σ_d w_d, proportional to the attenti
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional
 
 from heedmap.data.batches import Batch
 from heedmap.measures import log_odds
@@ -46,3 +47,16 @@ def gradient_importance(
         return model.on_tokens((gradient * embedded).sum(-1), batch).detach().abs()
     # The squared norms of a word's sub-words sum to its squared norm.
     return model.on_tokens(gradient.square().sum(-1), batch).detach().sqrt()
+
+
+def influence(model: Model, batch: Batch, labels: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+    """Return −∂NLL/∂g_t of a gate g_t = 1 on the embedding of each token: −Σ_e ∂NLL/∂x_te · x_te.
+
+    Positive where more of the token makes the label more probable. The gradient flows through the attention
+    (Snell et al. 2021, whose released code negates it twice).
+    """
+    embedded = model.embed(batch).detach().requires_grad_()
+    logits = model.logits_from(embedded, batch)
+    loss = functional.cross_entropy(logits, labels.to(logits.device), reduction="sum")
+    (gradient,) = torch.autograd.grad(loss, embedded)
+    return -model.on_tokens((gradient * embedded).sum(-1), batch).detach()

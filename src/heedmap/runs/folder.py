@@ -4,6 +4,7 @@
       settings.toml  vocabulary.json  model.safetensors  training.json
       tables/*.parquet   tables/about.json   tables/manifest.json   findings.json   report.html
       retrained/         further models, trained to be compared with this one
+      dynamics/          what was recorded while the model was trained
       extra/             other packages' files about this model, removed with it
 
 Files are written atomically, and everything after the tables is a function of the tables. During training
@@ -28,12 +29,14 @@ from heedmap.settings import RunSettings, TransformerSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
     from torch import Tensor
 
     from heedmap.training.fit import Trained
 
 CHECKPOINT = "checkpoint.safetensors"
 SETTINGS = "settings.toml"
+DYNAMICS = "dynamics"
 # In the order of removal: first what marks a run as finished, last the settings, which identify it.
 OWN = (
     "model.safetensors",
@@ -42,6 +45,7 @@ OWN = (
     "findings.json",
     "tables",
     "retrained",
+    DYNAMICS,
     "extra",
     "test.json",  # in runs of older versions
     "training.json",
@@ -56,8 +60,9 @@ class RunFolder:
     """The folder of one run.
 
     `checkpoint` is the file of an unfinished training, `model` the folder of a transformer fine-tuned here,
-    `tables` the folder of the audit's tables, `retrained` that of further models to compare with it, `extra`
-    a folder for code that builds on runs.
+    `tables` the folder of the audit's tables, `retrained` that of further models to compare with it,
+    `dynamics` that of what was recorded while the model was trained, `extra` a folder for code that builds on
+    runs.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -67,6 +72,7 @@ class RunFolder:
         self.tables = self.path / "tables"
         self.extra = self.path / "extra"
         self.retrained = self.path / "retrained"
+        self.dynamics = self.path / DYNAMICS
         self.report = self.path / "report.html"
         self._settings = self.path / SETTINGS
         self._weights = self.path / "model.safetensors"
@@ -199,8 +205,8 @@ class RunFolder:
             self.write_settings(moved)
 
     def begin(self, settings: RunSettings, *, resume: bool) -> None:
-        """Prepare the folder for a training: remove everything except, to `resume`, the checkpoint."""
-        self.clear((SETTINGS, CHECKPOINT) if resume else (SETTINGS,))
+        """Prepare the folder for a training: to `resume`, the checkpoint stays, and what was recorded."""
+        self.clear((SETTINGS, CHECKPOINT, DYNAMICS) if resume else (SETTINGS,))
         self.write_settings(settings)
 
     def clear(self, keep: Collection[str] = ()) -> None:
@@ -252,6 +258,12 @@ class RunFolder:
                 "made it and --overwrite"
             ) from error
         return trained, identity
+
+    def write_dynamics(self, recorded: "pa.Table") -> None:
+        """Write what was recorded in a training that had no folder, or another."""
+        from heedmap.files.tables import write_table
+
+        write_table(self.dynamics / "0000.parquet", recorded)
 
     def write_model(
         self, words: list[str], classes: list[str], tensors: "Mapping[str, Tensor]"

@@ -255,8 +255,10 @@ def save_run(run: Run, folder: RunFolder) -> Run:
 
         # A model in the folder is this one: the folder was claimed for these weights.
         opening.save_classifier(run.model, folder.model)
+    if (recorded := run.dynamics) is not None:
+        folder.write_dynamics(recorded)
     folder.checkpoint.unlink(missing_ok=True)
-    return replace(run, folder=folder.path)
+    return replace(run, folder=folder.path, recorded=None)
 
 
 def weights_of(run: Run) -> str:

@@ -3,11 +3,15 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
+
 from heedmap.data.batches import Encoded
 from heedmap.data.corpus import Corpus, Split
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
+from heedmap.runs.folder import RunFolder
 from heedmap.settings import RunSettings
+from heedmap.training.dynamics import recorded_in
 from heedmap.training.fit import Trained
 
 
@@ -16,6 +20,7 @@ class Run:
     """A model, its corpus and the settings of both; `folder` if the run is saved.
 
     `training` is set where heedmap trained the model. `facts` are shown in a report besides the settings.
+    `recorded` is what was recorded while the model was trained, of a run without a folder.
     """
 
     settings: RunSettings
@@ -24,11 +29,23 @@ class Run:
     training: Trained | None = None
     folder: Path | None = None
     facts: dict[str, object] = field(default_factory=dict)
+    recorded: pa.Table | None = None
 
     @property
     def name(self) -> str:
         """The run's name in the report."""
         return self.folder.name if self.folder else self.corpus.name
+
+    @property
+    def dynamics(self) -> pa.Table | None:
+        """What was recorded while the model was trained (see `training.dynamics`), None if nothing was.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        if self.folder is None or self.recorded is not None:
+            return self.recorded
+        return recorded_in(RunFolder(self.folder).dynamics)
 
     def encoded(self, split: Split) -> Encoded:
         """Encode a split with the vocabulary of one of our attention models."""

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from heedmap.data.corpus import Corpus, as_written, load_corpus
 from heedmap.data.vocabulary import vectors_hash
 from heedmap.files.naming import DATA, MODEL, kind_of, name_of
@@ -34,6 +36,7 @@ from heedmap.settings import (
 )
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.checkpoint import load_checkpoint
+from heedmap.training.dynamics import Recorder
 from heedmap.training.fit import Report, Trained, fit
 from heedmap.training.initialisation import init_model, kind_for
 from heedmap.training.objective import Diverged, Objective
@@ -100,8 +103,14 @@ def train(
             model.encoded(dev.texts, dev.labels),
             sized.train,
         )
+        if sized.train.record_dynamics:
+            parts = None if folder is None else folder.dynamics
+            objective.recorder = Recorder(model, corpus.splits["test"], dev, parts, sized.data.seed)
         trained = replace(_fit(objective, folder, sized, overwrite, report), vectors=with_vectors)
-        return own_run(sized, corpus, model.cpu(), trained, None)
+        run = own_run(sized, corpus, model.cpu(), trained, None)
+        if folder is None and objective.recorder is not None:
+            run = replace(run, recorded=pa.concat_tables(objective.recorder.parts))
+        return run
 
     return _find_or_make(out, wanted, overwrite, partial(open_own, corpus=corpus), make)
 

@@ -72,7 +72,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
 def _type(field: FieldInfo) -> type:
     """Return the type that the command line converts to before the settings check the value."""
     kinds = {field.annotation, *get_args(field.annotation)}
-    return next((kind for kind in (int, float) if kinds <= {kind, type(None)}), str)
+    return next((kind for kind in (bool, int, float) if kinds <= {kind, type(None)}), str)
 
 
 def names(text: str) -> list[str]:

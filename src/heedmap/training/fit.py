@@ -70,6 +70,8 @@ def fit(
         model.train()
         with objective.random_state(rng):
             for step, batch in enumerate(batches, epoch * steps):
+                if objective.recorder is not None:
+                    objective.recorder.before(step)
                 objective.on_step(step, total)
                 optimizer.zero_grad()
                 loss = objective.loss(model, batch)
@@ -80,6 +82,8 @@ def fit(
                     accelerator.clip_grad_norm_(model.parameters(), objective.max_norm)
                 optimizer.step()
                 report(step + 1, total, f"epoch {epoch + 1} of {objective.epochs}")
+        if objective.recorder is not None:
+            objective.recorder.after_epoch(epoch, (epoch + 1) * steps)
         record_epoch(progress, objective)
         if checkpoint and accelerator.is_main_process:
             save_checkpoint(checkpoint, progress, objective)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedmap.errors import InputError
+from heedmap.training.dynamics import Recorder
 
 REMEDY = "try a smaller --learning-rate"
 
@@ -51,10 +52,12 @@ class Objective(ABC):
         made_with: settings that a checkpoint must match, as JSON.
         generators: random states that continue from epoch to epoch; a checkpoint keeps them.
         max_norm: the limit of a batch's gradient norm; None for no limit.
+        recorder: watches the training; None for none.
         remedy: what to do if the training diverges.
     """
 
     max_norm: float | None = None
+    recorder: Recorder | None = None
     remedy: str = REMEDY
 
     def __init__(
