@@ -97,6 +97,7 @@ def differences(settings: MultiheadSettings) -> list[str]:
         "batch_size": "sequences in a batch",
         "learning_rate": "as learning rate",
         "heads": "heads together",
+        "orders": "draws of sequences for each head",
         "wanted": "heads of each kind",
         "combinations": "combinations of each kind",
     }

@@ -20,7 +20,7 @@ _SMALL = {"size": 128, "batch_size": 64, "learning_rate": 2e-3}
 # By part; what is not named is as published.
 QUICK: dict[str, dict[str, Any]] = {
     "copying": {**_SMALL, "steps": 400, "seeds": 8, "variant_seeds": 2},
-    "multihead": {**_SMALL, "heads": 4, "wanted": 5, "combinations": 8, "most": 24},
+    "multihead": {**_SMALL, "heads": 4, "orders": 2, "wanted": 4, "combinations": 6, "most": 16},
 }
 
 
