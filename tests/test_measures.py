@@ -12,6 +12,7 @@ from heedmap.measures import (
     levelled,
     log_odds,
     resolution,
+    top_match,
     total_variation,
 )
 
@@ -189,3 +190,54 @@ def test_a_map_is_levelled_where_rounding_can_make_its_differences_and_nowhere_e
     level = levelled(heat, mask)
     assert level[0].tolist() == [heat[0, 1], heat[0, 1], heat[0, 1], 0.0]
     assert torch.equal(level[1:], heat[1:])
+
+
+def matched(u, v, share=0.05):
+    """A(u, v) and its mean over all orders of v, by the definition."""
+    k = math.ceil(round(share * len(u), 6))
+    best = u.index(max(u))
+    match = float(sum(x > v[best] for x in v) < k)
+    return match, sum(sum(x > y for x in v) < k for y in v) / len(v)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 19, 20, 21, 40, 41])
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_top_match_is_its_definition(size, ties):
+    generator = torch.Generator().manual_seed(size)
+    rows = torch.randn(30, 2, size, generator=generator, dtype=torch.float64)
+    rows = rows.round() if ties else rows
+    mask = torch.ones(30, size, dtype=torch.bool)
+    found, chance = top_match(rows[:, 0], rows[:, 1], mask)
+    for i, (u, v) in enumerate(rows.tolist()):
+        assert (found[i].item(), chance[i].item()) == pytest.approx(matched(u, v))
+
+
+def test_padding_is_no_part_of_a_top_match():
+    u, v = torch.tensor([[1.0, 3.0, 9.0]]), torch.tensor([[5.0, 6.0, 9.0]])
+    found, chance = top_match(u, v, torch.tensor([[True, True, False]]))
+    assert (found.item(), chance.item()) == (1, 0.5)
+
+
+def test_a_shuffled_map_reaches_the_chance_of_a_top_match():
+    generator = torch.Generator().manual_seed(0)
+    u, v = torch.rand(1, 33, generator=generator), torch.rand(1, 33, generator=generator)
+    orders = torch.rand(20_000, 33, generator=generator).argsort(-1)
+    mask = torch.ones(1, 33, dtype=torch.bool)
+    shuffled = top_match(u.expand(20_000, -1), v[0][orders], mask)[0].mean()
+    assert shuffled.item() == pytest.approx(top_match(u, v, mask)[1].item(), abs=0.006)
+
+
+def test_a_map_matches_itself_and_the_match_is_not_symmetric():
+    u = torch.tensor([[0.1, 0.9, 0.2, 0.3]])
+    v = torch.tensor([[0.5, 0.5, 0.1, 0.1]])
+    mask = torch.ones(1, 4, dtype=torch.bool)
+    assert top_match(u, u, mask)[0] == 1
+    assert top_match(u, v, mask)[0] == 1
+    assert top_match(v, u, mask)[0] == 0
+
+
+def test_without_tokens_or_with_a_number_missing_there_is_no_top_match():
+    u = torch.tensor([[1.0, 2.0], [torch.nan, 2.0], [1.0, 2.0]])
+    mask = torch.tensor([[False, False], [True, True], [True, True]])
+    found, chance = top_match(u, torch.ones(3, 2), mask)
+    assert found.isnan().tolist() == chance.isnan().tolist() == [True, True, False]

@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 LN2 = math.log(2.0)
+TOP = 0.05  # of the tokens
+ROUNDING = 1e-9  # of a share of a count: 0.05 · 20 is 1
 ROUNDINGS = (
     4  # in units of ε: the observed difference between two passes over a text in different batches
 )
@@ -137,3 +139,30 @@ def levelled(
     least = heat.masked_fill(~mask, torch.inf).amin(-1, keepdim=True)
     flat = (most - least) <= ROUNDINGS * torch.finfo(torch.float32).eps * most.abs()
     return torch.where(flat & mask, most, heat)
+
+
+def top_match(
+    first: Float[Tensor, "*batch T"],
+    second: Float[Tensor, "*batch T"],
+    mask: Bool[Tensor, "*#batch T"],
+    share: float = TOP,
+) -> tuple[Float[Tensor, "*batch"], Float[Tensor, "*batch"]]:
+    """Return whether the token that `first` ranks highest is among the top of `second`, and its chance.
+
+    A(u, v) = 1 if #{t : v_t > v_argmax(u)} < k, k = ⌈share · T⌉ of the T tokens in the mask (Snell et al.):
+    not symmetric; ties count as a match; of equal u the first token counts. The chance is that of a random
+    order of v, exactly: the share of tokens with #{v > v_t} < k. Both are NaN where a number is, or without
+    tokens.
+    """
+    mask = mask.expand(first.shape)
+    count = mask.sum(-1)
+    # #{v > x} < k says that x is at least the k-th largest of v.
+    k = (share * count.double() - ROUNDING).ceil().long().clamp(min=1)
+    ordered = second.masked_fill(~mask, -torch.inf).sort(-1, descending=True).values
+    edge = ordered.gather(-1, (k - 1).unsqueeze(-1))
+    best = first.masked_fill(~mask, -torch.inf).argmax(-1, keepdim=True)
+    is_top = ((second >= edge) & mask).to(second.dtype)
+    known = (count > 0) & ~((first.isnan() | second.isnan()) & mask).any(-1)
+    found = (is_top.gather(-1, best).squeeze(-1), is_top.sum(-1) / count.clamp(min=1))
+    match, chance = (value.masked_fill(~known, torch.nan) for value in found)
+    return match, chance
