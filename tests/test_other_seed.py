@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from conftest import small_corpus
 from making import write_rows
 from scipy import stats
@@ -9,6 +10,7 @@ from scipy import stats
 from heedmap.data.corpus import Corpus, load
 from heedmap.errors import InputError
 from heedmap.runs.audit import audit
+from heedmap.runs.other_seed import other_seed
 from heedmap.runs.train import train
 
 SIZES = {"encoder": "lstm", "embedding_size": 12, "hidden_size": 16, "epochs": 3, "min_df": 1}
@@ -68,6 +70,17 @@ def test_its_share_stands_beside_the_maps_own(result):
     )
     (agreement,) = (f for f in result.findings if f.key == "agreement_gradient")
     assert "the map of another seed" in agreement.meaning
+
+
+def test_a_recorded_training_is_another_seed_only_if_its_seed_is_another(corpus, runs, tmp_path):
+    recorded = {
+        seed: train(corpus, **SIZES, seed=seed, record_dynamics=True, out=tmp_path / str(seed))
+        for seed in (0, 1)
+    }
+    with pytest.raises(InputError, match="got the same seed"):
+        other_seed(runs[0], str(recorded[0].folder))
+    model = other_seed(runs[0], str(recorded[1].folder))
+    assert all(map(torch.equal, model.parameters(), runs[1].model.parameters()))
 
 
 def test_without_another_training_nothing_is_said_of_one(runs):

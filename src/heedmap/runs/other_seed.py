@@ -8,6 +8,7 @@ from heedmap.runs.run import Run
 
 # A transformer that was trained elsewhere differs in its source.
 MAY_DIFFER = {"data.seed", "train.seed", "model.source", "model.weights", "fingerprint"}
+SAME_MODEL = ("train.record_dynamics",)  # changes no weight
 
 
 def other_seed(run: Run, folder: str) -> Model:
@@ -17,7 +18,8 @@ def other_seed(run: Run, folder: str) -> Model:
         InputError: no run there, or one that differs in anything else, or in nothing.
     """
     other = open_run(folder)
-    differ = differences(other.settings, run.settings)
+    found = differences(other.settings, run.settings)
+    differ = [text for text in found if text.split(":")[0] not in SAME_MODEL]
     if wrong := [text for text in differ if text.split(":")[0] not in MAY_DIFFER]:
         raise InputError(
             f"--other-seed {folder}: expected a run that differs from {run.name} by its seed alone, got "
