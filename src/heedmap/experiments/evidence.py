@@ -31,6 +31,7 @@ class Evidence:
     kind of model. A table in the folder is read instead of computed if the files that its experiment keeps
     beside it are there too. `other_seed`: the same model from another training, if there is one. `retraining`
     trains further models for the experiments in `asked`, whose tables are made anew: what is trained is kept.
+    `recorded` is what was recorded while the model was trained, if anything was.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class Evidence:
         other_seed: Model | None = None,
         retraining: Retraining | None = None,
         asked: Collection[str] = (),
+        recorded: pa.Table | None = None,
     ) -> None:
         self.model = model
+        self.recorded = recorded
         self.other_seed = other_seed
         self.retraining, self._asked = retraining, asked
         self.split = split

@@ -59,6 +59,7 @@ class Experiment:
         about: facts about the whole run, for card and page.
         notes: caveats about its numbers: warnings, also shown on card and page.
         variants: the further trainings that it compares. Such an experiment is run only if it is asked for.
+        recorded: whether it reads what was recorded in the training; it is run only if something was.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Experiment:
         lambda tables, model: []
     )
     variants: "Callable[[Retraining], list[Variant]] | None" = None
+    recorded: bool = False
 
 
 @cache
@@ -115,12 +117,14 @@ def registered() -> dict[str, Experiment]:
     return {experiment.name: experiment for experiment in ordered}
 
 
-def applicable(model: Model, split: Split) -> list[str]:
+def applicable(model: Model, split: Split, recorded: bool = False) -> list[str]:
     """Return the names of the experiments that apply to this model and these texts, in order.
 
-    Those that train further models are not among them (see `retrainable`).
+    Those that train further models are not among them (see `retrainable`), and those that read a record of
+    the training only if there is one.
     """
-    return [name for name in _applying(model, split) if not retrains(name)]
+    names = [name for name in _applying(model, split) if not retrains(name)]
+    return [name for name in names if recorded or not registered()[name].recorded]
 
 
 def retrainable(model: Model, split: Split) -> list[str]:

@@ -168,7 +168,9 @@ def audit_as(
 
     def made(folder: TableFolder | None) -> Audit:
         split = audited_split(run, wanted)
-        evidence = Evidence(run.model, split, wanted, folder, announce, other, retraining, asked)
+        evidence = Evidence(
+            run.model, split, wanted, folder, announce, other, retraining, asked, run.dynamics
+        )
         return _audit(run, run_settings, evidence, forecast)
 
     if run.folder is None:
@@ -204,7 +206,7 @@ def _audit(run: Run, settings: RunSettings, evidence: Evidence, forecast: Announ
     for note in drift_notes:
         warnings.warn(f"{run.name}: {note}", stacklevel=2)
     whole = run.corpus.splits["test"]
-    names = applicable(run.model, split)
+    names = applicable(run.model, split, evidence.recorded is not None)
     names += [name for name in retrainable(run.model, split) if evidence.has(name)]
     costs = cost.estimate(evidence)
     is_long = isinstance(run.model, Layered) or sum(costs.values()) >= LONG

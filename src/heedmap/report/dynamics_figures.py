@@ -1,0 +1,149 @@
+"""A text's attention, output relevance and influence while its model learns, with a slider for the step."""
+
+import altair as alt
+import numpy as np
+import pyarrow as pa
+
+from heedmap.experiments.dynamics import QUANTITIES
+from heedmap.experiments.findings import AuditResult
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
+
+LONGEST = 30  # tokens that are drawn
+TEXTS = 2
+ROW = 20
+SERIES = ("attention", "relevance for its label", "influence")
+CHANCE = "chance, for a random order of the words"
+
+
+def texts(audit: AuditResult) -> list[Figure]:
+    """Draw the first recorded texts that are short enough to be drawn whole and answered rightly in the end."""
+    found = audit.tables["dynamics"].to_pandas()
+    last = found[found["step"] == found["step"].max()]
+    right = last[
+        (last["predicted"] == last["label"]) & last["attention"].map(len).between(3, LONGEST)
+    ]
+    return [
+        one_text(audit.tables["dynamics"], int(row), audit.classes) for row in right["row"][:TEXTS]
+    ]
+
+
+def agreement(audit: AuditResult) -> list[Figure]:
+    """Draw how well each quantity foretells the final attention, step by step, beside the chance level."""
+    found = audit.tables["dynamics"].to_pandas()
+    values = []
+    for name, series in zip(QUANTITIES, SERIES, strict=True):
+        means = found.groupby("step")[f"match_{name}"].mean().dropna()
+        values += [
+            {"series": series, "step": int(step), "value": value} for step, value in means.items()
+        ]
+    right = (found["predicted"] == found["label"]).groupby(found["step"]).mean()
+    chance = found.groupby("step")["chance_attention"].mean()
+    values += [
+        {"series": series, "step": int(step), "value": value}
+        for series, each in (("accuracy", right), (CHANCE, chance))
+        for step, value in each.items()
+    ]
+    names = [*SERIES, "accuracy"]
+    base = alt.Chart(rows(values)).encode(
+        x=alt.X("step:Q", title="steps of the training"),
+        y=alt.Y(
+            "value:Q",
+            title="share of texts",
+            axis=alt.Axis(format="%"),
+            scale=alt.Scale(domain=[0, 1]),
+        ),
+        tooltip=["series:N", "step:Q", alt.Tooltip("value:Q", format=".0%")],
+    )
+    is_chance = alt.datum.series == CHANCE
+    lines = base.transform_filter(~is_chance).mark_line(point=True).encode(color=colour(names))
+    floor = base.transform_filter(is_chance).mark_line(strokeDash=[3, 3], color=QUIET)
+    return [
+        Figure(
+            key="dynamics",
+            title="What comes first, relevance or attention?",
+            n=f"n = {found['row'].nunique()} texts",
+            caption="How often the word with the largest weight after the last step is among the top 5 % of "
+            "the text's words at an earlier step, by attention, by relevance and by influence (Snell et al. "
+            "2021). In a text of up to 20 words the top 5 % are one word.",
+            spec=specification(alt.layer(lines, floor), 240),
+            keys=[
+                *(Key(name, PALETTE[i]) for i, name in enumerate(names)),
+                Key(CHANCE, QUIET, "dashed"),
+            ],
+        )
+    ]
+
+
+def one_text(recorded: pa.Table, row: int, classes: list[str]) -> Figure:
+    """Draw a recorded text: a point per token and quantity, at the step of the slider.
+
+    Each quantity is drawn as a share of its largest size at any step, so that its growth is seen.
+    """
+    steps = sorted(
+        (one for one in recorded.to_pylist() if one["row"] == row),
+        key=lambda one: one["step"],
+    )
+    tokens = next(one["tokens"] for one in steps if one["tokens"] is not None)
+    shown = [f"{i + 1} {token.strip()}" for i, token in enumerate(tokens[:LONGEST])]
+    values = []
+    for name, series in zip(QUANTITIES, SERIES, strict=True):
+        if steps[0][name] is None:
+            continue
+        most = max(float(np.abs(np.float64(one[name])).max()) for one in steps) or 1.0
+        for index, one in enumerate(steps):
+            values += [
+                {
+                    "series": series,
+                    "token": token,
+                    "index": index,
+                    "step": one["step"],
+                    "value": float(value) / most,
+                }
+                for token, value in zip(shown, one[name], strict=False)
+            ]
+    at = alt.param(
+        name="at",
+        value=len(steps) - 1,
+        bind=alt.binding_range(min=0, max=len(steps) - 1, step=1, name="record "),
+    )
+    points = (
+        alt.Chart(rows(values))
+        .mark_point(filled=True, size=70, opacity=0.75)
+        .encode(
+            x=alt.X(
+                "value:Q",
+                title="share of its largest size in the training",
+                scale=alt.Scale(domain=[-1, 1]),
+            ),
+            y=alt.Y(
+                "token:N",
+                sort=shown,
+                title=None,
+                axis=alt.Axis(labelLimit=140, ticks=False, domain=False),
+            ),
+            color=colour(list(SERIES)),
+            shape=alt.Shape("series:N", legend=None),
+            tooltip=["token:N", "series:N", "step:Q", alt.Tooltip("value:Q", format=".2f")],
+        )
+    )
+    said = [
+        {"index": index, "said": f"after {one['step']} steps", "token": shown[0], "value": -1.0}
+        for index, one in enumerate(steps)
+    ]
+    when = (
+        alt.Chart(rows(said))
+        .mark_text(align="left", dx=4, fontWeight="bold")
+        .encode(x="value:Q", y=alt.Y("token:N", sort=shown), text="said:N")
+    )
+    # A layer's own filter does not reach charts with data of their own.
+    now = "datum.index == at"
+    chart = alt.layer(points.transform_filter(now).add_params(at), when.transform_filter(now))
+    return Figure(
+        key=f"dynamics-{row}",
+        title="How does the attention come about?",
+        n=f"one text, {classes[steps[0]['label']]}",
+        caption=f"Before the training and after up to {steps[-1]['step']} steps: the slider goes through the "
+        "records. Relevance to the right speaks for the text's label, to the left for others.",
+        spec=specification(chart, ROW * len(shown)),
+        keys=[Key(name, PALETTE[i]) for i, name in enumerate(SERIES)],
+    )
