@@ -262,7 +262,7 @@ def test_another_reproduction_is_not_overwritten(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nonsense"], "nonsense: expected one of copying, multihead"),
+        (["nonsense"], "nonsense: expected one of classification, copying, multihead"),
         (["copying", "--budget", "huge"], "--budget: expected quick or paper, got huge"),
         (["copying", "--seeds", "1"], "seeds = 1"),
     ],

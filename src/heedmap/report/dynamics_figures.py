@@ -1,8 +1,11 @@
 """A text's attention, output relevance and influence while its model learns, with a slider for the step."""
 
+from collections.abc import Sequence
+
 import altair as alt
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from heedmap.experiments.dynamics import QUANTITIES
 from heedmap.experiments.findings import AuditResult
@@ -17,14 +20,18 @@ CHANCE = "chance, for a random order of the words"
 
 def texts(audit: AuditResult) -> list[Figure]:
     """Draw the first recorded texts that are short enough to be drawn whole and answered rightly in the end."""
-    found = audit.tables["dynamics"].to_pandas()
-    last = found[found["step"] == found["step"].max()]
-    right = last[
-        (last["predicted"] == last["label"]) & last["attention"].map(len).between(3, LONGEST)
+    return examples(audit.tables["dynamics"], audit.classes)
+
+
+def examples(recorded: pa.Table, classes: Sequence[str], count: int = TEXTS) -> list[Figure]:
+    """Draw some texts of a record of the test split, with the names of their classes."""
+    last = recorded.filter(pc.equal(recorded["step"], pc.max(recorded["step"])))
+    right = [
+        one["row"]
+        for one in last.select(["row", "predicted", "label", "attention"]).to_pylist()
+        if one["predicted"] == one["label"] and 3 <= len(one["attention"]) <= LONGEST
     ]
-    return [
-        one_text(audit.tables["dynamics"], int(row), audit.classes) for row in right["row"][:TEXTS]
-    ]
+    return [one_text(recorded, row, classes) for row in right[:count]]
 
 
 def agreement(audit: AuditResult) -> list[Figure]:
@@ -74,7 +81,7 @@ def agreement(audit: AuditResult) -> list[Figure]:
     ]
 
 
-def one_text(recorded: pa.Table, row: int, classes: list[str]) -> Figure:
+def one_text(recorded: pa.Table, row: int, classes: Sequence[str]) -> Figure:
     """Draw a recorded text: a point per token and quantity, at the step of the slider.
 
     Each quantity is drawn as a share of its largest size at any step, so that its growth is seen.

@@ -6,19 +6,28 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Overwrite, Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
 
 BUDGETS = ("quick", "paper")
+OPTIONS = {
+    "classification": ("seeds", "steps"),
+    "copying": ("seeds", "steps", "variant_seeds"),
+    "multihead": (),
+}
+ON_DATA = ("classification",)
 NEEDS = """Snell et al. asked where attention comes from. Say which part:
+  heedmap reproduce snell classification --data PATH   relevance first, then attention? Own texts too
   heedmap reproduce snell copying                   who learns to copy? A smaller model, minutes
   heedmap reproduce snell multihead                 do heads that fail alone learn together? 15 minutes
   heedmap reproduce snell copying --budget paper    the published size: 20 seeds; hours"""
 
 
 def command(
-    part: Annotated[str | None, typer.Argument(help="Which part: copying, multihead.")] = None,
+    part: Annotated[
+        str | None, typer.Argument(help="Which part: classification, copying, multihead.")
+    ] = None,
     budget: Annotated[str, typer.Option(help="quick or paper, the published size.")] = "quick",
     seeds: Annotated[int | None, typer.Option(help="Trainings of each kind. [8; 20]")] = None,
     steps: Annotated[
@@ -27,16 +36,25 @@ def command(
     variant_seeds: Annotated[
         int | None, typer.Option(help="Trainings of each variant of the model. [2; 5]")
     ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="A file, a folder, a Hub name, or reviews.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Which data set that is, with its rules: sst, imdb, ag_news.")
+    ] = None,
+    train_texts: TrainTexts = None,
+    test_texts: TestTexts = None,
     out: Annotated[Path | None, typer.Option(help="[runs/snell-PART]", parser=opt.folder)] = None,
     overwrite: Overwrite = False,
     workers: Workers = None,
 ) -> None:
-    """Where does attention come from? Learning to copy, and why half of the trainings do not."""
+    """Where does attention come from? From relevance under uniform attention; and learning to copy."""
     if budget not in BUDGETS:
         raise InputError(f"--budget: expected {' or '.join(BUDGETS)}, got {budget}")
     if part is None:
         typer.echo(NEEDS)
         return
+    from heedmap.data.corpus import load
     from heedmap.papers.snell.paper import PAPER, PARTS
     from heedmap.papers.snell.settings import QUICK
 
@@ -44,11 +62,23 @@ def command(
         raise InputError(f"{part}: expected one of {', '.join(PARTS)}")
     given = {"seeds": seeds, "steps": steps, "variant_seeds": variant_seeds}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if part != "copying" and options:
-        raise InputError(f"--{next(iter(options)).replace('_', '-')}: of the part copying alone")
+    for name in options:
+        if name not in OPTIONS[part]:
+            raise InputError(f"--{name.replace('_', '-')}: not of the part {part}")
+    source = {
+        "dataset": dataset, "train_texts": train_texts, "test_texts": test_texts
+    }  # fmt: skip
+    asked = {key: value for key, value in source.items() if value is not None}
+    if part not in ON_DATA and (data is not None or asked):
+        raise InputError(f"the part {part} draws its own sequences; expected no --data")
+    if part in ON_DATA and data is None:
+        raise InputError(f"the part {part} needs texts: --data with their place, or --data reviews")
     with reporting() as report:
+        corpora = [load(data, **asked)] if data is not None else []
+        name = "-".join([part, *(corpus.name for corpus in corpora), budget])
         found = PARTS[part].reproduce(
-            out=out or DefaultPlace(Path("runs") / f"snell-{part}-{budget}"),
+            *corpora,
+            out=out or DefaultPlace(Path("runs") / f"snell-{name}"),
             overwrite=overwrite,
             workers=workers,
             report=report,

@@ -5,10 +5,21 @@ from typing import Any
 
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.result import Result
-from heedmap.papers.snell import copying, copying_result, multihead, multihead_result
+from heedmap.papers.snell import (
+    classification,
+    classification_result,
+    copying,
+    copying_result,
+    multihead,
+    multihead_result,
+)
 
-Found = copying_result.Copying | multihead_result.Multihead
-PARTS: dict[str, Any] = {"copying": copying, "multihead": multihead}
+Found = classification_result.Classification | copying_result.Copying | multihead_result.Multihead
+PARTS: dict[str, Any] = {
+    "classification": classification,
+    "copying": copying,
+    "multihead": multihead,
+}
 
 
 def read(folder: Path) -> Found | None:
@@ -26,6 +37,8 @@ def read(folder: Path) -> Found | None:
 
 def result(found: Found) -> Result:
     """Make the result of a part."""
+    if isinstance(found, classification_result.Classification):
+        return classification_result.result(found)
     if isinstance(found, copying_result.Copying):
         return copying_result.result(found)
     return multihead_result.result(found)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from heedmap.data.sequences import Kind
 from heedmap.papers.snell.copy_task import EVERY, RELEASED
-from heedmap.settings import Positive, Settings, Size
+from heedmap.settings import DataSettings, Positive, Settings, Size
 
 KINDS: tuple[Kind, ...] = ("permutations", "subsets", "repeats")
 # The released code's switches; the first is the model itself.
@@ -20,6 +20,13 @@ _SMALL = {"size": 128, "batch_size": 64, "learning_rate": 2e-3}
 # By part; what is not named is as published.
 QUICK: dict[str, dict[str, Any]] = {
     "copying": {**_SMALL, "steps": 400, "seeds": 8, "variant_seeds": 2},
+    "classification": {
+        "hidden_size": 64,
+        "embedding_size": 100,
+        "steps": 600,
+        "seeds": 3,
+        "learning_rate": 2e-3,
+    },
     "multihead": {**_SMALL, "heads": 4, "orders": 2, "wanted": 4, "combinations": 6, "most": 16},
 }
 
@@ -60,3 +67,24 @@ class MultiheadSettings(Settings):
     wanted: Annotated[int, Field(ge=2, le=1000)] = 20
     most: Annotated[int, Field(ge=2, le=10_000)] = 200
     combinations: Annotated[int, Field(ge=2, le=1000)] = 50
+
+
+class ClassificationSettings(Settings):
+    """What a reproduction on classifiers depends on; the defaults are the released code's sizes.
+
+    `seeds` models are trained with learned attention and as many with uniform attention, where the paper has
+    6 and 1. `hidden_size` is per direction; a training has whole epochs, together about `steps`.
+    """
+
+    part: Literal["classification"] = "classification"
+    fingerprint: str
+    data: DataSettings
+    classes: tuple[str, ...]
+    hidden_size: Annotated[Size, Field(ge=4)] = 256
+    embedding_size: Size = 300
+    batch_size: Positive = 32
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
+    steps: Positive = 4000
+    seeds: Annotated[int, Field(ge=2, le=100)] = 6
+    proxy_rate: Annotated[float, Field(gt=0)] = 1.5e-4
+    proxy_epochs: Positive = 60

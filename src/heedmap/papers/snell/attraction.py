@@ -1,0 +1,149 @@
+"""What Snell et al. compare: attention, its relevance under uniform attention, influence and their proxies.
+
+For the model A of one seed, and its uniform twin, all of one text oriented towards its label:
+
+    uniform     A(α, β^uf): does the word that A attends to most stand out in the twin's relevance?
+    influence   A(Δ, β^uf): does the word whose gate matters most to A?
+    bag         A(β^px, β^uf): does the best word of a bag of embeddings?
+    logistic    A(β^lr, β^uf): that of a logistic regression on a bag of words?
+    other       A(α, β'): β' is the relevance in a model of another seed
+    seeds       A(α, α'): the ceiling, what the attention of another seed reaches
+
+The paper chooses A's checkpoint, and then that of the second map for the largest agreement, on the texts that
+are compared. `dev` chooses both by accuracy on the dev split; `last` takes the last ones.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedmap.papers.snell.records import Record, agreement, crossing, matches
+
+CHOICES = ("paper", "dev", "last")
+Rows = list[dict[str, Any]]
+Maps = dict[str, Float[Tensor, "N T"]]
+
+
+def rows_of_seed(seed: int, learned: Sequence[Record], twin: Record, proxies: Maps) -> Rows:
+    """Return the rows of one seed's model A, which is `learned[seed]`, compared with its twin and the others.
+
+    `proxies` are the maps of `bag` and `logistic`, on the same texts.
+    """
+    own, others = learned[seed], [*learned[:seed], *learned[seed + 1 :]]
+    # Each model is another's comparison once: B of A, C of B, and A of the last.
+    nearest = learned[(seed + 1) % len(learned)]
+    rows = _curves(own, others, twin) + _rise(own, twin, proxies["logistic"])
+    for choice in CHOICES:
+        at = _chosen(own, choice)
+        attention, influence = own.values["attention"][at], own.values["influence"][at]
+        firsts = {
+            "uniform": (attention, twin, "relevance"),
+            "influence": (influence, twin, "relevance"),
+            "bag": (proxies["bag"], twin, "relevance"),
+            "logistic": (proxies["logistic"], twin, "relevance"),
+            "other": (attention, nearest, "relevance"),
+            "seeds": (attention, nearest, "attention"),
+        }
+        curve, performance = _seed_curve(attention, others)
+        for name, (first, of, quantity) in firsts.items():
+            second = of.values[quantity]
+            where = _chosen(of, choice)
+            if choice == "paper":
+                where = int(matches(first, second, own.mask).argmax())
+            found = agreement(first, second[where], own.mask)
+            rows.append(
+                {
+                    "quantity": name, "choice": choice, "step": float(of.steps[where]),
+                    "value": found.match, "chance": found.chance, "error": found.error, "tau": found.tau,
+                }
+            )  # fmt: skip
+            if name != "seeds":
+                steps = _steps(others)
+                there = crossing(steps, curve, found.match, performance)
+                rows += [
+                    _row(f"xi {name}", choice, there.step, there.value),
+                    _row(f"xi {name}, interpolated", choice, there.between, there.value_between),
+                ]
+        rows.append(_row("best", choice, float(own.steps[at]), float(own.accuracy[at])))
+    return rows
+
+
+def _row(quantity: str, choice: str, step: float, value: float) -> dict[str, Any]:
+    return {"quantity": quantity, "choice": choice, "step": step, "value": value}
+
+
+def _chosen(record: Record, choice: str) -> int:
+    if choice == "last":
+        return len(record.steps) - 1
+    return record.best if choice == "paper" else record.best_on_dev
+
+
+def _steps(records: Sequence[Record]) -> Any:
+    return np.unique(np.concatenate([one.steps for one in records]))
+
+
+def _seed_curve(attention: Float[Tensor, "N T"], others: Sequence[Record]) -> tuple[Any, Any]:
+    """Return the mean of A(α, α'_t) over other seeds, and that of their accuracy, at each step of any."""
+    curves, accuracies = [], []
+    for one in others:
+        found = matches(attention, one.values["attention"], one.mask)
+        at = [one.at(step) for step in _steps(others)]
+        curves.append(found[at])
+        accuracies.append(one.accuracy[at])
+    return np.mean(curves, axis=0), np.mean(accuracies, axis=0)
+
+
+def _curves(own: Record, others: Sequence[Record], twin: Record) -> Rows:
+    """Return the curves over the steps, with the paper's choice of A's checkpoint."""
+    attention = own.values["attention"][own.best]
+    seeds, accuracy = _seed_curve(attention, others)
+    uniform = matches(attention, twin.values["relevance"], own.mask)
+    return [
+        _row(name, "curve", float(step), float(value))
+        for name, steps, values in (
+            ("seeds", _steps(others), seeds),
+            ("accuracy", _steps(others), accuracy),
+            ("uniform", twin.steps, uniform),
+            ("accuracy, uniform", twin.steps, twin.accuracy),
+        )
+        for step, value in zip(steps, values, strict=True)
+    ]
+
+
+def _rise(own: Record, twin: Record, logistic: Float[Tensor, "N T"]) -> Rows:
+    """Return when a text's keyword rises: the word with the largest weight in the logistic regression.
+
+    `rank`: how often it is among the top 5 % by relevance, by attention and by the twin's relevance; `size`: by
+    how much its number exceeds the mean of the text's. Texts without a word that speaks for the label are left
+    out. At the steps `half …`, between two checkpoints, half of the way to its last value is made.
+    """
+    has = logistic.masked_fill(~own.mask, -torch.inf).amax(1) > 0
+    mask, keywords = own.mask[has], logistic[has]
+    best = keywords.masked_fill(~mask, -torch.inf).argmax(1, keepdim=True)
+    rows: Rows = []
+    for name, record, quantity in _risers(own, twin):
+        values = record.values[quantity][:, has]
+        rank = matches(keywords, values, mask)
+        mean = (values * mask).sum(-1) / mask.sum(-1)
+        at_best = values.gather(-1, best.expand(len(values), -1, 1)).squeeze(-1)
+        size = (at_best - mean).mean(1).numpy().astype(np.float64)
+        for measure, curve in (("rank", rank), ("size", size)):
+            rows += [
+                _row(f"{measure} {name}", "keyword", float(step), float(value))
+                for step, value in zip(record.steps, curve, strict=True)
+            ]
+            half = crossing(record.steps, curve, curve[0] + (curve[-1] - curve[0]) / 2, curve)
+            # Where nothing rises, half of it is never reached.
+            when = half.between if curve[-1] > curve[0] else np.nan
+            rows.append(_row(f"half {measure} {name}", "keyword", when, float(curve[-1])))
+    return rows
+
+
+def _risers(own: Record, twin: Record) -> Iterator[tuple[str, Record, str]]:
+    yield "relevance", own, "relevance"
+    yield "attention", own, "attention"
+    yield "relevance, uniform", twin, "relevance"

@@ -1,0 +1,150 @@
+"""A recorded training as arrays, and what Snell et al. read off several of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedmap.kendall import tau_against
+from heedmap.measures import top_match
+
+QUANTITIES = ("attention", "relevance", "influence")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was recorded of a training after each of its S recorded steps, about N test texts.
+
+    `right` (S, N) are answers, `dev` (S,) accuracies on the dev split.
+    """
+
+    steps: Int[NDArray[np.int64], " S"]
+    tokens: list[list[str]]
+    labels: Int[NDArray[np.int64], " N"]
+    mask: Bool[Tensor, "N T"]
+    values: dict[str, Float[Tensor, "S N T"]]
+    right: Bool[NDArray[np.bool_], "S N"]
+    dev: Float[NDArray[np.float64], " S"]
+
+    @cached_property
+    def accuracy(self) -> Float[NDArray[np.float64], " S"]:
+        """Accuracy on the recorded test texts."""
+        return np.asarray(self.right.mean(1), dtype=np.float64)
+
+    @property
+    def best(self) -> int:
+        """The first checkpoint of the best accuracy on the test texts, which the paper chooses."""
+        return int(self.accuracy.argmax())
+
+    @property
+    def best_on_dev(self) -> int:
+        """The first checkpoint of the best accuracy on the dev split."""
+        return int(self.dev.argmax())
+
+    def at(self, step: float) -> int:
+        """Return the last checkpoint up to a step: a training that has ended stays as it is."""
+        return int(np.searchsorted(self.steps, step, side="right")) - 1
+
+
+def record_of(recorded: pa.Table) -> Record:
+    """Make the arrays of one training's record (see `heedmap.training.dynamics`)."""
+    keys = [("step", "ascending"), ("row", "ascending")]
+    test = recorded.filter(pc.equal(recorded["split"], "test")).sort_by(keys)
+    dev = recorded.filter(pc.equal(recorded["split"], "dev")).sort_by(keys)
+    steps = np.unique(test["step"].to_numpy()).astype(np.int64)
+    tokens = test["tokens"].slice(0, len(test) // len(steps)).to_pylist()
+    lengths = torch.tensor([len(one) for one in tokens])
+    mask = torch.arange(int(lengths.max())) < lengths[:, None]
+    values = {}
+    for name in QUANTITIES:
+        flat = test[name].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        values[name] = torch.zeros(len(steps), *mask.shape)
+        values[name][:, mask] = torch.tensor(flat, dtype=torch.float32).view(len(steps), -1)
+
+    def right(part: pa.Table) -> NDArray[np.bool_]:
+        same = part["predicted"].to_numpy() == part["label"].to_numpy()
+        return np.asarray(same.reshape(len(steps), -1), dtype=np.bool_)
+
+    labels = test["label"].to_numpy()[: len(tokens)].astype(np.int64)
+    return Record(steps, tokens, labels, mask, values, right(test), right(dev).mean(1))
+
+
+def padded(
+    values: Sequence[Float[NDArray[np.float64], " _"]], mask: Bool[Tensor, "N T"]
+) -> Float[Tensor, "N T"]:
+    """Return vectors as a matrix, 0 beyond their ends."""
+    found = torch.zeros(mask.shape)
+    found[mask] = torch.from_numpy(np.concatenate(values)).float()
+    return found
+
+
+class Agreement(NamedTuple):
+    """A(u, v) and its chance, the standard error over texts, and Kendall's tau-b where it is defined."""
+
+    match: float
+    chance: float
+    error: float
+    tau: float
+
+
+def agreement(
+    first: Float[Tensor, "N T"], second: Float[Tensor, "N T"], mask: Bool[Tensor, "N T"]
+) -> Agreement:
+    """Compare two maps text by text."""
+    match, chance = top_match(first, second, mask)
+    known = match[~match.isnan()]
+    tau = tau_against(first.unsqueeze(1), second.unsqueeze(1), mask).flatten()
+    error = float(known.std() / len(known) ** 0.5) if len(known) > 1 else np.nan
+    return Agreement(
+        float(match.nanmean()), float(chance.nanmean()), error, float(tau.nanmean())
+    )  # fmt: skip
+
+
+def matches(
+    first: Float[Tensor, "N T"], second: Float[Tensor, "S N T"], mask: Bool[Tensor, "N T"]
+) -> Float[NDArray[np.float64], " S"]:
+    """Return A(u, v) at every checkpoint of v."""
+    found = [float(top_match(first, one, mask)[0].nanmean()) for one in second]
+    return np.array(found, dtype=np.float64)
+
+
+class Crossing(NamedTuple):
+    """Where a curve first exceeds a level, and another curve there: at a checkpoint, and interpolated."""
+
+    step: float
+    value: float
+    between: float
+    value_between: float
+
+
+def crossing(
+    steps: Int[NDArray[np.int64], " S"],
+    curve: Float[NDArray[np.float64], " S"],
+    level: float,
+    other: Float[NDArray[np.float64], " S"],
+) -> Crossing:
+    """Return the first checkpoint at which `curve` exceeds `level`, NaN if there is none.
+
+    `between` is where the straight line from the checkpoint before it reaches the level. Curves need not be
+    monotone: the first crossing counts, as in the paper.
+    """
+    above = np.flatnonzero(curve > level)
+    if not len(above):
+        return Crossing(np.nan, np.nan, np.nan, np.nan)
+    at = int(above[0])
+    step, value = float(steps[at]), float(other[at])
+    if at == 0:
+        return Crossing(step, value, step, value)
+    share = (level - curve[at - 1]) / (curve[at] - curve[at - 1])
+    between = steps[at - 1] + share * (steps[at] - steps[at - 1])
+    return Crossing(
+        step, value, float(between), float(other[at - 1] + share * (other[at] - other[at - 1]))
+    )
