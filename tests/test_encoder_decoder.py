@@ -18,7 +18,7 @@ def made(seed=0, symbols=7, **settings):
 def step_by_step(model, source, inputs):
     """Decode one step and one head at a time, each weight by itself: the definition."""
     settings = model.settings
-    states, state = model.encode(source)
+    states, state = model.encode(model.source(source))
     logits, weights = [], []
     for step in range(inputs.shape[1]):
         decoded, state = model.decoder(

@@ -68,7 +68,7 @@ def test_the_curves_are_the_means_of_the_table(judged, rows):
 
 def _values(figure, layer):
     data = layer.get("data") or figure.spec["data"]
-    return data["values"]
+    return figure.spec["datasets"][data["name"]]
 
 
 def test_the_slider_goes_through_all_records_of_a_text(judged, rows):

@@ -185,4 +185,4 @@ def test_fewer_heads_than_a_combination_has_are_refused(tmp_path):
 def test_options_of_another_part_are_refused(heedmap):
     done = heedmap("reproduce", "snell", "multihead", "--steps", "300")
     assert done.code == 2
-    assert "--steps: of the part copying alone" in done.err
+    assert "--steps: not of the part multihead" in done.err

@@ -36,7 +36,7 @@ from heedmap.settings import (
 )
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.checkpoint import load_checkpoint
-from heedmap.training.dynamics import Recorder
+from heedmap.training.dynamics import ClassifierRecorder
 from heedmap.training.fit import Report, Trained, fit
 from heedmap.training.initialisation import init_model, kind_for
 from heedmap.training.objective import Diverged, Objective
@@ -105,7 +105,9 @@ def train(
         )
         if sized.train.record_dynamics:
             parts = None if folder is None else folder.dynamics
-            objective.recorder = Recorder(model, corpus.splits["test"], dev, parts, sized.data.seed)
+            objective.recorder = ClassifierRecorder(
+                model, corpus.splits["test"], dev, parts, sized.data.seed
+            )
         trained = replace(_fit(objective, folder, sized, overwrite, report), vectors=with_vectors)
         run = own_run(sized, corpus, model.cpu(), trained, None)
         if folder is None and objective.recorder is not None:

@@ -6,6 +6,7 @@ A training that is resumed writes the parts of unfinished epochs again. The trai
 ends with the same weights, recorded or not.
 """
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -48,26 +49,18 @@ def is_recorded(step: int) -> bool:
     return step in EARLY or (step > 0 and step % EVERY == 0)
 
 
-class Recorder:
-    """Records a model while it is trained.
+class Recorder(ABC):
+    """Watches a training at a schedule of steps (`is_recorded`); keeps parts in a folder, or in memory."""
 
-    Of each text of a sample of the test split: `attention`, the heat map; `relevance`, the output relevance of
-    each token (Snell et al. 2021) for the label less that for the other classes, None without a linear
-    read-out: their mean under the attention is the label's logit less the others'; `influence` (see
-    `importance.gradients.influence`); `loss`, −log p of the label. Numbers per token have 16 bits. `tokens` are
-    there at the first step alone. Of the dev split predictions and loss alone.
-    """
-
-    def __init__(
-        self, model: Model, test: Split, dev: Split, folder: Path | None, seed: int
-    ) -> None:
-        self.model, self.folder = model, folder
-        self.splits = {"test": test, "dev": dev}
-        rng = np.random.default_rng([seed, *b"dynamics"])
-        self.rows = {name: split.drawn(rng, TEXTS) for name, split in self.splits.items()}
+    def __init__(self, module: nn.Module, folder: Path | None) -> None:
+        self.module, self.folder = module, folder
         self.parts: list[pa.Table] = []
         self._epoch: list[pa.Table] = []
         self._last = -1
+
+    @abstractmethod
+    def read(self, step: int) -> list[pa.Table]:
+        """Return what there is to record after some steps, of a model that neither learns nor drops out."""
 
     def before(self, step: int) -> None:
         """Record the model before a step of the training, if it is one of those."""
@@ -88,17 +81,41 @@ class Recorder:
         if step == self._last:
             return
         self._last = step
-        module = self.model
-        assert isinstance(module, nn.Module)
+        module = self.module
         was_training = module.training
         wanted = [parameter.requires_grad for parameter in module.parameters()]
         module.eval().requires_grad_(False)
         try:
-            self._epoch += [self._read(step, name) for name in self.splits]
+            self._epoch += self.read(step)
         finally:
             module.train(was_training)
             for parameter, needed in zip(module.parameters(), wanted, strict=True):
                 parameter.requires_grad_(needed)
+
+
+class ClassifierRecorder(Recorder):
+    """Records a classifier.
+
+    Of each text of a sample of the test split: `attention`, the heat map; `relevance`, the output relevance of
+    each token (Snell et al. 2021) for the label less that for the other classes, None without a linear
+    read-out: their mean under the attention is the label's logit less the others'; `influence` (see
+    `importance.gradients.influence`); `loss`, −log p of the label. Numbers per token have 16 bits. `tokens` are
+    there at the first step alone. Of the dev split predictions and loss alone.
+    """
+
+    def __init__(
+        self, model: Model, test: Split, dev: Split, folder: Path | None, seed: int
+    ) -> None:
+        assert isinstance(model, nn.Module)
+        super().__init__(model, folder)
+        self.model = model
+        self.splits = {"test": test, "dev": dev}
+        rng = np.random.default_rng([seed, *b"dynamics"])
+        self.rows = {name: split.drawn(rng, TEXTS) for name, split in self.splits.items()}
+
+    def read(self, step: int) -> list[pa.Table]:
+        """Read both samples."""
+        return [self._read(step, name) for name in self.splits]
 
     def _read(self, step: int, name: str) -> pa.Table:
         split, rows = self.splits[name], self.rows[name]

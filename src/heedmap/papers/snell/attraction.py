@@ -8,6 +8,7 @@ For the model A of one seed, and its uniform twin, all of one text oriented towa
     logistic    A(β^lr, β^uf): that of a logistic regression on a bag of words?
     other       A(α, β'): β' is the relevance in a model of another seed
     seeds       A(α, α'): the ceiling, what the attention of another seed reaches
+    dictionary  of translators: A(·, β^uf) of the words' co-occurrence
 
 The paper chooses A's checkpoint, and then that of the second map for the largest agreement, on the texts that
 are compared. `dev` chooses both by accuracy on the dev split; `last` takes the last ones.
@@ -28,23 +29,24 @@ Rows = list[dict[str, Any]]
 Maps = dict[str, Float[Tensor, "N T"]]
 
 
-def rows_of_seed(seed: int, learned: Sequence[Record], twin: Record, proxies: Maps) -> Rows:
+def rows_of_seed(
+    seed: int, learned: Sequence[Record], twin: Record, proxies: Maps, keyword: str = "logistic"
+) -> Rows:
     """Return the rows of one seed's model A, which is `learned[seed]`, compared with its twin and the others.
 
-    `proxies` are the maps of `bag` and `logistic`, on the same texts.
+    `proxies` are maps of the same texts; that of `keyword` says which word is a text's keyword.
     """
     own, others = learned[seed], [*learned[:seed], *learned[seed + 1 :]]
     # Each model is another's comparison once: B of A, C of B, and A of the last.
     nearest = learned[(seed + 1) % len(learned)]
-    rows = _curves(own, others, twin) + _rise(own, twin, proxies["logistic"])
+    rows = _curves(own, others, twin) + _rise(own, twin, proxies[keyword])
     for choice in CHOICES:
         at = _chosen(own, choice)
         attention, influence = own.values["attention"][at], own.values["influence"][at]
         firsts = {
             "uniform": (attention, twin, "relevance"),
             "influence": (influence, twin, "relevance"),
-            "bag": (proxies["bag"], twin, "relevance"),
-            "logistic": (proxies["logistic"], twin, "relevance"),
+            **{name: (each, twin, "relevance") for name, each in proxies.items()},
             "other": (attention, nearest, "relevance"),
             "seeds": (attention, nearest, "attention"),
         }
@@ -114,15 +116,15 @@ def _curves(own: Record, others: Sequence[Record], twin: Record) -> Rows:
     ]
 
 
-def _rise(own: Record, twin: Record, logistic: Float[Tensor, "N T"]) -> Rows:
-    """Return when a text's keyword rises: the word with the largest weight in the logistic regression.
+def _rise(own: Record, twin: Record, proxy: Float[Tensor, "N T"]) -> Rows:
+    """Return when a text's keyword rises: the word with the largest number in a proxy.
 
     `rank`: how often it is among the top 5 % by relevance, by attention and by the twin's relevance; `size`: by
     how much its number exceeds the mean of the text's. Texts without a word that speaks for the label are left
     out. At the steps `half …`, between two checkpoints, half of the way to its last value is made.
     """
-    has = logistic.masked_fill(~own.mask, -torch.inf).amax(1) > 0
-    mask, keywords = own.mask[has], logistic[has]
+    has = proxy.masked_fill(~own.mask, -torch.inf).amax(1) > 0
+    mask, keywords = own.mask[has], proxy[has]
     best = keywords.masked_fill(~mask, -torch.inf).argmax(1, keepdim=True)
     rows: Rows = []
     for name, record, quantity in _risers(own, twin):

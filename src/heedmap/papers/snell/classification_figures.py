@@ -14,7 +14,7 @@ from heedmap.report.dynamics_figures import examples
 from heedmap.training.dynamics import recorded_in
 
 if TYPE_CHECKING:
-    from heedmap.papers.snell.classification_result import Classification
+    from heedmap.papers.snell.classification_result import Compared
 
 HEIGHT = 240
 CURVES = {
@@ -32,7 +32,7 @@ STARTS = (0.1, 0.25, 0.5, 0.75, 0.9)
 LONG = 2.5
 
 
-def figures(found: "Classification") -> list[Figure]:
+def figures(found: "Compared") -> list[Figure]:
     """Draw curves of agreement and of keywords, and a text with a slider."""
     n = f"n = {found.settings.seeds} models, and as many twins"
     return [
@@ -45,7 +45,7 @@ def figures(found: "Classification") -> list[Figure]:
         _lines(
             found, "keyword", {f"rank {key}": words for key, words in RISE.items()}, "snell-rank",
             "What finds the keyword first?", n,
-            "How often a text's keyword (by a logistic regression) is among the top 5 % by each map. Faint: "
+            "How often a text's keyword (see the table) is among the top 5 % by each map. Faint: "
             "one seed.",
         ),
         _lines(
@@ -58,15 +58,15 @@ def figures(found: "Classification") -> list[Figure]:
     ]  # fmt: skip
 
 
-def _texts(found: "Classification") -> list[Figure]:
+def _texts(found: "Compared") -> list[Figure]:
     recorded = recorded_in(found.example / "dynamics")
     if recorded is None:
         return []
-    return examples(recorded.filter(pc.equal(recorded["split"], "test")), found.settings.classes, 1)
+    return examples(recorded.filter(pc.equal(recorded["split"], "test")), found.classes, 1)
 
 
 def _lines(
-    found: "Classification",
+    found: "Compared",
     choice: str,
     series: dict[str, str],
     key: str,

@@ -1,9 +1,11 @@
 """The numbers of Snell et al.'s account of a classifier's attention, beside theirs, and the slides' claims."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,16 +27,17 @@ NAMES = {
     "bag": "bag of embeddings in the twin's relevance, A(β^px, β^uf)",
     "logistic": "logistic regression in the twin's relevance, A(β^lr, β^uf)",
     "other": "attention in the relevance of another seed, A(α, β')",
+    "dictionary": "co-occurrence in the twin's relevance",
     "seeds": "attention in the attention of another seed, A(α, α')",
 }
 
 
 @dataclass(frozen=True)
-class Classification:
-    """What was read off the models; `example` is the run of the first one, whose texts are drawn."""
+class Compared(ABC):
+    """What was read off the models; `example` is the folder of the first one, whose texts are drawn."""
 
     name: str
-    settings: ClassificationSettings
+    settings: Any
     rows: list[Row]
     notes: list[str]
     folder: Path
@@ -46,16 +49,43 @@ class Classification:
             row[of] for row in self.rows if (row["quantity"], row["choice"]) == (quantity, choice)
         ]
 
+    @property
+    @abstractmethod
+    def dataset(self) -> str:
+        """The name under which published numbers are found, empty if there are none."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> Sequence[str]:
+        """What labels are called."""
+
+
+@dataclass(frozen=True)
+class Classification(Compared):
+    """What was read off classifiers."""
+
+    settings: ClassificationSettings
+
+    @property
+    def dataset(self) -> str:
+        """The name in the catalogue."""
+        return self.settings.data.dataset or ""
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """The corpus's classes."""
+        return self.settings.classes
+
 
 def result(found: Classification) -> Result:
     """Make the result that all files of this part show."""
     differs = differences(found)
-    table = _agreement_table(found)
+    table = agreement_table(found)
     return Result(
         title=f"Snell et al.: where attention comes from, {found.name}",
         notes=[*found.notes, unlike(differs)],
         summary=table,
-        sections=[table, _xi_table(found), _rise_table(found), *_claims(found)],
+        sections=[table, xi_table(found), rise_table(found), *_claims(found)],
         figures=[*(with_unlike(one, differs) for one in figures(found)), toy()],
         rows=pd.DataFrame(found.rows),
         latex=table,
@@ -87,7 +117,7 @@ def differences(found: Classification) -> list[str]:
     ]
 
 
-def combined(found: Classification, quantity: str, choice: str) -> tuple[float, float, float]:
+def combined(found: Compared, quantity: str, choice: str) -> tuple[float, float, float]:
     """Return the mean over seeds, and its 95 % interval over seeds and texts.
 
     Student's, k − 1 degrees of freedom, with the variance of the seeds' mean and that of a mean over texts.
@@ -104,7 +134,7 @@ def _interval(mean: float, low: float, high: float, digits: int = 3) -> str:
     return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def _mean(values: Sequence[float], digits: int = 3) -> str:
+def seed_mean(values: Sequence[float], digits: int = 3) -> str:
     """Return a mean and its interval over seeds, of those that have the number."""
     known = [one for one in values if not math.isnan(one)]
     if not known:
@@ -116,21 +146,24 @@ def _mean(values: Sequence[float], digits: int = 3) -> str:
     return text if len(known) == len(values) else f"{text}, {len(known)} of {len(values)}"
 
 
-def _published(table: dict[str, dict[str, float]], found: Classification, name: str) -> str:
-    value = table.get(found.settings.data.dataset or "", {}).get(name)
+def _published(table: dict[str, dict[str, float]], found: Compared, name: str) -> str:
+    value = table.get(found.dataset, {}).get(name)
     return "–" if value is None else f"{value:.3f}"
 
 
-def _agreement_table(found: Classification) -> Table:
+def agreement_table(found: Compared) -> Table:
+    """Return A, its chance and τ of every pair of maps."""
     lines = []
     for name, words in NAMES.items():
+        if not found.values(name, "dev"):
+            continue
         chance = found.values(name, "dev", "chance")
         lines.append(
             [
                 words,
                 *(_interval(*combined(found, name, choice)) for choice in CHOICES),
                 f"{np.mean(chance):.3f}",
-                _mean(found.values(name, "dev", "tau")),
+                seed_mean(found.values(name, "dev", "tau")),
                 _published(AGREEMENT, found, name),
             ]
         )
@@ -147,20 +180,21 @@ def _agreement_table(found: Classification) -> Table:
     )
 
 
-def _xi_table(found: Classification) -> Table:
+def xi_table(found: Compared) -> Table:
+    """Return how far the other seeds have come when their attention reaches each level."""
     lines = []
     for name, words in NAMES.items():
-        if name == "seeds":
+        if name == "seeds" or not found.values(name, "dev"):
             continue
         for choice in ("paper", "dev"):
             lines.append(
                 [
                     words,
                     "paper's choice" if choice == "paper" else "by dev",
-                    _mean(found.values(f"xi {name}", choice)),
-                    _mean(found.values(f"xi {name}", choice, "step"), 0),
-                    _mean(found.values(f"xi {name}, interpolated", choice)),
-                    _mean(found.values(f"xi {name}, interpolated", choice, "step"), 0),
+                    seed_mean(found.values(f"xi {name}", choice)),
+                    seed_mean(found.values(f"xi {name}", choice, "step"), 0),
+                    seed_mean(found.values(f"xi {name}, interpolated", choice)),
+                    seed_mean(found.values(f"xi {name}, interpolated", choice, "step"), 0),
                     _published(XI, found, name) if choice == "paper" else "–",
                 ]
             )
@@ -168,8 +202,8 @@ def _xi_table(found: Classification) -> Table:
         [
             "the models' own best, ξ*",
             "paper's choice" if choice == "paper" else "by dev",
-            _mean(found.values("best", choice)),
-            _mean(found.values("best", choice, "step"), 0),
+            seed_mean(found.values("best", choice)),
+            seed_mean(found.values("best", choice, "step"), 0),
             "–", "–",
             _published(XI, found, "best") if choice == "paper" else "–",
         ]
@@ -187,7 +221,8 @@ def _xi_table(found: Classification) -> Table:
     )
 
 
-def _rise_table(found: Classification) -> Table:
+def rise_table(found: Compared) -> Table:
+    """Return when keywords rise, by each map."""
     lines = []
     for measure, words in (("rank", "among the top 5 %"), ("size", "excess over the text's mean")):
         for name in ("relevance", "attention", "relevance, uniform"):
@@ -196,29 +231,29 @@ def _rise_table(found: Classification) -> Table:
                 [
                     name.replace("relevance, uniform", "relevance in the twin"),
                     words,
-                    _mean(found.values(half, "keyword", "step"), 0),
-                    _mean(found.values(half, "keyword")),
+                    seed_mean(found.values(half, "keyword", "step"), 0),
+                    seed_mean(found.values(half, "keyword")),
                 ]
             )
     return Table(
         "What rises first for a text's keyword?",
         ["quantity", "measured by", "step of half its rise", "last value"],
         lines,
-        "The keyword of a text is the word with the largest weight for the label in a logistic regression on "
-        "bags of words, which knows neither map.",
+        "The keyword is the word that speaks most for the label by itself: in a logistic regression on bags of "
+        "words, or by co-occurrence with the target word. Neither knows the maps.",
         labels=2,
     )
 
 
-def _claims(found: Classification) -> list[Claim]:
+def _claims(found: Compared) -> list[Claim]:
     return [
-        _above_chance("The twin's relevance foretells the attention.", found, "uniform"),
-        _above_chance("The twin's relevance foretells the influence.", found, "influence"),
-        _first(found),
+        above_chance("The twin's relevance foretells the attention.", found, "uniform"),
+        above_chance("The twin's relevance foretells the influence.", found, "influence"),
+        rises_first(found),
     ]
 
 
-def _above_chance(text: str, found: Classification, quantity: str) -> Claim:
+def above_chance(text: str, found: Compared, quantity: str) -> Claim:
     """Survives if agreement and τ are above what chance gives, with checkpoints chosen on dev."""
     mean, low, high = combined(found, quantity, "dev")
     chance = float(np.mean(found.values(quantity, "dev", "chance")))
@@ -235,12 +270,12 @@ def _above_chance(text: str, found: Classification, quantity: str) -> Claim:
         verdict,
         (
             f"A = {_interval(mean, low, high)}, chance {chance:.3f}, another seed's attention {ceiling:.3f}",
-            f"Kendall's τ = {_mean(taus)}, chance 0",
+            f"Kendall's τ = {seed_mean(taus)}, chance 0",
         ),
     )
 
 
-def _first(found: Classification) -> Claim:
+def rises_first(found: Compared) -> Claim:
     """Survives if the keyword's relevance has made half of its rise before its attention has, by rank."""
     numbers, intervals = [], {}
     for measure, words in (("rank", "by rank"), ("size", "by size")):
@@ -250,7 +285,7 @@ def _first(found: Classification) -> Claim:
         )
         later = (then - first)[~np.isnan(then - first)]
         intervals[measure] = mean_interval(later.tolist())
-        numbers.append(f"{words}: the attention is {_mean(later.tolist(), 0)} steps later")
+        numbers.append(f"{words}: the attention is {seed_mean(later.tolist(), 0)} steps later")
     low, high = intervals["rank"]
     verdict = "survives" if low > 0 else "does not" if high < 0 else "undecided"
     return Claim(

@@ -15,10 +15,16 @@ OPTIONS = {
     "classification": ("seeds", "steps"),
     "copying": ("seeds", "steps", "variant_seeds"),
     "multihead": (),
+    "translation": ("seeds",),
 }
-ON_DATA = ("classification",)
+ON_DATA = {
+    "classification": "--data with their place, or --data reviews",
+    "translation": "--data with sentences in two languages",
+}
+SPELLED = {"source": "from", "target": "to"}
 NEEDS = """Snell et al. asked where attention comes from. Say which part:
   heedmap reproduce snell classification --data PATH   relevance first, then attention? Own texts too
+  heedmap reproduce snell translation --data PATH --from de --to en   the same, for every translated word
   heedmap reproduce snell copying                   who learns to copy? A smaller model, minutes
   heedmap reproduce snell multihead                 do heads that fail alone learn together? 15 minutes
   heedmap reproduce snell copying --budget paper    the published size: 20 seeds; hours"""
@@ -26,7 +32,8 @@ NEEDS = """Snell et al. asked where attention comes from. Say which part:
 
 def command(
     part: Annotated[
-        str | None, typer.Argument(help="Which part: classification, copying, multihead.")
+        str | None,
+        typer.Argument(help="Which part: classification, translation, copying, multihead."),
     ] = None,
     budget: Annotated[str, typer.Option(help="quick or paper, the published size.")] = "quick",
     seeds: Annotated[int | None, typer.Option(help="Trainings of each kind. [8; 20]")] = None,
@@ -42,6 +49,19 @@ def command(
     dataset: Annotated[
         str | None, typer.Option(help="Which data set that is, with its rules: sst, imdb, ag_news.")
     ] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="The source's column, or file ending. [de]")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--to", help="The target's column, or file ending. [en]")
+    ] = None,
+    links: Annotated[
+        str | None, typer.Option(help="A column with links of words, as align_auto:en-de.")
+    ] = None,
+    gold: Annotated[
+        str | None, typer.Option(help="Other sentences, whose words people linked.")
+    ] = None,
+    gold_links: Annotated[str | None, typer.Option(help="Their column. [sure:FROM-TO]")] = None,
     train_texts: TrainTexts = None,
     test_texts: TestTexts = None,
     out: Annotated[Path | None, typer.Option(help="[runs/snell-PART]", parser=opt.folder)] = None,
@@ -65,19 +85,27 @@ def command(
     for name in options:
         if name not in OPTIONS[part]:
             raise InputError(f"--{name.replace('_', '-')}: not of the part {part}")
-    source = {
-        "dataset": dataset, "train_texts": train_texts, "test_texts": test_texts
-    }  # fmt: skip
-    asked = {key: value for key, value in source.items() if value is not None}
-    if part not in ON_DATA and (data is not None or asked):
+    of_texts = _given(dataset=dataset, train_texts=train_texts, test_texts=test_texts)
+    of_pairs = _given(source=source, target=target, links=links, gold=gold, gold_links=gold_links)
+    for name in [
+        *(of_texts if part != "classification" else ()),
+        *(of_pairs if part != "translation" else ()),
+    ]:
+        raise InputError(f"--{SPELLED.get(name, name.replace('_', '-'))}: not of the part {part}")
+    if part not in ON_DATA and data is not None:
         raise InputError(f"the part {part} draws its own sequences; expected no --data")
     if part in ON_DATA and data is None:
-        raise InputError(f"the part {part} needs texts: --data with their place, or --data reviews")
+        raise InputError(f"the part {part} needs texts: {ON_DATA[part]}")
     with reporting() as report:
-        corpora = [load(data, **asked)] if data is not None else []
-        name = "-".join([part, *(corpus.name for corpus in corpora), budget])
+        read: list[Any] = []
+        if data is not None and part == "classification":
+            read = [load(data, **of_texts)]
+        elif data is not None:
+            read, more = _pairs(data, of_pairs)
+            options |= more
+        name = "-".join([part, *(corpus.name for corpus in read), budget])
         found = PARTS[part].reproduce(
-            *corpora,
+            *read,
             out=out or DefaultPlace(Path("runs") / f"snell-{name}"),
             overwrite=overwrite,
             workers=workers,
@@ -85,3 +113,19 @@ def command(
             **{**(QUICK[part] if budget == "quick" else {}), **options},
         )
     show(PAPER.result(found), found.folder)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _pairs(data: str, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Read the sentences, and those that people linked; return them and the options of the part."""
+    from heedmap.data.parallel import load_links, load_parallel
+
+    ends = given.get("source", "de"), given.get("target", "en")
+    options: dict[str, Any] = {"source": ends[0], "target": ends[1]}
+    if (gold := given.get("gold")) is not None:
+        column = given.get("gold_links", f"sure:{ends[0]}-{ends[1]}")
+        options["gold"] = load_links(gold, *ends, column)
+    return [load_parallel(data, *ends, align=given.get("links"))], options

@@ -12,6 +12,8 @@ from heedmap.papers.snell import (
     copying_result,
     multihead,
     multihead_result,
+    translation,
+    translation_result,
 )
 
 Found = classification_result.Classification | copying_result.Copying | multihead_result.Multihead
@@ -19,6 +21,7 @@ PARTS: dict[str, Any] = {
     "classification": classification,
     "copying": copying,
     "multihead": multihead,
+    "translation": translation,
 }
 
 
@@ -39,6 +42,8 @@ def result(found: Found) -> Result:
     """Make the result of a part."""
     if isinstance(found, classification_result.Classification):
         return classification_result.result(found)
+    if isinstance(found, translation_result.Translation):
+        return translation_result.result(found)
     if isinstance(found, copying_result.Copying):
         return copying_result.result(found)
     return multihead_result.result(found)

@@ -27,6 +27,18 @@ QUICK: dict[str, dict[str, Any]] = {
         "seeds": 3,
         "learning_rate": 2e-3,
     },
+    "translation": {
+        "vocabulary": 2000,
+        "size": 128,
+        "layers": 1,
+        "dropout": 0.2,
+        "batch_size": 64,
+        "learning_rate": 2e-3,
+        "epochs": 4,
+        "train_pairs": 15000,
+        "bleu_pairs": 200,
+        "proxy_epochs": 3,
+    },
     "multihead": {**_SMALL, "heads": 4, "orders": 2, "wanted": 4, "combinations": 6, "most": 16},
 }
 
@@ -88,3 +100,29 @@ class ClassificationSettings(Settings):
     seeds: Annotated[int, Field(ge=2, le=100)] = 6
     proxy_rate: Annotated[float, Field(gt=0)] = 1.5e-4
     proxy_epochs: Positive = 60
+
+
+class TranslationSettings(Settings):
+    """What a reproduction on translators depends on; the defaults are the released code's for Multi30k.
+
+    `seeds` models are trained with learned attention and as many with uniform attention, where the paper has
+    2 and 1. `gold` counts the sentences whose words people linked.
+    """
+
+    part: Literal["translation"] = "translation"
+    fingerprint: str
+    source: str
+    target: str
+    gold: int = 0
+    vocabulary: Annotated[int, Field(ge=50, le=32_767)] = 8000
+    size: Size = 256
+    layers: Annotated[int, Field(ge=1, le=8)] = 2
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    batch_size: Positive = 16
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
+    epochs: Positive = 20
+    train_pairs: Positive | None = None
+    seeds: Annotated[int, Field(ge=2, le=100)] = 2
+    beams: Annotated[int, Field(ge=1, le=100)] = 5
+    bleu_pairs: Positive = 1000
+    proxy_epochs: Positive = 10

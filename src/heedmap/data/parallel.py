@@ -1,0 +1,250 @@
+"""Sentences and their translations: a pair of text files, a table, a folder of either by split, or a Hub name.
+
+    FOLDER/train.jsonl         columns named as the languages, say de and en
+    FOLDER/train.de train.en   or a file per language, a sentence a line
+
+Links between words are pairs of numbers from 0, as "0-0 1-1" or as a list of such pairs.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedmap.data.columns import Rows
+from heedmap.data.readers import SPLITS, kind_of, read_hub, read_rows, split_files
+from heedmap.data.streams import reading
+from heedmap.errors import InputError
+
+Link = tuple[int, int]
+HELD_OUT = 10  # of one split, every tenth pair is for the test, and as many for dev
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Sentences as lists of words. `sure` and `possible` are links of words where somebody drew them."""
+
+    source: list[list[str]]
+    target: list[list[str]]
+    sure: list[set[Link]] | None = None
+    possible: list[set[Link]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "Pairs":
+        """Return some of the pairs, in the order given."""
+        return Pairs(
+            [self.source[i] for i in rows],
+            [self.target[i] for i in rows],
+            None if self.sure is None else [self.sure[i] for i in rows],
+            None if self.possible is None else [self.possible[i] for i in rows],
+        )
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Pairs by split, and what was left out and why."""
+
+    name: str
+    splits: dict[str, Pairs]
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def fingerprint(self) -> str:
+        """A hash of all words: the same corpus gives the same."""
+        digest = hashlib.sha256()
+        for name in SPLITS:
+            pairs = self.splits[name]
+            digest.update(repr((name, pairs.source, pairs.target)).encode())
+        return digest.hexdigest()[:16]
+
+
+def load_parallel(
+    place: str | Path, source: str, target: str, *, most_words: int = 60, align: str | None = None
+) -> Parallel:
+    """Read sentences of a `source` language and their translations.
+
+    Words are what spaces separate. Pairs with a longer sentence are left out, and counted. Without dev and
+    test, every tenth pair is for each.
+
+    Args:
+        place: a folder, a table, the common path of two text files (`corpus` for corpus.de and corpus.en), or
+            a Hub name.
+        source, target: the languages' names: those of the columns, or of the files' ends.
+        most_words: of a sentence.
+        align: a column with links of words and the languages of their two ends, as `align_auto:en-de`. Beside
+            a column `sure`, one named `possible` is read too.
+
+    Raises:
+        InputError: no such files or columns; files of different lengths; an empty sentence; a link that is
+            out of range.
+    """
+    parts = _parts(Path(place), str(place), source, target, align)
+    splits, left_out = {}, {}
+    for name, pairs in parts.items():
+        fits = [
+            i
+            for i in range(len(pairs))
+            if max(len(pairs.source[i]), len(pairs.target[i])) <= most_words
+        ]
+        splits[name] = pairs.take(fits)
+        if len(fits) < len(pairs):
+            left_out[f"{name}: more than {most_words} words"] = len(pairs) - len(fits)
+    if set(splits) == {"train"}:
+        every, whole = np.arange(len(splits["train"])), splits["train"]
+        splits = {
+            "train": whole.take(every[every % HELD_OUT < HELD_OUT - 2]),
+            "dev": whole.take(every[every % HELD_OUT == HELD_OUT - 2]),
+            "test": whole.take(every[every % HELD_OUT == HELD_OUT - 1]),
+        }
+    elif "dev" not in splits or "test" not in splits:
+        held = "test" if "test" in splits else "dev"
+        raise InputError(f"{place}: expected train, dev and test, or train alone; got no {held}")
+    for name in SPLITS:
+        if len(splits[name]) < 2:
+            raise InputError(
+                f"{place}: expected 2 pairs of sentences or more in {name}, got {len(splits[name])}"
+            )
+    return Parallel(Path(place).name, splits, left_out)
+
+
+def load_links(place: str | Path, source: str, target: str, align: str) -> Pairs:
+    """Read sentences whose words people linked: a table, or a folder with a table `test`; see `load_parallel`.
+
+    Raises:
+        InputError: as `load_parallel`.
+    """
+    path = Path(place)
+    if path.is_dir():
+        found = [
+            one
+            for one in sorted(path.iterdir())
+            if one.name.startswith("test.") and kind_of(one) is not None
+        ]
+        if len(found) != 1:
+            raise InputError(f"{path}: expected one table test.jsonl, got {len(found)}")
+        path = found[0]
+    return _of_table(read_rows(path), path, source, target, align)
+
+
+def _parts(path: Path, place: str, source: str, target: str, align: str | None) -> dict[str, Pairs]:
+    with reading(path):
+        is_folder, is_file = path.is_dir(), path.is_file()
+    if is_folder:
+        found = {
+            split: _of_texts(path / split, source, target)
+            for split in SPLITS
+            if (path / f"{split}.{source}").exists()
+        }
+        if not found:
+            found = {
+                split: _of_table(read_rows(file), file, source, target, align)
+                for split, file in split_files(path).items()
+            }
+        if "train" not in found:
+            raise InputError(
+                f"{path}: expected train.{source} and train.{target}, or a table train.jsonl with these columns"
+            )
+        return found
+    if is_file and kind_of(path) is not None:
+        return {"train": _of_table(read_rows(path), path, source, target, align)}
+    if path.with_name(f"{path.name}.{source}").exists():
+        return {"train": _of_texts(path, source, target)}
+    return {
+        split: _of_table(rows, Path(f"{place}, {split}"), source, target, align)
+        for split, rows in read_hub(place).items()
+        if split in SPLITS
+    }
+
+
+def _of_texts(stem: Path, source: str, target: str) -> Pairs:
+    sides = []
+    for language in (source, target):
+        path = stem.with_name(f"{stem.name}.{language}")
+        try:
+            with reading(path):
+                sides.append(path.read_text(encoding="utf-8").splitlines())
+        except FileNotFoundError as error:
+            raise InputError(
+                f"{path}: no such file; expected the other language of {stem.name}"
+            ) from error
+    return _pairs(sides[0], sides[1], [f"{stem}.{one}" for one in (source, target)])
+
+
+def _of_table(rows: Rows, path: Path, source: str, target: str, align: str | None) -> Pairs:
+    if "translation" in rows.columns and source not in rows.columns:
+        both = rows.values("translation")  # as sets on the Hub have it
+        sides = [[(one or {}).get(name) for one in both] for name in (source, target)]
+    else:
+        missing = [name for name in (source, target) if name not in rows.columns]
+        if missing:
+            raise InputError(
+                f"{path}: no column {missing[0]}; there are {', '.join(rows.columns)}: name the languages with "
+                "--from and --to"
+            )
+        sides = [rows.values(name) for name in (source, target)]
+    pairs = _pairs(sides[0], sides[1], [f"{path}, {one}" for one in (source, target)])
+    if align is None:
+        return pairs
+    name, _, order = align.partition(":")
+    if order not in (f"{source}-{target}", f"{target}-{source}") or name not in rows.columns:
+        raise InputError(
+            f"{path}: links {align!r}: expected COLUMN:{source}-{target} or COLUMN:{target}-{source}, and "
+            f"one of the columns {', '.join(rows.columns)}"
+        )
+    ahead = order == f"{source}-{target}"
+    sure = _links(rows.values(name), pairs, path, name, ahead)
+    if name != "sure" or "possible" not in rows.columns:
+        return Pairs(pairs.source, pairs.target, sure, sure)
+    more = _links(rows.values("possible"), pairs, path, "possible", ahead)
+    return Pairs(
+        pairs.source, pairs.target, sure, [one | two for one, two in zip(sure, more, strict=True)]
+    )
+
+
+def _pairs(source: Sequence[object], target: Sequence[object], names: Sequence[str]) -> Pairs:
+    if len(source) != len(target):
+        raise InputError(
+            f"expected as many lines in both languages; got {len(source)} in {names[0]} and {len(target)} in "
+            f"{names[1]}"
+        )
+    sides: list[list[list[str]]] = []
+    for name, lines in zip(names, (source, target), strict=True):
+        words = [str(line or "").split() for line in lines]
+        empty = next((i for i, one in enumerate(words, 1) if not one), None)
+        if empty is not None:
+            raise InputError(f"{name}: line {empty} is empty; remove it in both languages")
+        sides.append(words)
+    return Pairs(sides[0], sides[1])
+
+
+def _links(
+    values: Iterable[object], pairs: Pairs, path: Path, name: str, ahead: bool
+) -> list[set[Link]]:
+    """Read links: "0-0 1-2", or lists of two numbers, the source first if `ahead`. Missing ones are none."""
+    found = []
+    for line, (value, source, target) in enumerate(
+        zip(values, pairs.source, pairs.target, strict=True), 1
+    ):
+        given: Iterable[object] = value.split() if isinstance(value, str) else value or ()  # type: ignore[assignment]
+        links = set()
+        for one in given:
+            ends = one.split("-") if isinstance(one, str) else one
+            try:
+                first, second = (int(end) for end in ends)  # type: ignore[attr-defined]
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"{path}, {name}, line {line}: expected links such as 0-0 or [0, 0], got {one!r}"
+                ) from None
+            i, j = (first, second) if ahead else (second, first)
+            if not (0 <= i < len(source) and 0 <= j < len(target)):
+                raise InputError(
+                    f"{path}, {name}, line {line}: link {first}-{second} is out of range; the source has "
+                    f"{len(source)} words and the target {len(target)}, counted from 0"
+                )
+            links.add((i, j))
+        found.append(links)
+    return found

@@ -1,0 +1,112 @@
+"""The first experiments on a translator: permutation, adversary and leave-one-out, per target position."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedmap.counterfactual.constrained import search
+from heedmap.kendall import tau_against
+from heedmap.measures import jensen_shannon, total_variation
+from heedmap.models.encoder_decoder import EncoderDecoder
+from heedmap.papers.snell.translation_task import Encoded, Sentence, read_sentence
+
+PERMUTATIONS = 100
+SENTENCES = 20
+EPSILON = 0.05  # Jain & Wallace's for pairs of texts
+RESTARTS, STEPS = 2, 15
+
+
+def predict(
+    model: EncoderDecoder, one: Sentence, weights: Float[Tensor, "S T I"]
+) -> Float[Tensor, "S T V"]:
+    """Return the logits of every target position under other weights over the source."""
+    count = len(weights)
+    sums = weights.to(one.states.dtype) @ one.states[0]
+    heads = model.settings.heads
+    every = sums.unsqueeze(1).expand(-1, heads, -1, -1)
+    return model.emit(one.decoded.expand(count, -1, -1), every)
+
+
+def permuted(model: EncoderDecoder, one: Sentence, rng: np.random.Generator) -> Float[Tensor, " T"]:
+    """Return the median change of each prediction (TVD) if its weights are shuffled."""
+    steps, size = one.attention.shape
+    before = one.logits.softmax(-1)
+    changes = []
+    for _ in range(PERMUTATIONS):
+        order = torch.from_numpy(rng.permuted(np.tile(np.arange(size), (steps, 1)), axis=1))
+        shuffled = one.attention.gather(1, order)
+        changes.append(total_variation(before, predict(model, one, shuffled[None])[0].softmax(-1)))
+    return torch.stack(changes).median(0).values
+
+
+def leave_one_out(
+    model: EncoderDecoder, pairs: Encoded, row: int, one: Sentence
+) -> Float[Tensor, "T S"]:
+    """Return the change of each prediction (TVD) if a source position is removed and the rest read again."""
+    source, _, inputs, _ = pairs.batch([row])
+    size = source.shape[1]
+    if size < 2:
+        return torch.full(one.attention.shape, torch.nan)
+    kept = torch.tensor([[i for i in range(size) if i != out] for out in range(size)])
+    logits, _ = model(source[0][kept], inputs.expand(size, -1))
+    before = one.logits.softmax(-1).unsqueeze(1)
+    return total_variation(before, logits.softmax(-1).transpose(0, 1))
+
+
+def adversary(
+    model: EncoderDecoder, one: Sentence, seed: Sequence[int]
+) -> tuple[Float[Tensor, " T"], Float[Tensor, " T"]]:
+    """Return the JSD of the most different weights found that keep each prediction, and a bound on any."""
+    steps, size = one.attention.shape
+    support = torch.ones(steps, 1, size, dtype=torch.bool)
+    generators = []
+    for step in range(steps):
+        number = np.random.SeedSequence([*seed, step]).generate_state(1)[0]
+        generators.append(torch.Generator().manual_seed(int(number)))
+    found = search(
+        lambda weights: predict(model, one, weights[:, :, 0]),
+        lambda weights: weights[..., 0, :],
+        one.attention.unsqueeze(1),
+        support,
+        support[:, 0],
+        one.logits,
+        epsilon=EPSILON,
+        restarts=RESTARTS,
+        steps=STEPS,
+        generators=generators,
+    )
+    return found.jsd, found.upper
+
+
+def experiments(model: EncoderDecoder, pairs: Encoded, seed: int) -> dict[str, float]:
+    """Return the means over all target positions of SENTENCES sentences, evenly over the split."""
+    count = len(pairs.source)
+    rows = sorted(
+        set(np.linspace(0, count - 1, min(count, SENTENCES)).round().astype(int).tolist())
+    )
+    found: dict[str, list[Tensor]] = {}
+    for row in rows:
+        one = read_sentence(model, pairs, row)
+        even = torch.full_like(one.attention, 1 / one.attention.shape[1])
+        before = one.logits.softmax(-1)
+        with torch.no_grad():
+            removed = leave_one_out(model, pairs, row, one)
+            each = {
+                "permuted, TVD": permuted(model, one, np.random.default_rng([seed, row])),
+                "uniform, TVD": total_variation(
+                    before, predict(model, one, even[None])[0].softmax(-1)
+                ),
+                "leave-one-out, τ": tau_against(
+                    one.attention.unsqueeze(1),
+                    removed.unsqueeze(1),
+                    torch.ones_like(even, dtype=torch.bool),
+                ).flatten(),
+                "uniform, JSD": jensen_shannon(one.attention, even),
+            }
+        each["adversary, JSD"], each["adversary, largest JSD"] = adversary(model, one, [seed, row])
+        for name, values in each.items():
+            found.setdefault(name, []).append(values)
+    return {name: float(torch.cat(values).nanmean()) for name, values in found.items()}

@@ -1,0 +1,242 @@
+"""Learning to translate, as an objective of `fit`, and what is recorded of it for every target position."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from heedmap.data.batches import sorted_batches
+from heedmap.data.parallel import Pairs
+from heedmap.data.pieces import Pieces
+from heedmap.importance.output_relevance import output_relevance
+from heedmap.models.encoder_decoder import EncoderDecoder
+from heedmap.training.dynamics import SCHEMA, Recorder
+from heedmap.training.objective import Objective
+
+NONE = -1  # the target of padding
+RECORDED = 60  # sentences of the test split; each target position is an instance
+AT_ONCE = 4096  # source positions that are read together
+MAX_NORM = 5.0
+
+
+class Translations(NamedTuple):
+    """A batch: sources and their lengths, the decoder's inputs, and the targets, one step earlier."""
+
+    source: Int[Tensor, "B S"]
+    lengths: Int[Tensor, " B"]
+    inputs: Int[Tensor, "B T"]
+    targets: Int[Tensor, "B T"]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Pairs of sentences as sub-words, each with its end, and the index of each one's word."""
+
+    source: list[list[int]]
+    target: list[list[int]]
+    source_words: list[list[int]]
+    target_words: list[list[int]]
+
+    @classmethod
+    def of(cls, pairs: Pairs, pieces: Pieces) -> "Encoded":
+        """Encode pairs of sentences."""
+        sides = [[pieces.encode(words) for words in side] for side in (pairs.source, pairs.target)]
+        (source, at), (target, to) = (([n for n, _ in one], [w for _, w in one]) for one in sides)
+        return cls(source, target, at, to)
+
+    @property
+    def lengths(self) -> Int[NDArray[np.int64], " N"]:
+        """Source positions of each pair."""
+        return np.array([len(one) for one in self.source], dtype=np.int64)
+
+    def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Translations:
+        """Return some pairs, padded."""
+        source, target = [self.source[i] for i in rows], [self.target[i] for i in rows]
+        inputs = [[Pieces.start, *one[:-1]] for one in target]
+        return Translations(
+            _padded(source, Pieces.end),
+            torch.tensor([len(one) for one in source]),
+            _padded(inputs, Pieces.end),
+            _padded(target, NONE),
+        )
+
+
+def _padded(lists: Sequence[Sequence[int]], value: int) -> Int[Tensor, "B T"]:
+    longest = max(len(one) for one in lists)
+    return torch.tensor([[*one, *[value] * (longest - len(one))] for one in lists])
+
+
+class TranslationObjective(Objective):
+    """Translate: the mean cross entropy of a batch's target sub-words, by Adam, gradients clipped.
+
+    The epoch with the best accuracy on dev is kept: of the next sub-word, given the right ones before it.
+    """
+
+    model: EncoderDecoder
+    max_norm = MAX_NORM
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        train: Encoded,
+        dev: Encoded,
+        *,
+        epochs: int,
+        batch_size: int,
+        learning_rate: float,
+        seed: int,
+        made_with: dict[str, Any],
+    ) -> None:
+        super().__init__(
+            model,
+            torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True),
+            train.lengths,
+            train.batch,
+            epochs=epochs,
+            batch_size=batch_size,
+            seed=seed,
+            made_with=made_with,
+        )
+        self.dev = dev
+
+    def loss(self, model: nn.Module, batch: Translations) -> Float[Tensor, ""]:
+        """Return the mean cross entropy of all target sub-words."""
+        device = self.model.output.weight.device
+        source, lengths, inputs, targets = (part.to(device) for part in batch)
+        logits, _ = model(source, inputs, lengths)
+        return functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=NONE)
+
+    def scores(self) -> dict[str, float]:
+        """Score the dev split."""
+        was_training = self.model.training
+        found = accuracy(self.model.eval(), self.dev)
+        self.model.train(was_training)
+        return {"accuracy": found}
+
+
+@torch.no_grad()
+def accuracy(model: EncoderDecoder, pairs: Encoded) -> float:
+    """Return the share of target sub-words, ends included, that are predicted, given those before them."""
+    right = count = 0
+    device = model.output.weight.device
+    for rows in sorted_batches(pairs.lengths, AT_ONCE):
+        source, lengths, inputs, targets = (part.to(device) for part in pairs.batch(rows))
+        logits, _ = model(source, inputs, lengths)
+        real = targets != NONE
+        right += int(((logits.argmax(-1) == targets) & real).sum())
+        count += int(real.sum())
+    return right / count
+
+
+class Sentence(NamedTuple):
+    """A sentence read with its translation; every target position is an instance."""
+
+    states: Float[Tensor, "1 S D"]
+    decoded: Float[Tensor, "1 T H"]
+    logits: Float[Tensor, "T V"]
+    attention: Float[Tensor, "T S"]
+    targets: Int[Tensor, " T"]
+
+
+@torch.no_grad()
+def read_sentence(model: EncoderDecoder, pairs: Encoded, row: int) -> Sentence:
+    """Read one pair; with several heads the attention is their mean."""
+    source, _, inputs, targets = pairs.batch([row])
+    states, last = model.encode(model.source(source))
+    decoded, _ = model.decode(inputs, last)
+    weights = model.attend(decoded, states)
+    logits = model.emit(decoded, weights @ states.unsqueeze(1))
+    return Sentence(states, decoded, logits[0], weights[0].mean(0), targets[0])
+
+
+def influence(model: EncoderDecoder, pairs: Encoded, row: int) -> Float[Tensor, "T S"]:
+    """Return −∂NLL_t/∂g_s of a gate g_s = 1 on each source embedding, for every target position.
+
+    The sentence is read once per position, side by side, so that one backward pass gives all.
+    """
+    source, _, inputs, targets = pairs.batch([row])
+    steps = targets.shape[1]
+    embedded = model.source(source).detach().repeat(steps, 1, 1).requires_grad_()
+    states, last = model.encode(embedded)
+    decoded, _ = model.decode(inputs.expand(steps, -1), last)
+    at = decoded[torch.arange(steps), torch.arange(steps)].unsqueeze(1)
+    weights = model.attend(at, states)
+    logits = model.emit(at, weights @ states.unsqueeze(1))[:, 0]
+    loss = functional.cross_entropy(logits, targets[0], reduction="sum")
+    (gradient,) = torch.autograd.grad(loss, embedded)
+    found: Tensor = -(gradient * embedded).sum(-1).detach()
+    return found
+
+
+class TranslationRecorder(Recorder):
+    """Records a translator: every target position of a sample of test sentences is an instance.
+
+    The columns are a classifier's (`training.dynamics`): the label is the right sub-word, the tokens are the
+    source's. Of the dev split there is only whether a sample of positions is predicted.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        test: Encoded,
+        dev: Encoded,
+        pieces: Pieces,
+        folder: Path | None,
+    ) -> None:
+        super().__init__(model, folder)
+        self.model, self.pieces = model, pieces
+        self.splits = {"test": test, "dev": dev}
+        self.rows = {name: sample(split) for name, split in self.splits.items()}
+
+    def read(self, step: int) -> list[pa.Table]:
+        """Read both samples."""
+        return [self._read(step, name) for name in self.splits]
+
+    def _read(self, step: int, name: str) -> pa.Table:
+        pairs = self.splits[name]
+        found: list[dict[str, Any]] = []
+        for row in self.rows[name]:
+            one = read_sentence(self.model, pairs, row)
+            losses = functional.cross_entropy(one.logits, one.targets, reduction="none")
+            rows: list[dict[str, Any]] = [
+                {
+                    "step": step, "split": name, "label": int(label), "predicted": int(best),
+                    "loss": float(loss),
+                }
+                for label, best, loss in zip(
+                    one.targets, one.logits.argmax(-1), losses, strict=True
+                )
+            ]  # fmt: skip
+            if name == "test":
+                maps = {
+                    "attention": one.attention,
+                    "relevance": output_relevance(
+                        self.model, one.decoded, one.states, one.targets[None]
+                    )[0],
+                    "influence": influence(self.model, pairs, row),
+                }
+                for column, values in maps.items():
+                    for target, each in zip(rows, values.detach().half().numpy(), strict=True):
+                        target[column] = each
+                if step == 0:
+                    tokens = [self.pieces.token(number) for number in pairs.source[row]]
+                    for target in rows:
+                        target["tokens"] = tokens
+            found += rows
+        for index, target in enumerate(found):
+            target["row"] = index
+        return pa.Table.from_pylist(found, schema=SCHEMA)
+
+
+def sample(pairs: Encoded) -> list[int]:
+    """Return the sentences that are recorded: RECORDED of them, evenly over the split."""
+    count = len(pairs.source)
+    return sorted(set(np.linspace(0, count - 1, min(count, RECORDED)).round().astype(int).tolist()))
