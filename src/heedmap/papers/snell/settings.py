@@ -35,6 +35,7 @@ QUICK: dict[str, dict[str, Any]] = {
         "batch_size": 64,
         "learning_rate": 2e-3,
         "epochs": 4,
+        "seeds": 3,
         "train_pairs": 15000,
         "bleu_pairs": 200,
         "proxy_epochs": 3,
