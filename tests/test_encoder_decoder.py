@@ -73,6 +73,40 @@ def test_all_steps_at_once_are_the_steps_one_by_one(settings, source_length, ste
     torch.testing.assert_close(weights, rows)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"bidirectional": True},
+        {"cell": "gru", "layers": 2, "heads": 2},
+        {"layers": 3, "bidirectional": True, "shared": False},
+        {"attention": "uniform", "bidirectional": True},
+        {"attention": "none", "layers": 2},
+    ],
+)
+@torch.no_grad()
+def test_a_padded_source_is_read_as_it_is_alone(settings):
+    model = made(**settings)
+    rng = np.random.default_rng(0)
+    lengths = torch.tensor([1, 5, 2, 4])
+    source, inputs = (torch.from_numpy(rng.integers(7, size=(4, n))) for n in (6, 3))
+    logits, weights = model(source, inputs, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone, own = model(source[row : row + 1, :length], inputs[row : row + 1])
+        torch.testing.assert_close(logits[row], alone[0])
+        torch.testing.assert_close(weights[row, ..., :length], own[0])
+        assert (weights[row, ..., length:] == 0).all()
+
+
+def test_dropout_is_drawn_in_training_alone():
+    model = made(dropout=0.5, layers=2)
+    source, inputs = torch.arange(5)[None], torch.tensor([[1, 2, 3]])
+    first, second = model(source, inputs)[0], model(source, inputs)[0]
+    torch.testing.assert_close(first, second)
+    model.train()
+    torch.manual_seed(0)
+    assert not torch.allclose(first, model(source, inputs)[0])
+
+
 @torch.no_grad()
 def test_a_step_sees_the_target_up_to_itself_only():
     model = made()

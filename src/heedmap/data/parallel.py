@@ -10,13 +10,14 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.columns import Rows
 from heedmap.data.readers import SPLITS, kind_of, read_hub, read_rows, split_files
-from heedmap.data.streams import reading
+from heedmap.data.streams import check_utf8, open_text, reading
 from heedmap.errors import InputError
 
 Link = tuple[int, int]
@@ -44,6 +45,15 @@ class Pairs:
             None if self.possible is None else [self.possible[i] for i in rows],
         )
 
+    def fingerprint(self) -> str:
+        """A hash of all words and links: the same pairs give the same."""
+        links = [
+            None if side is None else [sorted(one) for one in side]
+            for side in (self.sure, self.possible)
+        ]
+        every = repr((self.source, self.target, links))
+        return hashlib.sha256(every.encode()).hexdigest()[:16]
+
 
 @dataclass(frozen=True)
 class Parallel:
@@ -54,12 +64,9 @@ class Parallel:
     left_out: dict[str, int] = field(default_factory=dict)
 
     def fingerprint(self) -> str:
-        """A hash of all words: the same corpus gives the same."""
-        digest = hashlib.sha256()
-        for name in SPLITS:
-            pairs = self.splits[name]
-            digest.update(repr((name, pairs.source, pairs.target)).encode())
-        return digest.hexdigest()[:16]
+        """A hash of all words and links: the same corpus gives the same."""
+        every = "".join(self.splits[name].fingerprint() for name in SPLITS)
+        return hashlib.sha256(every.encode()).hexdigest()[:16]
 
 
 def load_parallel(
@@ -101,7 +108,7 @@ def load_parallel(
             "test": whole.take(every[every % HELD_OUT == HELD_OUT - 1]),
         }
     elif "dev" not in splits or "test" not in splits:
-        held = "test" if "test" in splits else "dev"
+        held = next(name for name in SPLITS if name not in splits)
         raise InputError(f"{place}: expected train, dev and test, or train alone; got no {held}")
     for name in SPLITS:
         if len(splits[name]) < 2:
@@ -164,13 +171,11 @@ def _of_texts(stem: Path, source: str, target: str) -> Pairs:
     sides = []
     for language in (source, target):
         path = stem.with_name(f"{stem.name}.{language}")
-        try:
-            with reading(path):
-                sides.append(path.read_text(encoding="utf-8").splitlines())
-        except FileNotFoundError as error:
-            raise InputError(
-                f"{path}: no such file; expected the other language of {stem.name}"
-            ) from error
+        if not path.exists():
+            raise InputError(f"{path}: no such file; expected the other language of {stem.name}")
+        check_utf8(path)
+        with reading(path), open_text(path) as file:
+            sides.append(list(file))
     return _pairs(sides[0], sides[1], [f"{stem}.{one}" for one in (source, target)])
 
 
@@ -229,12 +234,12 @@ def _links(
     for line, (value, source, target) in enumerate(
         zip(values, pairs.source, pairs.target, strict=True), 1
     ):
-        given: Iterable[object] = value.split() if isinstance(value, str) else value or ()  # type: ignore[assignment]
+        given: Any = value.split() if isinstance(value, str) else () if value is None else value
         links = set()
-        for one in given:
+        for one in given if isinstance(given, Sequence | np.ndarray) else (given,):
             ends = one.split("-") if isinstance(one, str) else one
             try:
-                first, second = (int(end) for end in ends)  # type: ignore[attr-defined]
+                first, second = (int(end) for end in ends)
             except (TypeError, ValueError):
                 raise InputError(
                     f"{path}, {name}, line {line}: expected links such as 0-0 or [0, 0], got {one!r}"

@@ -16,6 +16,8 @@ class Pieces:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
+        # A text that has a mark as a word has not ended there.
+        tokenizer.encode_special_tokens = True
 
     @classmethod
     def learned(cls, sentences: Iterable[Sequence[str]], size: int) -> "Pieces":

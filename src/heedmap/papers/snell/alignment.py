@@ -9,8 +9,11 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedmap.data.parallel import Link
-from heedmap.papers.snell.translation_task import Encoded
+from heedmap.data.parallel import Link, Pairs
+from heedmap.importance.output_relevance import linear_relevance, output_relevance
+from heedmap.models.encoder_decoder import EncoderDecoder
+from heedmap.papers.snell.translation_task import Encoded, read_sentence
+from heedmap.papers.snell.word_proxies import Scores
 
 
 class Counts(NamedTuple):
@@ -69,3 +72,32 @@ def baselines(source: int, target: int, sure: set[Link], possible: set[Link]) ->
         "random": Counts(hits / source, target + len(sure)),
         "best possible": counts(best, sure, possible),
     }
+
+
+def error_rates(
+    models: dict[str, EncoderDecoder], lexicon: Scores, pairs: Pairs, encoded: Encoded
+) -> dict[str, float]:
+    """Return the alignment error rate of each map and baseline, of sentences with sure links."""
+    assert pairs.sure is not None
+    assert pairs.possible is not None
+    found: dict[str, list[Counts]] = {}
+    for row, (sure, possible) in enumerate(zip(pairs.sure, pairs.possible, strict=True)):
+        if not sure:
+            continue
+        maps: dict[str, tuple[Float[Tensor, "T S"], bool]] = {}
+        for kind, model in models.items():
+            one = read_sentence(model, encoded, row)
+            if kind == "learned":
+                maps["attention"] = (one.attention, True)
+            relevance = output_relevance(model, one.decoded, one.states, one.targets[None])[0]
+            linear = linear_relevance(model, one.states, one.targets[None])[0]
+            maps[f"relevance {kind}"] = (relevance, False)
+            maps[f"linear {kind}"] = (linear, False)
+        maps["dictionary"] = (lexicon(encoded.source[row], encoded.target[row]), False)
+        for name, (values, summed) in maps.items():
+            of_words = by_words(values, encoded, row, summed=summed)
+            found.setdefault(name, []).append(counts(links(of_words), sure, possible))
+        lengths = len(pairs.source[row]), len(pairs.target[row])
+        for name, each in baselines(*lengths, sure, possible).items():
+            found.setdefault(name, []).append(each)
+    return {name: error_rate(each) for name, each in found.items()}

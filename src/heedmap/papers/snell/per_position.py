@@ -52,8 +52,8 @@ def leave_one_out(
         return torch.full(one.attention.shape, torch.nan)
     kept = torch.tensor([[i for i in range(size) if i != out] for out in range(size)])
     logits, _ = model(source[0][kept], inputs.expand(size, -1))
-    before = one.logits.softmax(-1).unsqueeze(1)
-    return total_variation(before, logits.softmax(-1).transpose(0, 1))
+    after = logits.softmax(-1).transpose(0, 1)
+    return total_variation(one.logits.softmax(-1).unsqueeze(1).expand_as(after), after)
 
 
 def adversary(

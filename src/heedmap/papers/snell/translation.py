@@ -16,16 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from jaxtyping import Float
 from safetensors.torch import load_file, save
-from torch import Tensor
 
 from heedmap.data.parallel import Pairs, Parallel
 from heedmap.data.pieces import Pieces
 from heedmap.errors import InputError
 from heedmap.files.storage import remove, write_atomically
 from heedmap.files.tables import write_table
-from heedmap.importance.output_relevance import linear_relevance, output_relevance
 from heedmap.models.beam_search import translate
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
 from heedmap.papers.kit.parts import (
@@ -37,7 +34,7 @@ from heedmap.papers.kit.parts import (
     write_about,
 )
 from heedmap.papers.kit.render import write
-from heedmap.papers.snell.alignment import Counts, baselines, by_words, counts, error_rate, links
+from heedmap.papers.snell.alignment import error_rates
 from heedmap.papers.snell.attraction import rows_of_seed
 from heedmap.papers.snell.classification import MODELS, SCHEMA, Cell
 from heedmap.papers.snell.per_position import experiments
@@ -49,7 +46,6 @@ from heedmap.papers.snell.translation_task import (
     TranslationObjective,
     TranslationRecorder,
     accuracy,
-    read_sentence,
     sample,
 )
 from heedmap.papers.snell.word_proxies import bag_of_words, dictionary
@@ -101,10 +97,11 @@ def reproduce(
         fingerprint=corpus.fingerprint(),
         source=source,
         target=target,
-        gold=0 if gold is None else len(gold),
+        gold="" if gold is None else gold.fingerprint(),
         **options,
     )
     train = corpus.splits["train"]
+    gold = None if gold is None else _cased_as(train, gold)
     if settings.train_pairs is not None and len(train) > settings.train_pairs:
         rng = np.random.default_rng(0)
         kept = np.sort(rng.choice(len(train), settings.train_pairs, replace=False))
@@ -159,7 +156,27 @@ def _notes(
         f"Pairs of {corpus.name}, {settings.source} to {settings.target}: train {len(train)} of "
         f"{len(corpus.splits['train'])}, {held}.",
         *([f"Left out: {left}."] if left else []),
-        *([f"Links by people: {len(gold)} other sentences."] if gold is not None else []),
+        *(_about_gold(gold, train) if gold is not None else []),
+    ]
+
+
+def _cased_as(train: Pairs, gold: Pairs) -> Pairs:
+    """Return `gold` in lower case if all of `train` is."""
+    if any(
+        word != word.lower() for side in (train.source, train.target) for s in side for word in s
+    ):
+        return gold
+    sides = [[[word.lower() for word in s] for s in side] for side in (gold.source, gold.target)]
+    return Pairs(sides[0], sides[1], gold.sure, gold.possible)
+
+
+def _about_gold(gold: Pairs, train: Pairs) -> list[str]:
+    known = {word for side in (train.source, train.target) for s in side for word in s}
+    words = [word for side in (gold.source, gold.target) for s in side for word in s]
+    new = sum(word not in known for word in words) / len(words)
+    return [
+        f"Links by people: {len(gold)} other sentences, of whose words {new:.0%} are not in the sentences "
+        "trained on (as sub-words they are read all the same)."
     ]
 
 
@@ -274,7 +291,7 @@ def _more(
     lexicon = dictionary(train, len(pieces))
     for choice, pairs in (("automatic", words), ("people", gold)):
         if pairs is not None and pairs.sure is not None:
-            rates = alignment(models, lexicon, pairs, Encoded.of(pairs, pieces))
+            rates = error_rates(models, lexicon, pairs, Encoded.of(pairs, pieces))
             rows += [_row(f"AER {name}", choice, value) for name, value in rates.items()]
     return rows
 
@@ -307,35 +324,6 @@ def bleu(
     ]  # fmt: skip
     wanted = [" ".join(one) for one in words.target[:count]]
     return float(corpus_bleu(found, [wanted], tokenize="none", force=True).score)
-
-
-def alignment(
-    models: dict[str, EncoderDecoder], lexicon: Any, pairs: Pairs, encoded: Encoded
-) -> dict[str, float]:
-    """Return the alignment error rate of each map and baseline, of sentences with sure links."""
-    assert pairs.sure is not None
-    assert pairs.possible is not None
-    found: dict[str, list[Counts]] = {}
-    for row, (sure, possible) in enumerate(zip(pairs.sure, pairs.possible, strict=True)):
-        if not sure:
-            continue
-        maps: dict[str, tuple[Float[Tensor, "T S"], bool]] = {}
-        for kind, model in models.items():
-            one = read_sentence(model, encoded, row)
-            if kind == "learned":
-                maps["attention"] = (one.attention, True)
-            relevance = output_relevance(model, one.decoded, one.states, one.targets[None])[0]
-            linear = linear_relevance(model, one.states, one.targets[None])[0]
-            maps[f"relevance {kind}"] = (relevance, False)
-            maps[f"linear {kind}"] = (linear, False)
-        maps["dictionary"] = (lexicon(encoded.source[row], encoded.target[row]), False)
-        for name, (values, summed) in maps.items():
-            of_words = by_words(values, encoded, row, summed=summed)
-            found.setdefault(name, []).append(counts(links(of_words), sure, possible))
-        lengths = len(pairs.source[row]), len(pairs.target[row])
-        for name, each in baselines(*lengths, sure, possible).items():
-            found.setdefault(name, []).append(each)
-    return {name: error_rate(each) for name, each in found.items()}
 
 
 def read(folder: Path) -> Translation | None:
