@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import WORDS
 from eraser_files import eraser_folder
+from made_translations import write_texts
 from tiny_transformers import tiny_model, tiny_tokenizer
 
 from heedmap.experiments.findings import BANDS
@@ -77,7 +78,7 @@ def test_no_two_rooms_import_each_other():
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    """A folder with reviews.csv, SST, IMDB, movies and the classifier, as the README speaks of them."""
+    """A folder with reviews.csv, SST, IMDB, movies, sentences and the classifier, as in the README."""
     rng = np.random.default_rng(0)
     rows = [
         f"{'lovely' if i % 2 else 'dreadful'} {' '.join(WORDS[j] for j in rng.integers(0, 40, 8))},{i % 2}"
@@ -94,6 +95,8 @@ def desk(tmp_path, monkeypatch):
         for i, row in enumerate(rows)
     ]
     eraser_folder(tmp_path / "movies")
+    (tmp_path / "sentences").mkdir()
+    write_texts(tmp_path / "sentences", 40)
     (tmp_path / "questions.csv").write_text("passage,question,answer\n" + "\n".join(asked) + "\n")
     tiny_model().save_pretrained(tmp_path / "my-classifier")
     tiny_tokenizer().save_pretrained(tmp_path / "my-classifier")

@@ -18,8 +18,12 @@ from heedmap.files.naming import MODEL, name_of
 from heedmap.papers.kit.parts import ABOUT, left_out, read_about, reserved, sizes, write_about
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
+from heedmap.papers.kit.result import Result
+from heedmap.papers.pruthi import result as of_texts
+from heedmap.papers.pruthi import sequence_result as of_sequences
+from heedmap.papers.pruthi import sequences
 from heedmap.papers.pruthi.filler import with_filler
-from heedmap.papers.pruthi.result import Reproduction, result
+from heedmap.papers.pruthi.result import Reproduction
 from heedmap.papers.pruthi.settings import BERT, MODELS, PruthiSettings
 from heedmap.runs.audit import open_audit
 from heedmap.runs.places import Out
@@ -28,6 +32,8 @@ from heedmap.runs.run import Run
 from heedmap.runs.train import fine_tune, train
 from heedmap.training.fit import Report
 from heedmap.training.sweep import one_thread, processes
+
+Found = Reproduction | of_sequences.SequenceResult
 
 
 def reproduce(
@@ -96,7 +102,7 @@ def reproduce(
                 forecast=forecast,
                 announce=lambda what, model=model: report(0, 1, f"{model}: {what}"),  # type: ignore[misc]
             )
-            write(folder, result(_made(folder)))
+            write(folder, of_texts.result(_made(folder)))
         return _made(folder)
 
 
@@ -113,17 +119,28 @@ def _trained(
 
 
 def _made(folder: Path) -> Reproduction:
-    found = read(folder)
+    found = _read(folder)
     assert found is not None
     return found
 
 
-def read(folder: Path) -> Reproduction | None:
-    """Read the reproduction in a folder, of the models so far; return None where there is none of this paper.
+def read(folder: Path) -> Found | None:
+    """Read what there is of a reproduction in a folder; return None where there is none of this paper.
 
     Raises:
-        InputError: a run is damaged.
+        InputError: a run, or a part, is damaged.
     """
+    return _read(folder) or sequences.read(folder)
+
+
+def result(found: Found) -> Result:
+    """Make the result of either kind of task."""
+    if isinstance(found, of_sequences.SequenceResult):
+        return of_sequences.result(found)
+    return of_texts.result(found)
+
+
+def _read(folder: Path) -> Reproduction | None:
     if (about := read_about(folder, PruthiSettings)) is None:
         return None
     settings, name, notes = about
@@ -136,4 +153,4 @@ def read(folder: Path) -> Reproduction | None:
     return Reproduction(name, settings, audits, notes, folder) if audits else None
 
 
-PAPER = Paper(read, result)
+PAPER: Paper[Found] = Paper(read, result)

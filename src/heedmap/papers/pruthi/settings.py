@@ -7,7 +7,7 @@ from pydantic import Field
 from heedmap.data.biographies import GENDERED
 from heedmap.data.marks import BY_DATA
 from heedmap.papers.pruthi.published import SEEDS
-from heedmap.settings import DataSettings, Positive, Settings, Strengths
+from heedmap.settings import DataSettings, Positive, Settings, Size, Strengths
 
 MODELS: dict[str, dict[str, Any]] = {
     "embedding": {"encoder": "none", "score": "dot", "embedding_size": 128},
@@ -55,3 +55,40 @@ class PruthiSettings(Settings):
     bert_epochs: Positive = 4
     penalties: Strengths = (0.1, 1.0)
     rule: Literal["paper", "code"] = "paper"
+
+
+class SequenceSettings(Settings):
+    """One task of sequences; the defaults are the paper's, `learning_rate` that of Adam.
+
+    Copies and the like have 1 to `longest` of `symbols`; `held_out` pairs are dev and as many test.
+    `penalties` beside 0, uniform attention and none.
+    """
+
+    task: Literal["copy", "reverse", "bigram-flip", "translation"]
+    fingerprint: str = ""
+    source: str = ""
+    target: str = ""
+    symbols: Annotated[int, Field(ge=2, le=100_000)] = 1000
+    longest: Annotated[int, Field(ge=1, le=200)] = 32
+    pairs: Positive = 100_000
+    held_out: Positive = 1000
+    size: Size = 512
+    embedding: Size = 256
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    batch_size: Positive = 128
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
+    epochs: Positive = 30
+    seeds: Annotated[int, Field(ge=2, le=100)] = SEEDS
+    penalties: Strengths = (0.1, 1.0)
+
+
+SEQUENCE_TASKS = ("copy", "reverse", "bigram-flip", "translation")
+_SMALL: dict[str, Any] = {
+    "size": 64, "embedding": 64, "dropout": 0.1, "batch_size": 32, "learning_rate": 3e-3, "seeds": 3,
+}  # fmt: skip
+QUICK: dict[str, dict[str, Any]] = {
+    "sequences": {
+        **_SMALL, "symbols": 30, "longest": 8, "pairs": 9600, "held_out": 500, "epochs": 10,
+    },
+    "translation": {**_SMALL, "size": 128, "embedding": 128, "pairs": 15_000, "epochs": 5},
+}  # fmt: skip
