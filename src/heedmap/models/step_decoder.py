@@ -4,6 +4,7 @@ What a step predicts is what the next one reads, unless the right symbol is give
 that steps are computed one by one.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -53,12 +54,19 @@ class StepDecoder(nn.Module):
         self.decoder = nn.GRUCell(width + 2 * size, size)
         self.output = nn.Linear(3 * size + width, targets)
         self.dropout = nn.Dropout(settings.dropout)
+        self._draw(self.named_parameters())
         # Last, so that with another attention all other initial weights are the same.
         learned = settings.attention == "learned"
         self.query = nn.Linear(size, size) if learned else None
         self.key = nn.Linear(2 * size, size, bias=False) if learned else None
         self.score = nn.Linear(size, 1, bias=False) if learned else None
-        for name, values in self.named_parameters():
+        for one in (self.query, self.key, self.score):
+            if one is not None:
+                self._draw(one.named_parameters())
+
+    @staticmethod
+    def _draw(parameters: Iterable[tuple[str, nn.Parameter]]) -> None:
+        for name, values in parameters:
             nn.init.zeros_(values) if "bias" in name else nn.init.normal_(values, 0, SPREAD)
 
     def forward(
@@ -111,7 +119,7 @@ class StepDecoder(nn.Module):
         real: Bool[Tensor, "B S"],
     ) -> Float[Tensor, "B S"]:
         if self.settings.attention == "uniform":
-            return real / real.sum(1, keepdim=True)
+            return (real / real.sum(1, keepdim=True)).to(state.dtype)
         if keys is None or self.query is None or self.score is None:
             return (
                 (torch.arange(real.shape[1], device=real.device) == 0)
