@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
@@ -62,7 +63,14 @@ def _texts(found: "Compared") -> list[Figure]:
     recorded = recorded_in(found.example / "dynamics")
     if recorded is None:
         return []
-    return examples(recorded.filter(pc.equal(recorded["split"], "test")), found.classes, 1)
+    recorded = recorded.filter(pc.equal(recorded["split"], "test"))
+    if found.of_words:
+        last = recorded.filter(pc.equal(recorded["step"], pc.max(recorded["step"])))
+        right = last.filter(pc.equal(last["predicted"], last["label"]))["label"]
+        counts = {one["values"]: one["counts"] for one in right.value_counts().to_pylist()}
+        rare = [label for label, count in counts.items() if count == min(counts.values())]
+        recorded = recorded.filter(pc.is_in(recorded["label"], pa.array(rare, right.type)))
+    return examples(recorded, found.classes, 1)
 
 
 def _lines(

@@ -59,6 +59,11 @@ class Compared(ABC):
     def classes(self) -> Sequence[str]:
         """What labels are called."""
 
+    @property
+    def of_words(self) -> bool:
+        """Whether labels are words, most of them frequent ones that say little."""
+        return False
+
 
 @dataclass(frozen=True)
 class Classification(Compared):
@@ -134,12 +139,14 @@ def _interval(mean: float, low: float, high: float, digits: int = 3) -> str:
     return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def seed_mean(values: Sequence[float], digits: int = 3) -> str:
-    """Return a mean and its interval over seeds, of those that have the number."""
+def seed_mean(values: Sequence[float], digits: int = 3, *, share: bool = False) -> str:
+    """Return a mean and its interval over seeds, of those that have the number; of a share cut at 0 and 1."""
     known = [one for one in values if not math.isnan(one)]
     if not known:
         return "–"
     low, high = mean_interval(known)
+    if share:
+        low, high = max(0.0, low), min(1.0, high)
     text = f"{np.mean(known):.{digits}f}"
     if not math.isnan(low):
         text += f" [{low:.{digits}f}, {high:.{digits}f}]"

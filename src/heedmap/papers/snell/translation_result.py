@@ -52,6 +52,11 @@ class Translation(Compared):
         """What labels are called."""
         return self.symbols
 
+    @property
+    def of_words(self) -> bool:
+        """Labels are target sub-words."""
+        return True
+
 
 def result(found: Translation) -> Result:
     """Make the result that all files of this part show."""
@@ -83,7 +88,7 @@ def differences(found: Translation) -> list[str]:
     words: dict[str, Any] = {
         "vocabulary": "sub-words",
         "size": "units in each direction and in a word vector",
-        "layers": "layers",
+        "layers": "layer(s)",
         "dropout": "as dropout",
         "batch_size": "sentences in a batch",
         "learning_rate": "as learning rate",
@@ -111,7 +116,7 @@ def _skill_table(found: Translation) -> Table:
         lines.append(
             [
                 words,
-                seed_mean(found.values(f"accuracy {kind}", "final")),
+                seed_mean(found.values(f"accuracy {kind}", "final"), share=True),
                 f"{PERFORMANCE['accuracy']:.3f}" if found.dataset and kind == "learned" else "–",
                 seed_mean(found.values(f"BLEU {kind}", "final"), 1),
             ]
@@ -129,7 +134,7 @@ def _skill_table(found: Translation) -> Table:
 def _alignment_table(found: Translation) -> Table:
     choices = [one for one in ("automatic", "people") if found.values("AER attention", one)]
     lines = [
-        [words, *(seed_mean(found.values(f"AER {name}", one)) for one in choices)]
+        [words, *(seed_mean(found.values(f"AER {name}", one), share=True) for one in choices)]
         for name, words in MAPS.items()
         if choices
     ]
@@ -156,7 +161,10 @@ def _positions_table(found: Translation) -> Table:
     return Table(
         "Is a target word's attention an explanation?",
         ["per target position", "mean"],
-        [[words, seed_mean(found.values(name, "positions"))] for name, words in names.items()],
+        [
+            [words, seed_mean(found.values(name, "positions"), share="τ" not in name)]
+            for name, words in names.items()
+        ],
         f"All target positions of {SENTENCES} test sentences; {PERMUTATIONS} shuffles; a random order has a τ "
         "of 0.",
     )
