@@ -138,6 +138,16 @@ def test_a_column_of_links_must_say_which_end_is_which(tmp_path, align, said):
         load_parallel(write_tables(tmp_path), "de", "en", align=align)
 
 
+def test_a_language_is_not_its_own_translation(tmp_path):
+    with pytest.raises(InputError, match="expected two languages, got de for both"):
+        load_parallel(write_tables(tmp_path), "de", "de")
+
+
+def test_a_table_that_is_not_there_is_not_looked_for_elsewhere(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        load_parallel(tmp_path / "nothing.csv", "de", "en")
+
+
 def test_an_absent_language_is_named_with_those_that_are_there(tmp_path):
     with pytest.raises(InputError, match="no column fr; there are de, en"):
         load_parallel(write_tables(tmp_path), "de", "fr")

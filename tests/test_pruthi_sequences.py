@@ -1,6 +1,7 @@
 """Pruthi et al.'s sequence tasks: what is drawn, what is penalised, what is measured."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -179,6 +180,20 @@ def test_claims_compare_the_largest_penalty_seed_by_seed(made):
     )
 
 
+def test_a_model_that_has_nothing_to_hide_decides_nothing(made):
+    rows = [
+        {**row, "accuracy": 0.3 + row["seed"] / 100, "mass": 0.0, "uniform": 0.1}
+        for row in made.rows
+    ]
+    claims = PAPER.result(replace(made, rows=rows)).claims
+    assert {claim.verdict for claim in claims} == {"undecided"}
+    able = [
+        {**row, "accuracy": row["accuracy"] + 0.5 * (row["attention"] == "learned")} for row in rows
+    ]
+    found = PAPER.result(replace(made, rows=able)).claims
+    assert [claim.verdict for claim in found] == ["survives"] * 4
+
+
 @pytest.mark.slow
 def test_the_quick_copy_is_learned_and_its_attention_hidden(tmp_path):
     # Two of the quick budget's trainings, at half its length; what they show is the claim.
@@ -211,7 +226,14 @@ def test_sentences_are_translated_with_their_links(tmp_path):
     )
     assert not any(math.isnan(value) for value in found.values(("none", 0.0), "bleu"))
     text = (tmp_path / "out" / "result.md").read_text()
-    assert "24.42 by compare-mt" in text
+    assert "compare-mt" not in text.replace("not to be compared with compare-mt's", "")
+    theirs = replace(
+        found,
+        name="translation of multi30k",
+        settings=found.settings.model_copy(update={"source": "en", "target": "de"}),
+    )
+    lines = {tuple(line[:2]): line for line in PAPER.result(theirs).summary.lines}
+    assert lines["learned", "Pruthi et al."][-1] == "24.42 by compare-mt"
     assert "BLEU: ours by sacrebleu" in text
     with pytest.raises(InputError, match="expected links of the words"):
         sequences.reproduce(

@@ -86,9 +86,13 @@ def load_parallel(
             a column `sure`, one named `possible` is read too.
 
     Raises:
-        InputError: no such files or columns; files of different lengths; an empty sentence; a link that is
-            out of range.
+        InputError: no such files or columns; one language for both; files of different lengths; an empty
+            sentence; a link that is out of range.
     """
+    if source == target:
+        raise InputError(
+            f"{place}: expected two languages, got {source} for both; name them with --from and --to"
+        )
     parts = _parts(Path(place), str(place), source, target, align)
     splits, left_out = {}, {}
     for name, pairs in parts.items():
@@ -139,7 +143,7 @@ def load_links(place: str | Path, source: str, target: str, align: str) -> Pairs
 
 def _parts(path: Path, place: str, source: str, target: str, align: str | None) -> dict[str, Pairs]:
     with reading(path):
-        is_folder, is_file = path.is_dir(), path.is_file()
+        is_folder = path.is_dir()
     if is_folder:
         found = {
             split: _of_texts(path / split, source, target)
@@ -156,7 +160,7 @@ def _parts(path: Path, place: str, source: str, target: str, align: str | None) 
                 f"{path}: expected train.{source} and train.{target}, or a table train.jsonl with these columns"
             )
         return found
-    if is_file and kind_of(path) is not None:
+    if kind_of(path) is not None:
         return {"train": _of_table(read_rows(path), path, source, target, align)}
     if path.with_name(f"{path.name}.{source}").exists():
         return {"train": _of_texts(path, source, target)}

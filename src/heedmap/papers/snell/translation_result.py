@@ -100,7 +100,7 @@ def differences(found: Translation) -> list[str]:
         if getattr(settings, name) != published[name].default
     ]
     if settings.train_pairs is not None:
-        changed.append(f"{settings.train_pairs} pairs to train on")
+        changed.append(f"at most {settings.train_pairs} pairs to train on")
     return [
         *changed,
         f"{settings.seeds} models and {settings.seeds} twins instead of 2 and 1",
