@@ -172,7 +172,7 @@ def test_the_embedded_corpus_knows_its_rationale(reviews):
             b'{"text": "a", "label": 1}\n[1, 2]\n',
             "line 2: expected a JSON object, got list",
         ),
-        ("a.csv", b"text,label\ngood,1\nbad \xe9,0\n", "line 3: not UTF-8"),
+        ("a.csv", b"text,label\ng\xc3\xb6od,1\nbad \xe9,0\n", "line 3: not UTF-8"),
         ("a.csv.gz", b"not gzip at all", "cannot be read"),
         ("a.parquet", b"PAR1 not really", "not readable as PARQUET"),
         ("a.csv", b'text,label\n"a,1\nb,0\n', "not readable as CSV"),

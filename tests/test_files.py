@@ -206,6 +206,7 @@ NASTY = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:.*read as Windows-1252")
 @pytest.mark.parametrize(
     "name", ["a.csv", "a.jsonl", "a.json", "a.parquet", "a.csv.gz", "a.parquet.gz"]
 )

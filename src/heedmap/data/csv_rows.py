@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedmap.data.columns import Rows, check_names
-from heedmap.data.streams import check_utf8, first_line, open_bytes, reading
+from heedmap.data.dialect import Opened, as_utf8, separator_of
+from heedmap.data.streams import first_line, reading
 from heedmap.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,20 +16,24 @@ if TYPE_CHECKING:
 LONGEST_HEADER = 1 << 20
 
 
-def read_csv(path: Path, separator: str) -> Rows:
+def read_csv(path: Path, separator: str | None = None) -> Rows:
     """Read a CSV file. Each column is of numbers, of truth values or of texts; empty fields are missing.
 
+    The encoding, and the separator where none is given, are found (`dialect`).
+
     Raises:
-        InputError: not UTF-8, no header of different names, lines that end in a carriage return alone, or
-            rows that do not fit the header.
+        InputError: an unknown encoding, no header of different names, lines that end in a carriage return
+            alone, or rows that do not fit the header.
     """
     import pandas as pd
     import pyarrow as pa
 
-    if check_utf8(path):
-        _check_line_ends(path, separator)
-    _check_header(path, separator)
-    with reading(path), open_bytes(path) as file:
+    opened, lone = as_utf8(path)
+    separator = separator or separator_of(opened)
+    if lone:
+        _check_line_ends(path, opened, separator)
+    _check_header(path, opened, separator)
+    with reading(path), opened() as file:
         try:
             # Only an empty field is missing: a text that says "null" or "NA" is a text.
             frame = pd.read_csv(
@@ -36,7 +41,7 @@ def read_csv(path: Path, separator: str) -> Rows:
             )
             ragged = not isinstance(frame.index, pd.RangeIndex)
             if not ragged:
-                frame = frame.assign(**_ambiguous(path, separator, frame))
+                frame = frame.assign(**_ambiguous(opened, separator, frame))
             table = pa.Table.from_pandas(frame, preserve_index=False)
         except pd.errors.EmptyDataError as error:
             raise InputError(f"{path}: no header; expected the names of the columns") from error
@@ -50,7 +55,9 @@ def read_csv(path: Path, separator: str) -> Rows:
     return Rows(table.column_names, len(table), lambda name: table[name].to_pylist())
 
 
-def _ambiguous(path: Path, separator: str, frame: "pd.DataFrame") -> dict[str, "pd.Series[str]"]:
+def _ambiguous(
+    opened: Opened, separator: str, frame: "pd.DataFrame"
+) -> dict[str, "pd.Series[str]"]:
     """Find columns whose numbers are written in several ways (1, 01, +1), and return them as written.
 
     As labels 1 and 01 are different, as numbers they would be the same.
@@ -60,7 +67,7 @@ def _ambiguous(path: Path, separator: str, frame: "pd.DataFrame") -> dict[str, "
     numbers = frame.select_dtypes("number")
     if not len(numbers.columns):
         return {}
-    with open_bytes(path) as file:
+    with opened() as file:
         written = pd.read_csv(
             file, sep=separator, keep_default_na=False, na_values=[""], low_memory=False, dtype=str,
             usecols=list(numbers.columns),
@@ -72,15 +79,15 @@ def _ambiguous(path: Path, separator: str, frame: "pd.DataFrame") -> dict[str, "
     }
 
 
-def _lines(path: Path) -> Iterator[str]:
-    with open_bytes(path) as file:
+def _lines(opened: Opened) -> Iterator[str]:
+    with opened() as file:
         for line in file:
             yield line.decode("utf-8", errors="replace")
 
 
-def _check_line_ends(path: Path, separator: str) -> None:
+def _check_line_ends(path: Path, opened: Opened, separator: str) -> None:
     """Refuse carriage returns outside of quotes: pandas would start a new row at each."""
-    rows = csv.reader(_lines(path), delimiter=separator)
+    rows = csv.reader(_lines(opened), delimiter=separator)
     try:
         for _ in rows:
             pass
@@ -92,11 +99,11 @@ def _check_line_ends(path: Path, separator: str) -> None:
             ) from error
 
 
-def _check_header(path: Path, separator: str) -> None:
-    with reading(path), open_bytes(path) as file:
+def _check_header(path: Path, opened: Opened, separator: str) -> None:
+    with reading(path), opened() as file:
         long = len(file.readline(LONGEST_HEADER + 1)) > LONGEST_HEADER
     try:
-        rows = csv.reader(_lines(path), delimiter=separator)
+        rows = csv.reader(_lines(opened), delimiter=separator)
         names = [] if long else next((row for row in rows if row), [])
     except csv.Error:  # a name of more than 128 kB
         long = True

@@ -60,7 +60,7 @@ def read_rows(path: Path) -> Rows:
     if size == 0:
         raise InputError(f"{path}: the file is empty; expected rows with a text and a label")
     if kind == "csv":
-        rows = read_csv(path, "\t" if _suffix(path) == ".tsv" else ",")
+        rows = read_csv(path, "\t" if _suffix(path) == ".tsv" else None)
     else:
         rows = read_json(path) if kind == "json" else read_parquet(path)
     if len(rows) == 0:
