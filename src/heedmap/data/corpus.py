@@ -27,9 +27,10 @@ from heedmap.keywords import split, takes
 from heedmap.settings import TOKENS, DataSettings
 
 UNLIMITED = 1 << 30
+NAMED, WIDE = 8, 200  # classes and characters of a line of a corpus as it shows itself
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Split:
     """Labelled texts. `keys` are the rows' own ids, so that a number can be traced to its text.
 
@@ -49,6 +50,14 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __repr__(self) -> str:
+        return f"<Split: {self._sizes()}>"
+
+    def _sizes(self) -> str:
+        mean = np.mean([len(text) for text in self.tokens]) if len(self) else 0.0
+        windows = "" if self.text_of is None else f" in {len(self)} windows"
+        return f"{self.whole_texts} texts{windows}, {mean:.1f} tokens on average"
 
     @property
     def texts(self) -> Sequence[Text]:
@@ -84,7 +93,7 @@ class Split:
         return np.flatnonzero(np.isin(numbers if self.text_of is None else self.text_of, chosen))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Corpus:
     """Splits by name, the classes' names in the order of their numbers, what was left out and why.
 
@@ -97,6 +106,18 @@ class Corpus:
     settings: DataSettings
     left_out: dict[str, int] = field(default_factory=dict)
     also_in: dict[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        lines = [f"Corpus {self.name}, {len(self.classes)} classes"]
+        more = ", …" if len(self.classes) > NAMED else ""
+        for name, part in self.splits.items():
+            counts = [
+                f"{label} {(part.labels == i).sum()}"
+                for i, label in enumerate(self.classes[:NAMED])
+            ]
+            lines.append(f"  {name}: {part._sizes()}; {', '.join(counts)}{more}")
+        lines += [f"  left out: {reason}: {n}" for reason, n in list(self.left_out.items())[:NAMED]]
+        return "\n".join(f"{line[:WIDE]}…" if len(line) > WIDE else line for line in lines)
 
     @property
     def pairs(self) -> bool:

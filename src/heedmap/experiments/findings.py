@@ -72,7 +72,7 @@ UNJUDGED = "for comparison"  # a number without a chance level
 BOUNDS = {"tau": (-1.0, 1.0), "relative": (-1.0, 1.0), "change": (-1.0, 1.0)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
     """One question and its answer.
 
@@ -106,8 +106,12 @@ class Finding:
     rates: QuestionRates | None = None
     of_median: bool = False
 
+    def __repr__(self) -> str:
+        between = "" if math.isnan(self.low) else f" [{self.low:.3g}, {self.high:.3g}]"
+        return f"<Finding {self.key}: {self.question} {self.value:.3g}{between}, n = {self.n}: {self.reading}>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class AuditResult:
     """The content of card and report: settings, tables by name, findings, and facts about the run."""
 
@@ -117,6 +121,11 @@ class AuditResult:
     findings: list[Finding]
     about: dict[str, Any]
     rates: Rates | None = None
+
+    def __repr__(self) -> str:
+        tables = ", ".join(f"{name} {len(table)}" for name, table in self.tables.items())
+        head = f"{type(self).__name__} of {self.settings.data.source}; rows of its tables: {tables}"
+        return "\n".join([head, *(f"  {finding!r}" for finding in self.findings)])
 
 
 def pooled(audit: AuditResult) -> AuditResult:

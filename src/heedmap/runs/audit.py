@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 LONG = 60  # seconds from which a forecast is shown for our own models
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit(AuditResult):
     """The result of auditing one run, with `run` itself if it is loaded.
 

@@ -15,7 +15,7 @@ from heedmap.training.dynamics import recorded_in
 from heedmap.training.fit import Trained
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A model, its corpus and the settings of both; `folder` if the run is saved.
 
@@ -30,6 +30,10 @@ class Run:
     folder: Path | None = None
     facts: dict[str, object] = field(default_factory=dict)
     recorded: pa.Table | None = None
+
+    def __repr__(self) -> str:
+        place = "not saved" if self.folder is None else f"in {self.folder}"
+        return f"Run {self.name}, {place}: {type(self.model).__name__} of\n{self.corpus!r}"
 
     @property
     def name(self) -> str:
