@@ -50,9 +50,7 @@ def _locked_file(partial: Path) -> Iterator[BinaryIO]:
             if fcntl is not None:
                 with suppress(OSError):  # some network file systems have no locks
                     fcntl.flock(file, fcntl.LOCK_EX)
-                if not (
-                    partial.exists() and os.path.samestat(partial.stat(), os.fstat(file.fileno()))
-                ):
+                if not _is_at(partial, file):
                     continue  # another writer has renamed it
             file.truncate(0)
             try:
@@ -61,6 +59,14 @@ def _locked_file(partial: Path) -> Iterator[BinaryIO]:
                 partial.unlink(missing_ok=True)
                 raise
             return
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    # One look, not `exists` and then `stat`: another writer may rename it in between.
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager
@@ -148,7 +154,11 @@ def refuse_special(path: Path) -> None:
     try:
         status = path.stat()
     except FileNotFoundError:
-        refuse_file(path)  # the same checks hold for a file
+        try:
+            refuse_file(path)  # the same checks hold for a file
+        except InputError:
+            if not path.is_file():  # which another writer may have made since
+                raise
     except OSError as error:
         raise _invalid_place(path, error.strerror or str(error)) from error
     else:
