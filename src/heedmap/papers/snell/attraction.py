@@ -14,7 +14,10 @@ The paper chooses A's checkpoint, and then that of the second map for the larges
 are compared. `dev` chooses both by accuracy on the dev split; `last` takes the last ones.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,39 @@ from heedmap.papers.snell.records import Record, agreement, crossing, matches
 CHOICES = ("paper", "dev", "last")
 Rows = list[dict[str, Any]]
 Maps = dict[str, Float[Tensor, "N T"]]
+
+
+@dataclass(frozen=True)
+class Compared(ABC):
+    """What was read off the models; `example` is the folder of the first one, whose texts are drawn."""
+
+    name: str
+    settings: Any
+    rows: Rows
+    notes: list[str]
+    folder: Path
+    example: Path
+
+    def values(self, quantity: str, choice: str, of: str = "value") -> list[float]:
+        """Return a number of each seed, in their order."""
+        return [
+            row[of] for row in self.rows if (row["quantity"], row["choice"]) == (quantity, choice)
+        ]
+
+    @property
+    @abstractmethod
+    def dataset(self) -> str:
+        """The name under which published numbers are found, empty if there are none."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> Sequence[str]:
+        """What labels are called."""
+
+    @property
+    def of_words(self) -> bool:
+        """Whether labels are words, most of them frequent ones that say little."""
+        return False
 
 
 def rows_of_seed(

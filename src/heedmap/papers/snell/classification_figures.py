@@ -3,19 +3,17 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from heedmap.papers.snell.attraction import Compared
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.dynamics_figures import examples
 from heedmap.training.dynamics import recorded_in
-
-if TYPE_CHECKING:
-    from heedmap.papers.snell.classification_result import Compared
 
 HEIGHT = 240
 CURVES = {
@@ -33,7 +31,7 @@ STARTS = (0.1, 0.25, 0.5, 0.75, 0.9)
 LONG = 2.5
 
 
-def figures(found: "Compared") -> list[Figure]:
+def figures(found: Compared) -> list[Figure]:
     """Draw curves of agreement and of keywords, and a text with a slider."""
     n = f"n = {found.settings.seeds} models, and as many twins"
     return [
@@ -59,7 +57,7 @@ def figures(found: "Compared") -> list[Figure]:
     ]  # fmt: skip
 
 
-def _texts(found: "Compared") -> list[Figure]:
+def _texts(found: Compared) -> list[Figure]:
     recorded = recorded_in(found.example / "dynamics")
     if recorded is None:
         return []
@@ -74,7 +72,7 @@ def _texts(found: "Compared") -> list[Figure]:
 
 
 def _lines(
-    found: "Compared",
+    found: Compared,
     choice: str,
     series: dict[str, str],
     key: str,

@@ -1,20 +1,16 @@
 """The numbers of Snell et al.'s account of a classifier's attention, beside theirs, and the slides' claims."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from heedmap.experiments.seed_intervals import mean_interval
-from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim, Result, Table, unlike, with_unlike
-from heedmap.papers.snell.attraction import CHOICES
+from heedmap.papers.snell.attraction import CHOICES, Compared
 from heedmap.papers.snell.classification_figures import figures, toy
 from heedmap.papers.snell.published import AGREEMENT, NOTEBOOK, XI
 from heedmap.papers.snell.settings import ClassificationSettings
@@ -30,39 +26,6 @@ NAMES = {
     "dictionary": "co-occurrence in the twin's relevance",
     "seeds": "attention in the attention of another seed, A(α, α')",
 }
-
-
-@dataclass(frozen=True)
-class Compared(ABC):
-    """What was read off the models; `example` is the folder of the first one, whose texts are drawn."""
-
-    name: str
-    settings: Any
-    rows: list[Row]
-    notes: list[str]
-    folder: Path
-    example: Path
-
-    def values(self, quantity: str, choice: str, of: str = "value") -> list[float]:
-        """Return a number of each seed, in their order."""
-        return [
-            row[of] for row in self.rows if (row["quantity"], row["choice"]) == (quantity, choice)
-        ]
-
-    @property
-    @abstractmethod
-    def dataset(self) -> str:
-        """The name under which published numbers are found, empty if there are none."""
-
-    @property
-    @abstractmethod
-    def classes(self) -> Sequence[str]:
-        """What labels are called."""
-
-    @property
-    def of_words(self) -> bool:
-        """Whether labels are words, most of them frequent ones that say little."""
-        return False
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 
 from heedmap.papers.kit.result import Result, Table, unlike, with_unlike
+from heedmap.papers.snell.attraction import Compared
 from heedmap.papers.snell.classification_figures import figures, toy
 from heedmap.papers.snell.classification_result import (
-    Compared,
     above_chance,
     agreement_table,
     rise_table,
