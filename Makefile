@@ -1,11 +1,12 @@
 # make demo: a fresh machine's environment, then the main job on the embedded corpus, then the report's path.
 # make test: a fresh machine's environment, then every test.
+# make package: the source archive and the wheel, and the wheel tried in an environment without what is optional.
 # make calibration: the rates that come with heedmap, and docs/calibration.md; the better part of an hour.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check calibration clean
+.PHONY: demo test check package calibration clean
 
 demo: $(VENV)/.run
 	$(BIN)/heedmap audit --data reviews --out runs/demo
@@ -18,13 +19,19 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# torch first and by its exact version: a range would bring the newest build, and gigabytes of CUDA.
+package: $(VENV)/.dev
+	rm -rf build dist
+	$(BIN)/python -m build --quiet --no-isolation
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python scripts/try_wheel.py dist/*.whl
+
 calibration: $(VENV)/.run
 	$(BIN)/heedmap calibrate --seeds 48 --out runs/calibration
 	cp runs/calibration/rates.json src/heedmap/experiments/rates.json
 	cp runs/calibration/calibration.md docs/calibration.md
 	mkdir -p docs/calibration && cp runs/calibration/calibration/*.svg docs/calibration/
 
+# torch first and by its exact version: a range would bring the newest build, and gigabytes of CUDA.
 $(VENV)/.run: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet $$(grep '^torch==' constraints.txt)
@@ -32,8 +39,8 @@ $(VENV)/.run: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all,dev,docs]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,6 +1,7 @@
 """Read the rows of a Parquet file."""
 
 import io
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,13 +62,10 @@ def _table(path: Path) -> "pa.Table":
 
 
 def _class_names(schema: "pa.Schema") -> dict[str, list[str]]:
-    if b"huggingface" not in (schema.metadata or {}):
-        return {}
-    import datasets
-
-    features = datasets.Features.from_arrow_schema(schema)
+    """Return the classes' names by column, from what the `datasets` library writes into a file."""
+    about = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     return {
-        name: list(feature.names)
-        for name, feature in features.items()
-        if isinstance(feature, datasets.ClassLabel)
+        name: feature["names"]
+        for name, feature in ((about.get("info") or {}).get("features") or {}).items()
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
     }

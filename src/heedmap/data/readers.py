@@ -15,7 +15,7 @@ from heedmap.data.csv_rows import read_csv
 from heedmap.data.json_rows import read_json
 from heedmap.data.parquet_rows import read_parquet
 from heedmap.data.streams import first_line, reading
-from heedmap.errors import InputError
+from heedmap.errors import InputError, check_installed
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -72,8 +72,10 @@ def read_hub(name: str) -> dict[str, Rows]:
     """Read the splits of a data set on the Hub, through the cache of the `datasets` library.
 
     Raises:
-        InputError: it cannot be loaded, with the first line of the reason; it names files elsewhere.
+        InputError: it cannot be loaded, with the first line of the reason; it names files elsewhere; the
+            `datasets` library is not installed.
     """
+    check_installed("datasets", "hub", f"{name}: no such file or folder; a data set of the Hub")
     import datasets
 
     for library in (

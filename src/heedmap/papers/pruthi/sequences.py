@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch
 
 from heedmap.data.parallel import Parallel
-from heedmap.errors import InputError
+from heedmap.errors import InputError, check_installed
 from heedmap.files.storage import remove
 from heedmap.models.step_decoder import StepDecoder, StepDecoderSettings
 from heedmap.papers.kit.parts import (
@@ -107,10 +107,11 @@ def reproduce(
 
     Raises:
         InputError: sentences without links; a setting that does not fit; another reproduction in `out`, or
-            another process that writes there.
+            another process that writes there; no sacrebleu for a translation.
     """
     processes(workers)
     if corpus is not None:
+        check_installed("sacrebleu", "papers", "BLEU")
         options = {**options, "fingerprint": corpus.fingerprint()}
     settings = SequenceSettings.of(**options)
     data = _drawn(settings) if corpus is None else _read(corpus, settings)

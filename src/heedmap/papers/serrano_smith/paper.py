@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from heedmap.data.corpus import Corpus, Split
-from heedmap.errors import InputError
+from heedmap.errors import InputError, check_installed
 from heedmap.experiments.evidence import Evidence
 from heedmap.files.storage import remove, write_atomically
 from heedmap.files.tables import read_table
@@ -96,8 +96,9 @@ def reproduce(
 
     Raises:
         InputError: a corpus that is not of sentences, a setting that does not fit, texts that are all too
-            long, another reproduction in `out`, or another process that writes there.
+            long, another reproduction in `out`, another process that writes there, or no gensim.
     """
+    check_installed("gensim", "papers", "word2vec")
     processes(workers)
     if not corpus.sentences or corpus.pairs:
         raise InputError(

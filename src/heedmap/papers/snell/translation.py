@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save
 
 from heedmap.data.parallel import Pairs, Parallel
 from heedmap.data.pieces import Pieces
-from heedmap.errors import InputError
+from heedmap.errors import InputError, check_installed
 from heedmap.files.storage import remove, write_atomically
 from heedmap.files.tables import write_table
 from heedmap.models.beam_search import translate
@@ -90,8 +90,9 @@ def reproduce(
 
     Raises:
         InputError: a setting that does not fit; another reproduction in `out`, or another process that writes
-            there.
+            there; no sacrebleu.
     """
+    check_installed("sacrebleu", "papers", "BLEU")
     processes(workers)
     settings = TranslationSettings.of(
         fingerprint=corpus.fingerprint(),
