@@ -66,8 +66,7 @@ def main() -> None:
             )  # fmt: skip
             if done.returncode != expected:
                 sys.exit(f"heedmap {command}: {done.returncode}\n{done.stdout}{done.stderr}")
-            last = [*(done.stdout + done.stderr).splitlines(), ""][-2:]
-            print(f"heedmap {command}: {last[0]}")
+            print(f"heedmap {command}: {(done.stdout or done.stderr).rstrip().splitlines()[-1]}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ EXTRAS = {
     extra: {canonicalize_name(Requirement(line).name) for line in lines}
     for extra, lines in PROJECT["optional-dependencies"].items()
 }
-OPTIONAL = {name: extra for extra in ("hub", "papers") for name in EXTRAS[extra]}
+USED = EXTRAS.keys() - {"all", "dev", "docs"}  # by heedmap itself
+OPTIONAL = {name: extra for extra in USED for name in EXTRAS[extra]}
 TREES = [ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")]
 
 
@@ -62,7 +63,7 @@ def test_every_import_is_of_a_declared_package_and_no_declared_one_is_unused():
     assert not declared & set(OPTIONAL)
     assert imported(node for tree in TREES for node in ast.walk(tree)) == declared | set(OPTIONAL)
     assert EXTRAS["all"] == {"heedmap"}
-    assert Requirement(*PROJECT["optional-dependencies"]["all"]).extras == set(OPTIONAL.values())
+    assert Requirement(*PROJECT["optional-dependencies"]["all"]).extras == USED
 
 
 def test_optional_packages_are_imported_in_functions_after_a_check_that_names_their_extra():
