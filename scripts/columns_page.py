@@ -5,11 +5,14 @@ from pathlib import Path
 from sys import modules
 
 from heedmap.experiments.columns import Columns
+from heedmap.experiments.findings import COLUMNS as OF_FINDINGS
 from heedmap.experiments.registry import registered, retrains
 
 HEAD = """# What the columns mean
 
-The files are `tables/*.parquet` in a run's folder.
+`audit["adversary"]` is the table `adversary` of an audit as a pandas frame, and `audit.columns` describes the
+columns of all its tables as below. The files are `tables/*.parquet` in a run's folder. `audit.to_dataframe()`
+is the table of [findings](#findings), one row per question.
 
 A class is its number in `audit.classes`. Logarithms are natural. JSD is the Jensen-Shannon divergence, at most
 ln 2; a change of a prediction is the total variation distance (TVD), half the sum of the absolute differences.
@@ -26,6 +29,7 @@ def page() -> str:
         question = (modules[experiment.run.__module__].__doc__ or "").splitlines()[0]
         also = " Asked by `heedmap retrain`." if retrains(name) else ""
         parts.append(f"## {name}\n\n{question}{also}\n\n{section(experiment.columns)}")
+    parts.append(f"## findings\n\n`audit.to_dataframe()`\n\n{section(OF_FINDINGS)}")
     return "\n".join(parts)
 
 

@@ -15,3 +15,9 @@ class InputError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(_CONTROL.sub(lambda found: repr(found[0])[1:-1], message))
+
+
+class MissingError(InputError, KeyError):
+    """A name that there is not, of a table or a figure: the line lists those there are."""
+
+    __str__ = Exception.__str__  # a KeyError's would put quotes around it
