@@ -15,6 +15,8 @@ from heedmap import cli
 from heedmap.data.corpus import Corpus, Split, load
 from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.registry import registered
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
@@ -33,6 +35,25 @@ def pytest_collection_modifyitems(items):
     """Put the modules that take longest in front; all others keep their order."""
     rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def described():
+    """Every column of every table that a test makes is described by its experiment."""
+    table, seen = Evidence.table, set()
+
+    def checked(evidence, name):
+        found = table(evidence, name)
+        columns = registered()[name].columns
+        for column in set(found.column_names) if columns.described else ():
+            if (name, column) not in seen:
+                assert columns.of(column) is not None, f"{name}: {column} is not described"
+                seen.add((name, column))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Evidence, "table", checked)
+        yield
 
 
 SHARED = Path(__file__).parents[2] / "shared"

@@ -11,7 +11,9 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from heedmap.data.corpus import Split
+from heedmap.experiments.columns import Columns
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.registry import registered
 from heedmap.settings import AuditSettings
 
 ROWS = [{"text": f"this is text {i} !", "label": i % 2} for i in range(40)]
@@ -52,6 +54,16 @@ def evidence_of(model, texts, settings=SETTINGS, labels=None, **changed):
     labels = np.zeros(len(texts), dtype=np.int64) if labels is None else labels
     split = Split([f"k{i}" for i in range(len(texts))], list(texts), labels)
     return Evidence(model, split, settings.model_copy(update=changed))
+
+
+def left_over(found):
+    """Descriptions of columns that none of these tables has; `found` are names of columns by table."""
+    return [
+        (name, known)
+        for name, names in found.items()
+        for known, column in registered()[name].columns
+        if not any(Columns("", {known: (column.range, column.meaning)}).of(one) for one in names)
+    ]
 
 
 def write_rows(path, rows=ROWS):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from conftest import QUICK, small_corpus
+from making import left_over
 
 from heedmap.experiments.registry import applicable
 from heedmap.report.dynamics_figures import LONGEST, agreement, texts
@@ -29,6 +30,10 @@ def by_hand(final, values):
     best = final.index(max(final))
     above = sum(value > values[best] for value in values)
     return above < math.ceil(0.05 * len(values))
+
+
+def test_every_description_of_the_record_is_of_a_column_that_there_is(judged):
+    assert not left_over({"dynamics": judged.tables["dynamics"].column_names})
 
 
 def test_only_a_recorded_training_is_asked_how_the_map_came_about():

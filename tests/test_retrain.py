@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import WORDS, contents, small_corpus, small_pairs
+from making import left_over
 
 import heedmap.retraining.trainer as trainer
 from heedmap.data.corpus import load
@@ -54,6 +55,7 @@ def test_every_question_that_applies_has_a_table_and_a_finding(made):
     keys = {finding.key for finding in found.findings}
     assert set(questions()) <= keys
     assert all(f.level == "undecided" for f in found.findings if f.key in questions())
+    assert not left_over({name: found.tables[name].column_names for name in questions()})
 
 
 def test_a_variant_is_what_train_makes_of_its_seed(made, tmp_path):

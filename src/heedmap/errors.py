@@ -18,6 +18,12 @@ class InputError(ValueError):
         super().__init__(_CONTROL.sub(lambda found: repr(found[0])[1:-1], message))
 
 
+class MissingError(InputError, KeyError):
+    """A name that there is not, of a table or a figure: the line lists those there are."""
+
+    __str__ = Exception.__str__  # a KeyError's would put quotes around it
+
+
 def check_installed(package: str, extra: str, purpose: str) -> None:
     """Check that an optional package is there, before anything is written.
 

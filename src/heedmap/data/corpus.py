@@ -25,9 +25,14 @@ from heedmap.errors import InputError
 from heedmap.files.naming import DATA, name_of
 from heedmap.keywords import split, takes
 from heedmap.settings import TOKENS, DataSettings
+from heedmap.terminal.html import html_table
 
 UNLIMITED = 1 << 30
-NAMED, WIDE = 8, 200  # classes and characters of a line of a corpus as it shows itself
+NAMED, WIDE, SHORT = (
+    8,
+    200,
+    30,
+)  # classes, and characters of a line and of a class, that a corpus shows
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,6 +58,21 @@ class Split:
 
     def __repr__(self) -> str:
         return f"<Split: {self._sizes()}>"
+
+    def _repr_html_(self) -> str:
+        lengths = [len(text) for text in self.tokens] or [0]
+        rows: list[tuple[str, object]] = [
+            ("texts", self.whole_texts),
+            *([] if self.text_of is None else [("windows", len(self))]),
+            (
+                "tokens per text",
+                f"{min(lengths)} to {max(lengths)}, {np.mean(lengths):.1f} on average",
+            ),
+            ("classes", len(np.unique(self.labels))),
+            ("queries", "no" if self.queries is None else "yes"),
+            ("marked tokens", "no" if self.rationale is None else "yes"),
+        ]
+        return html_table(rows, title="Split")
 
     def _sizes(self) -> str:
         mean = np.mean([len(text) for text in self.tokens]) if len(self) else 0.0
@@ -117,7 +137,20 @@ class Corpus:
             ]
             lines.append(f"  {name}: {part._sizes()}; {', '.join(counts)}{more}")
         lines += [f"  left out: {reason}: {n}" for reason, n in list(self.left_out.items())[:NAMED]]
-        return "\n".join(f"{line[:WIDE]}…" if len(line) > WIDE else line for line in lines)
+        return "\n".join(map(_cut, lines))
+
+    def _repr_html_(self) -> str:
+        shown = self.classes[:NAMED]
+        more = [f"{len(self.classes) - NAMED} more"] if len(self.classes) > NAMED else []
+        rows: list[list[object]] = []
+        for name, part in self.splits.items():
+            counts = [int((part.labels == i).sum()) for i in range(len(self.classes))]
+            others = [sum(counts[NAMED:])] if more else []
+            rows.append([name, part._sizes(), *counts[: len(shown)], *others])
+        head = ["split", "texts", *(_cut(name, SHORT) for name in shown), *more]
+        table = html_table(rows, head, f"Corpus {_cut(self.name)}, {len(self.classes)} classes")
+        gone = [(_cut(reason), count) for reason, count in self.left_out.items()]
+        return table + (html_table(gone, ["left out", "texts"]) if gone else "")
 
     @property
     def pairs(self) -> bool:
@@ -322,6 +355,10 @@ def _to_audit(
             rows, {name: within_limits(part, settings, Counter()) for name, part in others.items()}
         ),
     )
+
+
+def _cut(line: str, most: int = WIDE) -> str:
+    return f"{line[:most]}…" if len(line) > most else line
 
 
 def _counts(left_out: Mapping[str, int]) -> str:

@@ -13,6 +13,7 @@ from heedmap.counterfactual.linearised_problem import GROUPS
 from heedmap.experiments.adversary_bounds import enclose
 from heedmap.experiments.adversary_search import search_all
 from heedmap.experiments.adversary_weights import FILE, rows_kept
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
@@ -34,23 +35,62 @@ HELD = "the map hardly follows the layer's weights, whatever is predicted"
 VERY_DIFFERENT = 0.4  # of ln 2
 
 
+COLUMNS = Columns(
+    "One row per text. An adversary is the heat map farthest from the model's (Jensen-Shannon divergence, JSD) "
+    "among those with the same prediction: within ε (TVD). Where the read-out is not linear, or there are more "
+    f"than {MOST_CLASSES} classes, it is searched for, for a sample; null for the other texts.",
+    {
+        **shared("row", "predicted", "n_tokens", "max_attention"),
+        "jsd": (
+            "nats, 0 to ln 2",
+            "the largest JSD found: for two classes the global optimum where the read-out is linear, else a "
+            "lower bound",
+        ),
+        "jsd_upper": (
+            "nats, 0 to ln 2",
+            "no heat map with this prediction is farther; `jsd` if exact",
+        ),
+        "attention": ("list per token, from 0", "the adversary: the heat map that attains `jsd`"),
+        "search_jsd": (
+            "nats, 0 to ln 2",
+            f"what the search of Jain & Wallace finds ({ADVERSARIES} adversaries, the last iterates); 0 where "
+            "it finds nothing",
+        ),
+        "search_found": ("true or false", "whether that search ends within ε of the prediction"),
+        "curve_lower": (
+            "list per ε of `curve`",
+            "`jsd` for each ε; for more than two classes looser than at ε itself",
+        ),
+        "curve_upper": ("list per ε of `curve`", "`jsd_upper` for each ε"),
+        "dimension": (
+            "count, from 0",
+            "dimension of the weightings with exactly the same prediction, for weights without zeros: "
+            "n_tokens − 2 as a rule for two classes",
+        ),
+        "tvd": (
+            "0 to 1",
+            "how far the adversary's prediction is (TVD); only where it is searched for",
+        ),
+        "on_text_before": (
+            "0 to 1",
+            "share of the weights' mass that is on words; only where it is searched for",
+        ),
+        "on_text": ("0 to 1", "the same of the adversary's weights"),
+    },
+)
+
+
 def adversary(evidence: Evidence) -> pa.Table:
     """Return the largest Jensen-Shannon divergence from the model's weights at (almost) the same prediction.
 
-    "Same" is a total variation distance of at most ε. For two classes `jsd` = `jsd_upper` is the global
-    optimum, attained by `attention`. For more classes `attention` attains `jsd`, and no weighting exceeds
-    `jsd_upper`. `curve_lower` and `curve_upper` are the same bounds for every ε of the settings' curve; for
-    more than two classes they are looser than at ε itself. `search_jsd` is the result of the paper's gradient
-    search (5 adversaries, 500 steps, last iterate), 0 where it finds nothing (`search_found` is false). For
-    more than two classes it is one of the starts for `jsd`, which is therefore no smaller. `jsd` does not
-    depend on the order of the tokens. `dimension` is that of the polytope of weightings with exactly the
-    same prediction, for weights inside the simplex: n − 2 for two classes.
+    Linear read-outs of at most 64 classes: for two classes the global optimum; for more, `attention` attains
+    `jsd`, and no weighting exceeds `jsd_upper`. The paper's gradient search (5 adversaries, 500 steps, last
+    iterate) is then one of the starts for `jsd`, which is therefore no smaller. `jsd` does not depend on the
+    order of the tokens.
 
-    Where the read-out is not linear, or there are more than 64 classes, a sample of the texts is searched on
-    the model itself: `jsd` is the largest divergence of the heat map found at a prediction within ε (`tvd`),
-    and `jsd_upper` bounds that of any heat map of the text. `on_text` is the share of the adversary's mass
-    that falls on words (`on_text_before`: of the model's own). The paper's search also runs where there is
-    one row of weights and the settings give it steps.
+    Elsewhere a sample of the texts is searched on the model itself, and `jsd_upper` bounds the divergence of
+    any heat map of the text. The paper's search also runs where there is one row of weights and the settings
+    give it steps.
     """
     first = next(evidence.traces, None)
     columns = enclose(evidence) if first is None or is_enclosed(first) else search_all(evidence)
@@ -215,6 +255,7 @@ EXPERIMENTS = (
     Experiment(
         "adversary",
         adversary,
+        columns=COLUMNS,
         place=70,
         findings=_findings,
         figures=(

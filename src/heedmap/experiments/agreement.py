@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.importance import COMPLETE
@@ -25,12 +26,20 @@ OTHERS = {
 ELEMENTS = 1 << 22  # per block of pairwise comparisons: 32 MB
 
 
-def agreement(evidence: Evidence) -> pa.Table:
-    """Return Kendall's tau-b of every pair of measures over the text's tokens, with its two-sided p.
+COLUMNS = Columns(
+    "One row per text. NaN where tau is undefined: a text of one token, a measure that is the same for all "
+    "tokens, or a text not sampled for integrated gradients.",
+    {
+        **shared("row", "predicted"),
+        "tau_{pair}": ("−1 to 1", "Kendall's tau-b over the tokens, of {pair}"),
+        "p_{pair}": ("0 to 1", "two-sided p of that tau"),
+    },
+    pair={f"{a}_{b}": f"{OTHERS.get(a, a)} with {OTHERS[b]}" for a, b in PAIRS},
+)
 
-    NaN where it is undefined: a text of one token, a constant measure, or a text not sampled for integrated
-    gradients.
-    """
+
+def agreement(evidence: Evidence) -> pa.Table:
+    """Return Kendall's tau-b of every pair of measures over the text's tokens, with its two-sided p."""
     instances = evidence.table("instances")
     lists = [instances["attention"], *(evidence.table(m)["importance"] for m in MEASURES[1:])]
     taus = np.full((len(evidence.split), len(PAIRS)), np.nan)
@@ -129,6 +138,7 @@ EXPERIMENTS = (
     Experiment(
         "agreement",
         agreement,
+        columns=COLUMNS,
         place=50,
         findings=_findings,
         figures=(

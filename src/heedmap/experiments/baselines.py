@@ -18,7 +18,8 @@ from torch import Tensor
 from heedmap.counterfactual.row_weights import dirichlet, permuted
 from heedmap.data.batches import Batch
 from heedmap.data.texts import Text
-from heedmap.experiments.agreement import MEASURES
+from heedmap.experiments.agreement import OTHERS as WORDS
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.importance import GRADIENT_SHARE, change_without
@@ -34,25 +35,58 @@ from heedmap.models.trace import Model, Trace
 
 SHUFFLES = 3  # per text; the texts are many
 TEXTS = 100  # of the sample of integrated gradients: every one is read again many times
-OTHERS = MEASURES[1:]
+OTHERS = tuple(WORDS)
 DRAWN = ("shuffled", "random")
+
+
+COLUMNS = Columns(
+    f"One row per text. Null where the text was not sampled (at most {TEXTS} are), or the number is undefined.",
+    {
+        **shared("row"),
+        "tau_shuffled_{measure}": (
+            "−1 to 1",
+            f"mean tau-b of the map with {{measure}} under {SHUFFLES} shuffles of the weights within the text, "
+            "the measure computed again under each (integrated gradients under the first)",
+        ),
+        "found_shuffled_{measure}": (
+            "0 to 1",
+            "share of the importance (by {measure}) under those weights; no chance level, it may be above "
+            "that of any map",
+        ),
+        "tau_random_{quick}": (
+            "−1 to 1",
+            "the same tau-b under weights from a uniform Dirichlet distribution, with {quick}",
+        ),
+        "tau_twin_{quick}": (
+            "−1 to 1",
+            "tau-b with {quick}, of the model with its parameters shuffled within each tensor",
+        ),
+        "tau_largest_{measure}": (
+            "−1 to 1",
+            "the largest tau-b that the ties of the map and {measure} allow",
+        ),
+        "tau_other_seed": (
+            "−1 to 1",
+            "tau-b of the map with that of the same model from another training (--other-seed)",
+        ),
+        "tau_other_seed_{measure}": (
+            "−1 to 1",
+            "tau-b of the other training's map with {measure} of this model",
+        ),
+        "found_other_seed_{measure}": (
+            "0 to 1",
+            "share of the importance (by {measure}) of this model under the other training's map",
+        ),
+    },
+    measure=WORDS,
+    quick={name: words for name, words in WORDS.items() if name != "integrated_gradients"},
+)
 
 
 def baselines(evidence: Evidence) -> pa.Table:
     """Return what shuffled, random and best possible weights reach, for at most TEXTS of the texts.
 
-    Columns, for each measure of importance M (gradient, leave_one_out, integrated_gradients):
-
-    * `tau_shuffled_M`: mean tau-b of the map with M where the model's weights are shuffled within the text
-      (each row within its support) and M is computed again under them. `found_shuffled_M`: the share of the
-      importance that lies under them. It is no chance level: it can be above that of any map.
-    * `tau_random_M`: the same for weights from a uniform Dirichlet distribution. `tau_twin_M`: for the model
-      with its parameters shuffled within each tensor. Both without integrated gradients, which are slow.
-    * `tau_largest_M`: the largest tau-b that the ties of map and M allow, reached if both are in one order.
-    * `tau_other_seed_M`, `found_other_seed_M`: of this model's M with the map of the same model from another
-      training; `tau_other_seed`: of the two maps. Only if there is one.
-
-    Null where a text was not sampled or the number is undefined.
+    Random weights and the shuffled model are asked without integrated gradients, which are slow.
     """
     settings, total = evidence.settings, len(evidence.split)
     sample = evidence.sample("integrated_gradients", settings.integrated_gradients_instances)
@@ -252,4 +286,4 @@ def _cost(speed: Speed) -> float:
     return seconds
 
 
-EXPERIMENTS = (Experiment("baselines", baselines, place=45, cost=_cost),)
+EXPERIMENTS = (Experiment("baselines", baselines, columns=COLUMNS, place=45, cost=_cost),)

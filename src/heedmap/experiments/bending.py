@@ -23,6 +23,7 @@ from heedmap.counterfactual.simplex_share import share_drawn, share_within
 from heedmap.counterfactual.tolerance import Instances, canonical_order
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.bending_search import passes_per_text, search_all
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
@@ -41,30 +42,72 @@ NO_CHANGE = "no weights whatever change the answer: a proof"
 NOT_FOUND = "no weights that change the answer were found"
 
 
+COLUMNS = Columns(
+    "One row per text. Where the read-out is linear the distances are global optima; elsewhere they are upper "
+    "bounds from line searches for a sample of the texts, null for the others, and some columns are missing.",
+    {
+        **shared("row", "predicted", "n_tokens", "max_attention"),
+        "least_tvd": (
+            "0 to 1",
+            "the least mass that must move, ½ Σ |α − α̂|, before another class is predicted (a tie counts); "
+            "null where no weights change the class, or none were found",
+        ),
+        "least_jsd": ("nats, 0 to ln 2", "the least JSD from the map, likewise"),
+        "least_jsd_gap": ("nats, from 0", "distance of `least_jsd` to its certified bound"),
+        "least_tvd_largest": (
+            "0 to 1",
+            "the largest `least_tvd` of any order of the same weights; of more than two classes no order has "
+            "more",
+        ),
+        "changeable": (
+            "true or false",
+            "whether any weights change the class; where it is searched for, true or unknown",
+        ),
+        "shuffled_{number}": (
+            "as `{number}`",
+            f"mean of `{{number}}` over {SHUFFLES} shuffles of the weights within the text, each at its own "
+            "prediction",
+        ),
+        "shuffled_from_answer_tvd": (
+            "0 to 1",
+            "mean least mass from the shuffled weights to another class than the model's; 0 where they "
+            "predict one already",
+        ),
+        "shuffled_flipped": (
+            "0 to 1",
+            "share of the shuffles that predict another class than the model's",
+        ),
+        "own_maximum": (
+            "nats, 0 to ln 2",
+            "the largest JSD from the map to any, whatever is predicted",
+        ),
+        "jsd_share": ("0 to 1", "the adversary's `jsd` as a share of `own_maximum`"),
+        "jsd_share_upper": ("0 to 1", "the adversary's `jsd_upper` as a share of it"),
+        "jsd_share_pairs": (
+            "0 to 1",
+            "the same by single positions and pairs of positions alone: the optimum for two classes, a lower "
+            "bound for more",
+        ),
+        "simplex_share": (
+            "0 to 1",
+            f"share of all weightings that predict the same within ε: exact for two classes, of {DRAWS} draws "
+            "for more",
+        ),
+    },
+    number={name: name for name in ("least_tvd", "least_jsd", "jsd_share_pairs", "simplex_share")},
+)
+
+
 def bending(evidence: Evidence) -> pa.Table:
     """Return the distance to the nearest weights that change the predicted class, and how free the map is.
 
-    Where the read-out is linear all distances are global optima (`counterfactual.bending`):
+    Where the read-out is linear all distances are global optima (`counterfactual.bending`). If the weights had
+    nothing to do with what they are on, they would be as far from a change as the `shuffled_...` are on
+    average, each at *its own* predicted class. `shuffled_from_answer_...` is larger for the model's own weights
+    even if those are random, for it is them that the answer was made with.
 
-    * `least_tvd`, `least_jsd`: to another class, as mass moved and in nats; null where no weights whatever
-      change the class, which `changeable` says. A tie counts as a change. `least_jsd_gap` is the distance to
-      the certified bound.
-    * `least_tvd_largest`: the largest `least_tvd` of any order of the same weights (two classes; at most
-      that for more).
-    * `shuffled_...`: the mean over SHUFFLES seeded shuffles of the weights within the text, each at *its own*
-      predicted class. If the weights had nothing to do with what they are on, they would be as far from a
-      change as these are on average. `shuffled_from_answer_...` is to another class than the *model's*, 0
-      where the shuffled weights predict one already (`shuffled_flipped`): larger for the model's own even if
-      those are random, for it is them that the answer was made with.
-    * `own_maximum`: the largest JSD from the map to any, whatever is predicted (nats). `jsd_share` and
-      `jsd_share_upper`: the adversary's bounds as a share of it. `jsd_share_pairs`: the same by single
-      positions and pairs of positions alone (the optimum for two classes, a lower bound for more), with
-      `shuffled_jsd_share_pairs`.
-    * `simplex_share`: the share of all weightings that predict the same within ε (exact for two classes, of
-      DRAWS draws for more), with `shuffled_simplex_share`.
-
-    Elsewhere the distances are upper bounds, of the heat map, from line searches for a sample of the texts
-    (see `bending_search`): `changeable` is true or unknown. Nothing depends on the order of the tokens.
+    Elsewhere the distances are upper bounds, of the heat map (see `bending_search`). Nothing depends on the
+    order of the tokens.
     """
     instances, total = evidence.table("instances"), len(evidence.split)
     linear_here = is_linear(next(evidence.traces))
@@ -318,6 +361,7 @@ EXPERIMENTS = (
     Experiment(
         "bending",
         bending,
+        columns=COLUMNS,
         place=75,
         findings=_findings,
         figures=(

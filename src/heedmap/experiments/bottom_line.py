@@ -17,18 +17,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from heedmap.experiments.findings import LEVEL_WORDS, WEAK, Finding, Level
+from heedmap.experiments.findings import COLOURS, LEVEL_WORDS, WEAK, Finding, Level
 from heedmap.experiments.instances import ONE_CLASS
 from heedmap.experiments.instead import offered
 from heedmap.experiments.rates import DECISIVE, Rates
 from heedmap.settings import ModelSettings, TransformerSettings
+from heedmap.terminal.html import escaped
 
 Answer = Literal["yes", "no", "cannot tell"]
+ANSWERS: dict[Answer, Level] = {"yes": "for", "no": "against", "cannot tell": "mixed"}  # as colours
 
 WIDE = 0.2  # an interval of a share that is longer than this is for want of texts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BottomLine:
     """The answer, why, and what would help where there is none.
 
@@ -60,6 +62,17 @@ class BottomLine:
         return (
             "This audit cannot tell whether this map shows what the model's answer rests on: "
             f"{self.because}; what would: {self.would}{instead}."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        sure = f"<div>How sure: {escaped(self.rates)}.</div>" if self.rates else ""
+        return (
+            f'<div style="border-left:4px solid {COLOURS[ANSWERS[self.answer]]};padding:2px 0 2px 10px">'
+            f"<div><b>{escaped(self.sentence)}</b></div>{sure}"
+            f"<div>Not tested: {escaped('; '.join(self.not_tested))}.</div></div>"
         )
 
     def to_json(self) -> dict[str, Any]:

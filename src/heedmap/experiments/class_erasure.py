@@ -15,6 +15,7 @@ from torch import Tensor
 
 from heedmap.counterfactual.erasure import along_each, smallest_each
 from heedmap.experiments.class_sides import SIDES, sides, taus
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.erased import is_closed, traces_of
 from heedmap.experiments.evidence import Evidence
@@ -31,27 +32,59 @@ MOST = 12  # classes of a text: the predicted one and the likeliest others
 COUNTS = ("exact", "attention", "product")
 
 
+COLUMNS = Columns(
+    f"One row per text and class: the predicted one and the likeliest others, at most {MOST}; of two classes "
+    "the predicted one alone. No rows for texts of one token, and those not sampled where the read-out is not "
+    "linear. A token speaks for a class if erasing its weight alone lowers the class's log-odds, against it if "
+    "that raises them, by more than their rounding.",
+    {
+        **shared("row", "predicted"),
+        "class": ("class", "the class that the row is of"),
+        "sampled": ("true or false", "whether the text is asked for its taus"),
+        "probability": ("0 to 1", "the class's probability"),
+        "count_exact": (
+            "count",
+            "the fewest tokens without whose weights the class is ahead of the predicted one; 0 is a proof "
+            "that there are none. Null for the predicted class, and where the read-out is not linear or "
+            "sparse weights are normalised again",
+        ),
+        "count_attention": ("count", "tokens that this takes along the map; 0 for never"),
+        "count_product": (
+            "count",
+            "tokens that this takes along weight × (read-out of the predicted class − of this one); 0 for "
+            "never",
+        ),
+        "efficiency_chance": (
+            "0 to 1",
+            f"mean of `count_exact` / count over {SHUFFLES} random orders; null where `count_exact` is 0 or "
+            "null",
+        ),
+        "share_{side}": ("0 to 1", "share of the tokens that speak {side} the class"),
+        "weight_{side}": (
+            "0 to 1",
+            "share of the map's weight on tokens that speak {side} the class",
+        ),
+        "tau_{side}": (
+            "−1 to 1",
+            "tau-b of the map with the size of the change of the log-odds, among tokens that speak {side} the "
+            "class; null for fewer than two, if either is the same for all, or if the text is not `sampled`",
+        ),
+        "tau_{side}_chance": (
+            "−1 to 1",
+            "mean of the same under shuffled weights, everything computed again",
+        ),
+        "tau_{side}_largest": ("−1 to 1", "the largest that ties allow"),
+    },
+    side={side: side for side in SIDES},
+)
+
+
 def class_erasure(evidence: Evidence) -> pa.Table:
     """Return what erasing tokens does to each class: a row per text and class.
 
-    The classes are the predicted one and the likeliest others, MOST in all; an answer that is ruled out is no
-    class. Of two classes only the predicted one is there: what speaks against it speaks for the other.
-
-    * `probability` of the class; it is the predicted one where `class` is `predicted`.
-    * `count_exact`: the fewest tokens without whose weights the class is ahead of the predicted one; 0 is a
-      proof that there are none. `count_attention`: how many that takes along the map, `count_product` along
-      gradient x attention of (predicted - class); 0 for never. `efficiency_chance`: the mean of count_exact /
-      count of random orders. For other classes than the predicted one where the read-out is linear and what is
-      left is scaled; else null. Of two classes they are those of the table `flips`.
-    * A token speaks for a class if erasing its weight alone lowers the class's log-odds, against it if that
-      raises them, by more than their rounding. `share_for`, `share_against`: of the tokens; `weight_for`,
-      `weight_against`: of the map's weight.
-    * `tau_for`, `tau_against`: Kendall's tau-b of the map with the size of that change, among these tokens;
-      `tau_X_chance`: the mean of the same under shuffled weights, everything computed again; `tau_X_largest`:
-      as much as ties allow. Only where `sampled` (`search_instances`), also if the read-out is linear: pairs of
-      tokens are many. Null where undefined: fewer than two such tokens, or a constant.
-
-    No rows for texts of one token, and those not sampled where the read-out is not linear.
+    An answer that is ruled out is no class. Of two classes what speaks against one speaks for the other; their
+    counts are those of the table `flips`. Pairs of tokens are many: taus are of a sample (`search_instances`),
+    also if the read-out is linear.
     """
     parts: list[dict[str, NDArray[np.float64]]] = []
     sample = evidence.sample("adversary", evidence.settings.search_instances)
@@ -258,6 +291,7 @@ EXPERIMENTS = (
     Experiment(
         "class_erasure",
         class_erasure,
+        columns=COLUMNS,
         place=65,
         per_text=False,
         findings=_findings,

@@ -16,6 +16,7 @@ from heedmap.counterfactual.forbidden import least_mass
 from heedmap.data.batches import Ragged
 from heedmap.data.corpus import Split
 from heedmap.data.marks import marks_of
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.guidance import single_words
@@ -53,16 +54,52 @@ def _of_seed(retraining: Retraining, seed: int, heads: Heads) -> list[Variant]:
     return [Variant(seed, penalty=one) for one in how]
 
 
+COLUMNS = Columns(
+    "One row per way to penalise heads, seed, penalty and text. The impermissible words are those of "
+    "`--forbidden`.",
+    {
+        **shared("row", "label"),
+        "heads": (
+            "mean or max",
+            "whether the mean over heads is penalised and shown, or the head that shows most; mean for one",
+        ),
+        "seed": ("number", "seed of the training"),
+        "strength": ("from 0", "λ, the weight of the penalty"),
+        "removed": (
+            "true or false",
+            "whether the words were taken out of the texts, in training and test",
+        ),
+        "predicted": ("class", "what this model predicts"),
+        "blocked": (
+            "class",
+            "what it predicts when the attention to the words is set to 0, nothing in its place; null where "
+            "it shows none",
+        ),
+        "mass": (
+            "0 to 1",
+            "its attention to the words; null for texts without any, and where they were taken out",
+        ),
+        "uniform": (
+            "0 to 1",
+            "the words' share of the positions that are read; null for texts without any",
+        ),
+        "only": ("true or false", "whether the text has nothing else; the penalty leaves it alone"),
+        "least": (
+            "0 to 1",
+            "the least mass that other weights reach with the same prediction; only of models without "
+            "penalty, null for transformers",
+        ),
+        "dev_accuracy": ("0 to 1", "accuracy on dev of the kept epoch"),
+        "epoch": ("count, from 1", "the kept epoch"),
+    },
+)
+
+
 def deception(evidence: Evidence) -> pa.Table:
     """Return what each penalised model makes of each text: a row per `heads`, `seed`, `strength` λ and text.
 
-    `heads`: whether the mean over the heads is penalised and shown, or the head that shows most ("mean" for one
-    head). `removed`: the model was trained and asked without the impermissible words (λ = 0). `mass` is the
-    attention to them, null for texts that have none; `uniform` is their share of the positions that are read,
-    what uniform weights would put there; `only` marks texts of nothing else, which the penalty leaves alone.
-    `blocked` is the predicted class when the attention to the words is set to 0, nothing in its place.
-    `least` is the least mass that other weights could reach with the same prediction, of the models without
-    penalty; null for transformers, whose restricted states are not those of the run's model.
+    With the words removed λ is 0. Transformers have no `least`, for their restricted states are not those of
+    the run's model.
     """
     retraining = evidence.retraining
     assert retraining is not None
@@ -228,6 +265,7 @@ EXPERIMENTS = (
     Experiment(
         "deception",
         deception,
+        columns=COLUMNS,
         place=158,
         per_text=False,
         applies=lambda model, split: single_words(model, split) or isinstance(model, Layered),

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.registry import Experiment
 from heedmap.files.tables import padded
@@ -17,12 +18,44 @@ ELEMENTS = 1 << 22
 QUANTITIES = ("attention", "relevance", "influence")
 
 
+COLUMNS = Columns(
+    "One row per recorded step of the training and text. Numbers per token have 16 bits; null or NaN where a "
+    "quantity was not recorded.",
+    {
+        **shared("row", "label"),
+        "step": ("count, from 0", "steps of the training so far"),
+        "predicted": ("class", "what the model predicts at this step"),
+        "loss": ("nats, from 0", "−ln p of the label"),
+        "tokens": ("list per token", "the text; at step 0 alone"),
+        "attention": ("list per token, from 0", "the heat map"),
+        "relevance": (
+            "list per token, logits",
+            "output relevance for the label less its mean for the other classes, bias included",
+        ),
+        "influence": (
+            "list per token",
+            "−∂loss/∂g for a gate g = 1 on the token's embedding; above 0 where more of it makes the label "
+            "likelier",
+        ),
+        "match_{quantity}": (
+            "0 or 1",
+            "whether the token most attended to at the last step is among the top 5 % by {quantity} at this "
+            "one",
+        ),
+        "chance_{quantity}": ("0 to 1", "the same of a random order, exactly"),
+    },
+    quantity={
+        "attention": "attention",
+        "relevance": "output relevance",
+        "influence": "influence",
+    },
+)
+
+
 def dynamics(evidence: Evidence) -> pa.Table:
     """Return what was recorded of the test texts, and how well each quantity foretells the final attention.
 
-    `match_X` is whether the token that the last record attends to most is among the top 5 % by quantity X at
-    this step (`measures.top_match`), `chance_X` that of a random order; NaN where X was not recorded. Only
-    this: no text is read again.
+    The match is `measures.top_match`. Only this: no text is read again.
     """
     assert evidence.recorded is not None
     found = evidence.recorded.filter(pc.equal(evidence.recorded["split"], "test"))
@@ -46,6 +79,7 @@ EXPERIMENTS = (
     Experiment(
         "dynamics",
         dynamics,
+        columns=COLUMNS,
         place=120,
         recorded=True,
         figures=(

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.guidance import single_words
@@ -31,12 +32,27 @@ def variants(retraining: Retraining) -> list[Variant]:
     ]
 
 
-def ease(evidence: Evidence) -> pa.Table:
-    """Return a row per `encoder`, `normaliser` and text.
+COLUMNS = Columns(
+    "One row per encoder, normaliser and text.",
+    {
+        **shared("row", "label"),
+        "encoder": ("text", "the encoder of the model"),
+        "normaliser": ("text", "the normaliser of its attention"),
+        "predicted": ("class", "what it predicts"),
+        "jsd": (
+            "nats, 0 to ln 2",
+            "how far other weights of the text go with the same prediction, as in `adversary`",
+        ),
+        "seed_jsd": (
+            "nats, 0 to ln 2",
+            "how far the map of the same model from another seed is (Jensen-Shannon divergence)",
+        ),
+    },
+)
 
-    `jsd` is how far the adversarial weights of the text go (as in the experiment `adversary`), `seed_jsd` how
-    far the map of the same model from another seed is, both in nats.
-    """
+
+def ease(evidence: Evidence) -> pa.Table:
+    """Return how far adversaries and other seeds go, a row per encoder, normaliser and text."""
     retraining = evidence.retraining
     assert retraining is not None
     asked = variants(retraining)
@@ -106,6 +122,7 @@ EXPERIMENTS = (
     Experiment(
         "ease",
         ease,
+        columns=COLUMNS,
         place=162,
         per_text=False,
         applies=single_words,

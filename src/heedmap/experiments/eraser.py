@@ -15,6 +15,7 @@ from torch import Tensor
 
 from heedmap.counterfactual.erasure import split_along
 from heedmap.data.eraser_predictions import BINS, LOSSES
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.erased import imposed, is_closed
 from heedmap.experiments.evidence import Evidence
@@ -36,17 +37,40 @@ from heedmap.importance.plausibility import number_of, order_of
 from heedmap.models.trace import Trace
 
 TEXTS = 100  # of the sample of integrated gradients: each is read again up to 120 times
+LISTED = ", ".join(map(str, BINS))
+
+
+COLUMNS = Columns(
+    f"One row per text. Null for texts of one token, those not sampled (at most {TEXTS} are), and where the "
+    "ranking is undefined.",
+    {
+        **shared("row", "predicted"),
+        "{loss}_{ranking}": (
+            "−1 to 1",
+            "what the predicted class's probability loses when the model reads the text again {loss}, by "
+            f"{{ranking}}: the mean over the first {LISTED} % (AOPC)",
+        ),
+        "{loss}_weights_{ranking}": (
+            "−1 to 1",
+            "the same where the states stay and weights are erased: decoded {loss}, by {ranking}",
+        ),
+        "bins_{loss}_{ranking}": (
+            f"list of {len(BINS)}, −1 to 1",
+            f"the parts of `{{loss}}_{{ranking}}`: by the first {LISTED} %, rounded up to whole tokens",
+        ),
+    },
+    loss={
+        "comprehensiveness": "without the first tokens",
+        "sufficiency": "with the first tokens alone",
+    },
+    ranking={**RANKINGS, "random": f"a random order (mean of {SHUFFLES})"},
+)
 
 
 def eraser(evidence: Evidence) -> pa.Table:
-    """Return comprehensiveness and sufficiency of each ranking R, the mean over the BINS (AOPC).
+    """Return comprehensiveness and sufficiency of each ranking, of at most TEXTS of the texts.
 
-    `comprehensiveness_R` and `sufficiency_R` are of texts that the model reads again, the lists `bins_...`
-    their parts; `comprehensiveness_weights_R` and `sufficiency_weights_R` of the same tokens' weights alone.
     A bin's number of tokens is rounded up, so that at least one is taken and, of two or more, one stays.
-    `..._random` is the mean over SHUFFLES random rankings.
-
-    Of at most TEXTS texts. Null for the others, those of one token, and rankings that are undefined.
     """
     total, settings = len(evidence.split), evidence.settings
     sample = evidence.sample("integrated_gradients", settings.integrated_gradients_instances)
@@ -224,6 +248,7 @@ EXPERIMENTS = (
     Experiment(
         "eraser",
         eraser,
+        columns=COLUMNS,
         place=66,
         findings=_findings,
         figures=("heedmap.report.eraser_figures:rankings",),

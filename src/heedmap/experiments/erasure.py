@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.erased import ranked, slopes, traces_of, without_each
 from heedmap.experiments.evidence import Evidence
@@ -35,26 +36,67 @@ NUMBERS = ("weight", "js", "margin", "tvd", "flip")
 OTHERWISE = ("flip_top", "js_top", "above", "flips")
 
 
+COLUMNS = Columns(
+    "One row per text. One token's weight is erased, the rest renormalised, and the output decoded again. NaN "
+    "for texts of one token, and those not sampled where the read-out is not linear.",
+    {
+        **shared("row", "predicted", "n_tokens", "max_attention"),
+        "{token}": ("number, from 0", "place in the text of {token}"),
+        "weight_{token}": ("0 to 1", "weight in the map of {token}"),
+        "js_{token}": (
+            "nats, 0 to ln 2",
+            "Jensen-Shannon divergence of the predictions with and without the weight of {token}",
+        ),
+        "margin_{token}": (
+            "log-odds",
+            "what the predicted class's log-odds lose without the weight of {token}",
+        ),
+        "tvd_{token}": (
+            "0 to 1",
+            "total variation distance of the predictions with and without the weight of {token}",
+        ),
+        "flip_{token}": (
+            "0 or 1",
+            "whether another class is predicted without the weight of {token}",
+        ),
+        "above": (
+            "0 to 1",
+            "share of the other tokens whose erasure changes the prediction less (TVD) than that of the most "
+            "attended one, ties counting half; ½ on average for a map that knows nothing",
+        ),
+        "flips": (
+            "0 to 1",
+            "share of the text's tokens whose erasure, alone, changes the predicted class",
+        ),
+        "js_mean": ("nats, 0 to ln 2", "mean divergence over all tokens, each erased alone"),
+        "{number}_{how}": (
+            "as `{number}`",
+            "`{number}` with the weights that are left {how}; only of sparse normalisers, and only the way "
+            "that the settings did not choose",
+        ),
+    },
+    token={
+        "top": "the most attended token",
+        "second": "the second most attended token",
+        "lowest": "the least attended token",
+        "random": "a random other token than the top one (`random_item`: or, as in the released code, any "
+        "but the first)",
+        "gradient": "the token of the largest gradient of the predicted class by the weights",
+        "random_gradient": "a random other token than that of the largest gradient",
+        "product": "the token of the largest gradient × weight",
+        "random_product": "a random other token than that of the largest gradient × weight",
+    },
+    number={name: name for name in OTHERWISE},
+    how={"scale": "scaled to the same mass", "again": "normalised again from their scores"},
+)
+
+
 def erasure(evidence: Evidence) -> pa.Table:
     """Erase one token's weight, scale the rest to the same mass (`renormalise`), and decode again.
 
-    For the token of the largest weight (`top`), the `second` largest, the `lowest`, and a `random` one:
-    `weight_X`, the Jensen-Shannon divergence `js_X` between the predictions (nats), `margin_X`, what the
-    predicted class's log-odds lose, the total variation distance `tvd_X`, and `flip_X`: whether another class
-    is predicted. `random` is uniform over the other tokens, as in the paper; with `random_item` "code" it is
-    drawn as in the released code: any position but the first, the top one included. The same for the token of
-    the largest `gradient` of the predicted class by the weights and of the largest `product` of gradient and
-    weight (both signed, `erased.slopes`), each with a random other one of its own (`random_gradient`,
-    `random_product`).
-
-    Over *all* tokens: `above` is the share of the others whose erasure changes the prediction less than that
-    of the top one, ties counting half (1 = none matters more; ½ on average for a map that knows nothing);
-    `flips` is the share of single erasures that flip, `js_mean` their mean divergence.
-
-    Where the normaliser is sparse and its scores are known, `flip_top`, `js_top`, `above` and `flips` also with
-    what is left renormalised the other way: `X_again`, or `X_scale` if `renormalise` is "again".
-
-    NaN for texts of one token, and those not sampled where the read-out is not linear (`search_instances`).
+    Gradient and gradient × weight are signed (`erased.slopes`), and each has a random other token of its own.
+    A random one is uniform over the others, as in the paper; with `random_item` "code" it is drawn as in the
+    released code: any position but the first, the top one included.
     """
     total = len(evidence.split)
     columns = {f"{number}_{item}": np.full(total, np.nan) for item in ITEMS for number in NUMBERS}
@@ -277,6 +319,7 @@ EXPERIMENTS = (
     Experiment(
         "erasure",
         erasure,
+        columns=COLUMNS,
         place=62,
         findings=_findings,
         figures=(

@@ -4,14 +4,20 @@ BANDS and docs/verdict.md hold the rules of the readings.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from heedmap.experiments.columns import Columns
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import QuestionRates, Rates
 from heedmap.settings import RunSettings
+from heedmap.terminal.html import html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Level = Literal["for", "mixed", "against", "undecided"]
 
@@ -49,6 +55,22 @@ LEVEL_WORDS: dict[Level, str] = {
     "undecided": "for comparison",
 }
 
+# The same beside a number, in a word and a sign: never a colour alone.
+SIGNS: dict[Level, str] = {
+    "for": "+ for",
+    "mixed": "~ mixed",
+    "against": "- against",
+    "undecided": "? cannot tell",
+}
+COMPARED = "· for comparison"
+COLOURS: dict[Level, str] = {
+    "for": "#2f9e5f",
+    "mixed": "#d9a520",
+    "against": "#d9534f",
+    "undecided": "#8a8f98",
+}
+"""Of a line beside a text in a notebook, seen on white and on black."""
+
 
 @dataclass(frozen=True)
 class Relative:
@@ -67,6 +89,7 @@ class Relative:
     n: int
 
 
+LISTED = 12  # classes that a finding shows
 UNJUDGED = "for comparison"  # a number without a chance level
 # Of a text's number, by kind; of the others 0 and 1. A "relative" one is a share of the attainable.
 BOUNDS = {"tau": (-1.0, 1.0), "relative": (-1.0, 1.0), "change": (-1.0, 1.0)}
@@ -76,14 +99,26 @@ BOUNDS = {"tau": (-1.0, 1.0), "relative": (-1.0, 1.0), "change": (-1.0, 1.0)}
 class Finding:
     """One question and its answer.
 
-    `kind` says what is measured (a key of BANDS, or a measure with a chance level). [`low`, `high`] is the 95 %
-    interval of `value` over texts, for this one trained model (`heedmap.experiments.intervals`); where both are
-    NaN, `no_interval` says why. Of the n instances, `distinct` are different texts. `left_out` counts the
-    excluded instances by reason. `level` says whether the finding speaks for or against showing the heat map
-    ("undecided" also where it is for comparison only). `relative` is where the value stands between chance and
-    the best possible map; the level follows from it by the edges of `rates`, which also say how often that is
-    wrong. `because` is the finding as a clause of the bottom line. `of_median`: value, chance and ceiling are
-    medians over texts, else means.
+    Attributes:
+        key: its short name, the same in every audit.
+        kind: what is measured: a key of BANDS, or a measure with a chance level.
+        question: what is asked, a sentence.
+        measure: what `value` is, in words.
+        value: the mean over texts, or with `of_median` the median; NaN if undefined.
+        low, high: its 95 % interval over texts, for this one trained model (`heedmap.experiments.intervals`).
+            Where both are NaN, `no_interval` says why.
+        n: the texts that have a value.
+        left_out: the others, counted by reason.
+        reading: the number in words.
+        level: whether it speaks for or against showing the heat map; "undecided" also where it is for
+            comparison only.
+        meaning: how to read the value, and numbers to compare it with.
+        distinct: how many of the n texts are different.
+        by_class: the value over the texts of each predicted class, by the class's name.
+        relative: where the value stands between chance and the best possible map, if both are known.
+        because: the finding as a clause of the bottom line.
+        rates: the edges by which the level follows from `relative`, and how often they err on planted models.
+        of_median: value, chance and ceiling are medians over texts, else means.
     """
 
     key: str
@@ -107,8 +142,28 @@ class Finding:
     of_median: bool = False
 
     def __repr__(self) -> str:
+        return f"<Finding {self.key}: {level_text(self)}; {self.question} {self.number}; {self.reading}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("level", level_text(self)),
+            ("answer", answer_text(self)),
+            ("value", self.number),
+            ("measure", f"{self.measure}: {self.meaning}"),
+            *((f"left out: {reason}", count) for reason, count in self.left_out.items()),
+            *(
+                (f"predicted {name}", f"{x:.3g}")
+                for name, x in list(self.by_class.items())[:LISTED]
+            ),
+        ]
+        return html_table(rows, title=self.question, marks=[COLOURS[self.level]] * len(rows))
+
+    @property
+    def number(self) -> str:
+        """The value with its interval and n, in words."""
+        value = "undefined" if math.isnan(self.value) else f"{self.value:.3g}"
         between = "" if math.isnan(self.low) else f" [{self.low:.3g}, {self.high:.3g}]"
-        return f"<Finding {self.key}: {self.question} {self.value:.3g}{between}, n = {self.n}: {self.reading}>"
+        return f"{value}{between}, n = {self.n}".replace("-", "−")
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,15 +177,68 @@ class AuditResult:
     about: dict[str, Any]
     rates: Rates | None = None
 
-    def __repr__(self) -> str:
-        tables = ", ".join(f"{name} {len(table)}" for name, table in self.tables.items())
-        head = f"{type(self).__name__} of {self.settings.data.source}; rows of its tables: {tables}"
-        return "\n".join([head, *(f"  {finding!r}" for finding in self.findings)])
-
 
 def pooled(audit: AuditResult) -> AuditResult:
     """Return the same audit with windows pooled by text, as in the findings."""
     return replace(audit, tables=by_text(audit.tables))
+
+
+COLUMNS = Columns(
+    "One row per finding, in the order of the card; null where a number is undefined.",
+    {
+        "key": ("text", "its short name, the same in every audit"),
+        "question": ("text", "what is asked"),
+        "kind": ("text", "what is measured"),
+        "level": ("for, mixed, against, undecided", "whether it speaks for showing the map"),
+        "answer": ("text", "level and reading in words, as on the card"),
+        "value": ("as `measure` says", "the number: a mean or median over texts"),
+        "low": ("as `value`", "lower end of its 95 % interval over texts"),
+        "high": ("as `value`", "upper end"),
+        "n": ("count", "texts"),
+        "distinct": ("count", "different texts among them"),
+        "left_out": (
+            "count",
+            "texts left out, for all reasons together (`Finding.left_out` has each)",
+        ),
+        "chance": ("as `value`", "what chance reaches, on the texts where both ends are known"),
+        "ceiling": ("as `value`", "what these weights reach at best, on the same texts"),
+        "share": (
+            "−1 to 1",
+            "where the value stands between chance (0) and the ceiling (1): mean over these texts",
+        ),
+        "share_low": (
+            "−1 to 1",
+            "lower end of the 95 % interval of the share; the level follows from it",
+        ),
+        "share_high": ("−1 to 1", "upper end"),
+        "measure": ("text", "what the value is"),
+        "meaning": ("text", "how to read it"),
+    },
+)
+
+
+def to_frame(findings: Sequence[Finding]) -> "pd.DataFrame":
+    """Return a frame with a row per finding, and the columns of COLUMNS."""
+    import pandas as pd
+
+    names = [column.name for column in COLUMNS.described]
+    nothing = Relative(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
+    rows = []
+    for one in findings:
+        relative = one.relative or nothing
+        rows.append(
+            {
+                **vars(one),
+                "answer": answer_text(one),
+                "left_out": sum(one.left_out.values()),
+                "chance": relative.chance,
+                "ceiling": relative.ceiling,
+                "share": relative.share,
+                "share_low": relative.low,
+                "share_high": relative.high,
+            }
+        )
+    return pd.DataFrame(rows, columns=names)
 
 
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
@@ -157,6 +265,14 @@ def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
     if rates.against_edge is not None and high <= rates.against_edge:
         return "against"
     return "mixed"
+
+
+def level_text(finding: Finding) -> str:
+    """Return the level as a sign and a word; `for comparison` where the question is not judged."""
+    judged = finding.rates is not None and finding.rates.says_anything
+    if finding.level == "undecided" and finding.kind != "skill" and not judged:
+        return COMPARED
+    return SIGNS[finding.level]
 
 
 def answer_text(finding: Finding) -> str:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.counterfactual.erasure import smallest
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.erased import along, is_closed, slopes, traces_of, with_nothing_left
 from heedmap.experiments.evidence import Evidence
@@ -32,22 +33,51 @@ RANKINGS = {
 }
 
 
+COLUMNS = Columns(
+    "One row per text. Tokens' weights are erased one after another, the first of a ranking first, until "
+    "another class is predicted, while any token is left. Null for texts of one token, and those not sampled "
+    "where the read-out is not linear.",
+    {
+        **shared("row", "predicted", "n_tokens"),
+        "count_{ranking}": (
+            "count",
+            "tokens that this takes by {ranking}; 0 if no number of them does",
+        ),
+        "mass_{ranking}": ("0 to 1", "attention on these tokens; null if no number of them does"),
+        "efficiency_{ranking}": (
+            "0 to 1",
+            "`count_exact` / `count_{ranking}`: 0 if it never flips, null if nothing does. Where `count_exact` "
+            "is not known, the fewest that any of the rankings needs",
+        ),
+        "count_exact": (
+            "count",
+            "tokens of the smallest set that flips; 0 is a proof that none does. Null where the read-out is "
+            "not linear, or sparse weights are normalised again",
+        ),
+        "mass_exact": ("0 to 1", "attention on that set"),
+        "count_random": (
+            f"list of {SHUFFLES} counts",
+            "tokens that flipping takes by each of so many random orders",
+        ),
+        "mass_random": (f"list of {SHUFFLES}, 0 to 1", "attention on these tokens"),
+        "efficiency_random": ("0 to 1", "mean efficiency of these orders"),
+        "fraction_attention": ("0 to 1", "`count_attention` / `n_tokens`; null if it never flips"),
+        "empty_flips": (
+            "true or false",
+            "whether another class is predicted with all tokens erased, which Serrano & Smith count as a flip "
+            "of every ranking",
+        ),
+    },
+    ranking=RANKINGS,
+)
+
+
 def flips(evidence: Evidence) -> pa.Table:
     """Erase tokens one after another, until another class is predicted, while any token is left.
 
-    For each ranking R of RANKINGS, the largest first, `count_R` is how many tokens that takes and `mass_R` the
-    attention on them; 0 and null where no number of them flips. `empty_flips`: whether the answer changes with
-    all of them erased, which Serrano & Smith count as a flip of every ranking. `count_random` and
-    `mass_random` are lists, one number per shuffle. `gradient` and `product` are signed (`erased.slopes`).
-    Where the read-out is linear, `count_exact` and `mass_exact` are those of the *smallest* set of tokens that
-    flips: 0 is a proof that none does. Else they are null, as where a sparse normaliser's weights are
-    normalised again: what is kept then has other weights with every set.
-
-    `efficiency_R` is the smallest set's size over `count_R`, the mean over shuffles where R is random: 0 where
-    R never flips, null where nothing does. Without smallest sets it is the fewest that any of these rankings
-    needs. `fraction_attention` is `count_attention` over the tokens, null where it never flips.
-
-    Null for texts of one token, and those not sampled where the read-out is not linear (`search_instances`).
+    The largest of a ranking are first; `gradient` and `product` are signed (`erased.slopes`). Where a sparse
+    normaliser's weights are normalised again, no smallest set is known: what is kept then has other weights
+    with every set.
     """
     total = len(evidence.split)
     names = (*RANKINGS, "exact")
@@ -231,6 +261,7 @@ EXPERIMENTS = (
     Experiment(
         "flips",
         flips,
+        columns=COLUMNS,
         place=64,
         findings=_findings,
         figures=("heedmap.report.erasure_figures:curves",),

@@ -5,6 +5,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments.agreement import MEASURES, OTHERS
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
@@ -14,13 +15,27 @@ from heedmap.files.tables import table
 IN_ORDER = ("leave_one_out", "gradient", "integrated_gradients")
 
 
-def found(evidence: Evidence) -> pa.Table:
-    """Return how much of the importance lies under the map, for each measure of importance M.
+COLUMNS = Columns(
+    "One row per text. NaN where the measure is undefined, or 0 for all tokens.",
+    {
+        **shared("row"),
+        "found_{measure}": (
+            "0 to 1",
+            "share of the importance (by {measure}) that lies under the map, Σ α m / (Σ α Σ m); 1/n_tokens on "
+            "average over all orders of the weights",
+        ),
+        "largest_{measure}": (
+            "0 to 1",
+            "the same with the weights reordered, the largest on the most important token: what they at best "
+            "reach",
+        ),
+    },
+    measure=OTHERS,
+)
 
-    `found_M` = Σ_t α_t m_t / (Σ_t α_t Σ_t m_t): the share of the importance, each word weighted by the map.
-    `largest_M` is that of the same weights with the largest on the most important words. The mean over all
-    orders of the weights is 1/n. NaN where M is undefined or 0 for all words.
-    """
+
+def found(evidence: Evidence) -> pa.Table:
+    """Return how much of the importance lies under the map, for each measure of importance."""
     heat = [
         np.array(weights, dtype=np.float64)
         for weights in evidence.table("instances")["attention"].to_pylist()
@@ -83,4 +98,6 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     return [("importance under the map, by leave-one-out", row["found"]["found_leave_one_out"])]
 
 
-EXPERIMENTS = (Experiment("found", found, place=42, findings=_findings, facts=_facts),)
+EXPERIMENTS = (
+    Experiment("found", found, columns=COLUMNS, place=42, findings=_findings, facts=_facts),
+)

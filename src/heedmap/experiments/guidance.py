@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.necessity import paired_p
@@ -59,11 +60,25 @@ def _guided(name: str, retraining: Retraining) -> list[Variant]:
     return [replace(one, guide=guides[name]) for one in plain]
 
 
+COLUMNS = Columns(
+    "One row per text. Lists have a number per seed.",
+    {
+        **shared("row", "label", "predicted"),
+        "{guide}": (
+            "list of classes",
+            f"what models with the encoder `{ENCODER}` predict, which read the text with these weights: "
+            "{guide}",
+        ),
+    },
+    guide=GUIDES,
+)
+
+
 def guidance(evidence: Evidence) -> pa.Table:
     """Return each text's predicted classes by the guided models: a list over seeds per guide of GUIDES.
 
-    The guided model has the encoder `average`. `learned` has no guide. `adversary` is guided by the model that
-    was trained against the run's with the largest λ; the importances are scaled to sum to 1.
+    `learned` has no guide. `adversary` is guided by the model that was trained against the run's with the
+    largest λ; the importances are scaled to sum to 1.
     """
     retraining = evidence.retraining
     assert retraining is not None
@@ -112,6 +127,7 @@ EXPERIMENTS = (
     Experiment(
         "guidance",
         guidance,
+        columns=COLUMNS,
         place=154,
         applies=single_words,
         findings=_findings,

@@ -7,6 +7,7 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
@@ -18,6 +19,38 @@ from heedmap.settings import TransformerSettings
 
 HEADS_SHARE = 8  # memory for all layers' weights with their graph
 PASSES = 4.0  # cost of the facts of all heads, in forward passes
+
+
+COLUMNS = Columns(
+    "One row per text, layer and head, for a sample of the texts. T are a head's values through the output "
+    "projection; its columns are there where that is known. `{kind}` is words, punctuation or a special token.",
+    {
+        **shared("row"),
+        "positions": ("count, from 1", "positions that the model reads"),
+        "layer": ("number, from 0", "the layer"),
+        "head": ("number, from 0", "the head"),
+        "share_{kind}": (
+            "0 to 1",
+            "mass of the head on {kind}, mean over the rows of real positions",
+        ),
+        "entropy": ("nats, 0 to ln positions", "mean entropy of these rows"),
+        "row_on_words": (
+            "0 to 1",
+            "mass on words of the row that the classifier reads, or of the mean of all if it reads all",
+        ),
+        "rank": ("count, from 0", "rank of T"),
+        "free": (
+            "count, from 0",
+            "positions − rank: dimensions in which a row may move without changing the head's output",
+        ),
+        "free_on_simplex": ("count, from 0", "the same of rows that still sum to 1"),
+        "effective_share": (
+            "0 to 1",
+            "‖effective attention‖ / ‖attention‖ of the row that the classifier reads; 1 if the head's output "
+            "determines it",
+        ),
+    },
+)
 
 
 def heads(evidence: Evidence) -> pa.Table:
@@ -128,6 +161,7 @@ EXPERIMENTS = (
     Experiment(
         "heads",
         heads,
+        columns=COLUMNS,
         place=100,
         per_text=False,
         applies=lambda model, split: isinstance(model, Layered),

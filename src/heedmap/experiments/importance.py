@@ -12,6 +12,7 @@ from torch import Tensor
 
 from heedmap.data.batches import Batch
 from heedmap.data.texts import Pair, Text
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.notes import ties
@@ -30,6 +31,19 @@ REFINED = 2  # times the passes that a BERT-style classifier of SST takes with t
 PROBED = 256  # tokens per text when leave-one-out is timed
 
 
+GRADIENT = Columns(
+    "One row per text.",
+    {
+        **shared("row"),
+        "importance": (
+            "list per token, from 0",
+            "|gradient × input|, or the gradient's norm (`gradient_form`), of the predicted class's log-odds "
+            "or probability (`gradient_of`), through the attention or with it held fixed (`gradient_path`)",
+        ),
+    },
+)
+
+
 def gradient(evidence: Evidence) -> pa.Table:
     """Return the gradient's size per token; the settings name its form, target and path."""
     settings = evidence.settings
@@ -46,6 +60,24 @@ def gradient(evidence: Evidence) -> pa.Table:
         )
         importances.add(batch, values)
     return importances.table()
+
+
+LEAVE_ONE_OUT = Columns(
+    "One row per text. NaN for the only token of a text, which cannot be left out.",
+    {
+        **shared("row"),
+        "importance": (
+            "list per token, 0 to 1",
+            "total variation distance of the predictions with and without the token; 0 below the rounding of "
+            "the logits",
+        ),
+        "signed": (
+            "list per token, −1 to 1",
+            "what the predicted class's probability loses without the token: above 0 where the token speaks "
+            "for the prediction",
+        ),
+    },
+)
 
 
 def leave_one_out(evidence: Evidence) -> pa.Table:
@@ -82,6 +114,28 @@ def signed_change_without(
     change = drop_in_probability(before.unsqueeze(1).expand_as(without), without, of)
     noise = resolution(before, without, precision).unsqueeze(1)
     return change.masked_fill(change.abs() <= noise, 0.0)
+
+
+INTEGRATED = Columns(
+    "One row per text. Null for texts that are not sampled.",
+    {
+        **shared("row"),
+        "importance": (
+            "list per token, from 0",
+            "|integrated gradients| of the predicted class's log-odds, from zero vectors at the tokens to the "
+            "text",
+        ),
+        "completeness_error": (
+            "log-odds, from 0",
+            "by how much the gradients miss the difference that they should add up to",
+        ),
+        "steps": (
+            "count",
+            f"steps of the sum: doubled while the error is above {COMPLETE:g}, up to "
+            f"{REFINEMENTS} times",
+        ),
+    },
+)
 
 
 def integrated(evidence: Evidence) -> pa.Table:
@@ -172,6 +226,7 @@ EXPERIMENTS = (
     Experiment(
         "gradient",
         gradient,
+        columns=GRADIENT,
         place=20,
         cost=_gradient_cost,
         heat_maps=_importances("gradient", "gradient"),
@@ -179,6 +234,7 @@ EXPERIMENTS = (
     Experiment(
         "leave_one_out",
         leave_one_out,
+        columns=LEAVE_ONE_OUT,
         place=30,
         cost=_leave_one_out_cost,
         heat_maps=_importances("leave_one_out", "leave-one-out"),
@@ -187,6 +243,7 @@ EXPERIMENTS = (
     Experiment(
         "integrated_gradients",
         integrated,
+        columns=INTEGRATED,
         place=40,
         cost=_integrated_cost,
         heat_maps=_importances("integrated_gradients", "integrated gradients"),

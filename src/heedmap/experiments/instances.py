@@ -8,6 +8,7 @@ import pyarrow as pa
 import torch
 
 from heedmap.data.batches import scatter_rows
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding, grade
 from heedmap.experiments.intervals import of_share
@@ -22,14 +23,29 @@ from heedmap.models.trace import Trace
 ONE_CLASS = "one class only among the audited texts: nothing to compare with"
 
 
-def instances(evidence: Evidence) -> pa.Table:
-    """Return key, tokens, label, probabilities and heat map, and how sharp the heat map is.
+COLUMNS = Columns(
+    "One row per text, or per window of a long one.",
+    {
+        **shared("row", "label", "predicted", "n_tokens", "max_attention"),
+        "key": ("text", "the row's own id in the data"),
+        "tokens": ("list per token", "the words, or sentences, that the map is of"),
+        "probabilities": ("list per class, sums to 1", "the model's prediction"),
+        "entropy": ("nats, 0 to ln n_tokens", "entropy of the heat map, −Σ α ln α"),
+        "attention": ("list per token, from 0", "the heat map on trial"),
+        TEXT: ("number, from 0", "the whole text; only where long texts are read in windows"),
+        "query": ("list per word", "the second text of a pair, to which no attention is paid"),
+        "candidates": ("count", "possible answers, where not every class is one"),
+        "rationale": ("list per token", "whether people, or the grammar, mark the token"),
+        "word_attention": (
+            "list per token of lists per word",
+            "the weights of each sentence's words, which sum to 1; only where tokens are sentences",
+        ),
+    },
+)
 
-    `entropy` is in nats; `max_attention` is the largest weight. Where rows are windows of long texts, `text`
-    numbers the texts (see `heedmap.experiments.pooling`). Pairs have a `query` and, where not every class is
-    a possible answer, the number of `candidates`. Where tokens are sentences, `word_attention` has the weights
-    of each one's words, which sum to 1.
-    """
+
+def instances(evidence: Evidence) -> pa.Table:
+    """Return each text with its prediction and its heat map. Rows are numbered as in the split."""
     split, traces = evidence.split, [_small(trace) for trace in evidence.traces]
     rows = [trace.rows for trace in traces]
     logits = scatter_rows(rows, [trace.logits for trace in traces])
@@ -126,4 +142,8 @@ def _heat_maps(row: Row) -> list[HeatMap]:
     return [heat_map, HeatMap(name, "attention", weights, [one for some in words for one in some])]
 
 
-EXPERIMENTS = (Experiment("instances", instances, place=10, findings=_skill, heat_maps=_heat_maps),)
+EXPERIMENTS = (
+    Experiment(
+        "instances", instances, columns=COLUMNS, place=10, findings=_skill, heat_maps=_heat_maps
+    ),
+)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding, Level, level_of
@@ -35,19 +36,43 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
+COLUMNS = Columns(
+    "One row per text. Null where leave-one-out is 0 for all words or undefined, and for texts not sampled. "
+    "Maps and leave-one-out are scaled to sum to 1; a map of zeros is even.",
+    {
+        **shared("row"),
+        "chooses": ("0 or 1", "whether the text chooses (1) or judges (0) what would do better"),
+        "chance": ("0 to 1", "1 / n_tokens"),
+        "found_{map}": ("0 to 1", "Σ c m, the share of leave-one-out that lies under {map}"),
+        "largest_{map}": (
+            "0 to 1",
+            "the same with both sorted: the most that {map} can find in any order",
+        ),
+        "null_{map}": (
+            "0 to 1",
+            "what the null of {map} finds: of mix and single those fitted to shuffled leave-one-out, else "
+            "`chance`",
+        ),
+        "mix": (
+            "list per token, sums to 1",
+            "the mixed map itself; null for all texts if it is withheld, as not certainly better",
+        ),
+    },
+    map={
+        "trial": "the map on trial",
+        "gradient": "the gradient",
+        "integrated_gradients": "integrated gradients",
+        "mix": "the mix of heads",
+        "single": "the single map that finds most",
+    },
+)
+
+
 def instead(evidence: Evidence) -> pa.Table:
     """Return how much of leave-one-out other maps find than the one on trial, on the same texts.
 
-    Candidates C: `gradient` and `integrated_gradients`; of models with layers and heads also `mix` and
-    `single`, which are fitted and chosen on the texts that `chooses` marks (see `heedmap.experiments.mix`).
-    For each, and for the map on `trial`:
-
-    * `found_C` = Σ_t c_t m_t, where map c and leave-one-out m are scaled to sum to 1. A map of zeros is even.
-    * `largest_C`: the same with both sorted: the most that the map's own weights can find.
-    * `null_C`: of `mix` and `single` what is found by those of shuffled leave-one-out; else `chance`, 1/n.
-
-    `mix` is the mixed map itself, null for all texts if it is withheld (see `judge`). Numbers are null where
-    leave-one-out is 0 for all words or undefined, and for texts that were not sampled.
+    Candidates are gradient and integrated gradients; of models with layers and heads also `mix` and `single`,
+    which are fitted and chosen on the texts that `chooses` marks (see `heedmap.experiments.mix`).
     """
     chosen, half = sampled(evidence)
     total, nulls = len(evidence.split), _nulls(evidence)
@@ -327,5 +352,13 @@ def _cost(speed: Speed) -> float:
 
 
 EXPERIMENTS = (
-    Experiment("instead", instead, place=95, findings=_findings, heat_maps=_heat_maps, cost=_cost),
+    Experiment(
+        "instead",
+        instead,
+        columns=COLUMNS,
+        place=95,
+        findings=_findings,
+        heat_maps=_heat_maps,
+        cost=_cost,
+    ),
 )

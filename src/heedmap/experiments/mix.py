@@ -7,12 +7,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.pooling import TEXT, by_text
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.repeats import first_half, text_numbers
-from heedmap.experiments.scan import PASSES, SCAN_SHARE
+from heedmap.experiments.scan import MAP, PASSES, SCAN_SHARE
 from heedmap.files.tables import table
 from heedmap.models.layered import Layered
 
@@ -23,19 +24,36 @@ TRIES = 100  # of the solver, per head
 Floats = NDArray[np.float64]
 
 
+COLUMNS = Columns(
+    "One row per text and map of the model, for the sample of integrated gradients. The weights of the mix are "
+    "the same for all texts; half of these choose them.",
+    {
+        **shared("row"),
+        **MAP,
+        "found": (
+            "0 to 1",
+            "Σ α m, the share of leave-one-out that lies under the map; NaN where that is undefined or 0",
+        ),
+        "mixed": (
+            "0 to 1",
+            "the map's weight in the mix of heads fitted to leave-one-out (non-negative least squares, scaled "
+            "to sum to 1 over the maps)",
+        ),
+        "single": ("0 or 1", "whether it is the map that finds most of leave-one-out"),
+        "mixed_shuffled": (
+            "0 to 1",
+            f"mean weight where leave-one-out is shuffled within each text, {SHUFFLES} times",
+        ),
+        "single_shuffled": ("0 to 1", "share of these in which it is the map that finds most"),
+    },
+)
+
+
 def mix(evidence: Evidence) -> pa.Table:
     """Fit a mix of heads, and choose a single map, by leave-one-out on half of the sampled texts.
 
-    One row per text and map of the model, for the sample of integrated gradients:
-
-    * `found` = Σ_t α_t m_t, where m is leave-one-out divided by its sum; NaN where that is undefined or 0.
-    * `mixed`: the map's weight in the mix: non-negative least squares of m by the heads' rows, scaled to sum
-      to 1. `single`: 1 for the map that finds most of m, on average.
-    * `mixed_shuffled`, `single_shuffled`: the mean of the same weights where m is shuffled within each text,
-      SHUFFLES times.
-
-    The weights are the same for all texts. A map that is zero for all words counts as even; one that is not
-    computed for some text is not a candidate.
+    The mix is of the heads' rows. A map that is zero for all words counts as even; one that is not computed for
+    some text is not a candidate.
     """
     model = evidence.model
     assert isinstance(model, Layered)
@@ -158,6 +176,7 @@ EXPERIMENTS = (
     Experiment(
         "mix",
         mix,
+        columns=COLUMNS,
         place=93,
         per_text=False,
         applies=lambda model, split: isinstance(model, Layered),

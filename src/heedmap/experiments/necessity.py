@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from heedmap.counterfactual.row_weights import permuted, uniform
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment
@@ -34,14 +35,27 @@ def variants(retraining: Retraining) -> list[Variant]:
     ]
 
 
-def necessity(evidence: Evidence) -> pa.Table:
-    """Return each text's predicted classes: of the run's model, and of lists of models, one per seed.
+COLUMNS = Columns(
+    "One row per text. Lists have a number per seed; those of `learned` and `uniform` are of the same seeds.",
+    {
+        **shared("row", "label", "predicted"),
+        "learned": ("list of classes", "what models trained like the run's predict"),
+        "uniform": ("list of classes", "what models trained with the weights 1/n predict"),
+        "uniform_at_test": ("class", "what the run's model predicts with uniform weights"),
+        "shuffled_right": (
+            "0 to 1",
+            f"share of {SHUFFLES} shuffles of the text's weights under which the run's model is right",
+        ),
+        "uniform_tvd": (
+            "list, 0 to 1",
+            "total variation distance of the predictions of the models of `uniform` from the run's",
+        ),
+    },
+)
 
-    `learned` and `uniform` are lists over the same seeds, of models trained with their own weights and with
-    1/n. `uniform_at_test` is the class that the run's model predicts with uniform weights; `shuffled_right`
-    is the share of SHUFFLES of the text's weights under which it is right. `uniform_tvd` lists how far the
-    predictions of the models of `uniform` are from the run's (total variation distance).
-    """
+
+def necessity(evidence: Evidence) -> pa.Table:
+    """Return each text's predicted classes: of the run's model, and of lists of models, one per seed."""
     retraining = evidence.retraining
     assert retraining is not None
     outcomes = retraining.outcomes(variants(retraining))
@@ -123,6 +137,7 @@ EXPERIMENTS = (
     Experiment(
         "necessity",
         necessity,
+        columns=COLUMNS,
         place=150,
         applies=lambda model, split: isinstance(model, AttentionClassifier),
         findings=_findings,

@@ -11,6 +11,7 @@ from torch import Tensor
 from heedmap.counterfactual.permute import orders, permuted_logits
 from heedmap.counterfactual.row_weights import permuted, uniform
 from heedmap.data.batches import scatter_rows
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
@@ -29,18 +30,34 @@ NAMES = (
 LOGITS = 1 << 21  # computed at a time: 16 MB
 
 
+COLUMNS = Columns(
+    "One row per text. A change is the total variation distance (TVD) of two predictions, ½ Σ |p − q|.",
+    {
+        **shared("row", "predicted", "n_tokens", "max_attention"),
+        "median_tvd": ("0 to 1", "median change under shuffles of the text's weights"),
+        "flipped": ("0 to 1", "share of the shuffles that change the predicted class"),
+        "uniform_tvd": ("0 to 1", "change under uniform weights, at test only"),
+        "uniform_flipped": ("0 or 1", "whether they change the predicted class"),
+        "chance_tvd": (
+            "0 to 1",
+            f"mean `median_tvd` of up to {BASES} of the shuffles, each taken for the model's own weights",
+        ),
+        "largest_tvd": (
+            "0 to 1",
+            "the largest change from the model's own weights, or any of these, to a shuffle",
+        ),
+        "uniform_chance": ("0 to 1", "mean `uniform_tvd` of the same shuffles"),
+        "uniform_largest": ("0 to 1", "the largest `uniform_tvd` of any shuffle"),
+    },
+)
+
+
 def permutation(evidence: Evidence) -> pa.Table:
     """Permute each text's weights at random S times, all else held fixed.
 
     Several rows are permuted independently, each within its support. If a text has no more than S orders,
-    each counts once (`permute.orders`): with S = 100 and one row on trial, texts of up to four tokens.
-    `median_tvd`, as in the paper, is the median over permutations of the total variation distance from the
-    prediction. `flipped` is the share of permutations that change the predicted class. `uniform_tvd` and
-    `uniform_flipped` are the same for uniform weights over each row's support, at test only.
-
-    `chance_tvd` is the `median_tvd` of BASES of the permutations, each taken for the model's own weights
-    (mean); `largest_tvd` is the largest change between any of these and a permutation. `uniform_chance` is the
-    mean `uniform_tvd` of the same, `uniform_largest` that of the permutation farthest from uniform weights.
+    each counts once (`permute.orders`): with S = 100 and one row on trial, texts of up to four tokens. The
+    median is as in the paper. Uniform weights are over each row's support.
     """
     rng = evidence.generator("permutation")
     rows, parts = [], []
@@ -62,12 +79,12 @@ def permutation(evidence: Evidence) -> pa.Table:
     )
 
 
-Columns = dict[str, Float[Tensor, " B"]]
+Numbers = dict[str, Float[Tensor, " B"]]
 
 
 def _under_permutations(
     evidence: Evidence, trace: Trace, even: Float[Tensor, "B 1 C"], rng: np.random.Generator
-) -> Columns:
+) -> Numbers:
     """Return the columns; logits are computed in blocks."""
     times = evidence.settings.permutations
     counts = [min(count, times) for count in orders(trace.support.sum(-1))]
@@ -93,7 +110,7 @@ def _summary(
     logits: Float[Tensor, "B S C"],
     even: Float[Tensor, "B 1 C"],
     counts: Sequence[int],
-) -> Columns:
+) -> Numbers:
     """Return the columns from the first `counts` orders of each text."""
     change, flips = _change(before, logits), _flips(before, logits)
     # The same questions asked of shuffled weights.
@@ -194,6 +211,7 @@ EXPERIMENTS = (
     Experiment(
         "permutation",
         permutation,
+        columns=COLUMNS,
         place=60,
         findings=_findings,
         figures=(

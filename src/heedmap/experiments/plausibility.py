@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.erased import traces_of
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
@@ -30,6 +31,32 @@ from heedmap.importance.plausibility import (
 )
 
 MEASURES = {"auprc": "AUPRC", "token_f1": "token F1", "iou_f1": "IOU F1"}
+
+
+COLUMNS = Columns(
+    "One row per text. Null where all tokens are marked or none, or the ranking is undefined or not sampled.",
+    {
+        **shared("row", "predicted", "n_tokens"),
+        "marked": ("count, from 0", "tokens that people marked"),
+        "count": (
+            "count, from 1",
+            "k, the tokens that are chosen: the share that people mark on average, rounded up",
+        ),
+        "{measure}_{ranking}": ("0 to 1", "{measure} of {ranking} for the marked tokens"),
+        "{measure}_chance": (
+            "0 to 1",
+            "{measure} of a random order: expected, of the spans the mean of five",
+        ),
+        "token_f1_best": ("0 to 1", "token F1 of the best k tokens"),
+        "iou_f1_best": ("0 to 1", "IOU F1 that no k tokens exceed"),
+    },
+    measure={
+        "auprc": "average precision (AUPRC)",
+        "token_f1": "F1 over tokens of the first k",
+        "iou_f1": "F1 over spans of the first k (IOU > ½)",
+    },
+    ranking=RANKINGS,
+)
 
 
 def plausibility(evidence: Evidence) -> pa.Table:
@@ -145,6 +172,7 @@ EXPERIMENTS = (
     Experiment(
         "plausibility",
         plausibility,
+        columns=COLUMNS,
         place=82,
         applies=lambda model, split: split.rationale is not None,
         findings=_findings,

@@ -8,20 +8,34 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from heedmap.experiments.agreement import MEASURES, OTHERS
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
 from heedmap.files.tables import table
 
+COLUMNS = Columns(
+    "One row per text. NaN where the rationale holds all tokens or none, or the measure is undefined.",
+    {
+        **shared("row", "predicted"),
+        "rationale_share": ("0 to 1", "share of the tokens that are in the gold rationale"),
+        "auc_{measure}": (
+            "0 to 1",
+            "ROC AUC of {measure} for the rationale's tokens: ½ by chance, 1 if these come first; ties count "
+            "half",
+        ),
+        "hit_{measure}": (
+            "0 to 1",
+            "whether the first token by {measure} is in the rationale; of several first ones, their share",
+        ),
+    },
+    measure={"attention": "attention", **OTHERS},
+)
+
 
 def rationale(evidence: Evidence) -> pa.Table:
-    """Return per text each measure's ROC AUC as a score for "this token is in the gold rationale".
-
-    0.5 is chance, 1 ranks every rationale token above all others; ties count half. `hit_*` says whether the
-    token ranked first is in the rationale (for ties at the top, the share that are). NaN where the rationale
-    holds all tokens or none, or the measure is missing.
-    """
+    """Return per text each measure's ROC AUC as a score for "this token is in the gold rationale"."""
     instances = evidence.table("instances")
     assert evidence.split.rationale is not None
     gold = [np.asarray(mask, dtype=bool) for mask in evidence.split.rationale]
@@ -91,6 +105,7 @@ EXPERIMENTS = (
     Experiment(
         "rationale",
         rationale,
+        columns=COLUMNS,
         place=80,
         applies=lambda model, split: split.rationale is not None,
         findings=_findings,

@@ -6,7 +6,7 @@ To add an experiment, add a module with a tuple `EXPERIMENTS` to this package, o
 
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,11 +16,14 @@ import pyarrow as pa
 from heedmap import experiments as package
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
+from heedmap.experiments.columns import Columns, type_of
 from heedmap.experiments.findings import Finding
 from heedmap.models.trace import Model
 from heedmap.settings import ModelSettings, TransformerSettings
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from heedmap.experiments.cost import Speed
     from heedmap.experiments.evidence import Evidence
     from heedmap.experiments.results import Results
@@ -47,6 +50,7 @@ class Experiment:
         name: the name of its table.
         run: computes the table, whose column `row` numbers the audited texts. It may use other tables.
         place: position on the card and the page, in ascending order; ours are at 10, 20, ...
+        columns: what the table's columns mean (see `column_frame`).
         per_text: whether the table has exactly one row per text, in order.
         applies: whether the experiment applies to this model and these texts.
         findings: the card's findings, from the tables (with windows pooled by text).
@@ -65,6 +69,7 @@ class Experiment:
     name: str
     run: "Callable[[Evidence], pa.Table]"
     place: int = 1000
+    columns: Columns = field(default_factory=Columns)
     per_text: bool = True
     applies: Callable[[Model, Split], bool] = lambda model, split: True
     findings: "Callable[[Results], list[Finding]]" = lambda results: []
@@ -135,6 +140,23 @@ def retrainable(model: Model, split: Split) -> list[str]:
 def retrains(name: str) -> bool:
     """Return whether an experiment trains further models."""
     return registered()[name].variants is not None
+
+
+def column_frame(tables: Mapping[str, pa.Table]) -> "pd.DataFrame":
+    """Return a frame with a row per column of each table: its type, its range or unit, and its meaning.
+
+    Of another package's table that describes no columns, range and meaning are empty.
+    """
+    import pandas as pd
+
+    rows = []
+    for name, table in tables.items():
+        known = registered()[name].columns if name in registered() else Columns()
+        for field_ in table.schema:
+            said = known.of(field_.name)
+            about = ("", "") if said is None else (said.range, said.meaning)
+            rows.append((name, field_.name, type_of(field_.type), *about))
+    return pd.DataFrame(rows, columns=["table", "column", "type", "range", "meaning"])
 
 
 def _applying(model: Model, split: Split) -> list[str]:

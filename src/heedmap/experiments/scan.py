@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
@@ -27,6 +28,24 @@ REACH = 0.4
 HALF = 0.5  # share of the texts whose words a map must rank to be compared
 ENOUGH = 0.9  # share of the texts for which a map must be computed to be compared
 FAMILY = 0.05  # family-wise error rate of the scan's intervals
+
+
+MAP = {
+    "view": ("text", "how the map is made of the weights, as `--view`"),
+    "layer": ("number, from 0", "the layer"),
+    "head": ("number, from 0", "the head; null for the mean over heads"),
+}
+COLUMNS = Columns(
+    "One row per text and map of the model, for a sample of the texts. NaN where tau is undefined (one word, a "
+    "constant map) or the map was not computed.",
+    {
+        **shared("row"),
+        **MAP,
+        "computed": ("true or false", "whether there is the map: a flow may take too long"),
+        "tau_leave_one_out": ("−1 to 1", "tau-b of the map with leave-one-out"),
+        "tau_gradient": ("−1 to 1", "tau-b of the map with the gradient"),
+    },
+)
 
 
 def scan(evidence: Evidence) -> pa.Table:
@@ -180,6 +199,7 @@ EXPERIMENTS = (
     Experiment(
         "scan",
         scan,
+        columns=COLUMNS,
         place=90,
         per_text=False,
         applies=lambda model, split: isinstance(model, Layered),

@@ -5,11 +5,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.errors import InputError
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean, percent
 from heedmap.files.tables import table
+
+COLUMNS = Columns(
+    "One row per text. NaN for a text of one token, which cannot be left out.",
+    {
+        **shared("row", "predicted"),
+        "against": (
+            "0 to 1",
+            "share of the map's mass on tokens without which the predicted class is likelier",
+        ),
+        "against_chance": (
+            "0 to 1",
+            "share of such tokens: the mean of `against` over all orders of the weights",
+        ),
+    },
+)
 
 
 def sign(evidence: Evidence) -> pa.Table:
@@ -75,6 +91,7 @@ EXPERIMENTS = (
     Experiment(
         "sign",
         sign,
+        columns=COLUMNS,
         place=57,
         findings=_findings,
         figures=("heedmap.report.bending_figures:against",),

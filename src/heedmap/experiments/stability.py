@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.data.batches import Ragged
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
@@ -30,15 +31,38 @@ def variants(retraining: Retraining) -> list[Variant]:
     return [Variant(seed) for seed in seeds(retraining)]
 
 
-def stability(evidence: Evidence) -> pa.Table:
-    """Compare each text's map with those of the other seeds.
+COLUMNS = Columns(
+    "One row per text. What compares maps is null for texts of one token.",
+    {
+        **shared("row", "predicted", "n_tokens", "max_attention"),
+        "jsd": (
+            "nats, 0 to ln 2",
+            "median over the seeds of the Jensen-Shannon divergence of their maps from the run's",
+        ),
+        "tvd": (
+            "0 to 1",
+            "median over the seeds of the total variation distance of the predictions",
+        ),
+        "change": ("0 to 1", "its mean"),
+        "each_jsd": ("list per seed, nats", "each seed's divergence"),
+        "each_tvd": ("list per seed, 0 to 1", "each seed's distance"),
+        "tau": ("−1 to 1", "mean tau-b of the seeds' maps with the run's"),
+        "tau_{measure}": (
+            "−1 to 1",
+            "mean tau-b of the seeds' maps with {measure} of the run's model: what a map reaches without "
+            "being this model's",
+        ),
+        "shuffled_jsd": (
+            "nats, 0 to ln 2",
+            f"mean divergence of {SHUFFLES} shuffles of the run's own weights",
+        ),
+    },
+    measure={"gradient": "the gradient", "leave_one_out": "leave-one-out"},
+)
 
-    `jsd` is the median over the seeds of the Jensen-Shannon divergence (nats) from the run's map, `tvd` and
-    `change` the median and the mean total variation distance of the predictions; `each_jsd` and `each_tvd` are
-    lists over the seeds. `tau` is the mean tau-b of the two maps; `tau_M` that of the other seeds' maps with
-    this model's importance M, what a map reaches without being this model's. `shuffled_jsd` is the mean
-    divergence from SHUFFLES of the run's own weights.
-    """
+
+def stability(evidence: Evidence) -> pa.Table:
+    """Compare each text's map with those of the other seeds."""
     retraining = evidence.retraining
     assert retraining is not None
     outcomes = retraining.outcomes(variants(retraining))
@@ -130,6 +154,7 @@ EXPERIMENTS = (
     Experiment(
         "stability",
         stability,
+        columns=COLUMNS,
         place=152,
         applies=lambda model, split: isinstance(model, AttentionClassifier),
         findings=_findings,

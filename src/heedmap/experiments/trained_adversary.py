@@ -11,6 +11,7 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment
@@ -36,13 +37,29 @@ def variants(retraining: Retraining) -> list[Variant]:
     return [adversary(0.0), *(adversary(s, d) for d in DIRECTIONS for s in strengths)]
 
 
-def trained_adversary(evidence: Evidence) -> pa.Table:
-    """Compare each adversary with the run's model, text by text.
+COLUMNS = Columns(
+    "One row per adversary (direction and λ) and text.",
+    {
+        **shared("row"),
+        "direction": (
+            "adversary or base",
+            "which of the two maps comes first in the KL of the loss",
+        ),
+        "strength": ("from 0", "λ, the weight of the KL in the loss; 0 is the control"),
+        "predicted": ("class", "what the adversary predicts"),
+        "epoch": ("count, from 1", "the kept epoch, the best on dev"),
+        "dev_tvd": ("0 to 1", "mean total variation distance of the predictions on dev"),
+        "dev_jsd": ("nats, 0 to ln 2", "mean Jensen-Shannon divergence of the maps on dev"),
+        "tvd": ("0 to 1", "total variation distance of the adversary's prediction from the run's"),
+        "jsd": ("nats, 0 to ln 2", "Jensen-Shannon divergence of the two maps"),
+        "kl_adversary": ("nats, from 0", "KL(adversary's map ‖ the run's)"),
+        "kl_base": ("nats, from 0", "KL(the run's map ‖ adversary's)"),
+    },
+)
 
-    A row per adversary (`direction`, `strength` λ) and text: `tvd` of the predictions; between the maps `jsd`,
-    `kl_adversary` = KL(adversary ‖ base) and `kl_base` = KL(base ‖ adversary), in nats; the class `predicted`
-    by the adversary. `epoch` is the kept one, the best on dev; `dev_tvd` and `dev_jsd` are its means there.
-    """
+
+def trained_adversary(evidence: Evidence) -> pa.Table:
+    """Compare each adversary with the run's model, text by text."""
     retraining = evidence.retraining
     assert retraining is not None
     asked = variants(retraining)
@@ -147,6 +164,7 @@ EXPERIMENTS = (
     Experiment(
         "trained_adversary",
         trained_adversary,
+        columns=COLUMNS,
         place=156,
         per_text=False,
         applies=lambda model, split: isinstance(model, AttentionClassifier),

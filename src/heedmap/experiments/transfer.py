@@ -7,6 +7,7 @@ kind, they carry something that is not the model's own.
 import numpy as np
 import pyarrow as pa
 
+from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.guidance import single_words
@@ -42,11 +43,26 @@ def sources(retraining: Retraining) -> dict[str, list[Variant]]:
     return found
 
 
-def transfer(evidence: Evidence) -> pa.Table:
-    """Return each text's predicted classes by the run's kind of model: a list over seeds per source of weights.
+COLUMNS = Columns(
+    "One row per text. Lists have a number per seed.",
+    {
+        **shared("row", "label", "predicted"),
+        "{source}": (
+            "list of classes",
+            "what models like the run's predict with these weights: {source}",
+        ),
+    },
+    source={
+        "own": "learned with the rest",
+        "uniform": "uniform",
+        "base": "the run's",
+        **{name: f"a model's with the encoder {name}" for name in ENCODERS},
+    },
+)
 
-    The sources are `own`, `uniform`, `base` and the encoders of `ENCODERS` (see `sources`).
-    """
+
+def transfer(evidence: Evidence) -> pa.Table:
+    """Return each text's classes by the run's kind of model: a list over seeds per source of weights."""
     retraining = evidence.retraining
     assert retraining is not None
     outcomes = iter(retraining.outcomes(variants(retraining)))
@@ -97,6 +113,7 @@ EXPERIMENTS = (
     Experiment(
         "transfer",
         transfer,
+        columns=COLUMNS,
         place=160,
         applies=single_words,
         findings=_findings,

@@ -1,8 +1,9 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.data.corpus import Split
-from heedmap.errors import InputError
+from heedmap.errors import InputError, MissingError
 from heedmap.experiments import cost
 from heedmap.experiments.bottom_line import BottomLine, bottom_line
 from heedmap.experiments.evidence import Announce, Evidence
-from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.findings import COMPARED, AuditResult, level_text, to_frame
 from heedmap.experiments.notes import far_from_default, note_texts
 from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import Rates, packaged_rates, rates_beside, read_rates
-from heedmap.experiments.registry import applicable, registered, retrainable
+from heedmap.experiments.registry import applicable, column_frame, registered, retrainable
 from heedmap.experiments.results import make_findings
 from heedmap.experiments.variants import Retraining
 from heedmap.files.locking import writing
@@ -45,6 +46,9 @@ from heedmap.terminal.output import show
 if TYPE_CHECKING:
     import pandas as pd
 
+    from heedmap.report.notebook import Page
+    from heedmap.report.notebook_charts import Figures
+
 LONG = 60  # seconds from which a forecast is shown for our own models
 
 
@@ -58,21 +62,68 @@ class Audit(AuditResult):
     run: Run | None = None
     kept: dict[str, bytes] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        judged = [(text, f) for f in self.findings if (text := level_text(f)) != COMPARED]
+        return "\n".join(
+            [
+                f"Audit of {self.settings.data.source}: {self.bottom_line.answer}",
+                f"  {self.bottom_line.sentence}",
+                *(f"  {text:13} {f.question} {f.number}" for text, f in judged),
+                f"  {len(self.findings) - len(judged)} more for comparison; tables: {', '.join(self)}",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        from heedmap.report.notebook import card_html
+
+        return card_html(self, self.bottom_line)
+
     @property
     def bottom_line(self) -> BottomLine:
         """May this map be shown as what the model's answer rests on?"""
         return bottom_line(self.findings, self.rates or packaged_rates(), self.settings.model)
 
-    def to_dataframe(self, table: str) -> "pd.DataFrame":
-        """Return one table as a pandas frame, one row per instance.
+    def to_dataframe(self, table: str | None = None) -> "pd.DataFrame":
+        """Return one table as a pandas frame, or the findings, one row per question.
+
+        What the columns mean is in `columns`, and for all tables in docs/columns.md.
 
         Raises:
             InputError: no such table.
         """
+        if table is None:
+            return to_frame(self.findings)
         if table not in self.tables:
-            raise InputError(f"no table {table!r}; there are {', '.join(self.tables)}")
+            raise MissingError(f"no table {table!r}; there are {', '.join(self.tables)}")
         frame: pd.DataFrame = self.tables[table].to_pandas()
         return frame
+
+    def __getitem__(self, table: str) -> "pd.DataFrame":
+        return self.to_dataframe(table)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.tables)
+
+    @property
+    def columns(self) -> "pd.DataFrame":
+        """What each column of each table means, with its type, and its range or unit."""
+        return column_frame(self.tables)
+
+    @cached_property
+    def figures(self) -> "Figures":
+        """The report's figures as Altair charts, by the names of `heedmap figures --list`."""
+        from heedmap.report.notebook_charts import Figures
+
+        return Figures(self)
+
+    def page(self) -> "Page":
+        """Return the report, which a notebook shows in a frame: 1 MB or more of HTML."""
+        from heedmap.report.notebook import Page
+
+        return Page(self)
 
     def show(self) -> None:
         """Print the verdict card."""

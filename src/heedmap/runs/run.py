@@ -10,7 +10,8 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
-from heedmap.settings import RunSettings
+from heedmap.settings import RunSettings, TransformerSettings
+from heedmap.terminal.html import html_table
 from heedmap.training.dynamics import recorded_in
 from heedmap.training.fit import Trained
 
@@ -32,8 +33,29 @@ class Run:
     recorded: pa.Table | None = None
 
     def __repr__(self) -> str:
-        place = "not saved" if self.folder is None else f"in {self.folder}"
-        return f"Run {self.name}, {place}: {type(self.model).__name__} of\n{self.corpus!r}"
+        about = [f"  {name}: {text}" for name, text in self._about().items()]
+        return "\n".join([f"Run {self.name}", *about, repr(self.corpus)])
+
+    def _repr_html_(self) -> str:
+        about = html_table(self._about().items(), title=f"Run {self.name}")
+        return about + self.corpus._repr_html_()
+
+    def _about(self) -> dict[str, str]:
+        model, kind = self.settings.model, type(self.model).__name__
+        if isinstance(model, TransformerSettings):
+            about = {"model": f"{model.source} ({self.facts.get('architecture', kind)})"}
+            about["map"] = str(self.facts.get("on_trial", f"{model.view}, layer {model.layer}"))
+        else:
+            parts = f"{model.encoder} encoder, {model.score} score, {model.normaliser} attention"
+            about = {"model": f"{kind}, {parts}"}
+        if self.training is not None:
+            best = self.training.best_epoch
+            scores = self.training.scores[best].items()
+            listed = ", ".join(f"{name.replace('_', ' ')} {x:.3f}" for name, x in scores)
+            about["training"] = (
+                f"best epoch {best + 1} of {len(self.training.scores)}; dev {listed}"
+            )
+        return about | {"folder": "not saved" if self.folder is None else str(self.folder)}
 
     @property
     def name(self) -> str:
