@@ -337,7 +337,7 @@ def _nothing_left(settings: DataSettings, left_out: Mapping[str, int]) -> InputE
 
 def _name(source: str) -> str:
     stem = Path(source).name.removesuffix(".gz")
-    return re.sub(r"\.(csv|tsv|jsonl|ndjson|json|parquet)$", "", stem) or "corpus"
+    return re.sub(r"\.(csv|tsv|jsonl|ndjson|json|parquet|xlsx)$", "", stem) or "corpus"
 
 
 def _split_of(

@@ -35,7 +35,13 @@ def read_parquet(path: Path) -> Rows:
         if isinstance(error, pa.ArrowInvalid) and "UTF8" in reason:
             reason = "a text that is not UTF-8"
         raise InputError(f"{path}: not readable as PARQUET ({reason})") from error
-    return Rows(table.column_names, len(table), lambda name: table[name].to_pylist(), names)
+    return Rows(
+        table.column_names,
+        len(table),
+        lambda name: table[name].to_pylist(),
+        names,
+        lambda i: f"{path}, row {i + 1}",
+    )
 
 
 def _table(path: Path) -> "pa.Table":
