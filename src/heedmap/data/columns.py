@@ -57,7 +57,7 @@ def joined(rows: Rows, wanted: str | None) -> Rows:
     return replace(rows, columns=[*rows.columns, ",".join(names)], values=values)
 
 
-def check_names(path: Path, names: Sequence[str]) -> None:
+def check_names(path: str | Path, names: Sequence[str]) -> None:
     """Refuse too many columns, and two of one name, of which one would be lost.
 
     Raises:

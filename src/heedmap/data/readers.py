@@ -113,7 +113,7 @@ def read_hub(name: str) -> dict[str, Rows]:
 
 
 def rows_of(part: "Dataset", name: str) -> Rows:
-    """Return the rows of a `datasets.Dataset`; its name for errors."""
+    """Return the rows of a `datasets.Dataset`, whose name is for errors."""
     names = {
         column: list(feature.names)
         for column, feature in part.features.items()

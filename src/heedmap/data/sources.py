@@ -3,7 +3,7 @@
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,7 @@ from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import read_clone
 from heedmap.data.columns import Rows, joined
 from heedmap.data.eraser_rows import is_eraser, read_eraser
+from heedmap.data.in_memory import PREFIX, InMemory
 from heedmap.data.labels import check_labels, label_text
 from heedmap.data.rationale_columns import marking
 from heedmap.data.reviews import reviews
@@ -34,9 +35,12 @@ EMBEDDED = ("reviews", "reviews-stars", *BIOGRAPHIES, *STORIES)
 
 
 def read_parts(
-    settings: DataSettings, left_out: Counter[str], spec: ColumnSpec | None = None
+    settings: DataSettings,
+    left_out: Counter[str],
+    spec: ColumnSpec | None = None,
+    given: InMemory | None = None,
 ) -> Parts:
-    """Read the rows of a file, a folder, a Hub data set or an embedded corpus, by split.
+    """Read the rows of a file, a folder, a Hub data set or an embedded corpus, by split, or those `given`.
 
     What is left out is counted in `left_out` by its reason.
 
@@ -44,8 +48,16 @@ def read_parts(
         InputError: no such source, or columns or values that are no texts and labels.
     """
     spec = spec or ColumnSpec()
+    if given is not None:
+        files.refuse_dialect(given.name, settings.separator, settings.encoding)
+        return _parts(_by_split(given.tables, settings, left_out), settings, left_out, spec)
     if settings.source in EMBEDDED:
         return _embedded(settings)
+    if settings.source.startswith(PREFIX) and not is_there(settings.source):
+        raise InputError(
+            f"{settings.source}: texts from memory, which are kept in the folder of their run alone (texts/), "
+            "and are not there; give them to heedmap again"
+        )
     path = Path(settings.source)
     as_file = files.kind_of(path) is not None or path.is_absolute()
     if not is_there(settings.source) and not (as_file and settings.source.isprintable()):
@@ -56,8 +68,13 @@ def read_parts(
         parts = read_eraser(path, spec.tokenize or _tokenizer(settings), left_out, settings.raw)
         check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
         return parts
-    read = _read_tables(path, settings, left_out, as_file)
-    parts = {}
+    return _parts(_read_tables(path, settings, left_out, as_file), settings, left_out, spec)
+
+
+def _parts(
+    read: dict[str, Rows], settings: DataSettings, left_out: Counter[str], spec: ColumnSpec
+) -> Parts:
+    parts: Parts = {}
     for name, rows in read.items():
         for part, row in _rows(rows, name, settings, left_out, spec):
             parts.setdefault(part, []).append(row)
@@ -89,6 +106,15 @@ def _read_tables(
     else:
         files.refuse_dialect(settings.source, separator, encoding)
         by_name = files.read_hub(settings.source)
+    return _by_split(by_name, settings, left_out)
+
+
+def _by_split(
+    by_name: Mapping[str, Rows], settings: DataSettings, left_out: Counter[str]
+) -> dict[str, Rows]:
+    """Return tables that are named as on the Hub by split; one that is `all` has none."""
+    if by_name.keys() == {"all"}:
+        return dict(by_name)
     read: dict[str, Rows] = {}
     for name, rows in by_name.items():
         split = files.SPLIT_NAMES.get(name)

@@ -114,8 +114,8 @@ Data = Annotated[
     typer.Option(
         "--data",
         help="A CSV, JSONL, Parquet or Excel file (.gz too), a folder with train/dev/test files or a folder of "
-        "texts per class, a Hub name, or the embedded corpus: reviews, reviews-stars, biographies-gender, biographies-occupation, babi_qa1, "
-        "babi_qa2, babi_qa3.",
+        "texts per class, a Hub name, or the embedded corpus: reviews, reviews-stars, biographies-gender, "
+        "biographies-occupation, babi_qa1, babi_qa2, babi_qa3.",
     ),
 ]
 Transformer = Annotated[
