@@ -157,7 +157,8 @@ def test_the_embedded_corpus_knows_its_rationale(reviews):
     ("name", "content", "expected"),
     [
         ("missing.csv", None, "no such file"),
-        ("a.xlsx", b"PK", "unknown kind of file"),
+        ("a.ods", b"PK", "unknown kind of file"),
+        ("a.xlsx", b"PK", "not readable as XLSX"),
         ("a.csv", b"", "the file is empty"),
         ("a.csv", b"text,label\n", "no rows"),
         ("a.csv", b"id,words\n1,x\n", "no text column (text / sentence / review"),
@@ -204,7 +205,7 @@ def test_a_label_that_is_a_list_is_refused_with_its_row(tmp_path):
         .replace('"label": 1}', '"label": [1]}')
         .replace('"label": 0}', '"label": [0]}')
     )
-    with pytest.raises(InputError, match="row 0: expected a text and a label"):
+    with pytest.raises(InputError, match="line 1: expected a text and a label"):
         load(path)
 
 

@@ -7,6 +7,9 @@ import pytest
 from heedmap.data.corpus import load
 from heedmap.data.readers import read_rows
 from heedmap.errors import InputError
+from heedmap.files.identity import identity
+from heedmap.runs.comparison import differences
+from heedmap.settings import ModelSettings, RunSettings
 
 ROWS = [
     ("sehr schön, wirklich", "gut"),
@@ -89,3 +92,93 @@ def test_long_files_are_judged_by_their_beginning(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text;label\n" + "".join(f"text {i}, long;{i % 2}\n" for i in range(20_000)))
     assert len(read(path)) == 20_000
+
+
+@pytest.mark.parametrize("order", ["le", "be"])
+@pytest.mark.parametrize("text", ["sehr schön", "очень хорошо", "とても\u3000良い"])
+def test_utf_16_without_its_mark_is_found_and_said(tmp_path, order, text):
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"text;label\r\n{text};1\r\n".encode(f"utf-16-{order}"))
+    with pytest.warns(
+        UserWarning, match=f"no mark of its encoding; read as UTF-16-{order.upper()}"
+    ):
+        assert read(path) == [(text, 1)]
+
+
+def test_a_file_from_an_old_mac_is_read(tmp_path):
+    path = tmp_path / "a.csv"
+    content = 'text,label\r"a, b\rc",1\rfünf,0\r'
+    path.write_bytes(content.encode())
+    assert read(path) == [("a, b\nc", 1), ("fünf", 0)]
+    path.write_bytes(content.encode("mac-roman"))
+    with pytest.warns(UserWarning, match="not UTF-8; read as Mac Roman"):
+        assert read(path)[1] == ("fünf", 0)
+
+
+def test_line_breaks_in_long_cells_do_not_hide_the_separator(tmp_path):
+    """What is looked at ends within quotes, and the texts have as many commas as you like."""
+    path = tmp_path / "a.csv"
+    cell = '"' + "Wort, " * 200 + "\r\n" + "Wort, " * 200 + '"'
+    path.write_text("Text;Note;Label\r\n" + f"{cell};3,5;gut\r\n" * 60, newline="")
+    assert read(path)[0][1:] == ("3,5", "gut")
+
+
+def test_what_is_named_is_insisted_on(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("text^label\r\nschön, ja^1\r\n".encode("cp1252"))
+    rows = read_rows(path, "^", "cp1252")
+    assert [rows.values(name) for name in rows.columns] == [["schön, ja"], [1]]
+    for options, said in (
+        ({"encoding": "utf-8"}, r"a.csv, line 2: not UTF-8; .*--encoding"),
+        ({"encoding": "ascii"}, r"line 2: not ASCII, as --encoding says: got the bytes f6 6e 2c"),
+        (
+            {"separator": ";", "encoding": "cp1252"},
+            r"semicolons .*got one column, text\^label; give",
+        ),
+    ):
+        with pytest.raises(InputError, match=said):
+            load(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("encoding", "klingon"), ("encoding", "base64"), ("encoding", "a\0"), ("encoding", ""),
+     ("separator", ""), ("separator", ";;"), ("separator", '"'), ("separator", "\n"), ("separator", "§")],
+)  # fmt: skip
+def test_what_is_no_encoding_and_no_separator_is_refused(option, value):
+    with pytest.raises(InputError, match=f"{option} = .*expected"):
+        load("a.csv", **{option: value})
+
+
+def test_a_separator_of_what_has_none_is_refused(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a", "label": 1}\n')
+    for source in (tmp_path / "a.jsonl", "reviews", "owner/name"):
+        with pytest.raises(InputError, match=r"--separator ;: .* is no CSV file; leave out"):
+            load(source, separator=";")
+
+
+def test_how_a_file_is_written_makes_no_other_run(tmp_path):
+    plain, odd = tmp_path / "a.csv", tmp_path / "b.csv"
+    plain.write_text("text,label\n" + "".join(f"schön {i},{i % 2}\n" for i in range(40)))
+    odd.write_bytes(plain.read_text().replace(",", "|").encode("cp1252"))
+    one, other = load(plain), load(odd, encoding="cp1252", separator="|")
+    assert one.fingerprint() == other.fingerprint()
+    settings = [
+        RunSettings(fingerprint=corpus.fingerprint(), data=corpus.settings, model=ModelSettings())
+        for corpus in (one, other)
+    ]
+    assert not differences(*settings)
+    assert identity(settings[0], "", []) == identity(settings[1], "", [])
+
+
+def test_a_file_of_one_column_says_how_it_was_read(tmp_path):
+    (tmp_path / "a.csv").write_text("text^label\na b^1\n")
+    with pytest.raises(InputError, match=r"no text column .* \(read as UTF-8 with commas between"):
+        load(tmp_path / "a.csv")
+
+
+def test_an_error_in_a_row_names_the_line_as_an_editor_counts_it(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('\ntext,label\n"a\n\nb",1\n\n  \nc,"d\ne"\n')
+    with pytest.raises(InputError, match=r"a.csv, line 8: expected a label of one line, got label"):
+        load(path)

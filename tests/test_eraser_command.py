@@ -38,9 +38,8 @@ def run(folder, tmp_path_factory):
 def test_what_is_exported_scores_as_the_tables_say(run, folder, tmp_path, ranking):
     out, result = run
     path = tmp_path / "predictions.jsonl"
-    settings, count, notes = export(out, ranking, path)
+    whole, count, notes = export(out, ranking, path)
     assert (count, notes) == (20, {})
-    whole = documents(settings)
     predictions = read_predictions(path, whole)
     scores = {one.name: one for one in score(predictions, whole)[0]}
     people, faithful = (result.to_dataframe(name) for name in ("plausibility", "eraser"))

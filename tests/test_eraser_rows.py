@@ -152,7 +152,7 @@ def test_marks_change_no_token_and_no_fingerprint(tmp_path):
 def test_a_wrong_span_is_named(tmp_path, value):
     rows = [dict(row) for row in ROWS]
     rows[3]["evidence_spans"] = value
-    with pytest.raises(InputError, match=r"texts.jsonl, row 3: evidence_spans: expected"):
+    with pytest.raises(InputError, match=r"texts.jsonl, line 4: evidence_spans: expected"):
         load(write_rows(tmp_path / "texts.jsonl", rows))
 
 

@@ -32,7 +32,6 @@ def no_network(monkeypatch):
 THINGS = {
     "list": TEXTS,
     "dict": {"text": TEXTS},
-    "frame": pd.DataFrame({"text": TEXTS, "label": [0, 1]}),
     "series": pd.Series(TEXTS),
     "tensor": torch.zeros(2),
     "none": None,
@@ -71,8 +70,25 @@ def test_what_is_no_name_and_no_path_is_a_type_error_of_one_line(take, thing, no
 def test_a_model_object_is_named_with_its_remedy(no_network):
     with pytest.raises(TypeError, match=r"got .*BertForSequenceClassification; .*save_pretrained"):
         hm.open_model(tiny_model("bert"), "texts.csv")
-    with pytest.raises(TypeError, match=r"got .*DataFrame; write .* give its path"):
-        hm.load(THINGS["frame"])
+    with pytest.raises(TypeError, match=r"got dict; or give a pandas DataFrame, .*labels=\[...\]"):
+        hm.load(THINGS["dict"])
+
+
+def test_a_frame_is_named_with_the_way_it_goes(no_network):
+    frame = pd.DataFrame({"text": TEXTS, "label": [0, 1]})
+    for take, said in (
+        (hm.train, r"expected a corpus, got .*DataFrame; .*heedmap.train\(heedmap.load\(data\)\)"),
+        (
+            hm.audit,
+            r"expected a run, got .*DataFrame; load, then train, then audit: heedmap.audit\(",
+        ),
+        (lambda thing: hm.open_model(thing, "texts.csv"), r"expected a model.*got .*DataFrame"),
+        (lambda thing: hm.fine_tune(thing, "texts.csv"), r"expected a model.*got .*DataFrame"),
+    ):
+        with pytest.raises(TypeError, match=said) as error:
+            take(frame)
+        assert "\n" not in str(error.value)
+        assert "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize(

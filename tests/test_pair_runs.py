@@ -197,7 +197,7 @@ def test_unlabelled_pairs_of_the_hub_are_counted(monkeypatch):
             "hypothesis": ["He is awake."] * len(labels),
             "label": labels,
         }
-        return files.rows_of(datasets.Dataset.from_dict(columns, features=features))
+        return files.rows_of(datasets.Dataset.from_dict(columns, features=features), "part")
 
     parts = {"train": rows([0, 1, 2, -1, -1]), "validation": rows([0, 1]), "test": rows([-1, 2])}
     monkeypatch.setattr(files, "read_hub", lambda name: parts)

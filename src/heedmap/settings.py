@@ -1,5 +1,6 @@
 """The settings that a run depends on, as in its settings.toml. Unknown keys are errors."""
 
+import codecs
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -100,6 +101,12 @@ class DataSettings(Settings):
     query: str | None = option(
         "Column of a question or hypothesis that the text is read given.", None, also="query-column"
     )
+    encoding: str | None = option(
+        "Of a CSV or text file: utf-8, cp1252, utf-16-le, mac-roman ...", None, shown="found"
+    )
+    separator: str | None = option(
+        "Between the fields of a CSV file: ',', ';', '|' or tab.", None, shown="found"
+    )
     dataset: str | None = option(
         "Read the data as a paper's data set: sst, imdb, adr, news20_baseball_hockey, ag_news, diabetes, "
         "anemia, cnn, snli, babi_qa1, babi_qa2, babi_qa3.",
@@ -126,6 +133,26 @@ class DataSettings(Settings):
     classes: tuple[str, ...] | None = option(
         "How the data spell a --model's outputs, in their order: no,yes.", None
     )
+
+    @field_validator("encoding")
+    @classmethod
+    def _check_encoding(cls, value: str | None) -> str | None:
+        try:
+            return None if value is None else _codec(value)
+        except (LookupError, ValueError) as error:
+            raise PydanticCustomError(
+                "encoding", "expected the name of an encoding, such as utf-8, cp1252 or utf-16"
+            ) from error
+
+    @field_validator("separator")
+    @classmethod
+    def _check_separator(cls, value: str | None) -> str | None:
+        value = {"tab": "\t", "\\t": "\t"}.get(value or "", value)
+        if value is None or (len(value) == 1 and value.isascii() and value not in '"\r\n'):
+            return value
+        raise PydanticCustomError(
+            "separator", "expected one plain character, such as ; or |, or tab"
+        )
 
 
 class Part:
@@ -398,6 +425,12 @@ class RunSettings(Settings):
             return cls.of(**values)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
+
+
+def _codec(name: str) -> str:
+    """Return the name that Python has for an encoding of texts."""
+    "".encode(name)  # raises for codecs that are of bytes, or of nothing
+    return codecs.lookup(name).name
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -51,7 +51,7 @@ def eraser_command(
         path = out or source / f"eraser-{chosen}.jsonl"
         with progress() as bar:
             bar.add_task("reading the texts again", total=None)
-            settings, count, notes = export(source, chosen, path)
+            texts, count, notes = export(source, chosen, path)
         say(f"Predictions: {path} ({count} texts)")
         for note, number in notes.items():
             say(f"Texts {note}: {number}")
@@ -62,11 +62,10 @@ def eraser_command(
             )
         if ranking is not None or out is not None:
             raise InputError("--ranking, --out: options of a run, not of a file; leave out")
-        settings, path = DataSettings.of(source=data, **given.of(COLUMNS)), source
+        texts, path = documents(DataSettings.of(source=data, **given.of(COLUMNS))), source
     from heedmap.data.eraser_predictions import read_predictions
     from heedmap.runs.eraser_scores import score
 
-    texts = documents(settings)
     predictions = read_predictions(path, texts)
     scores, missing = score(predictions, texts)
     _show(scores)

@@ -105,7 +105,7 @@ CATALOG: dict[str, DatasetSpec] = {
     "imdb": DatasetSpec(
         "IMDB",
         "text",
-        "Large Movie Review Dataset: train and test files with text and label (0, 1)",
+        "Large Movie Review Dataset: its own folders, or train and test files with text and label (0, 1)",
         ColumnSpec(tokenize=lambda text: words(without_markup(text))),
         hub="stanfordnlp/imdb",
         labels={"0": "negative", "1": "positive", "neg": "negative", "pos": "positive"},

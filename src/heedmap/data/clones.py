@@ -5,8 +5,10 @@ do (`data/train-00000-of-00001.parquet`). What the README names must lie in the 
 """
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -31,8 +33,8 @@ DEEPEST = 3  # data/en/train.parquet; files further down belong to something els
 _KNOWN = {"config_name", "data_dir", "data_files", "default", "description", "features", "version"}
 
 
-def read_clone(folder: Path) -> dict[str, Rows]:
-    """Read the rows by split, as the Hub names them; none where no file looks like data.
+def read_clone(folder: Path, read: Callable[[Path], Rows] = read_rows) -> dict[str, Rows]:
+    """Read the rows by split, as the Hub names them, each file by `read`; none where no file looks like data.
 
     Raises:
         InputError: a README that cannot be followed, or that names what is not in the folder; several
@@ -50,7 +52,7 @@ def read_clone(folder: Path) -> dict[str, Rows]:
     for path in _all(found):
         confine(folder, path)
     names = _class_names(about, config)
-    return {split: _joined(folder, split, paths, names) for split, paths in found.items()}
+    return {split: _joined(folder, split, paths, names, read) for split, paths in found.items()}
 
 
 def confine(folder: Path, path: Path) -> None:
@@ -199,21 +201,34 @@ def _by_name(base: Path, paths: list[Path]) -> dict[str, list[Path]]:
     return {"train": paths} if paths else {}
 
 
-def _joined(folder: Path, split: str, paths: list[Path], names: Mapping[str, list[str]]) -> Rows:
+def _joined(
+    folder: Path,
+    split: str,
+    paths: list[Path],
+    names: Mapping[str, list[str]],
+    read: Callable[[Path], Rows],
+) -> Rows:
     parts: list[Rows] = []
     for path in paths:
-        parts.append(read_rows(path))
+        parts.append(read(path))
         columns, others = parts[0].columns, parts[-1].columns
         if set(columns) != set(others):
             raise InputError(
                 f"{folder}: expected the same columns in all files of {split}, got "
                 f"{', '.join(columns[:8])} in {paths[0].name} and {', '.join(others[:8])} in {path.name}"
             )
+    ends = [*accumulate(map(len, parts))]
+
+    def where(i: int) -> str:
+        of = bisect_right(ends, i)
+        return parts[of].where(i - ends[of] + len(parts[of]))
+
     return Rows(
         columns,
-        sum(map(len, parts)),
+        ends[-1],
         lambda column: [value for part in parts for value in part.values(column)],
         {**names, **parts[0].class_names},
+        where,
     )
 
 

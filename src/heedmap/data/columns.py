@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,16 @@ MOST_COLUMNS = 10_000
 class Rows:
     """Rows by column. `values(name)` are those of one column, one per row, None where missing.
 
-    `class_names` of a column say what its numbers mean (a `ClassLabel` of the Hub).
+    `class_names` of a column say what its numbers mean (a `ClassLabel` of the Hub). `where(i)` names row i in
+    errors, with its file; `read_as` says how a file was read where that was found out.
     """
 
     columns: list[str]
     count: int
     values: Callable[[str], list[Any]]
     class_names: Mapping[str, list[str]] = field(default_factory=dict)
+    where: Callable[[int], str] = "row {}".format
+    read_as: str = ""
 
     def __len__(self) -> int:
         return self.count
@@ -51,10 +54,10 @@ def joined(rows: Rows, wanted: str | None) -> Rows:
             for parts in zip(*columns, strict=True)
         ]
 
-    return Rows([*rows.columns, ",".join(names)], rows.count, values, rows.class_names)
+    return replace(rows, columns=[*rows.columns, ",".join(names)], values=values)
 
 
-def check_names(path: Path, names: Sequence[str]) -> None:
+def check_names(path: str | Path, names: Sequence[str]) -> None:
     """Refuse too many columns, and two of one name, of which one would be lost.
 
     Raises:

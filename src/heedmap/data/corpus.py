@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.labels import match, ordered
 from heedmap.data.rationale_columns import carried
 from heedmap.data.readers import SPLITS
@@ -22,7 +23,6 @@ from heedmap.data.streams import reading
 from heedmap.data.texts import Pair, Text
 from heedmap.data.tokens import pieces, spaced
 from heedmap.errors import InputError
-from heedmap.files.naming import DATA, name_of
 from heedmap.keywords import split, takes
 from heedmap.settings import TOKENS, DataSettings
 from heedmap.terminal.html import html_table
@@ -118,6 +118,7 @@ class Corpus:
     """Splits by name, the classes' names in the order of their numbers, what was left out and why.
 
     `also_in` counts the test texts that another split of the source has too, by split; they are not left out.
+    `given` are the texts themselves where they came from memory: a run keeps them.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Corpus:
     settings: DataSettings
     left_out: dict[str, int] = field(default_factory=dict)
     also_in: dict[str, int] = field(default_factory=dict)
+    given: InMemory | None = None
 
     def __repr__(self) -> str:
         lines = [f"Corpus {self.name}, {len(self.classes)} classes"]
@@ -183,42 +185,59 @@ class Corpus:
 
 
 @takes(TOKENS)
-def load(source: str | Path, **settings: Any) -> Corpus:
+def load(
+    source: Source, *, labels: Values | None = None, queries: Values | None = None, **settings: Any
+) -> Corpus:
     """Read a corpus.
 
     Args:
-        source: a CSV, JSONL or Parquet file (.gz too); a folder with train/dev/test files; the name
-            of a data set on the Hugging Face Hub; or an embedded corpus: `reviews` (two classes),
-            `reviews-stars` (five), `biographies-gender` and `biographies-occupation` (with gendered words),
-            `babi_qa1`, `babi_qa2`, `babi_qa3` (questions about stories).
+        source: a CSV, JSONL, Parquet or Excel file (.gz too); a folder with train/dev/test files, or with a
+            folder of .txt files per class; the name of a data set on the Hugging Face Hub; an embedded corpus:
+            `reviews` (two classes), `reviews-stars` (five), `biographies-gender` and `biographies-occupation`
+            (with gendered words), `babi_qa1`, `babi_qa2`, `babi_qa3` (questions about stories); or what is in
+            memory: a pandas frame, a `Dataset` or `DatasetDict` of the `datasets` library, records (a list of
+            dicts), or a list of texts.
+        labels: of a list of texts, one for each.
+        queries: of a list of texts, one for each: the question or hypothesis that it is read given.
         {options}
 
     Texts that are left out or cut are counted in the corpus's `left_out`.
 
     Raises:
         InputError: what was expected, what came and what to do.
-        TypeError: a source that is no path and no name, but the texts themselves; or an option that there is
-            not.
+        TypeError: another kind of source, a list of texts without labels, or an option that there is not.
     """
-    source = name_of(source, DATA)
-    (given,) = split("load", settings, TOKENS)
-    papers = "dataset" in given or source in STORIES
+    name, given = source_of(source, labels, queries)
+    (options,) = split("load", settings, TOKENS)
+    papers = "dataset" in options or name in STORIES
     most = {"max_tokens": UNLIMITED} if papers else {}
-    return load_corpus(DataSettings.of(source=source, **{**most, **given}))
+    asked = {} if queries is None else {"query": "query"}
+    return load_corpus(DataSettings.of(source=name, **{**most, **asked, **options}), given=given)
 
 
-def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
-    """Read the corpus that the settings describe (see `load`).
+def load_corpus(
+    settings: DataSettings, outputs: Sequence[str] = (), given: InMemory | None = None
+) -> Corpus:
+    """Read the corpus that the settings describe (see `load`), from the texts `given` if they are in memory.
 
     Where it is not for training, `outputs` names the classes of the model that will read it.
     """
+    if given is not None:
+        settings = settings.model_copy(update={"source": given.name})  # in errors
+        corpus = _read_corpus(settings, outputs, given)
+        settings = settings.model_copy(update={"source": given.source()})
+        return replace(corpus, settings=settings, given=given)
+    return _read_corpus(settings, outputs, None)
+
+
+def _read_corpus(settings: DataSettings, outputs: Sequence[str], given: InMemory | None) -> Corpus:
     left_out: Counter[str] = Counter()
     others: Parts = {}
     with reading(settings.source):
         if settings.dataset is not None and settings.source not in EMBEDDED:
-            parts = read_dataset(settings, left_out)
+            parts = read_dataset(settings, left_out, given)
         else:
-            parts = read_parts(settings, left_out)
+            parts = read_parts(settings, left_out, given=given)
     if settings.training:
         return _to_train(parts, settings, left_out)
     if settings.source not in EMBEDDED:
@@ -251,7 +270,7 @@ def as_written(corpus: Corpus) -> Corpus:
         return corpus
     raw = settings.model_copy(update={"raw": True, "training": True})
     if not settings.training:
-        return load_corpus(raw)
+        return load_corpus(raw, given=corpus.given)
     splits = {name: _as_written(part, raw) for name, part in corpus.splits.items()}
     return replace(corpus, splits=splits, settings=raw)
 
@@ -374,7 +393,7 @@ def _nothing_left(settings: DataSettings, left_out: Mapping[str, int]) -> InputE
 
 def _name(source: str) -> str:
     stem = Path(source).name.removesuffix(".gz")
-    return re.sub(r"\.(csv|tsv|jsonl|ndjson|json|parquet)$", "", stem) or "corpus"
+    return re.sub(r"\.(csv|tsv|jsonl|ndjson|json|parquet|xlsx)$", "", stem) or "corpus"
 
 
 def _split_of(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedmap.data.columns import Rows, check_names
-from heedmap.data.dialect import Opened, as_utf8, separator_of
+from heedmap.data.dialect import SEPARATORS, Opened, as_utf8, described, separator_of
 from heedmap.data.streams import first_line, reading
 from heedmap.errors import InputError
 
@@ -16,23 +16,28 @@ if TYPE_CHECKING:
 LONGEST_HEADER = 1 << 20
 
 
-def read_csv(path: Path, separator: str | None = None) -> Rows:
+def read_csv(path: Path, separator: str | None = None, encoding: str | None = None) -> Rows:
     """Read a CSV file. Each column is of numbers, of truth values or of texts; empty fields are missing.
 
-    The encoding, and the separator where none is given, are found (`dialect`).
+    Encoding and separator are found where they are not given (`dialect`).
 
     Raises:
-        InputError: an unknown encoding, no header of different names, lines that end in a carriage return
-            alone, or rows that do not fit the header.
+        InputError: another encoding, no header of different names, one that the given separator does not split,
+            carriage returns alone beside other line ends, or rows that do not fit the header.
     """
     import pandas as pd
     import pyarrow as pa
 
-    opened, lone = as_utf8(path)
-    separator = separator or separator_of(opened)
+    opened, encoding, lone = as_utf8(path, encoding)
+    given, separator = separator, separator or separator_of(opened)
     if lone:
         _check_line_ends(path, opened, separator)
-    _check_header(path, opened, separator)
+    names = _header(path, opened, separator)
+    if given is not None and len(names) == 1:
+        raise InputError(
+            f"{path}: expected columns with {SEPARATORS.get(given, repr(given))} between them, got one column, "
+            f"{names[0]:.60}; give another --separator, or none: it is found"
+        )
     with reading(path), opened() as file:
         try:
             # Only an empty field is missing: a text that says "null" or "NA" is a text.
@@ -46,13 +51,23 @@ def read_csv(path: Path, separator: str | None = None) -> Rows:
         except pd.errors.EmptyDataError as error:
             raise InputError(f"{path}: no header; expected the names of the columns") from error
         except (ValueError, OverflowError, pa.ArrowException) as error:  # pandas' are ValueErrors
-            raise InputError(f"{path}: not readable as CSV ({first_line(error)})") from error
+            raise InputError(
+                f"{path}: not readable as CSV ({first_line(error)}), {described(encoding, separator)}; put "
+                "texts that hold the separator or a line break in quotes, or name another --separator"
+            ) from error
     if ragged:  # pandas takes the first fields for the rows' names
         raise InputError(
-            f"{path}: expected as many fields as the header has ({len(frame.columns)}), got more; put "
-            "texts that hold the separator in quotes"
+            f"{path}: expected as many fields as the header has ({len(frame.columns)}), got more, "
+            f"{described(encoding, separator)}; put texts that hold the separator in quotes, or name another "
+            "--separator"
         )
-    return Rows(table.column_names, len(table), lambda name: table[name].to_pylist())
+    return Rows(
+        table.column_names,
+        len(table),
+        lambda name: table[name].to_pylist(),
+        where=lambda i: f"{path}, {_line(opened, separator, i)}",
+        read_as=described(encoding, separator),
+    )
 
 
 def _ambiguous(
@@ -85,6 +100,22 @@ def _lines(opened: Opened) -> Iterator[str]:
             yield line.decode("utf-8", errors="replace")
 
 
+def _line(opened: Opened, separator: str, row: int) -> str:
+    """Name the line on which a row begins, counted as an editor does; of a field of 128 kB or more the row."""
+    rows = csv.reader(_lines(opened), delimiter=separator)
+    start, left = 1, row + 1  # the header comes first
+    try:
+        for fields in rows:
+            if len(fields) > 1 or (fields and not fields[0].isspace()):  # as pandas skips lines
+                if left == 0:
+                    return f"line {start}"
+                left -= 1
+            start = rows.line_num + 1
+    except csv.Error:
+        pass
+    return f"row {row + 1}"
+
+
 def _check_line_ends(path: Path, opened: Opened, separator: str) -> None:
     """Refuse carriage returns outside of quotes: pandas would start a new row at each."""
     rows = csv.reader(_lines(opened), delimiter=separator)
@@ -99,7 +130,8 @@ def _check_line_ends(path: Path, opened: Opened, separator: str) -> None:
             ) from error
 
 
-def _check_header(path: Path, opened: Opened, separator: str) -> None:
+def _header(path: Path, opened: Opened, separator: str) -> list[str]:
+    """Return the names of the columns, which are different where they are not empty."""
     with reading(path), opened() as file:
         long = len(file.readline(LONGEST_HEADER + 1)) > LONGEST_HEADER
     try:
@@ -114,3 +146,4 @@ def _check_header(path: Path, opened: Opened, separator: str) -> None:
         )
     names = [name.strip().removeprefix("\ufeff") for name in names]
     check_names(path, [name for name in names if name])
+    return names

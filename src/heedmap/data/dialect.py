@@ -1,4 +1,7 @@
-"""How a CSV file is written: its encoding and its separator, which differ from country to country."""
+"""How a CSV file is written: its encoding and its separator, which differ from country to country.
+
+Both are found, unless the user names them: then the file is read so or not at all.
+"""
 
 import codecs
 import csv
@@ -7,68 +10,124 @@ import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from heedmap.data.streams import check_utf8, open_bytes, reading
 from heedmap.errors import InputError
 
-SEPARATORS = (",", ";", "\t", "|")
-SEEN = 1 << 16  # bytes at the start of a file that show its separator
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SEEN = 1 << 16  # bytes at the start of a file that show its encoding and its separator
 ROWS = 100
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_GUESSED = {"cp1252": "Windows-1252 (Western Europe)", "mac-roman": "Mac Roman"}
 _LONE_CR = re.compile(r"\r(?!\n)")
 Opened = Callable[[], IO[bytes]]
 
 
-def as_utf8(path: Path) -> tuple[Opened, bool]:
-    """Return what opens a file as UTF-8, and whether it has a carriage return without a line feed.
+class Recoded(NamedTuple):
+    """A file as UTF-8: what opens it, its own encoding, and whether a carriage return stands alone in it."""
 
-    A file that starts with the mark of UTF-16 is UTF-16. One that is not UTF-8, and has no letter that is
-    written as in UTF-8, is read as Windows-1252, with a warning.
+    opened: Opened
+    encoding: str
+    lone: bool
+
+
+def as_utf8(path: Path, encoding: str | None = None) -> Recoded:
+    """Open a file as UTF-8, from the encoding that is named or found.
+
+    A file that starts with the mark of UTF-16 or UTF-32 is that. With a warning, one without a mark is UTF-16
+    where its zero bytes are those of such a text; and one that is not UTF-8, and has no letter that is written
+    as in UTF-8, is Windows-1252, or Mac Roman where its lines end as on old Macs. Carriage returns in a file
+    without a line feed become line feeds.
 
     Raises:
-        InputError: neither, with the line that is not UTF-8; cannot be read.
+        InputError: none of these, with the line that is not UTF-8; not the encoding that was named; cannot be
+            read.
     """
-    with reading(path), open_bytes(path) as file:
-        start = file.read(2)
-    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return _recoded(path, "utf-16")
+    if encoding is None:
+        with reading(path), open_bytes(path) as file:
+            start = file.read(SEEN)
+        marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+        if marked is not None:
+            return _recoded(path, marked, "as which it begins")
+        if (marked := _unmarked_utf16(start)) is not None:
+            _warn(path, f"no mark of its encoding; read as {marked.upper()}")
+            return _recoded(path, marked, "as which it begins")
+    if encoding not in (None, "utf-8"):
+        return _recoded(path, encoding, "as --encoding says")
     try:
         lone = check_utf8(path)
-    except InputError:
+    except InputError as error:
         with reading(path), open_bytes(path) as file:
             content = file.read()
-        if not _is_windows(content):
-            raise
-        warnings.warn(
-            f"{path}: not UTF-8; read as Windows-1252 (Western Europe): look whether letters with accents are "
-            "right, or save the file as UTF-8",
-            stacklevel=2,
-        )
-        return _recoded(path, "cp1252")
-    return lambda: open_bytes(path), lone
+        guess = "mac-roman" if b"\r" in content and b"\n" not in content else "cp1252"
+        if encoding is not None or not may_be(content, guess):
+            raise InputError(f"{error}, or name its own with --encoding") from error
+        _warn(path, f"not UTF-8; read as {_GUESSED[guess]}")
+        return _recoded(path, guess, "as was found")
+    if lone and _is_old_mac(path):
+        return _recoded(path, "utf-8", "as was found")
+    return Recoded(lambda: open_bytes(path), "utf-8", lone)
 
 
-def _recoded(path: Path, encoding: str) -> tuple[Opened, bool]:
+def _warn(path: Path, what: str) -> None:
+    warnings.warn(
+        f"{path}: {what}: look whether letters with accents are right, or name the encoding with --encoding",
+        stacklevel=3,
+    )
+
+
+def _recoded(path: Path, encoding: str, why: str) -> Recoded:
     with reading(path), open_bytes(path) as file:
-        try:
-            text = file.read().decode(encoding)
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{path}: not {encoding.upper()}, as which it begins; save the file as UTF-8 and try again"
-            ) from error
-    content = text.encode("utf-8", errors="replace")
-    return lambda: io.BytesIO(content), _LONE_CR.search(text) is not None
+        content = file.read()
+    try:
+        text = content.decode(encoding)
+    except UnicodeError as error:
+        start = getattr(error, "start", 0)
+        line = content[:start].decode(encoding, errors="replace").count("\n") + 1
+        raise InputError(
+            f"{path}, line {line}: not {encoding.upper()}, {why}: got the bytes "
+            f"{content[start : start + 4].hex(' ')}; name another with --encoding, or save the file as UTF-8"
+        ) from error
+    if "\n" not in text:
+        text = text.replace("\r", "\n")
+    recoded = text.encode("utf-8", errors="replace")
+    return Recoded(lambda: io.BytesIO(recoded), encoding, _LONE_CR.search(text) is not None)
 
 
-def _is_windows(content: bytes) -> bool:
-    """Whether bytes that are not UTF-8 can be Windows-1252: no control characters, no letters as in UTF-8."""
+def _unmarked_utf16(start: bytes) -> str | None:
+    """Return which UTF-16 a file is that begins so and has no mark; None where it is none."""
+    zeros = start.count(0)
+    if not zeros:
+        return None
+    for encoding in ("utf-16-le", "utf-16-be"):
+        text = start.decode(encoding, errors="ignore")
+        plain = sum("\t" <= one <= "~" for one in text)
+        # Half, because letters such as the space of Japanese have zeros too, which are others' in either order.
+        if plain >= zeros / 2 and "\0" not in text and re.search(r"[\n\r]", text):
+            return encoding
+    return None
+
+
+def _is_old_mac(path: Path) -> bool:
+    with reading(path), open_bytes(path) as file:
+        return all(b"\n" not in block for block in iter(lambda: file.read(1 << 20), b""))
+
+
+def may_be(content: bytes, encoding: str) -> bool:
+    """Whether bytes that are not UTF-8 can be of an encoding: no control characters, no letters as in UTF-8."""
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data":
             return False
     try:
-        text = content.decode("cp1252")
+        text = content.decode(encoding)
     except UnicodeDecodeError:
         return False
     letters = [one for one in content.decode("utf-8", errors="replace") if one > "\x7f"]
@@ -82,16 +141,21 @@ def separator_of(opened: Opened) -> str:
     """
     with opened() as file:
         seen = file.read(SEEN).decode("utf-8", errors="replace").removeprefix("\ufeff")
-    lines = seen.splitlines(keepends=True)
-    if len(seen.encode()) >= SEEN:
-        lines = lines[:-1]
-    return next((one for one in SEPARATORS if _fits(lines, one)), SEPARATORS[0])
+    lines = io.StringIO(seen, newline="").readlines()
+    cut = len(seen.encode()) >= SEEN
+    return next((one for one in SEPARATORS if _fits(lines, one, cut)), ",")
 
 
-def _fits(lines: list[str], separator: str) -> bool:
+def _fits(lines: list[str], separator: str, cut: bool) -> bool:
     try:
-        rows = [row for row in csv.reader(lines, delimiter=separator) if row][:ROWS]
+        rows = [row for row in csv.reader(lines, delimiter=separator) if row]
     except csv.Error:
         return False
-    widths = {len(row) for row in rows}
+    whole = rows[:-1] if cut else rows  # the last one seen may go on, a line break in its quotes
+    widths = {len(row) for row in whole[:ROWS]}
     return len(widths) == 1 and widths.pop() > 1
+
+
+def described(encoding: str, separator: str) -> str:
+    """Say how a file was read."""
+    return f"read as {encoding.upper()} with {SEPARATORS.get(separator, repr(separator))} between fields"

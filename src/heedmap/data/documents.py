@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.eraser_rows import docids, is_eraser
+from heedmap.data.in_memory import InMemory
 from heedmap.data.selection import read_dataset
 from heedmap.data.sources import EMBEDDED, read_parts
 from heedmap.data.streams import reading
@@ -38,8 +39,10 @@ def without_rationales(source: str) -> InputError:
     )
 
 
-def documents(settings: DataSettings) -> dict[str, Document]:
+def documents(settings: DataSettings, given: InMemory | None = None) -> dict[str, Document]:
     """Read a corpus's documents by key: those of its test split, or all where it has none. None is cut.
+
+    `given` are its texts where they are in memory.
 
     Raises:
         InputError: it cannot be read, or has no marks.
@@ -48,9 +51,9 @@ def documents(settings: DataSettings) -> dict[str, Document]:
     left_out: Counter[str] = Counter()
     with reading(settings.source):
         if settings.dataset is not None and settings.source not in EMBEDDED:
-            parts = read_dataset(whole, left_out)
+            parts = read_dataset(whole, left_out, given)
         else:
-            parts = read_parts(whole, left_out)
+            parts = read_parts(whole, left_out, given=given)
     rows = parts.get("test") or [row for part in parts.values() for row in part]
     if all(row.rationale is None for row in rows):
         raise without_rationales(settings.source)

@@ -57,7 +57,7 @@ def read_eraser(folder: Path, tokenize: Tokenize, left_out: Counter[str], raw: b
                 left_out[f"{split}: {SEVERAL}"] += 1
                 continue
             words = _words(folder / "docs", found[0], documents, where)
-            mask = mask_of(_spans(annotation, where), len(words), where, "evidences")
+            mask = mask_of(_spans(annotation, where), len(words), f"{where}: evidences")
             text = " ".join(words)
             tokens = tokenize(text)
             if not tokens:

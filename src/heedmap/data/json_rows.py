@@ -22,10 +22,14 @@ def read_json(path: Path) -> Rows:
     """
     check_utf8(path)
     with reading(path):
-        rows = _by_line(path)
+        rows, lines = _by_line(path)
     names = list(dict.fromkeys(name for row in rows for name in row))
     check_names(path, names)
-    return Rows(names, len(rows), lambda name: [row.get(name) for row in rows])
+
+    def where(i: int) -> str:
+        return f"{path}, line {lines[i]}" if lines else f"{path}, row {i + 1}"
+
+    return Rows(names, len(rows), lambda name: [row.get(name) for row in rows], where=where)
 
 
 def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
@@ -88,20 +92,23 @@ def _one(text: str) -> Any:
     return value
 
 
-def _by_line(path: Path) -> list[dict[str, Any]]:
+def _by_line(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the objects and the numbers of their lines; no numbers where an object is not a line."""
     rows: list[dict[str, Any]] = []
+    lines: list[int] = []
     with open_bytes(path) as file:
         for number, text in _lines(file):
             try:
                 value = _one(text)
             except ValueError as error:
                 if not rows:  # a value may span several lines
-                    return _whole(path)
+                    return _whole(path), []
                 raise _broken(path, number, error) from error
             if not rows and isinstance(value, list):
-                return _whole(path)
+                return _whole(path), []
             rows.append(_checked(value, f"{path}, line {number}"))
-    return rows
+            lines.append(number)
+    return rows, lines
 
 
 def _whole(path: Path) -> list[dict[str, Any]]:

@@ -36,7 +36,13 @@ def read_parquet(path: Path) -> Rows:
         if isinstance(error, pa.ArrowInvalid) and "UTF8" in reason:
             reason = "a text that is not UTF-8"
         raise InputError(f"{path}: not readable as PARQUET ({reason})") from error
-    return Rows(table.column_names, len(table), lambda name: table[name].to_pylist(), names)
+    return Rows(
+        table.column_names,
+        len(table),
+        lambda name: table[name].to_pylist(),
+        names,
+        lambda i: f"{path}, row {i + 1}",
+    )
 
 
 def _table(path: Path) -> "pa.Table":
@@ -63,9 +69,12 @@ def _table(path: Path) -> "pa.Table":
 
 def _class_names(schema: "pa.Schema") -> dict[str, list[str]]:
     """Return the classes' names by column, from what the `datasets` library writes into a file."""
-    about = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-    return {
-        name: feature["names"]
-        for name, feature in ((about.get("info") or {}).get("features") or {}).items()
-        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
-    }
+    try:
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        return {
+            name: [str(label) for label in feature["names"]]
+            for name, feature in features.items()
+            if feature.get("_type") == "ClassLabel"
+        }
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):  # anybody's metadata
+        return {}

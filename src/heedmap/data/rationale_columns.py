@@ -27,14 +27,14 @@ SPANS, SENTIMENT = "evidence_spans", "token_labels"
 Marks = NDArray[np.bool_]
 Tokenize = Callable[[str], list[str]]
 _POSITIVE = {"0": False, "negative": False, "1": True, "positive": True}
-# Of one row (its number, a name for errors, its label): its words, and which of them are marked.
-_MarkedWords = Callable[[int, str, str], tuple[list[str], Marks]]
+# Of one row (its number, its label): its words, and which of them are marked.
+_MarkedWords = Callable[[int, str], tuple[list[str], Marks]]
 
 
 def marking(
     rows: Rows, text: str, label: str, tokenize: Tokenize, left_out: Counter[str]
-) -> Callable[[Row, int, str, str], None]:
-    """Return what gives a row its rationale: of the row's number, its name for errors and its split.
+) -> Callable[[Row, int, str], None]:
+    """Return what gives a row its rationale: of the row's number and its split.
 
     It does nothing where the table has no marks.
     """
@@ -42,9 +42,9 @@ def marking(
     if read is None and SENTIMENT in rows.columns:
         left_out[f"{SENTIMENT} that are no sentiments of words: not read (kept)"] += len(rows)
 
-    def marks(row: Row, number: int, where: str, split: str) -> None:
+    def marks(row: Row, number: int, split: str) -> None:
         if read is not None:
-            mark(row, *read(number, where, row.label), tokenize, split, left_out)
+            mark(row, *read(number, row.label), tokenize, split, left_out)
 
     return marks
 
@@ -58,9 +58,9 @@ def _marked_words(rows: Rows, text: str, label: str) -> _MarkedWords | None:
     if SPANS in rows.columns:
         values, texts = rows.values(SPANS), rows.values(text)
 
-        def by_spans(number: int, where: str, label: str) -> tuple[list[str], Marks]:
+        def by_spans(number: int, label: str) -> tuple[list[str], Marks]:
             words = str(texts[number]).split()
-            return words, mask_of(read_spans(values[number], where), len(words), where, SPANS)
+            return words, mask_of(read_spans(values[number]), len(words), SPANS)
 
         return by_spans
     if SENTIMENT not in rows.columns:
@@ -76,7 +76,7 @@ def _marked_words(rows: Rows, text: str, label: str) -> _MarkedWords | None:
     ):
         return None
 
-    def by_sentiment(number: int, where: str, label: str) -> tuple[list[str], Marks]:
+    def by_sentiment(number: int, label: str) -> tuple[list[str], Marks]:
         values = labels[number]
         assert values is not None
         return words_of[number], on_side(values, label)
@@ -99,7 +99,7 @@ def _sentiment(value: Any) -> NDArray[np.int64] | None:
     return np.array(given, dtype=np.int64)
 
 
-def read_spans(value: Any, where: str) -> list[tuple[int, int]]:
+def read_spans(value: Any) -> list[tuple[int, int]]:
     """Return the spans of one row; none where the value is missing.
 
     Raises:
@@ -113,7 +113,7 @@ def read_spans(value: Any, where: str) -> list[tuple[int, int]]:
         for span in given
     ):
         raise InputError(
-            f"{where}: {SPANS}: expected a list of [start, end] of words, got {reprlib.repr(value)}"
+            f"{SPANS}: expected a list of [start, end] of words, got {reprlib.repr(value)}"
         )
     return [(start, end) for start, end in given]
 
@@ -128,8 +128,8 @@ def _parsed(value: Any) -> Any:
     return None if value is None or isinstance(value, float | str) else value
 
 
-def mask_of(spans: Sequence[tuple[int, int]], count: int, where: str, field: str) -> Marks:
-    """Return the mask of some spans among `count` words.
+def mask_of(spans: Sequence[tuple[int, int]], count: int, where: str) -> Marks:
+    """Return the mask of some spans among `count` words; `where` they stand, for errors.
 
     Raises:
         InputError: a span is empty or not within the words.
@@ -138,7 +138,7 @@ def mask_of(spans: Sequence[tuple[int, int]], count: int, where: str, field: str
     for start, end in spans:
         if not 0 <= start < end <= count:
             raise InputError(
-                f"{where}: {field}: expected spans [start, end) within the text's {count} words, got "
+                f"{where}: expected spans [start, end) within the text's {count} words, got "
                 f"[{start}, {end}]"
             )
         mask[start:end] = True

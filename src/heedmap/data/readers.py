@@ -1,4 +1,4 @@
-"""Read tables: a CSV, JSONL or Parquet file, plain or gzipped, or a data set of the Hub.
+"""Read tables: a CSV, JSONL, Parquet or Excel file, plain or gzipped, or a data set of the Hub.
 
 A file is read into memory by its own path: the `datasets` library would take the path for a pattern, report it
 to a server and keep a copy on disk. That library only reads from the Hub.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from heedmap.data.columns import Rows
 from heedmap.data.csv_rows import read_csv
+from heedmap.data.excel_rows import read_excel
 from heedmap.data.json_rows import read_json
 from heedmap.data.parquet_rows import read_parquet
 from heedmap.data.streams import first_line, reading
@@ -27,12 +28,14 @@ KINDS = {
     ".ndjson": "json",
     ".json": "json",
     ".parquet": "parquet",
+    ".xlsx": "excel",
 }
+_READERS = {"json": read_json, "parquet": read_parquet, "excel": read_excel}
 _KNOWN = ", ".join(KINDS) + " (each also with .gz)"
 
 
 def kind_of(path: Path) -> str | None:
-    """Return `csv`, `json` or `parquet` by the file's name, None for any other."""
+    """Return `csv`, `json`, `parquet` or `excel` by the file's name, None for any other."""
     return KINDS.get(_suffix(path))
 
 
@@ -41,11 +44,12 @@ def _suffix(path: Path) -> str:
     return Path(name.removesuffix(".gz")).suffix
 
 
-def read_rows(path: Path) -> Rows:
-    """Read the rows of one file.
+def read_rows(path: Path, separator: str | None = None, encoding: str | None = None) -> Rows:
+    """Read the rows of one file; of a CSV file, separator and encoding are found where they are not given.
 
     Raises:
-        InputError: no such file, unknown kind, empty, not UTF-8, or broken (with the line).
+        InputError: no such file, unknown kind, empty, not UTF-8, or broken (with the line); a separator or an
+            encoding given for another kind of file.
     """
     with reading(path):
         if path.exists() and not path.is_file():
@@ -60,12 +64,21 @@ def read_rows(path: Path) -> Rows:
     if size == 0:
         raise InputError(f"{path}: the file is empty; expected rows with a text and a label")
     if kind == "csv":
-        rows = read_csv(path, "\t" if _suffix(path) == ".tsv" else None)
+        tabs = "\t" if _suffix(path) == ".tsv" else None
+        rows = read_csv(path, separator or tabs, encoding)
     else:
-        rows = read_json(path) if kind == "json" else read_parquet(path)
+        refuse_dialect(path, separator, encoding)
+        rows = _READERS[kind](path)
     if len(rows) == 0:
         raise InputError(f"{path}: no rows; expected rows with a text and a label")
     return rows
+
+
+def refuse_dialect(what: str | Path, separator: str | None, encoding: str | None = None) -> None:
+    """Raise InputError where it is said how a CSV file is written, of what is none."""
+    for option, value in (("--separator", separator), ("--encoding", encoding)):
+        if value is not None:
+            raise InputError(f"{option} {value}: {what} is no CSV file; leave out")
 
 
 def read_hub(name: str) -> dict[str, Rows]:
@@ -98,17 +111,23 @@ def read_hub(name: str) -> dict[str, Rows]:
             f"{name}: no such file or folder, and not to be had from the Hugging Face Hub "
             f"({first_line(error)}); check the path, or the name and the network"
         ) from error
-    return {split: rows_of(part) for split, part in found.items()}
+    return {split: rows_of(part, f"{name}, {split}") for split, part in found.items()}
 
 
-def rows_of(part: "Dataset") -> Rows:
-    """Return the rows of one split of a data set of the Hub."""
+def rows_of(part: "Dataset", name: str) -> Rows:
+    """Return the rows of a `datasets.Dataset`, whose name is for errors."""
     names = {
         column: list(feature.names)
         for column, feature in part.features.items()
         if type(feature).__name__ == "ClassLabel"
     }
-    return Rows(list(part.column_names), len(part), lambda column: part[column][:], names)
+    return Rows(
+        list(part.column_names),
+        len(part),
+        lambda column: part[column][:],
+        names,
+        lambda i: f"{name}, row {i}",
+    )
 
 
 def _check_hosted(name: str, data_files: Mapping[str, Iterable[object]]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from heedmap.data import treebank
 from heedmap.data.catalog import DatasetSpec, Selection, spec_of
+from heedmap.data.in_memory import InMemory
 from heedmap.data.labels import ordered
 from heedmap.data.rows import Parts, Row, complete
 from heedmap.data.sources import read_parts, refuse_columns
@@ -15,7 +16,9 @@ from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
 
-def read_dataset(settings: DataSettings, left_out: Counter[str]) -> Parts:
+def read_dataset(
+    settings: DataSettings, left_out: Counter[str], given: InMemory | None = None
+) -> Parts:
     """Read the rows of a data set by split, with its classes as labels; count what is left out.
 
     Raises:
@@ -24,7 +27,7 @@ def read_dataset(settings: DataSettings, left_out: Counter[str]) -> Parts:
     spec = spec_of(settings)
     selection = spec.selection(settings)
     try:
-        parts = _read(spec, settings, left_out)
+        parts = _read(spec, settings, left_out, given)
     except InputError as error:
         raise InputError(f"{error} ({spec.title} needs {spec.needs})") from error
     if spec.labels:
@@ -37,18 +40,21 @@ def read_dataset(settings: DataSettings, left_out: Counter[str]) -> Parts:
     return parts
 
 
-def _read(spec: DatasetSpec, settings: DataSettings, left_out: Counter[str]) -> Parts:
+def _read(
+    spec: DatasetSpec, settings: DataSettings, left_out: Counter[str], given: InMemory | None
+) -> Parts:
     folder, tokenize = Path(settings.source), spec.columns.tokenize
     if spec.read is not None:
         refuse_columns(settings, spec.title)
-        if not folder.is_dir():
-            raise InputError(f"{folder}: {'a file' if folder.exists() else 'no such folder'}")
+        if given is not None or not folder.is_dir():
+            what = "a file" if given is None and folder.exists() else "no such folder"
+            raise InputError(f"{folder}: {what}")
         parts, counts = spec.read(folder)
-    elif spec.trees and tokenize and treebank.is_treebank(folder):
+    elif given is None and spec.trees and tokenize and treebank.is_treebank(folder):
         refuse_columns(settings, "the treebank")
         parts, counts = treebank.read(folder, tokenize)
     else:
-        return read_parts(settings, left_out, spec.columns)
+        return read_parts(settings, left_out, spec.columns, given)
     left_out.update(counts)
     return parts
 

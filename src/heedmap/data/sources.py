@@ -3,7 +3,8 @@
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ import pandas as pd
 from heedmap.data import readers as files
 from heedmap.data.babi_rows import generated_babi
 from heedmap.data.biographies import AGREEING, UNRELATED, biographies
+from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import read_clone
 from heedmap.data.columns import Rows, joined
 from heedmap.data.eraser_rows import is_eraser, read_eraser
+from heedmap.data.in_memory import PREFIX, InMemory
 from heedmap.data.labels import check_labels, label_text
 from heedmap.data.rationale_columns import marking
 from heedmap.data.reviews import reviews
@@ -32,9 +35,12 @@ EMBEDDED = ("reviews", "reviews-stars", *BIOGRAPHIES, *STORIES)
 
 
 def read_parts(
-    settings: DataSettings, left_out: Counter[str], spec: ColumnSpec | None = None
+    settings: DataSettings,
+    left_out: Counter[str],
+    spec: ColumnSpec | None = None,
+    given: InMemory | None = None,
 ) -> Parts:
-    """Read the rows of a file, a folder, a Hub data set or an embedded corpus, by split.
+    """Read the rows of a file, a folder, a Hub data set or an embedded corpus, by split, or those `given`.
 
     What is left out is counted in `left_out` by its reason.
 
@@ -42,19 +48,33 @@ def read_parts(
         InputError: no such source, or columns or values that are no texts and labels.
     """
     spec = spec or ColumnSpec()
+    if given is not None:
+        files.refuse_dialect(given.name, settings.separator, settings.encoding)
+        return _parts(_by_split(given.tables, settings, left_out), settings, left_out, spec)
     if settings.source in EMBEDDED:
         return _embedded(settings)
+    if settings.source.startswith(PREFIX) and not is_there(settings.source):
+        raise InputError(
+            f"{settings.source}: texts from memory, which are kept in the folder of their run alone (texts/), "
+            "and are not there; give them to heedmap again"
+        )
     path = Path(settings.source)
     as_file = files.kind_of(path) is not None or path.is_absolute()
     if not is_there(settings.source) and not (as_file and settings.source.isprintable()):
         check_name(settings.source, DATA)
     if is_eraser(path):
         refuse_columns(settings, "a folder in ERASER's layout")
+        files.refuse_dialect(path, settings.separator, settings.encoding)
         parts = read_eraser(path, spec.tokenize or _tokenizer(settings), left_out, settings.raw)
         check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
         return parts
-    read = _read_tables(path, settings, left_out, as_file)
-    parts = {}
+    return _parts(_read_tables(path, settings, left_out, as_file), settings, left_out, spec)
+
+
+def _parts(
+    read: dict[str, Rows], settings: DataSettings, left_out: Counter[str], spec: ColumnSpec
+) -> Parts:
+    parts: Parts = {}
     for name, rows in read.items():
         for part, row in _rows(rows, name, settings, left_out, spec):
             parts.setdefault(part, []).append(row)
@@ -66,18 +86,36 @@ def _read_tables(
     path: Path, settings: DataSettings, left_out: Counter[str], as_file: bool
 ) -> dict[str, Rows]:
     """Return the tables of a file, a folder, a clone or the Hub by split."""
-    if path.is_dir() and (found := files.split_files(path)):
-        return {name: files.read_rows(file) for name, file in found.items()}
-    if not path.is_dir() and (path.exists() or as_file):
-        return {"all": files.read_rows(path)}
+    separator, encoding = settings.separator, settings.encoding
+    read_file = partial(files.read_rows, separator=separator, encoding=encoding)
+    if path.is_dir():
+        if found := files.split_files(path):
+            return {name: read_file(file) for name, file in found.items()}
+        if texts := read_class_folders(path, encoding, left_out):
+            refuse_columns(settings, "a folder of class folders")
+            files.refuse_dialect(path, separator)
+            return texts
+        if not (by_name := read_clone(path, read_file)):
+            there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
+            raise InputError(
+                f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
+                f"there are any), or a folder of .txt files for each class, found {there}"
+            )
+    elif path.exists() or as_file:
+        return {"all": read_file(path)}
+    else:
+        files.refuse_dialect(settings.source, separator, encoding)
+        by_name = files.read_hub(settings.source)
+    return _by_split(by_name, settings, left_out)
+
+
+def _by_split(
+    by_name: Mapping[str, Rows], settings: DataSettings, left_out: Counter[str]
+) -> dict[str, Rows]:
+    """Return tables that are named as on the Hub by split; one that is `all` has none."""
+    if by_name.keys() == {"all"}:
+        return dict(by_name)
     read: dict[str, Rows] = {}
-    by_name = read_clone(path) if path.is_dir() else files.read_hub(settings.source)
-    if not by_name:
-        there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
-        raise InputError(
-            f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
-            f"there are any), found {there}"
-        )
     for name, rows in by_name.items():
         split = files.SPLIT_NAMES.get(name)
         if split is None:
@@ -100,6 +138,7 @@ def refuse_columns(settings: DataSettings, what: str) -> None:
 
 def _embedded(settings: DataSettings) -> Parts:
     refuse_columns(settings, f"the embedded corpus {settings.source}")
+    files.refuse_dialect(settings.source, settings.separator, settings.encoding)
     if settings.dataset not in (None, settings.source):
         raise InputError(
             f"--dataset {settings.dataset}: {settings.source} is an embedded corpus; give the folder or file "
@@ -158,6 +197,7 @@ def _rows(
     text = _find(columns, settings.text, spec.text)
     label = _find(columns, settings.label, spec.label)
     query = _find(columns, settings.query, spec.query)
+    read_as = f" ({rows.read_as})" if len(columns) == 1 and rows.read_as else ""
     for what, found, option, guesses in (
         ("text", text, "--text-column", spec.text),
         ("label", label, "--label-column", spec.label),
@@ -171,7 +211,7 @@ def _rows(
             wanted = ", ".join(missing) or wanted
             raise InputError(
                 f"{settings.source}: no {what} column ({wanted}); the columns are "
-                f"{_some(columns)}; name it with {option}"
+                f"{_some(columns)}{read_as}; name it with {option}"
             )
     for what, other in (("query", query), ("label", label)):
         if text is not None and other in (text, *text.split(",")):
@@ -192,46 +232,48 @@ def _rows(
         zip(keys, rows.values(text), rows.values(label), splits, queries, strict=True)
     ):
         split = files.SPLIT_NAMES.get(str(split_name).lower(), split_name)
-        where = f"{settings.source}, row {key}"
         if split not in (*files.SPLITS, "all"):
             left_out[f"split column says {split!r}"] += 1
-        elif any(isinstance(each, list | dict | bytes) for each in (value, answer, question)):
-            raise InputError(
-                f"{where}: expected a text and a label, got "
-                f"{text} = {reprlib.repr(value)}, {label} = {reprlib.repr(answer)}"
-            )
-        elif not (name := "" if pd.isna(answer) else _class_name(answer, names, where)):
-            left_out["label missing" if split == "all" else f"{split}: label missing"] += 1
-        elif len(name.splitlines()) > 1:  # most often a quote that is never closed
-            raise InputError(
-                f"{where}: expected a label of one line, got {label} = "
-                f"{name!r:.40}; check the file's quotes, or name another column with --label-column"
-            )
-        else:
+            continue
+        try:
+            if any(isinstance(each, list | dict | bytes) for each in (value, answer, question)):
+                raise InputError(
+                    f"expected a text and a label, got {text} = {reprlib.repr(value)}, "
+                    f"{label} = {reprlib.repr(answer)}"
+                )
+            if not (name := _class_name(answer, label, names)):
+                left_out["label missing" if split == "all" else f"{split}: label missing"] += 1
+                continue
             written = "" if pd.isna(value) else str(value)
             tokens = tokenize(written)
             given = None if query is None else tokenize("" if pd.isna(question) else str(question))
             if not tokens or given == []:
                 left_out[" ".join(["empty", *(query if tokens and query else text).split()])] += 1
-            else:
-                # Raw tokens joined are the text: it need not be kept twice.
-                kept = None if settings.raw else written
-                row = Row(str(key), tokens, name, query=given, written=kept)
-                marks(row, number, where, split)
-                yield split, row
+                continue
+            # Raw tokens joined are the text: it need not be kept twice.
+            kept = None if settings.raw else written
+            row = Row(str(key), tokens, name, query=given, written=kept)
+            marks(row, number, split)
+        except InputError as error:
+            raise InputError(f"{rows.where(number)}: {error}") from error
+        yield split, row
 
 
-def _class_name(answer: Any, names: Sequence[str] | None, where: str) -> str:
+def _class_name(answer: Any, column: str, names: Sequence[str] | None) -> str:
     """Name a label; the name is empty where there is none, which the Hub says with a number below 0."""
-    text = "" if pd.isna(answer) else label_text(answer)
-    if names is None or not re.fullmatch(r"-?\d+", text):
-        return text
-    number = int(text)
-    if number >= len(names):
+    name = "" if pd.isna(answer) else label_text(answer)
+    if names is not None and re.fullmatch(r"-?\d+", name):
+        if int(name) >= len(names):
+            raise InputError(
+                f"expected a class from 0 to {len(names) - 1} as a label, got {column} = {name}"
+            )
+        name = names[int(name)].strip() if int(name) >= 0 else ""
+    if len(name.splitlines()) > 1:  # most often a quote that is never closed
         raise InputError(
-            f"{where}: expected a class from 0 to {len(names) - 1} as a label, got {text}"
+            f"expected a label of one line, got {column} = {name!r:.40}; check the file's quotes, or name "
+            "another column with --label-column"
         )
-    return names[number].strip() if number >= 0 else ""
+    return name
 
 
 def _some(columns: Sequence[str]) -> str:

@@ -10,8 +10,16 @@ from torch import Tensor
 
 from heedmap.settings import FREE, RunSettings
 
-# Paths are not part of the identity: texts, weights and vectors are identified by their hashes.
-PLACES = ("data.source", "model.source", "train.base", "train.vectors")
+# Paths and how the files there are written are not part of the identity: texts, weights and vectors are
+# identified by their hashes.
+PLACES = (
+    "data.source",
+    "data.encoding",
+    "data.separator",
+    "model.source",
+    "train.base",
+    "train.vectors",
+)
 
 
 def weights_hash(tensors: Mapping[str, Tensor], words: Sequence[str] = ()) -> str:

@@ -12,7 +12,8 @@ MODEL = "a model's folder or its name on the Hub"
 DATA = "a file, a folder or a name on the Hub as data"
 _REMEDIES = {
     MODEL: "save it with `save_pretrained` and give the folder",
-    DATA: "write the texts and labels to a CSV, JSONL or Parquet file and give its path",
+    DATA: "or give a pandas DataFrame, a datasets.Dataset or DatasetDict, records (a list of dicts), or a list "
+    "of texts with labels=[...]",
 }
 
 

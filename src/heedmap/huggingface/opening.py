@@ -11,6 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.data.corpus import Corpus, load_corpus
+from heedmap.data.in_memory import InMemory
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.storage import folder_written_whole
@@ -74,13 +75,15 @@ def save_classifier(model: Model, folder: Path) -> None:
         model.tokenizer.save_pretrained(partial)
 
 
-def corpus_for(model: TransformerClassifier, settings: DataSettings) -> Corpus:
-    """Read test texts that fit the model, with its classes as labels.
+def corpus_for(
+    model: TransformerClassifier, settings: DataSettings, given: InMemory | None = None
+) -> Corpus:
+    """Read test texts that fit the model, with its classes as labels; `given` if they are in memory.
 
     Raises:
         InputError: labels that are not the model's classes, or what `load_corpus` raises.
     """
-    return fitted(model, load_corpus(settings, model.classes))
+    return fitted(model, load_corpus(settings, model.classes, given))
 
 
 def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:

@@ -192,8 +192,9 @@ def audit(
     (options,) = split("audit", settings, AuditSettings)
     if not isinstance(run, Run):
         raise TypeError(
-            f"expected a run, got {kind_of(run)}; make one with `heedmap.train` or `heedmap.open_model`, or "
-            "open its folder with `heedmap.open_run`"
+            f"expected a run, got {kind_of(run)}; load, then train, then audit: "
+            "heedmap.audit(heedmap.train(heedmap.load(data))); or make it with `heedmap.open_model`, or open "
+            "its folder with `heedmap.open_run`"
         )
     wanted = AuditSettings.of(**{**defaults(run), **options})
     return audit_as(run, wanted, overwrite=overwrite, announce=announce, forecast=forecast)

@@ -12,7 +12,8 @@ def differences(found: RunSettings, settings: RunSettings) -> list[str]:
 def relocated(found: RunSettings, settings: RunSettings) -> RunSettings:
     """Return `found` with the paths of `settings`, where the content has the same hash."""
     if found.fingerprint == settings.fingerprint:
-        data = found.data.model_copy(update={"source": settings.data.source})
+        place = {name: getattr(settings.data, name) for name in ("source", "encoding", "separator")}
+        data = found.data.model_copy(update=place)
         found = found.model_copy(update={"data": data})
     old, new = found.train, settings.train
     if (

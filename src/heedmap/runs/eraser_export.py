@@ -23,13 +23,14 @@ from heedmap.importance.plausibility import chosen, spans
 from heedmap.runs.audit import audited_split, open_audit
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run, weights_of
-from heedmap.settings import DataSettings
 
 OTHER_TOKENS = "read as other tokens than the document's words, or cut: its words are scored"
 
 
-def export(folder: Path, ranking: str, path: Path) -> tuple[DataSettings, int, dict[str, int]]:
-    """Write a line per audited text; return the run's data, the number of lines, and counts of caveats.
+def export(
+    folder: Path, ranking: str, path: Path
+) -> tuple[dict[str, Document], int, dict[str, int]]:
+    """Write a line per audited text; return the run's documents, the number of lines, and counts of caveats.
 
     Soft predictions are a ranking's scores, hard ones its first words, as many as people mark on average
     (`count` of the table plausibility). A word of the document has the largest score of its tokens; words
@@ -57,7 +58,7 @@ def export(folder: Path, ranking: str, path: Path) -> tuple[DataSettings, int, d
             f"{folder}: audited by an older version, which did not compare with people; run "
             f"`heedmap audit --run {folder}` again"
         )
-    whole = documents(run.settings.data)
+    whole = documents(run.settings.data, run.corpus.given)
     kept = TableFolder(
         RunFolder(folder).tables, identity(audit.settings, weights_of(run), run.model.classes)
     )
@@ -91,7 +92,7 @@ def export(folder: Path, ranking: str, path: Path) -> tuple[DataSettings, int, d
             notes[OTHER_TOKENS] += not same
             lines[row] = json.dumps(line, ensure_ascii=False) + "\n"
     write_atomically(path, "".join(lines[row] for row in sorted(lines)))
-    return run.settings.data, len(lines), dict(+notes)
+    return whole, len(lines), dict(+notes)
 
 
 def _read_again(evidence: Evidence, texts: list[tuple[Text, Scores, int]]) -> list[torch.Tensor]:

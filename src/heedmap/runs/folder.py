@@ -5,6 +5,7 @@
       tables/*.parquet   tables/about.json   tables/manifest.json   findings.json   report.html
       retrained/         further models, trained to be compared with this one
       dynamics/          what was recorded while the model was trained
+      texts/             the texts, where they came from memory
       extra/             other packages' files about this model, removed with it
 
 Files are written atomically, and everything after the tables is a function of the tables. During training
@@ -21,7 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from heedmap.errors import InputError
-from heedmap.files.storage import leftovers, refuse_file, remove, write_atomically
+from heedmap.files.storage import (
+    folder_written_whole,
+    leftovers,
+    refuse_file,
+    remove,
+    write_atomically,
+)
 from heedmap.runs.comparison import differences, relocated
 from heedmap.runs.places import Out, is_free, reserve_folder
 from heedmap.settings import RunSettings, TransformerSettings
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from torch import Tensor
 
+    from heedmap.data.in_memory import InMemory
     from heedmap.training.fit import Trained
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -47,6 +55,7 @@ OWN = (
     "retrained",
     DYNAMICS,
     "extra",
+    "texts",
     "test.json",  # in runs of older versions
     "training.json",
     "vocabulary.json",
@@ -61,8 +70,8 @@ class RunFolder:
 
     `checkpoint` is the file of an unfinished training, `model` the folder of a transformer fine-tuned here,
     `tables` the folder of the audit's tables, `retrained` that of further models to compare with it,
-    `dynamics` that of what was recorded while the model was trained, `extra` a folder for code that builds on
-    runs.
+    `dynamics` that of what was recorded while the model was trained, `texts` that of texts from memory, `extra`
+    a folder for code that builds on runs.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -73,6 +82,7 @@ class RunFolder:
         self.extra = self.path / "extra"
         self.retrained = self.path / "retrained"
         self.dynamics = self.path / DYNAMICS
+        self.texts = self.path / "texts"
         self.report = self.path / "report.html"
         self._settings = self.path / SETTINGS
         self._weights = self.path / "model.safetensors"
@@ -221,6 +231,19 @@ class RunFolder:
         """Remove what killed processes left in a finished run's folder."""
         for path in (*leftovers(self.path, OWN), *leftovers(self.tables), self.checkpoint):
             remove(path)
+
+    # Texts
+
+    def keep_texts(self, given: "InMemory | None") -> None:
+        """Write the texts of a run that came from memory, unless the folder has them."""
+        if given is None:
+            return
+        files = given.files()
+        if {path.name: path.read_bytes() for path in self.texts.glob("*.jsonl")} != files:
+            remove(self.texts)
+            with folder_written_whole(self.texts) as partial:
+                for name, content in files.items():
+                    (partial / name).write_bytes(content)
 
     # Model
 

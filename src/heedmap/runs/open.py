@@ -1,6 +1,7 @@
 """Open a run from its folder, make one from an existing transformer, and save runs.
 
-A run's settings name the source of its texts, from which they are read again, and a hash to check them. An
+A run's settings name the source of its texts, from which they are read again, and a hash to check them; texts
+that came from memory are in its folder. An
 existing transformer stays where it is, and the settings hold a hash of its weights; one that heedmap
 fine-tuned is kept in the run's folder `model/`.
 """
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedmap.data.corpus import Corpus, load_corpus
+from heedmap.data.in_memory import Source, Values, kept_in, source_of
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.files.identity import identity, weights_hash
-from heedmap.files.naming import DATA, MODEL, name_of
+from heedmap.files.naming import MODEL, name_of
 from heedmap.keywords import split, takes
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.runs.folder import RunFolder
@@ -51,8 +53,9 @@ def open_run(folder: str | Path) -> Run:
 @takes(RAW_TEXTS, TransformerSettings)
 def open_model(
     source: str | Path,
-    data: str | Path,
+    data: Source,
     *,
+    labels: Values | None = None,
     out: Out | None = None,
     overwrite: bool = False,
     **settings: Any,
@@ -62,33 +65,36 @@ def open_model(
     Args:
         source: the model's folder, or its name on the Hub.
         data: as for `heedmap.load`. Its test split is used; a file without splits is used whole.
+        labels: of a list of texts, one for each.
         {options}
         out: a run folder to keep the run in.
         overwrite: replace a different run in `out` instead of refusing.
 
     Raises:
         InputError: what was expected, what came and what to do.
-        TypeError: a model or texts that are no path and no name, but the thing itself; or an option that there
-            is not.
+        TypeError: a model that is no path and no name, but the thing itself; data of another kind; or an option
+            that there is not.
     """
     from heedmap.huggingface import opening
 
     if isinstance(data, Corpus):
         raise InputError(
-            "expected a file, a folder or a Hub name as data, got a Corpus: a transformer reads the raw text"
+            "expected as data what heedmap.load reads (a file, a folder, a Hub name, a frame ...), got a "
+            "Corpus: a transformer reads the raw text"
         )
+    name, given = source_of(data, labels)
     text_options, model_options = split("open_model", settings, RAW_TEXTS, TransformerSettings)
     wanted = TransformerSettings.of(source=name_of(source, MODEL), **model_options)
     data_settings = DataSettings.of(
-        source=name_of(data, DATA),
+        source=name,
         raw=True,
         training=False,
         **{"max_tokens": UNLIMITED, **text_options},
     )
     model, model_settings = opening.open_classifier(wanted)
-    corpus = opening.corpus_for(model, data_settings)
+    corpus = opening.corpus_for(model, data_settings, given)
     run_settings = RunSettings(
-        fingerprint=corpus.fingerprint(), data=data_settings, model=model_settings
+        fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings
     )
     about = {**opening.facts(model), **opening.notes(model)}
     run = Run(run_settings, corpus, model, None, None, about)
@@ -101,6 +107,7 @@ def open_model(
             folder.relocate(run_settings)
         else:
             folder.write_settings(run_settings)
+        folder.keep_texts(given)
         folder.tidy()
         return replace(run, folder=folder.path)
 
@@ -161,7 +168,7 @@ def _open_existing(folder: RunFolder, settings: RunSettings) -> Run:
     model, found = opening.open_classifier(settings.model)
     if settings.model.weights and found.weights != settings.model.weights:
         raise _changed(folder, settings.model.source)
-    corpus = opening.corpus_for(model, settings.data)
+    corpus = opening.corpus_for(model, settings.data, kept_in(folder.texts))
     if corpus.fingerprint() != settings.fingerprint:
         raise _changed(folder, settings.data.source)
     about = {**opening.facts(model), **opening.notes(model)}
@@ -177,7 +184,7 @@ def _corpus(folder: RunFolder, settings: RunSettings, corpus: Corpus | None) -> 
     if corpus is not None:
         return corpus
     try:
-        corpus = load_corpus(settings.data)
+        corpus = load_corpus(settings.data, given=kept_in(folder.texts))
     except InputError as error:
         raise InputError(f"{error} (so say the settings of {folder.path})") from error
     if corpus.fingerprint() != settings.fingerprint:
@@ -244,6 +251,7 @@ def save_run(run: Run, folder: RunFolder) -> Run:
             "folder; save the report alone, as .html"
         )
     folder.write_settings(run.settings)
+    folder.keep_texts(run.corpus.given)
     if run.training is not None:
         model_identity = _identity(run.settings, weights_of(run), run.model.classes)
         folder.write_training(run.training, model_identity)

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from heedmap.data.corpus import Corpus, as_written, load_corpus
+from heedmap.data.in_memory import Source, source_of
 from heedmap.data.vocabulary import vectors_hash
-from heedmap.files.naming import DATA, MODEL, kind_of, name_of
+from heedmap.files.naming import MODEL, kind_of, name_of
 from heedmap.keywords import split, takes
 from heedmap.runs.defaults import defaults_for
 from heedmap.runs.folder import RunFolder
@@ -71,8 +72,8 @@ def train(
     """
     if not isinstance(corpus, Corpus):
         raise TypeError(
-            f"expected a corpus, got {kind_of(corpus)}; read it with `heedmap.load` from a file, a folder or "
-            "a name on the Hub"
+            f"expected a corpus, got {kind_of(corpus)}; read it with `heedmap.load` first: "
+            "heedmap.train(heedmap.load(data))"
         )
     model_options, training_options = split("train", settings, ModelSettings, TrainSettings)
     data = corpus.settings
@@ -120,7 +121,7 @@ def train(
 @takes(RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
 def fine_tune(
     base: str | Path,
-    data: str | Path | Corpus,
+    data: Source | Corpus,
     *,
     out: Out | None = None,
     overwrite: bool = False,
@@ -141,8 +142,8 @@ def fine_tune(
 
     Raises:
         InputError: what was expected, what came and what to do.
-        TypeError: a model or texts that are no path and no name, but the thing itself; or an option that there
-            is not.
+        TypeError: a model that is no path and no name, but the thing itself; data of another kind; or an option
+            that there is not.
     """
     from heedmap.huggingface import opening
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
@@ -175,11 +176,12 @@ def fine_tune(
     return _find_or_make(out, wanted, overwrite, partial(open_fine_tuned, corpus=corpus), make)
 
 
-def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:
+def _raw(data: Source | Corpus, **options: Any) -> Corpus:
     """Load a corpus whose tokens, joined, are the raw texts."""
-    if not isinstance(data, Corpus):
-        return load_corpus(DataSettings.of(source=name_of(data, DATA), raw=True, **options))
-    return as_written(data)
+    if isinstance(data, Corpus):
+        return as_written(data)
+    name, given = source_of(data)
+    return load_corpus(DataSettings.of(source=name, raw=True, **options), given=given)
 
 
 def _find_or_make(
@@ -193,7 +195,9 @@ def _find_or_make(
     if out is None:
         return make(None)
     with RunFolder.locked(out, settings) as folder:
-        return folder.finished(settings, overwrite, load) or save_run(make(folder), folder)
+        run = folder.finished(settings, overwrite, load) or save_run(make(folder), folder)
+        folder.keep_texts(run.corpus.given)  # of a finished run too, which may have lost them
+        return run
 
 
 def _fit(

@@ -113,9 +113,9 @@ Data = Annotated[
     str | None,
     typer.Option(
         "--data",
-        help="A CSV, JSONL or Parquet file (.gz too), a folder with train/dev/test files, a Hub name, or the "
-        "embedded corpus: reviews, reviews-stars, biographies-gender, biographies-occupation, babi_qa1, "
-        "babi_qa2, babi_qa3.",
+        help="A CSV, JSONL, Parquet or Excel file (.gz too), a folder with train/dev/test files or a folder of "
+        "texts per class, a Hub name, or the embedded corpus: reviews, reviews-stars, biographies-gender, "
+        "biographies-occupation, babi_qa1, babi_qa2, babi_qa3.",
     ),
 ]
 Transformer = Annotated[

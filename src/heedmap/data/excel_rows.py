@@ -1,0 +1,145 @@
+"""Read the rows of an Excel file (.xlsx) by openpyxl: its first sheet, whose first row names the columns."""
+
+import io
+import re
+import warnings
+import zipfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from heedmap.data.columns import Rows, check_names
+from heedmap.data.streams import first_line, grown, limit_of, open_bytes, reading
+from heedmap.errors import InputError, check_installed
+
+if TYPE_CHECKING:
+    from openpyxl.worksheet._read_only import ReadOnlyWorksheet as Sheet
+
+MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14  # of a sheet, by the format
+_OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an .xls, and an .xlsx with a password
+_FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
+
+
+def read_excel(path: Path) -> Rows:
+    """Read an Excel file: formulas as their stored values, errors (#N/A) as missing.
+
+    What is not read is said in warnings: further sheets, columns without a name, formulas without a value.
+
+    Raises:
+        InputError: openpyxl is not installed; a password, a damaged file, one that unpacks beyond the limit;
+            no header of different names.
+    """
+    check_installed("openpyxl", "excel", f"{path}: an Excel file")
+    try:
+        with reading(path), open_bytes(path) as opened:
+            packed = path.name.lower().endswith(".gz")
+            file: IO[bytes] = io.BytesIO(opened.read()) if packed else opened
+            has_formulas = _check(path, file)
+            with warnings.catch_warnings():  # of styles and the like, which are not read
+                warnings.simplefilter("ignore")
+                sheets = _sheets(path, file)
+                columns, nameless = _columns(path, sheets[0])
+                empty = _uncomputed(path, file, sheets[0]) if has_formulas else []
+    except InputError:
+        raise
+    except Exception as error:  # openpyxl raises many kinds on a damaged file
+        raise InputError(f"{path}: not readable as XLSX ({first_line(error)})") from error
+    names = [sheet.title for sheet in sheets]
+    for said in (
+        f"sheets {_some(names)}: read the first alone; move another to the front to read that"
+        if len(names) > 1
+        else "",
+        f"columns {_some(nameless)}: no name in the first row; not read" if nameless else "",
+        f"formulas in {_some(empty)}: no value stored with them, read as empty; open the file in a "
+        "spreadsheet program and save it there"
+        if empty
+        else "",
+    ):
+        if said:
+            warnings.warn(f"{path}: {said}", stacklevel=2)
+    count = len(next(iter(columns.values())))
+    return Rows(
+        list(columns), count, lambda name: columns[name], where=lambda i: f"{path}, row {i + 2}"
+    )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(names[:8]) + more
+
+
+def _check(path: Path, file: IO[bytes]) -> bool:
+    """Refuse what is no archive or unpacks beyond the limit; tell whether any sheet has a formula."""
+    if file.read(len(_OLE)) == _OLE:
+        raise InputError(
+            f"{path}: expected an .xlsx file without a password, got one with a password, or an old .xls; save "
+            "it as .xlsx without a password"
+        )
+    with zipfile.ZipFile(file) as archive:
+        # Of each part, zipfile unpacks no more than it says here.
+        if sum(part.file_size for part in archive.infolist()) > limit_of(path):
+            raise grown(path)
+        sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/")]
+        return any(_FORMULA.search(archive.read(name)) for name in sheets)
+
+
+def _sheets(path: Path, file: IO[bytes], *, values: bool = True) -> "list[Sheet]":
+    """Return the sheets that a reader of the file sees, with formulas' values or the formulas."""
+    import openpyxl
+
+    book = openpyxl.load_workbook(file, read_only=True, data_only=values, keep_links=False)
+    sheets: list[Sheet] = [one for one in book.worksheets if one.sheet_state == "visible"]
+    if not sheets:
+        raise InputError(f"{path}: expected a sheet of rows with a text and a label, got none")
+    sheets[0].reset_dimensions()  # the file may say anything of them
+    return sheets
+
+
+def _columns(path: Path, sheet: "Sheet") -> tuple[dict[str, list[Any]], list[str]]:
+    """Return the values by column, without the empty rows below, and the columns that have no name."""
+    from openpyxl.utils import get_column_letter
+    from openpyxl.utils.escape import unescape
+
+    def value(cell: Any) -> Any:
+        if cell.data_type == "e":
+            return None
+        return unescape(cell.value) if isinstance(cell.value, str) else cell.value
+
+    header = map(value, next(sheet.iter_rows(max_row=1, max_col=MOST_COLUMNS), ()))
+    names = {i: str(name).strip() for i, name in enumerate(header) if name is not None}
+    if not names:
+        raise InputError(
+            f"{path}: no header; expected the names of the columns in the first row of {sheet.title}"
+        )
+    check_names(path, list(names.values()))
+    columns: dict[str, list[Any]] = {name: [] for name in names.values()}
+    nameless: set[int] = set()
+    size, limit, filled = 0, limit_of(path), 0
+    for number, row in enumerate(sheet.iter_rows(min_row=2), 1):
+        values = {i: one for i, cell in enumerate(row) if (one := value(cell)) is not None}
+        for i, name in names.items():
+            columns[name].append(values.get(i))
+        nameless.update(values.keys() - names.keys())
+        filled = number if values.keys() & names.keys() else filled
+        # One long text that many cells share, and cells at the sheet's far end, fill the memory too.
+        size += 8 * (len(row) + len(names)) + sum(
+            len(one) for one in values.values() if isinstance(one, str)
+        )
+        if size > limit or number > MOST_ROWS:
+            raise grown(path)
+    for column in columns.values():
+        del column[filled:]
+    return columns, [get_column_letter(i + 1) for i in sorted(nameless)]
+
+
+def _uncomputed(path: Path, file: IO[bytes], sheet: "Sheet") -> list[str]:
+    """Return the cells with a formula that no spreadsheet program has computed."""
+    formulas = _sheets(path, file, values=False)[0]
+    return [
+        formula.coordinate
+        for values, row in zip(
+            sheet.iter_rows(min_row=2), formulas.iter_rows(min_row=2), strict=True
+        )
+        for value, formula in zip(values, row, strict=True)
+        # A formula whose value is an empty text has a value, and is of type "str".
+        if formula.data_type == "f" and value.value is None and value.data_type == "n"
+    ]

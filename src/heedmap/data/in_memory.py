@@ -1,0 +1,219 @@
+"""Texts from memory: a pandas frame, a data set of the `datasets` library, records, or texts with their labels.
+
+They have no file from which a run could read them again: it keeps the columns that were read of them in its
+folder, as JSON lines. In its settings their source is `memory:` and a hash of these.
+"""
+
+import hashlib
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+import pandas as pd
+
+from heedmap.data.columns import Rows, check_names
+from heedmap.data.json_rows import read_json
+from heedmap.data.readers import rows_of
+from heedmap.errors import InputError
+from heedmap.files.naming import DATA, kind_of, name_of
+
+if TYPE_CHECKING:
+    import datasets
+
+PREFIX = "memory:"
+Values = Union[Sequence[Any], "pd.Series[Any]", "np.ndarray[Any, Any]"]
+Source = Union[
+    str, os.PathLike[str], pd.DataFrame, "datasets.Dataset", "datasets.DatasetDict", Values
+]
+
+
+class InMemory:
+    """Tables by split (`all` where there are none) with plain values, as they were when they were first read.
+
+    `name` is what errors call them.
+    """
+
+    def __init__(self, name: str, tables: Mapping[str, Rows]) -> None:
+        self.name = name
+        self._columns: dict[str, dict[str, list[Any]]] = {}
+        self.tables: dict[str, Rows] = {}
+        for split, rows in sorted(tables.items()):
+            if len(rows):
+                check_names(name, rows.columns)
+                self._columns[split] = {}
+                values = partial(self._values, split, rows)
+                self.tables[split] = replace(rows, values=values, class_names={})
+        if not self.tables:
+            raise InputError(f"{name}: no rows; expected rows with a text and a label")
+
+    def _values(self, split: str, rows: Rows, column: str) -> list[Any]:
+        known = self._columns[split]
+        if column not in known:
+            names = rows.class_names.get(column)
+            known[column] = values = []
+            for i, value in enumerate(rows.values(column)):
+                try:
+                    values.append(_plain(value) if names is None else _named(value, names))
+                except ValueError as error:
+                    raise InputError(f"{rows.where(i)}, {column}: {error}") from error
+        return known[column]
+
+    def files(self) -> dict[str, bytes]:
+        """Return what was read as files of JSON lines, one per split; `kept_in` reads them."""
+        found = {}
+        for split, rows in self.tables.items():
+            read = {c: self._columns[split][c] for c in rows.columns if c in self._columns[split]}
+            lines = (
+                json.dumps({c: values[i] for c, values in read.items()}, default=str) + "\n"
+                for i in range(len(rows))
+            )
+            found[f"{split}.jsonl"] = "".join(lines).encode()
+        return found
+
+    def source(self) -> str:
+        """Return the name for a run's settings: the same content gives the same."""
+        digest = hashlib.sha256()
+        for name, content in self.files().items():
+            digest.update(f"{name} {len(content)} ".encode() + content)
+        return PREFIX + digest.hexdigest()[:16]
+
+
+def kept_in(folder: Path) -> InMemory | None:
+    """Return the texts that a run keeps in its folder; None where there are none.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    files = sorted(folder.glob("*.jsonl"))
+    return InMemory(str(folder), {file.stem: read_json(file) for file in files}) if files else None
+
+
+def source_of(
+    data: Source, labels: Values | None = None, queries: Values | None = None
+) -> tuple[str, InMemory | None]:
+    """Return the name of a source of texts, and the texts themselves where they are in memory.
+
+    Raises:
+        InputError: texts in memory without rows, or with another number of labels or queries.
+        TypeError: no source of texts; texts without labels; or labels of what has its own.
+    """
+    tables = _tables(data)
+    if (
+        tables is None
+        and isinstance(data, Sequence | pd.Series | np.ndarray)
+        and not isinstance(data, str | bytes)
+    ):
+        tables = {"all": _of_texts(data, labels, queries)}
+    elif labels is not None or queries is not None:
+        raise TypeError(
+            f"expected labels and queries as lists with a list of texts alone, got them with {kind_of(data)}; "
+            "name its columns: label='...', query='...'"
+        )
+    if tables is None:
+        return name_of(data, DATA), None
+    given = InMemory(type(data).__name__, tables)
+    return given.name, given
+
+
+def _tables(data: object) -> dict[str, Rows] | None:
+    """Return the tables of what has columns by split; None for anything else."""
+    if isinstance(data, pd.DataFrame):
+        frame, columns = data, [str(column) for column in data.columns]
+
+        def values(name: str) -> list[Any]:
+            return frame.iloc[:, columns.index(name)].tolist()
+
+        return {"all": Rows(columns, len(frame), values, where="DataFrame, row {}".format)}
+    library = sys.modules.get("datasets")  # whoever has a data set has imported it
+    if library is not None and isinstance(data, library.Dataset):
+        return {"all": rows_of(data.with_format(None), "Dataset")}
+    if library is not None and isinstance(data, library.DatasetDict):
+        return {name: rows_of(part.with_format(None), name) for name, part in data.items()}
+    if isinstance(data, Sequence) and data and all(isinstance(row, Mapping) for row in data):
+        columns = list(dict.fromkeys(name for row in data for name in row))
+        if wrong := [name for name in columns if not isinstance(name, str)]:
+            raise TypeError(f"expected records with names as keys, got {kind_of(wrong[0])}")
+        return {
+            "all": Rows(
+                columns,
+                len(data),
+                lambda name: [row.get(name) for row in data],
+                where="records, row {}".format,
+            )
+        }
+    return None
+
+
+def _of_texts(texts: Values, labels: Values | None, queries: Values | None) -> Rows:
+    """Return a list of texts as a table, with its labels and queries beside it."""
+    kind = kind_of(texts)
+    if labels is None:
+        raise TypeError(
+            f"expected a label for each text of a {kind}: heedmap.load(texts, labels=[...]); or a pandas "
+            "DataFrame, a datasets.Dataset, records (a list of dicts), a file, a folder or a name on the Hub"
+        )
+    given = {"text": texts, "label": labels, **({} if queries is None else {"query": queries})}
+    columns = {name: _list(values, name) for name, values in given.items()}
+    for name, values in columns.items():
+        if len(values) != len(columns["text"]):
+            raise InputError(
+                f"expected a {name} for each text, got {len(values)} for {len(columns['text'])} texts"
+            )
+        for i, value in enumerate(values):
+            if name != "label" and not (isinstance(value, str) or _is_missing(value)):
+                raise TypeError(f"expected texts, got {kind_of(value)} as {name} {i} of the {kind}")
+    return Rows(
+        list(columns),
+        len(texts),
+        columns.__getitem__,
+        where=f"{type(texts).__name__}, row {{}}".format,
+    )
+
+
+def _list(values: Values, what: str) -> list[Any]:
+    found = values.tolist() if hasattr(values, "tolist") else values
+    if not isinstance(found, Sequence) or isinstance(found, str | bytes):
+        raise TypeError(f"expected a list with a {what} for each text, got {kind_of(values)}")
+    return list(found)
+
+
+def _is_missing(value: object) -> bool:
+    return (
+        value is None
+        or value is pd.NA
+        or value is pd.NaT
+        or (isinstance(value, float) and math.isnan(value))
+    )
+
+
+def _named(value: int | None, names: Sequence[str]) -> str | None:
+    """Return the name of a class by its number, which is below 0 where there is none."""
+    if value is not None and value >= len(names):
+        raise ValueError(f"expected a class from 0 to {len(names) - 1}, got {value}")
+    return None if value is None or value < 0 else names[value]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: the same when it is read again."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("expected text, got half a character (a lone surrogate)") from error
+        return value
+    if _is_missing(value):
+        return None
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and math.isinf(value):
+        return str(value)
+    return value if isinstance(value, bool | int | float | dict | bytes) else str(value)

@@ -1,0 +1,69 @@
+"""Folders with a folder of texts per class."""
+
+import pytest
+
+from heedmap.data.corpus import load, load_corpus
+from heedmap.errors import InputError
+from heedmap.settings import DataSettings
+
+
+def folders(root, counts, text="It was {} film {}."):
+    for place, count in counts.items():
+        (root / place).mkdir(parents=True)
+        for i in range(count):
+            name = place.split("/")[-1]
+            (root / place / f"{i}_7.txt").write_text(text.format(name, i), encoding="utf-8")
+    return root
+
+
+def test_a_folder_per_class_is_read_and_split(tmp_path):
+    corpus = load(folders(tmp_path, {"pos": 20, "neg": 20}))
+    assert corpus.classes == ["neg", "pos"]
+    assert [len(corpus.splits[name]) for name in ("train", "dev", "test")] == [28, 4, 8]
+    for split in corpus.splits.values():
+        for key, label, text in zip(split.keys, split.labels, split.written, strict=True):
+            name, file = key.split("/")
+            assert name == corpus.classes[label]
+            assert (tmp_path / name / file).read_text() == text
+
+
+def test_imdb_is_read_as_it_is_published(tmp_path):
+    places = ("train/pos", "train/neg", "test/pos", "test/neg", "train/unsup")
+    folders(tmp_path, dict.fromkeys(places, 10), "As a {} review it has more than six words: {}.")
+    (tmp_path / "train" / "urls_pos.txt").write_text("http://example.org\n" * 10)
+    (tmp_path / "train" / "pos" / "notes.md").write_text("about")
+    (tmp_path / "test" / ".DS_Store").write_bytes(b"\0")
+    corpus = load(tmp_path)
+    assert [len(corpus.splits[name]) for name in ("train", "dev", "test")] == [16, 4, 20]
+    assert corpus.left_out == {
+        "train: not a .txt file": 1,
+        "train: unsup: texts without a class": 10,
+    }
+    assert load(tmp_path, dataset="imdb").classes == ["negative", "positive"]
+    tested = load_corpus(DataSettings(source=str(tmp_path), training=False), ["neg", "pos"])
+    assert len(tested.splits["test"]) == 20
+    assert not tested.left_out
+
+
+def test_texts_of_windows_are_read_with_a_word_of_warning(tmp_path):
+    folders(tmp_path, {"pos": 10, "neg": 10})
+    (tmp_path / "pos" / "1_7.txt").write_bytes("schön".encode("cp1252"))
+    with pytest.warns(UserWarning, match=r"1 texts are not UTF-8 \(.*1_7.txt\); read as Windows"):
+        guessed = load(tmp_path)
+    assert load(tmp_path, encoding="cp1252").fingerprint() == guessed.fingerprint()
+    (tmp_path / "pos" / "1_7.txt").write_bytes(b"a\x81\x00")
+    with pytest.raises(InputError, match=r"1_7.txt: not UTF-8; name its encoding with --encoding"):
+        load(tmp_path)
+
+
+def test_what_has_no_two_classes_is_refused(tmp_path):
+    folders(tmp_path, {"pos": 10})
+    with pytest.raises(InputError, match=r"or a folder of .txt files for each class, found pos"):
+        load(tmp_path)
+    folders(tmp_path, {"neg": 10})
+    for option, value in (("text", "text"), ("separator", ";")):
+        with pytest.raises(InputError, match="leave out"):
+            load(tmp_path, **{option: value})
+    folders(tmp_path, {"train/a": 2, "Training/a": 2})
+    with pytest.raises(InputError, match="both Training and train could be its train split"):
+        load(tmp_path)

@@ -1,0 +1,171 @@
+"""Excel files as people have them."""
+
+import gzip
+import sys
+import zipfile
+from datetime import date
+
+import pytest
+
+from heedmap.data import streams
+from heedmap.data.corpus import load
+from heedmap.data.readers import read_rows
+from heedmap.errors import InputError
+
+openpyxl = pytest.importorskip("openpyxl")
+TABLE = [
+    ["id", "text", "label"],
+    *([f"r{i}", f"schön {i}\nund mehr", i % 2] for i in range(40)),
+]
+
+
+def written(path, rows=TABLE, sheets=()):
+    book = openpyxl.Workbook()
+    book.active.title = "Daten"
+    for row in rows:
+        book.active.append(row)
+    for name in sheets:
+        book.create_sheet(name).append(["something else"])
+    book.save(path)
+    return path
+
+
+def changed(path, to, before, after, part="sheet1.xml"):
+    """Copy an Excel file with something else in one of its parts."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.endswith(part):
+                assert before in content
+                content = content.replace(before, after)
+            new.writestr(name, content)
+    return to
+
+
+def values(path):
+    rows = read_rows(path)
+    return {name: rows.values(name) for name in rows.columns}
+
+
+def test_a_sheet_is_read_as_the_same_csv_file_is(tmp_path):
+    path = written(tmp_path / "a.xlsx")
+    (tmp_path / "a.csv").write_text(
+        "id,text,label\n" + "".join(f'{k},"{t}",{n}\n' for k, t, n in TABLE[1:])
+    )
+    packed = tmp_path / "a.xlsx.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    for each in (path, packed):
+        corpus = load(each)
+        assert corpus.fingerprint() == load(tmp_path / "a.csv").fingerprint()
+        assert corpus.name == "a"
+
+
+def test_cells_are_numbers_truth_values_dates_and_texts(tmp_path):
+    rows = [["text", "label", 2024.0], ["x_x000D_y", 1.0, True], ["z", "1", date(2024, 5, 1)]]
+    found = values(written(tmp_path / "a.xlsx", rows))
+    assert found["text"] == ["x\ry", "z"]
+    assert found["label"] == [1.0, "1"]
+    assert found["2024"][0] is True
+    assert str(found["2024"][1]).startswith("2024-05-01")
+    rows = [["text", "label"], *([f"a {i}", [1.0, "1", 0][i % 3]] for i in range(40))]
+    assert load(written(tmp_path / "b.xlsx", rows)).classes == ["0", "1"]
+
+
+def test_empty_cells_and_errors_are_counted_and_rows_below_the_last_are_none(tmp_path):
+    rows = [*TABLE, ["x", None, 1], ["y", "text", None], ["z", "text", "#N/A"], *[[None] * 3] * 9]
+    corpus = load(written(tmp_path / "a.xlsx", rows))
+    assert corpus.left_out == {"empty text": 1, "label missing": 2}
+
+
+def test_what_is_not_read_is_said(tmp_path):
+    path = written(tmp_path / "a.xlsx", [*TABLE, ["x", "y", 1, None, "a note"]], ["Pivot"])
+    with (
+        pytest.warns(UserWarning, match="sheets Daten, Pivot: read the first alone; move another"),
+        pytest.warns(UserWarning, match="columns E: no name in the first row; not read"),
+    ):
+        assert list(values(path)) == ["id", "text", "label"]
+
+
+def test_formulas_are_their_stored_values(tmp_path):
+    rows = [["text", "label"], *([f"a {i}", i % 2] for i in range(40)), ["new", "=1+1"]]
+    path = written(tmp_path / "a.xlsx", rows)
+    with pytest.warns(UserWarning, match=r"formulas in B42: no value stored with them, read as"):
+        assert values(path)["label"][-1] is None
+    computed = changed(path, tmp_path / "b.xlsx", b"<f>1+1</f><v></v>", b"<f>1+1</f><v>2</v>")
+    assert values(computed)["label"][-1] == 2
+    empty = changed(path, tmp_path / "c.xlsx", b'<c r="B42"', b'<c t="str" r="B42"')  # ="" is empty
+    assert values(empty)["label"][-1] is None
+
+
+def test_errors_name_the_row_of_the_sheet(tmp_path):
+    rows = [*TABLE[:7], ["x", "text", "two\nlines"], *TABLE[7:]]
+    with pytest.raises(InputError, match=r"a.xlsx, row 8: expected a label of one line, got label"):
+        load(written(tmp_path / "a.xlsx", rows))
+
+
+def test_what_cannot_be_read_is_one_clear_line(tmp_path):
+    whole = written(tmp_path / "whole.xlsx").read_bytes()
+    for content, said in (
+        (bytes.fromhex("d0cf11e0a1b11ae1") + bytes(512), "got one with a password, or an old .xls"),
+        (whole[: len(whole) // 2], "not readable as XLSX"),
+        (whole[:900] + bytes(40) + whole[940:], "cannot be read|not readable as XLSX"),
+        (b"text,label\n", "not readable as XLSX"),
+        (b"", "the file is empty"),
+    ):
+        (tmp_path / "a.xlsx").write_bytes(content)
+        with pytest.raises(InputError, match=said) as caught:
+            load(tmp_path / "a.xlsx")
+        assert "\n" not in str(caught.value)
+    for rows, said in (
+        ([["text", "text"], ["a", 1]], "expected different columns, got text twice"),
+        (
+            [[None], ["text", "label"]],
+            "no header; expected the names of the columns in the first row of Daten",
+        ),
+        ([["text", "label"]], "no rows"),
+    ):
+        with pytest.raises(InputError, match=said):
+            load(written(tmp_path / "a.xlsx", rows))
+
+
+def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "SMALL", 100_000)
+    path = written(tmp_path / "a.xlsx")
+    assert len(read_rows(path)) == 40
+    end = b"</sheetData>"
+    for name, more in (
+        ("spaces", b" " * 2_000_000),
+        ("far down", b'<row r="900000000"><c r="A900000000"><v>1</v></c></row>'),
+        (
+            "far right",
+            b"".join(
+                b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (i, i) for i in range(50, 99)
+            ),
+        ),
+    ):
+        with pytest.raises(InputError, match="expected a compressed file that grows up to"):
+            read_rows(changed(path, tmp_path / f"{name}.xlsx", end, more + end))
+    cells = b"".join(
+        b'<row r="%d"><c r="B%d" t="s"><v>0</v></c></row>' % (i, i) for i in range(50, 99)
+    )
+    many = changed(path, tmp_path / "many.xlsx", end, cells + end)
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+    named = f'<Override PartName="/xl/shared.xml" ContentType="{kind}"/></Types>'.encode()
+    shared = changed(many, tmp_path / "shared.xlsx", b"</Types>", named, "[Content_Types].xml")
+    with zipfile.ZipFile(shared, "a", zipfile.ZIP_DEFLATED) as archive:
+        space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+        archive.writestr(
+            "xl/shared.xml", f'<sst xmlns="{space}"><si><t>{"long " * 9000}</t></si></sst>'
+        )
+    with pytest.raises(InputError, match="grows"):  # 45 kB, in 49 cells
+        read_rows(shared)
+
+
+def test_without_openpyxl_the_remedy_is_named(tmp_path, monkeypatch):
+    path = written(tmp_path / "a.xlsx")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(
+        InputError,
+        match=r'an Excel file needs the package openpyxl.*pip install "heedmap\[excel\]"',
+    ):
+        load(path)

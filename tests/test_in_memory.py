@@ -1,0 +1,210 @@
+"""Texts from memory: frames, data sets, records and lists, and the runs that keep them."""
+
+import datasets
+import numpy as np
+import pandas as pd
+import pytest
+from tiny_transformers import reviews_classifier
+
+import heedmap as hm
+from heedmap.files.storage import folder_written_whole
+from heedmap.runs import folder as folders
+
+datasets.disable_progress_bars()
+TEXTS = [f"This is a {'good' if i % 2 else 'bad'} film, number {i}." for i in range(60)]
+LABELS = ["yes" if i % 2 else "no" for i in range(60)]
+FRAME = pd.DataFrame({"email": "someone@example.org", "text": TEXTS, "label": LABELS})
+SMALL = {"encoder": "average", "epochs": 1, "embedding_size": 8, "hidden_size": 8}
+QUICK = {"permutations": 3, "instances": 6}
+DATASET = datasets.Dataset.from_pandas(FRAME)
+ENCODED = DATASET.class_encode_column("label")
+
+
+def files_of(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        FRAME,
+        FRAME.astype({"label": "category", "text": "string"}),
+        FRAME.set_index(pd.Index(range(100, 160))),
+        FRAME.to_dict("records"),
+        DATASET,
+        ENCODED,
+        ENCODED.with_format("torch"),
+        datasets.DatasetDict({"all": ENCODED}),
+    ],
+    ids=["frame", "typed", "indexed", "records", "dataset", "classes", "torch", "dict"],
+)
+def test_every_kind_of_table_is_read_as_its_file_is(tmp_path, source):
+    FRAME.to_csv(tmp_path / "a.csv", index=False)
+    corpus = hm.load(source)
+    assert corpus.fingerprint() == hm.load(tmp_path / "a.csv").fingerprint()
+    assert corpus.settings.source == hm.load(TEXTS, labels=LABELS).settings.source
+    assert hm.load(source, seed=1).settings.source == corpus.settings.source
+
+
+@pytest.mark.parametrize(
+    "make", [list, tuple, np.array, pd.Series, lambda v: datasets.Dataset.from_dict({"v": v})["v"]]
+)
+def test_texts_come_as_any_list_with_their_labels(make):
+    corpus = hm.load(make(TEXTS), labels=make(LABELS))
+    assert corpus.settings.source == hm.load(FRAME).settings.source
+
+
+def test_queries_make_pairs(tmp_path):
+    asked = ["who?", "what is it?"] * 30
+    corpus = hm.load(TEXTS, labels=LABELS, queries=asked)
+    run = hm.train(corpus, out=tmp_path / "run", **SMALL)
+    assert corpus.splits["test"].queries[0] in (["who", "?"], ["what", "is", "it", "?"])
+    assert hm.open_run(tmp_path / "run").corpus.fingerprint() == run.corpus.fingerprint()
+
+
+def test_a_dict_of_data_sets_has_its_own_splits():
+    parts = {
+        "train": ENCODED,
+        "validation": ENCODED.select(range(8)),
+        "test": ENCODED.select([1, 2]),
+    }
+    corpus = hm.load(datasets.DatasetDict(parts, unsupervised=ENCODED.select(range(5))))
+    assert [len(split) for split in corpus.splits.values()] == [60, 8, 2]
+    assert corpus.left_out == {"unsupervised: not a train, dev or test split": 5}
+
+
+def test_what_is_missing_is_counted():
+    frame = pd.DataFrame(
+        {"text": [*TEXTS, None, np.nan, "x"], "label": [*[1.0] * 30, *[0] * 30, 1, 0, np.nan]}
+    )
+    corpus = hm.load(frame)
+    assert corpus.left_out == {"empty text": 2, "label missing": 1}
+    assert corpus.classes == ["0", "1"]
+    assert hm.load(frame.astype({"label": "Int64"})).fingerprint() == corpus.fingerprint()
+    assert hm.load([*TEXTS, None], labels=[*LABELS, 1]).left_out == {"empty text": 1}
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda: hm.load(TEXTS), TypeError, r"a label for each text of a list: .*labels=\[...\]"),
+        (lambda: hm.load(TEXTS, labels=LABELS[:3]), hm.InputError, "got 3 for 60 texts"),
+        (lambda: hm.load(TEXTS, labels="label"), TypeError, "a list with a label .* got str"),
+        (lambda: hm.load([1, "b"], labels=[0, 1]), TypeError, "expected texts, got int as text 0"),
+        (lambda: hm.load([], labels=[]), hm.InputError, "list: no rows"),
+        (lambda: hm.load(FRAME, labels=LABELS), TypeError, "name its columns: label='...'"),
+        (lambda: hm.load("a.csv", labels=LABELS), TypeError, "name its columns: label='...'"),
+        (lambda: hm.load({"text": TEXTS}), TypeError, "got dict; or give a pandas DataFrame"),
+        (lambda: hm.load([{1: "a"}]), TypeError, "records with names as keys, got int"),
+        (lambda: hm.load([{"text": "a"}, "b"]), TypeError, "expected a label for each text"),
+        (lambda: hm.load(FRAME[:0]), hm.InputError, "DataFrame: no rows"),
+        (lambda: hm.load(FRAME, label="stars"), hm.InputError, "no label column .stars.; the col"),
+        (lambda: hm.load(FRAME, separator=";"), hm.InputError, "DataFrame is no CSV file"),
+        (lambda: hm.load(FRAME, dataset="babi_qa1"), hm.InputError, "DataFrame: no such folder"),
+        (lambda: hm.load(pd.concat([FRAME, FRAME], axis=1)), hm.InputError, "got email, label, te"),
+        (
+            lambda: hm.load([{"text": "a", "label": 1}, {"text": ["b"], "label": 0}]),
+            hm.InputError,
+            r"records, row 1: expected a text and a label, got text = \['b'\]",
+        ),
+        (
+            lambda: hm.load(["a", "\ud800"], labels=[0, 1]),
+            hm.InputError,
+            "list, row 1, text: expected text, got half a character",
+        ),
+        (lambda: hm.load("memory:0123456789abcdef"), hm.InputError, "texts from memory, which"),
+        (lambda: hm.open_model("m", hm.load(FRAME)), hm.InputError, "got a Corpus"),
+    ],
+)  # fmt: skip
+def test_what_is_no_table_is_one_clear_line(make, error, said):
+    with pytest.raises(error, match=said) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_frames_run_is_audited_saved_and_opened_again(tmp_path):
+    """From the frame to the folder and back; what was not read is not kept."""
+    frame = FRAME.copy()
+    corpus = hm.load(frame)
+    frame["text"] = "changed afterwards"
+    audit = hm.audit(hm.train(corpus, **SMALL), **QUICK)
+    audit.save(tmp_path / "saved")
+    kept = tmp_path / "saved" / "texts" / "all.jsonl"
+    assert b"example.org" not in kept.read_bytes()
+    run = hm.open_run(tmp_path / "saved")
+    assert run.corpus.fingerprint() == corpus.fingerprint()
+    assert run.corpus.splits["test"].written == corpus.splits["test"].written
+    assert run.settings.data.source == run.corpus.settings.source == corpus.settings.source
+    (tmp_path / "saved").rename(tmp_path / "moved")
+    files = files_of(tmp_path / "moved")
+    assert hm.audit(hm.open_run(tmp_path / "moved"), **QUICK).tables.keys() == audit.tables.keys()
+    report = tmp_path / "moved" / "report.html"
+    assert files.keys() == files_of(tmp_path / "moved").keys()
+    assert report.exists()
+
+
+@pytest.mark.slow
+def test_the_same_texts_resume_a_run_to_the_same_bytes_and_others_are_noticed(tmp_path):
+    def audited(folder, source, **options):
+        hm.audit(hm.train(hm.load(source), out=folder, **SMALL), **QUICK, **options)
+
+    def stop(name):
+        if name == "permutation":
+            raise KeyboardInterrupt
+
+    audited(tmp_path / "run", FRAME)
+    whole = files_of(tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        audited(tmp_path / "again" / "run", FRAME, announce=stop)
+    audited(tmp_path / "again" / "run", FRAME.to_dict("records"))
+    assert files_of(tmp_path / "again" / "run") == whole
+    with pytest.raises(
+        hm.InputError, match=r"holds a run with other settings .*data.source: 'memory"
+    ):
+        audited(tmp_path / "run", FRAME.assign(text=FRAME.text.str.replace("film", "play")))
+    assert files_of(tmp_path / "run") == whole
+
+
+def test_texts_that_are_lost_or_changed_are_noticed_and_given_again(tmp_path, monkeypatch):
+    def train():
+        return hm.train(hm.load(FRAME), out=tmp_path / "run", **SMALL)
+
+    train()
+    kept = tmp_path / "run" / "texts" / "all.jsonl"
+    content = kept.read_bytes()
+    kept.write_bytes(content.replace(b"film", b"play"))
+    with pytest.raises(hm.InputError, match=r"memory:.* is not what it was when the run was made"):
+        hm.open_run(tmp_path / "run")
+    kept.write_bytes(content[:-20])
+    with pytest.raises(hm.InputError, match=r"all.jsonl, line 60: broken JSON"):
+        hm.open_run(tmp_path / "run")
+    train()
+    assert kept.read_bytes() == content
+    kept.unlink()
+    with pytest.raises(hm.InputError, match=r"kept in the folder of their run alone \(texts/\)"):
+        hm.open_run(tmp_path / "run")
+
+    def full(path):
+        raise hm.InputError("the disk is full")
+
+    monkeypatch.setattr(folders, "folder_written_whole", full)
+    with pytest.raises(hm.InputError, match="full"):
+        train()
+    monkeypatch.setattr(folders, "folder_written_whole", folder_written_whole)
+    train()
+    assert hm.open_run(tmp_path / "run").corpus.name == "texts"
+    assert kept.read_bytes() == content
+    hm.train(hm.load("reviews"), out=tmp_path / "run", overwrite=True, **SMALL)
+    assert not kept.parent.exists()
+
+
+def test_a_transformer_is_put_on_trial_with_texts_from_memory(tmp_path):
+    model = reviews_classifier(tmp_path / "model")
+    labels = ["pos" if i % 2 else "neg" for i in range(60)]
+    frame = pd.DataFrame({"text": TEXTS, "label": labels})
+    run = hm.open_model(model, frame, out=tmp_path / "run")
+    listed = hm.open_model(model, TEXTS, labels=labels, out=tmp_path / "run")
+    assert run.corpus.fingerprint() == listed.corpus.fingerprint()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    assert hm.open_run(tmp_path / "moved").corpus.fingerprint() == run.corpus.fingerprint()
