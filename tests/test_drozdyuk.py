@@ -129,9 +129,12 @@ def test_page_latex_and_figures_show_what_the_table_holds(done, heedmap, tmp_pat
     for name, *values in PUBLISHED:
         assert f"<td>{name}</td>" in page
         assert all(f"<td>{value:.2f}</td>" in page for value in values)
+    assert "<td>softmax †</td>" in page
+    assert "† Not learned, and not counted: softmax (1 of 1 training: accuracy" in page
     for claim in done.claims:
         assert f"Claim: {claim.text}" in page
-    assert "shuffling & 79.40 &" in (done.folder / "result.tex").read_text()
+        assert "softmax, entmax15: not learned, so that nothing is concluded †" in claim.numbers
+    assert "shuffling & 79 & .40 &" in (done.folder / "result.tex").read_text()
     listed = heedmap("figures", done.folder, "--list")
     assert [line.split()[0] for line in listed.out.splitlines()] == ["accuracy", "drop", "weights"]
     drawn = heedmap("figures", done.folder, "--format", "svg", "--out", tmp_path)

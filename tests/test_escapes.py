@@ -105,15 +105,17 @@ def test_the_markdown_of_jain_and_wallace_has_no_live_text(text):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_latex_of_jain_and_wallace_is_comments_and_one_table(text):
     said = latex(wallace(text)).splitlines()
-    assert len(said) == len(latex(wallace("plain")).splitlines())
-    assert all(line.startswith("%") for line in said[: said.index(r"\begin{tabular}{lllllll}")])
-    body = [line for line in said if line.endswith(r" \\")]
-    assert len(body) == 5
+    other_letters = "中" in text  # are named in a comment
+    assert len(said) == len(latex(wallace("plain")).splitlines()) + other_letters
+    assert all(line.startswith("%") for line in said[: said.index(r"\begin{table}")])
+    body = [line for line in said if line.endswith(r" \\")][1:]
+    assert len(body) == 4
     for line in body:
-        assert len(re.findall(r"(?<!\\)&", line)) == 6
+        across = line.count(r"\multicolumn{2}")
+        assert len(re.findall(r"(?<!\\)&", line)) + across == 9
         assert "\\input" not in line
-    (row,) = {line.split(" & ")[3] for line in body[1:] if "Overall" not in line}
-    assert row == latex_text(text)
+    (row,) = {line.split(" & ")[3] for line in body if "Overall" not in line}
+    assert row.removeprefix("{}") == latex_text(text)
 
 
 @pytest.mark.parametrize("text", HOSTILE)

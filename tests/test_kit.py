@@ -3,7 +3,9 @@
 import csv
 import io
 import os
+import subprocess
 from pathlib import Path
+from shutil import which
 
 import pandas as pd
 import pytest
@@ -95,6 +97,7 @@ def result(found):
     return Result(
         "A toy", [unlike(made)], table, [table, claim],
         [bars(runs, key="squares", title="Squares", measure="square")], pd.DataFrame(rows), table,
+        {"seed": "its number", "square": "times the scale"},
     )
 
 
@@ -263,8 +266,8 @@ def test_fewer_workers_than_one_are_refused(heedmap, csv_file, tmp_path):
 
 TABLE = Table(
     "Numbers",
-    ["name", "ours", "ours"],
-    [["a|b", "1", "2"], ["c", "3", ""]],
+    ["name", "theirs", "ours"],
+    [["a|b", "1", "0.25 [-0.10, 0.60]"], ["[c] †", "−30.5", ""]],
     "How to read.",
     labels=1,
 )
@@ -279,10 +282,11 @@ def result(**more):
             "none": [None, None],
         }
     )
-    claim = Claim("It holds", "does not", ("1 of 2", "x < y"))
+    claim = Claim("It holds", "does not", ("1 of 2", "x < y"), "By texts.")
     parts = {
         "notes": ["A note.", unlike(["1 epoch instead of 8"])], "summary": TABLE,
-        "sections": [TABLE, claim], "figures": [], "rows": rows, "latex": TABLE,
+        "sections": [TABLE, claim], "figures": [], "rows": rows, "latex": TABLE, "not_learned": "† Not c.",
+        "columns": {name: f"the {name}" for name in rows},
     }  # fmt: skip
     return Result("A & B", **{**parts, **more})
 
@@ -290,9 +294,13 @@ def result(**more):
 def test_markdown_has_labels_on_the_left_and_numbers_on_the_right():
     assert markdown(result()) == "\n\n".join(
         [
-            "# A & B", "A note.", "Unlike the paper: 1 epoch instead of 8.", "## Numbers",
-            "| name | ours | ours |\n| --- | ---: | ---: |\n| a\\|b | 1 | 2 |\n| c | 3 |  |",
-            "How to read.", "## Claim: It holds", "**Does not.**", "* 1 of 2\n* x \\< y\n",
+            "# A & B", "A note.", "Unlike the paper: 1 epoch instead of 8.", "† Not c.", "## Numbers",
+            "| name | theirs | ours |\n| --- | ---: | ---: |\n| a\\|b | 1 | 0.25 [-0.10, 0.60] |\n"
+            "| [c] † | −30.5 |  |",
+            "How to read. †: not learned, see the notes.", "## Claim: It holds", "**Does not.** By texts.",
+            "* 1 of 2\n* x \\< y", "## Columns of result.csv",
+            "| column | what it holds |\n| --- | --- |\n| name | the name |\n| value | the value |\n"
+            "| n | the n |\n| none | the none |\n",
         ]
     )  # fmt: skip
 
@@ -304,12 +312,72 @@ def test_csv_has_every_digit_and_nothing_where_there_is_no_number():
     assert float(rows[0]["value"]) == 0.1 + 0.2
 
 
-def test_latex_is_comments_and_one_table():
+def test_latex_is_comments_and_one_table_whose_numbers_meet_at_the_point():
     assert latex(result()).splitlines() == [
-        "% A note.", "% Unlike the paper: 1 epoch instead of 8.", r"\begin{tabular}{lll}", r"\toprule",
-        r"name & ours & ours \\", r"\midrule", r"a\textbar{}b & 1 & 2 \\", r"c & 3 &  \\", r"\bottomrule",
-        r"\end{tabular}",
+        "% A note.", "% Unlike the paper: 1 epoch instead of 8.", "% † Not c.",
+        "% Packages: booktabs; longtable for more lines than a page has.",
+        r"\begin{table}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{3pt}",
+        r"\caption{Numbers. How to read. $^\dagger$ Not c.}", r"\label{tab:a-b}",
+        r"\begin{tabular}{lr@{}lr@{}l}", r"\toprule",
+        r"name & \multicolumn{2}{c}{theirs} & \multicolumn{2}{c}{ours} \\", r"\midrule",
+        r"a\textbar{}b & 1 &  & 0 & .25 [$-$0.10, 0.60] \\",
+        r"{}[c] $^\dagger$ & $-$30 & .5 & \multicolumn{2}{c}{} \\", r"\bottomrule", r"\end{tabular}",
+        r"\end{table}",
     ]  # fmt: skip
+
+
+def test_what_is_no_number_stands_across_and_what_pdflatex_does_not_know_is_named():
+    lines = [[name, value] for name, value in (("中", "1e-05"), ("b", "–"), ("c", "12/3"))]
+    text = latex(result(latex=Table("Numbers", ["name", "a very long head"], lines)))
+    assert "% Not for pdflatex, for lualatex: 中" in text
+    assert r"\multicolumn{2}{c}{1e-05}" in text
+    assert r"\multicolumn{2}{c}{--}" in text
+    assert "12 & /3" in text
+    assert r"\shortstack{a very long \\{} head}" in text
+
+
+def test_a_table_longer_than_a_page_goes_over_pages_with_its_heads():
+    lines = [[f"m{i}", str(i / 8)] for i in range(50)]
+    text = latex(result(latex=Table("Numbers", ["name", "n"], lines, "How.")))
+    assert text.count(r"\begin{longtable}") == text.count(r"\endlastfoot") == 1
+    assert r"\caption[]{Numbers, continued}" in text
+
+
+@pytest.mark.skipif(which("pdflatex") is None, reason="no pdflatex on this machine")
+@pytest.mark.parametrize("lines", [3, 60])
+def test_pdflatex_compiles_it(tmp_path, lines):
+    rows = [["[α] & 5 %_#", f"{i / 7:.3f} [-0.1, 0.2]"] for i in range(lines)]
+    table = Table("λ ≥ ½ \\input{x}", ["name", "softmax [S4] of all"], rows, "τ-b − †.")
+    (tmp_path / "result.tex").write_text(latex(result(latex=table)), encoding="utf-8")
+    (tmp_path / "all.tex").write_text(
+        r"\documentclass{article}\usepackage{booktabs,longtable}"
+        r"\begin{document}\input{result}\end{document}"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    done = subprocess.run(
+        command,
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=60,
+        text=True,
+        errors="replace",
+    )
+    assert done.returncode == 0, done.stdout[-800:]
+
+
+@pytest.mark.parametrize(
+    ("heads", "lines"),
+    [(["a", ""], []), (["a", "a"], []), (["a", "b"], [["1"]])],
+)
+def test_every_column_has_a_name_of_its_own_and_every_line_all_cells(heads, lines):
+    with pytest.raises(ValueError, match="expected"):
+        Table("Numbers", heads, lines)
+
+
+def test_every_column_of_the_csv_file_is_explained():
+    with pytest.raises(ValueError, match=r"what the columns hold, got nothing of \['none'\]"):
+        result(columns={"name": "", "value": "", "n": ""})
 
 
 def test_a_page_links_to_the_models_reports_where_there_are_any():

@@ -28,7 +28,25 @@ def made(tmp_path_factory):
 def test_every_model_has_lines_for_each_penalty_and_without_the_words(made):
     lines = [line[:3] for line in result(made).summary.lines]
     names = ("without the words", "λ = 0", "λ = 2")
-    assert lines == [[model, name, "ours"] for model in MODELS for name in names]
+    expected = [(model, name) for model in MODELS for name in names]
+    assert [(line[0], line[1].removesuffix(" †"), line[2]) for line in lines] == [
+        (*one, "ours") for one in expected
+    ]
+    marked = {
+        f"{model}, {name}" for model, name in expected if [model, f"{name} †", "ours"] in lines
+    }
+    assert marked == set(made.learned.failed)
+    assert (
+        "embedding, without the words" in marked
+    )  # of two equal classes there is nothing to learn
+
+
+def test_a_model_that_has_not_learned_without_penalty_is_shown_and_lets_no_claim_survive(made):
+    for claim in result(made).claims:
+        for model, number in zip(MODELS, claim.numbers, strict=True):
+            failed = f"{model}, λ = 0" in made.learned.failed
+            assert ("not learned without penalty, not counted †" in number) == failed
+            assert not (failed and claim.verdict == "survives")
     assert len(result(made).claims) == 3
     assert [f.key for f in figures_of(made.folder)] == ["deception-embedding", "deception-bilstm"]
 

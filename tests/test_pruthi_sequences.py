@@ -151,7 +151,11 @@ def made(tmp_path_factory):
 
 
 def test_each_attention_and_penalty_has_a_line_and_its_published_ones(made):
-    lines = [line[:2] for line in PAPER.result(made).summary.lines]
+    shown = PAPER.result(made)
+    assert {line[0] for line in shown.summary.lines if "†" in line[0]} == {
+        f"{name} †" for name in made.learned.failed
+    }
+    lines = [[line[0].removesuffix(" †"), line[1]] for line in shown.summary.lines]
     theirs = ["ours", "Pruthi et al.", "replication, five seeds"]
     names = ["learned", "learned, λ = 1", "uniform", "none"]
     assert lines == [[name, who] for name in names for who in theirs]

@@ -18,7 +18,7 @@ from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.papers.kit.registry import figures as figures_of
 from heedmap.papers.kit.render import markdown
-from heedmap.papers.serrano_smith.claims import claims, over_seeds, relative
+from heedmap.papers.serrano_smith.claims import claims, learned, over_seeds, relative
 from heedmap.papers.serrano_smith.numbers import Cell, Trial, quartiles
 from heedmap.papers.serrano_smith.paper import reproduce
 from heedmap.papers.serrano_smith.result import differences, result
@@ -166,7 +166,8 @@ def test_every_model_has_a_table_its_weights_and_a_place_in_the_result(made):
     assert made.missing == 0
     text = (made.folder / "result.md").read_text(encoding="utf-8")
     for model in MODELS:
-        assert text.count(f"| {model} |") >= 12
+        marked = f"{model} †" if model in learned(made.trials).failed else model
+        assert text.count(f"| {marked} |") >= 12
         assert (made.folder / "parts" / f"{model}-0.safetensors").exists()
         assert not (made.folder / "parts" / f"{model}-0.checkpoints").exists()
     assert "another IMDB than the paper's" in text
@@ -325,6 +326,8 @@ def many(model, seed, **better):
     rng = np.random.default_rng(seed)
     size = 200
     columns = {
+        "label": [0, 1] * (size // 2),
+        "predicted": [0, 1] * (size // 2),
         "n_tokens": [10] * size,
         "flip_top": (rng.random(size) < better.get("top", 0.3)).astype(float),
         "flip_random": (rng.random(size) < 0.05).astype(float),
@@ -349,6 +352,20 @@ def test_a_claim_falls_with_one_model_and_stays_open_with_equal_ones():
     trials.append(many(MODELS[5], 0, attention=0.9, gradient=0.3, product=0.3, top=0.9))
     verdicts = [claim.verdict for claim in claims(trials)]
     assert verdicts[:5] == ["survives", "does not", "survives", "does not", "undecided"]
+
+
+def test_a_model_that_has_not_learned_neither_refutes_a_claim_nor_lets_it_survive():
+    trials = [many(model, 0, attention=0.3, gradient=0.6, product=0.95) for model in MODELS[:5]]
+    bad = many(MODELS[5], 0, attention=0.9, gradient=0.3, product=0.3, top=0.9)
+    guess = pa.array([0] * len(bad.table))
+    bad = replace(
+        bad,
+        table=bad.table.set_column(bad.table.column_names.index("predicted"), "predicted", guess),
+    )
+    found = claims([*trials, bad])
+    assert {claim.verdict for claim in found} == {"undecided"}
+    assert all("not learned, not counted †" in claim.numbers[-1] for claim in found[:5])
+    assert all("with one seed the spread over trainings is not known" in c.basis for c in found)
 
 
 def test_over_seeds_the_mean_is_that_of_the_seeds_means_whichever_texts_have_a_number():

@@ -202,6 +202,8 @@ def test_a_reproduction_is_resumed_and_drawn(heedmap, tmp_path):
     found = classification.reproduce(corpus, out=out, workers=1, **SMALL)
     assert {row["seed"] for row in found.rows} == {0, 1}
     first = (out / "result.md").read_bytes()
+    assert set(found.learned.models) == {"models", "twins"}
+    assert ("attention? †".encode() in first) == bool(found.learned.failed)
     page = (out / "result.html").read_text()
     for text in ("What finds the keyword first?", "Two words and a linear loss"):
         assert text in page

@@ -38,6 +38,10 @@ def test_every_question_has_a_table_or_a_claim_and_every_figure_is_drawn(made):
 
 def test_published_numbers_stand_beside_their_own_data_sets_alone(made):
     assert len(result(made).summary.lines) == 1
+    assert "guided by uniform weights" in made.learned.models
+    assert all(
+        c.basis.startswith("By an interval over the test texts") for c in result(made).claims
+    )
     data = made.settings.data.model_copy(update={"dataset": "sst"})
     theirs = replace(made, settings=made.settings.model_copy(update={"data": data}))
     lines = {line[0]: line[1:] for line in result(theirs).summary.lines}

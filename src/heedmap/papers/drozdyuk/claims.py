@@ -11,11 +11,13 @@ The intervals hold the spread between trainings, on these test texts.
   (it does not use its attention, so that no change of it can say anything), or when it guesses the majority.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedmap.experiments.seed_intervals import LEVEL, mean_interval
-from heedmap.papers.drozdyuk.published import drop, intervention_of
+from heedmap.papers.drozdyuk.published import PLACE, PUBLISHED, drop, intervention_of
+from heedmap.papers.kit.learned import Learned, Score, accuracy
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim
 
@@ -68,6 +70,25 @@ def spread(
         and row[column] is not None
     )
     return Spread(values) if values else None
+
+
+def learned(rows: Sequence[Row]) -> Learned:
+    """Return which classifiers have learned, by their activation."""
+    found: dict[str, dict[object, list[Score]]] = {}
+    majority = {
+        (row["activation"], row["seed"]): row["accuracy"]
+        for row in rows
+        if row["intervention"] == "majority"
+    }
+    for row in rows:
+        if (row["intervention"], row["layers"]) == ("original", "all"):
+            activation, seed = row["activation"], row["seed"]
+            place = PLACE.get(activation)
+            published = math.nan if place is None else float(PUBLISHED[0][place]) / 100
+            chance = majority.get((activation, seed), math.nan)
+            score = accuracy(row["accuracy"], chance, row["n"], published)
+            found.setdefault(activation, {})[seed] = [score]
+    return Learned(found)
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:

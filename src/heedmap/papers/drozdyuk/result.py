@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from heedmap.papers.drozdyuk.claims import claims, spread
+from heedmap.papers.drozdyuk.claims import ACTIVATIONS, claims, learned, spread
 from heedmap.papers.drozdyuk.interventions import SCHEMA
 from heedmap.papers.drozdyuk.published import (
     GIVEN,
@@ -28,6 +28,26 @@ HOW_TO_READ = """Accuracy in per cent; ours: mean over the seeds (smallest–lar
 labels: it is the attack's success. [S4]: Drozdyuk et al., Table 1, one run."""
 DISTANCES = """Means over seeds and test texts. Distances are those of the layers an intervention touches; the \
 key distance is ‖K − K'‖ / ‖K‖; `matched` is an activation at a temperature fitted on dev."""
+COLUMNS = {
+    "data": "what the data are called",
+    "model": "the classifier",
+    "activation": "its attention's activation",
+    "seed": "of classifier and adversaries",
+    "intervention": "change of the attention",
+    "layers": "layers that it touches",
+    "n": "test texts",
+    "accuracy": "share of the texts that are right",
+    "drop": "share lost to the change",
+    "opposite_accuracy": "share of flipped labels that are met",
+    "kept": "share of the predictions that stay",
+    "flipped": "share of the predictions that become their opposite",
+    "prediction_tvd": "mean total variation of the prediction, at most 1",
+    "weights_tvd": "mean total variation of the weights, at most 1",
+    "weights_jsd": "mean Jensen-Shannon divergence of the weights, nats",
+    "key_distance": "mean ‖K − K'‖ / ‖K‖",
+    "temperature": "fitted on dev",
+    "learned": "whether the classifier has learned; empty where it cannot be told",
+}
 # The bars: rows of Table 1 that do not attack labels, and controls.
 CHANGES = {
     "uniform": "uniform",
@@ -58,7 +78,7 @@ class Reproduction:
     @cached_property
     def claims(self) -> list[Claim]:
         """The paper's two claims; none for a trained model, which has one activation only."""
-        return claims(self.rows)
+        return [learned(self.rows).judged(claim, *ACTIVATIONS) for claim in claims(self.rows)]
 
 
 def result(found: Reproduction) -> Result:
@@ -73,14 +93,20 @@ def result(found: Reproduction) -> Result:
         summary=Table(title, heads, lines),
         sections=[
             Table("Table 1 [S4] beside ours", heads, lines, HOW_TO_READ),
-            *claims(found.rows),
-            Table("Every intervention", *every_line(found.rows), DISTANCES),
+            *found.claims,
+            Table("Every intervention", *every_line(found.rows), DISTANCES, labels=3),
         ],
         figures=figures(found),
         rows=pd.DataFrame(
-            [{name: row[name] for name in names} for row in found.rows], columns=names
+            [
+                {**row, "learned": learned(found.rows).of(row["activation"], row["seed"])}
+                for row in found.rows
+            ],
+            columns=[*names, "learned"],
         ),
-        latex=Table(title, heads, lines),
+        latex=Table(title, heads, lines, HOW_TO_READ),
+        columns=COLUMNS,
+        not_learned=learned(found.rows).sentence(),
     )
 
 
@@ -101,10 +127,10 @@ def activations_of(rows: Sequence[Row]) -> list[str]:
 
 def beside_published(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Return heads and lines: each row of Table 1 [S4] in per cent, ours as mean (smallest–largest)."""
-    activations = activations_of(rows)
+    activations, judged = activations_of(rows), learned(rows)
     heads = ["row"]
     for activation in activations:
-        heads += [f"{activation} [S4]", f"{activation}, ours"]
+        heads += [f"{activation} [S4]", judged.marked(f"{activation}, ours", activation)]
     lines = []
     for published in PUBLISHED:
         line: list[str] = [published[0]]
@@ -134,10 +160,11 @@ _COLUMNS = (
 
 def every_line(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Return heads and lines: all interventions, means over the seeds; the accuracy's range beside it."""
-    heads = ["activation", "intervention", "layers", *(head for head, *_ in _COLUMNS), "range"]
-    lines = []
+    heads = ["activation", "intervention", "layers", *(head for head, *_ in _COLUMNS)]
+    heads += ["range of accuracy %"]
+    lines, judged = [], learned(rows)
     for key in dict.fromkeys((r["activation"], r["intervention"], r["layers"]) for r in rows):
-        line = [str(part) for part in key]
+        line = [judged.marked(key[0], key[0]), *map(str, key[1:])]
         for _, column, factor, digits in _COLUMNS:
             found = spread(rows, key[0], key[1], column, key[2])
             line.append("" if found is None else f"{factor * found.mean:.{digits}f}")
@@ -206,4 +233,4 @@ def _bars(
         runs, key=key, title=f"{title} ({found.name})", measure=measure, none=none, caption=caption,
         published=marks, unit="values",
     )  # fmt: skip
-    return with_unlike(figure, differences(found.settings))
+    return with_unlike(figure, differences(found.settings), learned(found.rows).failed)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from heedmap.data.catalog import CATALOG
+from heedmap.papers.jain_wallace.learned import learned
 from heedmap.papers.jain_wallace.log_odds_figures import log_odds_figures
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
@@ -26,12 +27,14 @@ def figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
     unlike = [
         f"{CATALOG[one.dataset].title} ({', '.join(one.made)})" for one in results if one.made
     ]
+    failed = learned(results).failed
     compared = [
-        _bars(
-            [n for n in numbers if n.quantity == quantity and n.cell.score == score],
-            key,
-            title,
+        with_unlike(
+            _bars(
+                [n for n in numbers if n.quantity == quantity and n.cell.score == score], key, title
+            ),
             unlike,
+            [name for name in failed if name.endswith(f" {score}")],
         )
         for quantity, key, title in DRAWN
         for score in scores
@@ -40,11 +43,11 @@ def figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
     return [*compared, *log_odds_figures(results)]
 
 
-def _bars(numbers: Sequence[Measured], key: str, title: str, unlike: list[str]) -> Figure:
+def _bars(numbers: Sequence[Measured], key: str, title: str) -> Figure:
     score, quantity = numbers[0].cell.score, numbers[0].quantity
     cells = dict.fromkeys((one.cell.dataset, one.cell.encoder) for one in numbers)
     references = [(cell, published().get((*cell, score, quantity, "Overall"))) for cell in cells]
-    drawn = bars(
+    return bars(
         [
             {
                 "dataset": CATALOG[one.cell.dataset].title,
@@ -70,4 +73,3 @@ def _bars(numbers: Sequence[Measured], key: str, title: str, unlike: list[str]) 
             if one is not None
         ],
     )
-    return with_unlike(drawn, unlike)

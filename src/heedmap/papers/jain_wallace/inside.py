@@ -16,9 +16,10 @@ from heedmap.papers.kit.result import Table
 from heedmap.report.phrases import plural
 
 COUNTED = ("yes", "no")
+SAID = {"one seed": "one seed, the spread is not known"}
 HEADS = (
-    "data", "means", "inside", "expected", "a constant", "between seeds", "expected", "a constant",
-    "not counted",
+    "data", "means", "inside", "expected inside", "a constant inside", "between seeds",
+    "expected between", "a constant between", "not counted",
 )  # fmt: skip
 
 
@@ -82,8 +83,8 @@ class Inside:
             'ours. "Between seeds": between our least and our largest, where (k − 1) / (k + 1) of the '
             "numbers would be if theirs were one more of our k seeds, whatever their distribution. "
             f'"A constant": the same with the mean of the published ({self.constant:.2f}) in place of our '
-            "mean, and our widths. Not counted: cells with one seed, and those that did not learn: a model "
-            "of ours, or theirs, is no better on the test split than the same answer to every text (95 %)."
+            "mean, and our widths. Not counted: cells with one seed, whose spread is not known, and those "
+            "of which a training of ours, or theirs, has not learned (see the notes)."
         )
         return [Table("How many published means are inside", HEADS, body, how)]
 
@@ -120,4 +121,4 @@ def _reasons(others: Sequence[Line]) -> str:
     ''
     """
     counts = Counter(one.inside for one in others)
-    return "; ".join(f"{why}: {plural(count, 'mean')}" for why, count in counts.items())
+    return "; ".join(f"{SAID.get(why, why)}: {plural(n, 'mean')}" for why, n in counts.items())

@@ -1,13 +1,13 @@
 """Published and our numbers side by side: the lines that a reproduction's tables are made of."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from heedmap.experiments.seed_intervals import next_interval
-from heedmap.papers.jain_wallace.learned import Model, not_learned
+from heedmap.papers.jain_wallace.learned import Model, learned, name_of, theirs_failed
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import COMPARED, NONE, SOURCE, published
@@ -22,7 +22,7 @@ class Line:
     Over all seeds, `n` texts have a value and `undefined` texts have none. From `next_low` to `next_high`
     another seed of ours would be (95 %, `next_interval`). `inside`: whether the published correlation is
     there, `yes` or `no`; else why it is not counted: `one seed`, `not learned`, `theirs not learned`; empty
-    where nothing can be compared.
+    where nothing can be compared. Of the seeds, `not_learned` have not learned.
     """
 
     dataset: str
@@ -45,6 +45,7 @@ class Line:
     source: str
     next_low: float
     next_high: float
+    not_learned: int
 
     @property
     def model(self) -> Model:
@@ -55,25 +56,31 @@ class Line:
 def lines(results: Iterable[DatasetNumbers]) -> list[Line]:
     """Return one line per number, in the order of the results."""
     groups: dict[tuple[str, str, str, str, str], list[Measured]] = {}
-    unlearned: dict[Model, str] = {}
+    results = list(results)
+    failed = {model: len(seeds) for model, seeds in learned(results).failed.items()}
+    theirs: set[Model] = set()
     for result in results:
-        unlearned |= not_learned(result)
+        theirs |= theirs_failed(result)
         for one in result.numbers:
             cell = one.cell
             key = (cell.dataset, cell.encoder, cell.score, one.quantity, one.predicted)
             groups.setdefault(key, []).append(one)
-    return [_line(key, group, unlearned) for key, group in groups.items()]
+    return [
+        _line(key, group, failed.get(name_of(key[:3]), 0), key[:3] in theirs)
+        for key, group in groups.items()
+    ]
 
 
 def _line(
-    key: tuple[str, str, str, str, str], group: Sequence[Measured], unlearned: Mapping[Model, str]
+    key: tuple[str, str, str, str, str], group: Sequence[Measured], failed: int, theirs: bool
 ) -> Line:
     known = published().get(key, NONE)
     values = [one.value for one in group if math.isfinite(one.value)]
     low, high = next_interval(values)
     inside = ""
     if key[3] in COMPARED and math.isfinite(known.value) and values:
-        inside = unlearned.get(key[:3]) or _inside(known.value, low, high)
+        inside = "not learned" if failed else "theirs not learned" if theirs else ""
+        inside = inside or _inside(known.value, low, high)
     is_known = math.isfinite(known.value) or math.isfinite(known.significant)
     return Line(
         *key,
@@ -92,6 +99,7 @@ def _line(
         source=SOURCE if is_known else "",
         next_low=low,
         next_high=high,
+        not_learned=failed,
     )
 
 

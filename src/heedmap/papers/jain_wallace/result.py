@@ -1,7 +1,7 @@
 """Published beside ours: the tables of a reproduction, its figures, and links to the models' reports."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -10,15 +10,18 @@ import pandas as pd
 from heedmap.data.catalog import CATALOG
 from heedmap.papers.jain_wallace.figures import figures
 from heedmap.papers.jain_wallace.inside import Inside
+from heedmap.papers.jain_wallace.learned import JUDGED, class_counts, learned, score_of
 from heedmap.papers.jain_wallace.lines import Line, lines
 from heedmap.papers.jain_wallace.measures import DISTANCES, TAUS
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import COMPARED, PERFORMANCE, SOURCE
-from heedmap.papers.kit.result import Result, Table, unfinished, unlike
+from heedmap.papers.kit.learned import Learned, Score
+from heedmap.papers.kit.result import MARK, Result, Table, unfinished, unlike
 
 TITLE = "Jain & Wallace (2019), run again"
 MODEL = ["data", "encoder", "score"]
 LABELS = len(MODEL)
+WHOSE = ("published", "ours")
 HOW_TO_READ = f"""Mean ± standard deviation over texts (share with p ≤ .05), by predicted class; ours: means
 over the seeds, of the first, where there are several, the least and the largest in brackets. "Inside": the
 published mean is where another seed of ours would be in 95 of 100 cases (t interval); else why it is not
@@ -34,12 +37,37 @@ get the same class as from "attention". JSD: from the log-odds weights. TVD and 
 without a word that has log-odds, where their weights are uniform; replaced whole: texts with no more words than
 are replaced; of these two the least and the largest number over the seeds, of the rest means [least, largest].
 Where no words are replaced, none speaks for one of the classes."""
+COLUMNS = {
+    "dataset": "data set",
+    "encoder": "encoder of the model",
+    "score": "attention score of the model",
+    "quantity": "what is measured: accuracy, F1 and ROC AUC as shares, correlations as Kendall's tau-b, TVD "
+    "(at most 1) and JSD (nats)",
+    "predicted": "texts of which predicted class, by number; Overall: all",
+    "published": "published mean",
+    "published_std": "its standard deviation over texts",
+    "published_significant": "published share of the texts with p ≤ .05",
+    "ours": "mean over texts, then over seeds",
+    "ours_min": "least seed",
+    "ours_max": "largest seed",
+    "ours_std": "standard deviation over texts, mean over seeds",
+    "ours_significant": "share of the texts with p ≤ .05, mean over seeds",
+    "seeds": "trainings",
+    "n": "texts with a value, of all seeds",
+    "undefined": "texts without a value, of all seeds",
+    "inside": "whether the published mean is between next_low and next_high; else why it is not counted",
+    "source": "of the published number",
+    "next_low": "from here another seed would be (95 % t interval over seeds)",
+    "next_high": "up to here",
+    "not_learned": "trainings that have not learned",
+}
 
 
 def result(found: Sequence[DatasetNumbers]) -> Result:
     """Make the result that all files of a reproduction show, from the numbers alone."""
     numbers = lines(found)
     inside = Inside.of(numbers)
+    every = Learned({**learned(found).models, **_variants_learned(found).models})
     sections = [
         _sizes(found), _performance(numbers), *inside.tables(), _correlation(numbers), _distances(numbers),
         *_variants(found),
@@ -52,6 +80,8 @@ def result(found: Sequence[DatasetNumbers]) -> Result:
         figures=figures(found),
         rows=pd.DataFrame(numbers, columns=[f.name for f in fields(Line)]),
         latex=_compared(numbers),
+        columns=COLUMNS,
+        not_learned=every.sentence(),
         reports=[(CATALOG[one.dataset].title, _reports(one)) for one in found],
     )
 
@@ -69,12 +99,13 @@ def _summary(found: Iterable[Line]) -> Table:
     """Make the table of accuracy and the two correlations over all classes."""
     body = []
     for model, numbers in _by_model(found):
-        row = [model[0], f"{model[1]} {model[2]}"]
+        row = [model[0], _marked(f"{model[1]} {model[2]}", numbers)]
         for quantity in ("accuracy", *COMPARED):
             one = numbers.get((quantity, "Overall"))
             row += [_number(one.published) or "–", _range(one) or "–"] if one else ["–", "–"]
         body.append(row)
-    heads = ["data", "model", "accuracy", "ours", "tau gradient", "ours", "tau LOO", "ours"]
+    heads = ["data", "model"]
+    heads += [f"{of}, {whose}" for of in ("accuracy", "tau gradient", "tau LOO") for whose in WHOSE]
     return Table("Jain & Wallace (2019), published and ours", heads, body, labels=2)
 
 
@@ -83,7 +114,7 @@ def _compared(found: Iterable[Line]) -> Table:
     rows = [
         [
             CATALOG[one.dataset].title,
-            f"{one.encoder} {one.score}",
+            _mark(f"{one.encoder} {one.score}", one),
             one.quantity.removeprefix("attention~").replace("_", "-"),
             one.predicted,
             _published(one),
@@ -94,7 +125,21 @@ def _compared(found: Iterable[Line]) -> Table:
         if one.quantity in COMPARED
     ]
     heads = ["data", "model", "measure", "class", "published", "ours", "inside"]
-    return Table("Correlations", heads, rows, labels=4)
+    title = "Kendall tau-b of attention with two measures of importance, published and ours"
+    return Table(title, heads, rows, HOW_TO_READ, labels=4)
+
+
+def _mark(text: str, one: Line) -> str:
+    return f"{text} {MARK}" if one.not_learned else text
+
+
+def _marked(text: str, numbers: Mapping[tuple[str, str], Line]) -> str:
+    return _mark(text, next(iter(numbers.values())))
+
+
+def _label(model: tuple[str, str, str], numbers: Mapping[tuple[str, str], Line]) -> list[str]:
+    """Return the first cells of a model's line, with the mark if it has not learned."""
+    return [*model[:2], _marked(model[2], numbers)]
 
 
 def _by_model(
@@ -138,18 +183,19 @@ def _sizes(results: Iterable[DatasetNumbers]) -> Table:
         for size in result.sizes
     ]
     heads = ["data", "split", "texts", "by class", "mean tokens", "published", "ours is"]
-    return Table("Data", heads, body, labels=LABELS)
+    return Table("Data", heads, body, labels=2)
 
 
 def _performance(found: Iterable[Line]) -> Table:
     body = []
     for model, numbers in _by_model(found):
-        row = list(model)
+        row = _label(model, numbers)
         for quantity in PERFORMANCE:
             one = numbers.get((quantity, "Overall"))
             row += [_number(one.published), _range(one)] if one else ["", ""]
         body.append(row)
-    heads = [*MODEL, "accuracy", "ours", "F1", "ours", "ROC AUC", "ours"]
+    names = ("accuracy", "F1", "ROC AUC")
+    heads = [*MODEL, *(f"{of}, {whose}" for of in names for whose in WHOSE)]
     return Table("Performance on the test split", heads, body, labels=LABELS)
 
 
@@ -157,36 +203,41 @@ def _correlation(found: Iterable[Line]) -> Table:
     body = []
     for model, numbers in _by_model(found):
         for predicted in [which for quantity, which in numbers if quantity == COMPARED[0]]:
-            row = [*model, predicted]
+            row = [*_label(model, numbers), predicted]
             for quantity in TAUS:
                 one = numbers.get((quantity, predicted))
                 theirs, ours = (_published(one), _ours(one)) if one else ("", "")
                 row += [theirs, ours, one.inside if one else ""] if quantity in COMPARED else [ours]
             body.append(row)
-    measures = ["gradient", "ours", "inside", "leave-one-out", "ours", "inside"]
-    heads = [*MODEL, "class", *measures, "gradient–LOO, ours"]
+    measures = ("gradient", "leave-one-out")
+    heads = [f"{of}, {which}" for of in measures for which in (*WHOSE, "inside")]
+    heads = [*MODEL, "class", *heads, "gradient–LOO, ours"]
     title = "Kendall tau-b of attention with two measures of importance"
-    return Table(title, heads, body, HOW_TO_READ, LABELS)
+    return Table(title, heads, body, HOW_TO_READ, labels=4)
 
 
 def _distances(found: Iterable[Line]) -> Table:
     body = []
     for model, numbers in _by_model(found):
         shown = [numbers.get((quantity, "Overall")) for quantity in DISTANCES]
-        body.append([*model, *("" if one is None else _range(one) for one in shown)])
+        body.append(
+            [*_label(model, numbers), *("" if one is None else _range(one) for one in shown)]
+        )
     title = "What the paper shows without numbers"
     return Table(title, [*MODEL, *DISTANCES], body, ALONE, LABELS)
 
 
-def _variants(results: Iterable[DatasetNumbers]) -> list[Table]:
+def _variants(results: Sequence[DatasetNumbers]) -> list[Table]:
     """Make one table, none where no variants were run."""
     columns = ("accuracy", "f1", "roc_auc", "agreement", "jsd", "tvd", "flipped")
     counts = ("uniform_texts", "all_replaced")
+    learned_variants = _variants_learned(results)
     body = []
     for result in results:
         for variant in dict.fromkeys(row["variant"] for row in result.baselines):
             rows = [row for row in result.baselines if row["variant"] == variant]
-            line = [result.dataset, variant, str(len(rows))]
+            name = learned_variants.marked(variant, f"{result.dataset} {variant}")
+            line = [result.dataset, name, str(len(rows))]
             for column in columns:
                 values = [row[column] for row in rows if row[column] is not None]
                 spread = f" [{min(values):.3f}, {max(values):.3f}]" if len(values) > 1 else ""
@@ -201,7 +252,18 @@ def _variants(results: Iterable[DatasetNumbers]) -> list[Table]:
     heads += ["uniform", "replaced whole"]
     heads = ["data", "variant", "seeds", *heads]
     title = "Baselines and variants of attention"
-    return [Table(title, heads, body, VARIANTS, LABELS)] if body else []
+    return [Table(title, heads, body, VARIANTS, labels=2)] if body else []
+
+
+def _variants_learned(results: Sequence[DatasetNumbers]) -> Learned:
+    """Return which of the variants have learned; no score of theirs is published."""
+    models: dict[str, dict[object, list[Score]]] = {}
+    for result in results:
+        for row in result.baselines:
+            scores = {name: math.nan if row[name] is None else row[name] for name in JUDGED}
+            seeds = models.setdefault(f"{result.dataset} {row['variant']}", {})
+            seeds[row["seed"]] = [score_of(scores, class_counts(result))]
+    return Learned(models)
 
 
 def _number(value: float) -> str:

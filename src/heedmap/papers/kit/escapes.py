@@ -7,7 +7,10 @@ from heedmap.terminal.output import printable
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#",
     "$": r"\$", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "–": "--",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "–": "--", "−": "$-$", "†": r"$^\dagger$",
+    "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "∩": r"$\cap$", "‖": r"$\Vert$", "½": r"$\frac12$",
+    "₀": "$_0$", "₁": "$_1$", "Δ": r"$\Delta$", "Σ": r"$\Sigma$", "α": r"$\alpha$", "β": r"$\beta$",
+    "δ": r"$\delta$", "ε": r"$\varepsilon$", "λ": r"$\lambda$", "ξ": r"$\xi$", "τ": r"$\tau$",
 })  # fmt: skip
 # Characters that start code, emphasis, a table cell, a tag, an entity, mathematics or the target of a link.
 _MARKDOWN = re.compile(r"[\\`*~|<>$]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_])|(?<=\])[(\[:]")

@@ -1,15 +1,15 @@
 """A result as HTML, Markdown, CSV and LaTeX, and on the terminal; the same result gives the same bytes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
 from markupsafe import Markup
 
 from heedmap.files.storage import write_atomically
-from heedmap.papers.kit.escapes import latex_text, markdown_text
+from heedmap.papers.kit.escapes import markdown_text
+from heedmap.papers.kit.latex import latex
 from heedmap.papers.kit.registry import RESULT
 from heedmap.papers.kit.result import Claim, Result, Table
 from heedmap.report.page import environment
@@ -47,14 +47,15 @@ def page(result: Result) -> str:
 
 def markdown(result: Result) -> str:
     """Return result.md."""
-    parts = [f"# {markdown_text(result.title)}", *map(markdown_text, result.notes)]
-    for part in result.sections:
+    parts = [f"# {markdown_text(result.title)}", *map(markdown_text, result.remarks)]
+    for part in result.parts:
         if isinstance(part, Claim):
-            parts += [f"## Claim: {markdown_text(part.text)}", f"**{part.verdict.capitalize()}.**"]
+            verdict = f"**{part.verdict.capitalize()}.** {markdown_text(part.basis)}".rstrip()
+            parts += [f"## Claim: {markdown_text(part.text)}", verdict]
             parts.append("\n".join(f"* {markdown_text(number)}" for number in part.numbers))
         else:
             parts += [f"## {markdown_text(part.title)}", _pipes(part)]
-            parts += [part.how] if part.how else []
+            parts += [part.reading] if part.reading else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -72,24 +73,11 @@ def csv_text(result: Result) -> str:
     return harmless.to_csv(index=False, lineterminator="\n")
 
 
-def latex(result: Result) -> str:
-    """Return result.tex: a table for the booktabs package; the notes are comments."""
-    heads, lines = _escaped(result.latex.heads), map(_escaped, result.latex.lines)
-    table = pd.DataFrame(lines, columns=heads).to_latex(
-        index=False, escape=False, column_format="l" * len(heads)
-    )
-    return "".join(f"% {printable(note)}\n" for note in result.notes) + table
-
-
-def _escaped(line: Sequence[str]) -> list[str]:
-    return [latex_text(text) for text in line]
-
-
 def terminal(result: Result) -> "Iterator[RenderableType]":
-    """Yield the notes, the summary and the claims, for the terminal."""
+    """Yield the remarks, the summary and the claims, for the terminal."""
     from rich.table import Table as Grid
 
-    yield from map(cell, result.notes)
+    yield from map(cell, result.remarks)
     summary = result.summary
     grid = Grid(title=cell(summary.title), box=None)
     for i, head in enumerate(summary.heads):
@@ -99,5 +87,6 @@ def terminal(result: Result) -> "Iterator[RenderableType]":
         grid.add_row(*map(cell, line))
     yield grid
     for claim in result.claims:
-        yield from map(cell, ("", f"Claim: {claim.text}", f"  {claim.verdict.upper()}"))
+        verdict = f"  {claim.verdict.upper()}. {claim.basis}".removesuffix(". ")
+        yield from map(cell, ("", f"Claim: {claim.text}", verdict))
         yield from (cell(f"  - {number}") for number in claim.numbers)

@@ -1,6 +1,6 @@
 """The result of a reproduction: what all of its files show."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+MARK = "†"
+"""Stands beside the name of a model that has not learned (see `heedmap.papers.kit.learned`)."""
+MARKED = f"{MARK}: not learned, see the notes."
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table of texts, and how to read it; the first `labels` columns are words, the others numbers."""
+    """A table of texts, and how to read it; the first `labels` columns are words, the others numbers.
+
+    Every column has a name of its own.
+    """
 
     title: str
     heads: Sequence[str]
@@ -21,14 +29,32 @@ class Table:
     how: str = ""
     labels: int = 1
 
+    def __post_init__(self) -> None:
+        if not all(self.heads) or len(set(self.heads)) < len(self.heads):
+            raise ValueError(f"{self.title}: expected a name of its own for each of {self.heads}")
+        if odd := [line for line in self.lines if len(line) != len(self.heads)]:
+            raise ValueError(f"{self.title}: expected {len(self.heads)} cells, got {odd[0]}")
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether a model of the table has not learned."""
+        cells = (text for line in (self.heads, *self.lines) for text in line)
+        return any(MARK in text for text in (self.title, *cells))
+
+    @property
+    def reading(self) -> str:
+        """How to read it, and what the mark means where it is."""
+        return " ".join([*([self.how] if self.how else []), *([MARKED] if self.is_marked else [])])
+
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the paper and its verdict: survives, does not, or undecided."""
+    """One claim of the paper and its verdict: survives, does not, or undecided; `basis` is what decides it."""
 
     text: str
     verdict: str
     numbers: tuple[str, ...]
+    basis: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,8 +62,9 @@ class Result:
     """Published numbers beside ours.
 
     `notes` say what was read and left out, and how the reproduction differs from the paper; `summary` is for
-    the terminal, `sections` for page and Markdown, `rows` for CSV, `latex` for LaTeX. `reports` are names and
-    paths of the models' own pages, by the title of their group.
+    the terminal, `sections` for page and Markdown, `rows` for CSV, `latex` for LaTeX. `columns` says what each
+    column of `rows` holds. `reports` are names and paths of the models' own pages, by the title of their group.
+    `not_learned` says which models have not learned; their names have the mark.
     """
 
     title: str
@@ -47,7 +74,28 @@ class Result:
     figures: list[Figure]
     rows: "pd.DataFrame"
     latex: Table
+    columns: Mapping[str, str]
     reports: Sequence[tuple[str, Sequence[tuple[str, str]]]] = field(default=())
+    not_learned: str = ""
+
+    def __post_init__(self) -> None:
+        if unknown := [name for name in self.rows.columns if name not in self.columns]:
+            raise ValueError(
+                f"{self.title}: expected what the columns hold, got nothing of {unknown}"
+            )
+
+    @property
+    def remarks(self) -> list[str]:
+        """The notes, and which models have not learned."""
+        return [note for note in (*self.notes, self.not_learned) if note]
+
+    @property
+    def parts(self) -> list[Table | Claim]:
+        """The sections, and what the columns of the CSV file hold."""
+        lines = [[name, self.columns[name]] for name in self.rows.columns]
+        heads = ["column", "what it holds"]
+        about = [Table("Columns of result.csv", heads, lines, labels=2)] if lines else []
+        return [*self.sections, *about]
 
     @property
     def claims(self) -> list[Claim]:
@@ -73,10 +121,24 @@ def signed(number: float) -> str:
     return f"{number:+.3f}".replace("-", "−")
 
 
-def with_unlike(figure: Figure, differences: Sequence[str]) -> Figure:
-    """Return a figure with the differences as a note."""
-    note = [f"unlike the paper: {'; '.join(differences)}"] if differences else []
-    return replace(figure, notes=[*figure.notes, *note])
+def with_unlike(figure: Figure, differences: Sequence[str], failed: Iterable[str] = ()) -> Figure:
+    """Return a figure with the differences, and the models that have not learned, as notes."""
+    notes = {"unlike the paper": "; ".join(differences), "not learned": ", ".join(failed)}
+    more = [f"{name}: {text}" for name, text in notes.items() if text]
+    return replace(figure, notes=[*figure.notes, *more])
+
+
+def over_texts(seeds: int) -> str:
+    """Return what decides a claim that is judged by an interval over texts.
+
+    >>> over_texts(3)
+    'By an interval over the test texts, of means over 3 seeds: the spread over trainings is not in it.'
+    """
+    if seeds == 1:
+        ending = "of these models alone: with one seed the spread over trainings is not known."
+    else:
+        ending = f"of means over {seeds} seeds: the spread over trainings is not in it."
+    return f"By an interval over the test texts, {ending}"
 
 
 def unfinished(missing: int) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,18 @@ from heedmap.experiments.deception import TOLERANCE, summary
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.seeds import over_seeds
-from heedmap.papers.kit.result import Claim, Result, Table, signed, unfinished, unlike, with_unlike
+from heedmap.papers.kit.learned import Learned, Score, accuracy
+from heedmap.papers.kit.result import (
+    MARK,
+    Claim,
+    Result,
+    Table,
+    over_texts,
+    signed,
+    unfinished,
+    unlike,
+    with_unlike,
+)
 from heedmap.papers.pruthi.published import (
     AUTHORS,
     EPOCHS,
@@ -34,6 +46,21 @@ leave there with the same predictions, which is exact (not known of bert). \
 Bert's mass is the mean over heads, or that of the head that shows most. \
 Published numbers are of other texts."""
 
+COLUMNS = {
+    "heads": "of bert: attention is the mean of the heads, or that of the one that shows most",
+    "removed": "whether the words were taken out",
+    "strength": "λ of the penalty",
+    "seed": "of the training",
+    "accuracy": "share of the test texts that are right",
+    "blocked": "the same with the attention to the words set to 0 at test",
+    "mass": "mean share of the attention on impermissible words, in texts that have any",
+    "uniform": "the same of uniform weights",
+    "least": "the least share that other weights can leave there with the same predictions",
+    "dev_accuracy": "share of the dev texts that are right",
+    "name": "what the training is called",
+    "model": "the model",
+    "learned": "whether the training has learned; empty where it cannot be told",
+}
 Gain = Callable[["Reproduction", str, float], NDArray[np.float64]]
 
 
@@ -67,6 +94,22 @@ class Reproduction:
         """Return a row per training of a model (see `deception.summary`)."""
         return summary(self.table(model))
 
+    @cached_property
+    def learned(self) -> Learned:
+        """Which trainings have learned, by model and penalty."""
+        found: dict[str, dict[object, list[Score]]] = {}
+        for model in self.models:
+            label = self.table(model).to_pandas().drop_duplicates("row")["label"].to_numpy()
+            most = float(np.bincount(label).max() / len(label))
+            for key, runs in groups(self.runs(model)):
+                theirs = AUTHORS.get((self.settings.task, model, key))
+                published = np.nan if theirs is None else float(theirs.accuracy) / 100
+                found[training_name(model, key)] = {
+                    seed: [accuracy(right, most, len(label), published)]
+                    for seed, right in zip(runs["seed"], runs["accuracy"], strict=True)
+                }
+        return Learned(found)
+
 
 def result(found: Reproduction) -> Result:
     """Make the result that all files of a reproduction show."""
@@ -79,15 +122,17 @@ def result(found: Reproduction) -> Result:
         sections=[table, *_claims(found)],
         figures=[
             with_unlike(
-                replace(one, key=f"{one.key}-{model}", title=f"{one.title} ({model})"), differs
+                replace(one, key=f"{one.key}-{model}", title=f"{one.title} ({model})"),
+                differs,
+                [name for name in found.learned.failed if name.startswith(model)],
             )
             for model, audit in found.audits.items()
             for one in drawn.deception(audit)
         ],
-        rows=pd.concat(
-            [found.runs(model).assign(model=model) for model in found.models], ignore_index=True
-        ),
+        rows=pd.concat([_rows(found, model) for model in found.models], ignore_index=True),
         latex=table,
+        columns=COLUMNS,
+        not_learned=found.learned.sentence(),
         reports=[("runs", [(model, f"{model}/report.html") for model in found.audits])],
     )
 
@@ -122,25 +167,45 @@ def differences(found: Reproduction) -> list[str]:
 def _table(found: Reproduction) -> Table:
     lines = []
     for model in found.models:
-        for key, runs in _groups(found.runs(model)):
-            name = "without the words" if key is None else f"λ = {key:g}"
+        for key, runs in groups(found.runs(model)):
+            name = key_name(key)
             mass = "–" if key is None else over_seeds(runs["mass"].tolist())
             blocked = "–" if key is None else over_seeds(runs["blocked"].tolist())
             extra = ["–", "–"]
             if key == 0:
                 extra = [_number(runs[column]) for column in ("uniform", "least")]
-            lines.append(
-                [model, name, "ours", over_seeds(runs["accuracy"].tolist()), mass, blocked, *extra]
-            )
+            own = [model, found.learned.marked(name, training_name(model, key)), "ours"]
+            lines.append([*own, over_seeds(runs["accuracy"].tolist()), mass, blocked, *extra])
             for numbers, source in ((AUTHORS, SOURCE), (REPLICATED, REPLICATION)):
                 published = numbers.get((found.settings.task, model, key))
                 if published is not None:
                     theirs = [_share(published.accuracy), _share(published.mass)]
                     lines.append([model, name, source, *theirs, "–", "–", "–"])
-    heads = ["model", "", "", "accuracy", "mass", "blocked", "uniform", "least"]
+    heads = ["model", "training", "source", "accuracy", "mass", "blocked", "uniform", "least"]
     return Table(
         f"Accuracy and attention to impermissible words ({found.name})", heads, lines, HOW, labels=3
     )
+
+
+def _rows(found: Reproduction, model: str) -> pd.DataFrame:
+    """Return a row per training for CSV."""
+    runs = found.runs(model).assign(model=model)
+    keys = zip(runs["removed"], runs["strength"], runs["seed"], strict=True)
+    learned = [
+        found.learned.of(training_name(model, None if removed else strength), seed)
+        for removed, strength, seed in keys
+    ]
+    return runs.assign(learned=pd.Series(learned, runs.index, dtype=object))
+
+
+def key_name(key: float | None) -> str:
+    """Return what a kind of training is called: its penalty, or None without the words."""
+    return "without the words" if key is None else f"λ = {key:g}"
+
+
+def training_name(model: str, key: float | None) -> str:
+    """Return what the trainings of a model and a penalty are called."""
+    return f"{model}, {key_name(key)}"
 
 
 def _number(values: "pd.Series[float]") -> str:
@@ -156,7 +221,7 @@ def _share(per_cent: str) -> str:
     return per_cent if per_cent == "–" else f"{per_cent} %"
 
 
-def _groups(runs: pd.DataFrame) -> list[tuple[float | None, pd.DataFrame]]:
+def groups(runs: pd.DataFrame) -> list[tuple[float | None, pd.DataFrame]]:
     """Return the trainings without the words, and those of each penalty."""
     present = runs[~runs["removed"]]
     return [
@@ -191,15 +256,20 @@ def _claim(found: Reproduction, text: str, gain: Gain, edge: float = 0.0) -> Cla
         strength = max(found.settings.penalties)
         each = gain(found, model, strength)
         low, high = _interval(found, model, each)
-        verdicts.append((low > edge, high <= edge))
         shown = f"{signed(float(np.nanmean(each)))} [{signed(low)}, {signed(high)}]"
-        numbers.append(f"{model}, λ = {strength:g}: {shown}")
+        number = f"{model}, λ = {strength:g}: {shown}"
+        if training_name(model, 0.0) in found.learned.failed:
+            numbers.append(f"{number}; not learned without penalty, not counted {MARK}")
+            verdicts.append((False, False))
+        else:
+            numbers.append(number)
+            verdicts.append((low > edge, high <= edge))
     verdict = "undecided"
     if all(yes for yes, _ in verdicts):
         verdict = "survives"
     elif any(no for _, no in verdicts):
         verdict = "does not"
-    return Claim(text, verdict, tuple(numbers))
+    return Claim(text, verdict, tuple(numbers), over_texts(found.settings.seeds))
 
 
 def _hidden(found: Reproduction, model: str, strength: float) -> NDArray[np.float64]:

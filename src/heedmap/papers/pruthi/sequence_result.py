@@ -1,7 +1,9 @@
 """Accuracy and attention to what tells the target, of each attention and penalty, beside the published."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import altair as alt
@@ -10,6 +12,7 @@ import pandas as pd
 from heedmap.experiments.deception import TOLERANCE
 from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.experiments.seeds import over_seeds
+from heedmap.papers.kit.learned import Learned, Score
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim, Result, Table, signed, unfinished, unlike, with_unlike
 from heedmap.papers.pruthi.published import (
@@ -22,6 +25,21 @@ from heedmap.papers.pruthi.settings import SequenceSettings
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification, vertical
 
 Kind = tuple[str, float]
+COLUMNS = {
+    "attention": "learned, uniform, or none: the first state alone",
+    "penalty": "λ",
+    "seed": "of the training",
+    "epochs": "trained for",
+    "accuracy": "share of the target positions that are right",
+    "mass": "mean weight on the source positions that tell the target",
+    "possible": "the most that it can be: the share of the positions that have any",
+    "uniform": "what uniform weights put there",
+    "on": "share of the positions with the largest weight there",
+    "beside": "share with the largest weight on a neighbour",
+    "blocked": "accuracy with that weight set to 0",
+    "bleu": "of translations, by sacrebleu, at most 100",
+    "learned": "whether the training has learned; empty where it cannot be told",
+}
 UNSTABLE = (
     "The published copy at λ = 1, and uniform attention at copy and reverse, did not replicate with the "
     "authors' own seeds."
@@ -55,6 +73,29 @@ class SequenceResult:
         is_theirs = "multi30k" in self.name.lower() and ends == ("en", "de")
         return self.settings.task if self.settings.task != "translation" or is_theirs else ""
 
+    @cached_property
+    def learned(self) -> Learned:
+        """Which trainings have learned, by `named`.
+
+        One answer to every position is the sequence's end, where nothing of the source tells: 1 − `possible`.
+        Of translations it is a BLEU of 0; without a published one, nothing can be told.
+        """
+        is_text = self.settings.task == "translation"
+        found: dict[str, dict[object, list[Score]]] = {}
+        for kind in self.kinds():
+            theirs = SEQUENCES.get((self.published, *kind))
+            published = math.nan if theirs is None else float(theirs.accuracy) / 100
+            found[named(kind)] = {
+                seed: [Score(
+                    "BLEU / 100" if is_text else "accuracy", skill, 0.0 if is_text else 1 - possible,
+                    published=published,
+                )]
+                for seed, skill, possible in zip(
+                    self.values(kind, "seed"), self.skill(kind), self.values(kind, "possible"), strict=True
+                )
+            }  # fmt: skip
+        return Learned(found)
+
     def skill(self, kind: Kind) -> list[float]:
         """Return what the task is judged by, of each seed: accuracy, or BLEU / 100."""
         if self.settings.task == "translation":
@@ -72,9 +113,21 @@ def result(found: SequenceResult) -> Result:
         notes=[note for note in (*found.notes, unlike(differs), unfinished(missing)) if note],
         summary=table,
         sections=[table, *_claims(found)],
-        figures=[with_unlike(_figure(found), differs)],
-        rows=pd.DataFrame(found.rows),
+        figures=[with_unlike(_figure(found), differs, found.learned.failed)],
+        rows=pd.DataFrame(
+            [
+                {
+                    **row,
+                    "learned": found.learned.of(
+                        named((row["attention"], row["penalty"])), row["seed"]
+                    ),
+                }
+                for row in found.rows
+            ]
+        ),
         latex=table,
+        columns=COLUMNS,
+        not_learned=found.learned.sentence(),
     )
 
 
@@ -105,7 +158,8 @@ def differences(settings: SequenceSettings) -> list[str]:
     ]
 
 
-def _named(kind: Kind) -> str:
+def named(kind: Kind) -> str:
+    """Return what the trainings of an attention and a penalty are called."""
     attention, penalty = kind
     return attention if penalty == 0 else f"{attention}, λ = {penalty:g}"
 
@@ -117,7 +171,8 @@ def _table(found: SequenceResult) -> Table:
         measures = ("accuracy", "mass", "blocked", "on", "beside")
         numbers = [over_seeds(found.values(kind, measure)) for measure in measures]
         bleu = [over_seeds(found.values(kind, "bleu"), 1)] if is_text else []
-        lines.append([_named(kind), "ours", *numbers, *bleu])
+        name = found.learned.marked(named(kind), named(kind))
+        lines.append([name, "ours", *numbers, *bleu])
         for table, source in ((SEQUENCES, SOURCE), (SEQUENCES_REPLICATED, REPLICATION)):
             theirs = table.get((found.published, *kind))
             if theirs is None:
@@ -125,12 +180,15 @@ def _table(found: SequenceResult) -> Table:
             skill = "–" if theirs.accuracy == "–" or is_text else f"{theirs.accuracy} %"
             mass = "–" if theirs.mass == "–" else f"{theirs.mass} %"
             other = [f"{theirs.accuracy} by compare-mt"] if is_text else []
-            lines.append([_named(kind), source, skill, mass, "–", "–", "–", *other])
+            lines.append([named(kind), source, skill, mass, "–", "–", "–", *other])
     first = found.kinds()[0]
     even, most = (found.values(first, name)[0] for name in ("uniform", "possible"))
     return Table(
         f"Accuracy and attention to what tells the target ({found.name})",
-        ["attention", "", "accuracy", "mass", "blocked", "on it", "beside it", *(["BLEU"] if is_text else [])],
+        [
+            "attention", "source", "accuracy", "mass", "blocked", "on it", "beside it",
+            *(["BLEU"] if is_text else []),
+        ],
         lines,
         f"Over all target positions, ends included; the model reads its own symbols. Mass: the weight on the "
         f"source positions that tell the target; uniform weights put {even:.3f} there, and {most:.3f} is the "
@@ -196,7 +254,8 @@ def _claim(
             "without penalty the model is not better than with the first state alone, so that there is "
             f"nothing to hide{f': {_gain(use)}' if use else ''}"
         )
-    return Claim(text, verdict, tuple(numbers))
+    claim = Claim(text, verdict, tuple(numbers))
+    return found.learned.judged(claim, named(("learned", 0.0)))
 
 
 def _gain(values: list[float]) -> str:
@@ -205,10 +264,10 @@ def _gain(values: list[float]) -> str:
 
 
 def _figure(found: SequenceResult) -> Figure:
-    names = [_named(kind) for kind in found.kinds()]
+    names = [named(kind) for kind in found.kinds()]
     is_text = found.settings.task == "translation"
     values = [
-        {"series": _named(kind), "mass": mass, "skill": skill}
+        {"series": named(kind), "mass": mass, "skill": skill}
         for kind in found.kinds()
         for mass, skill in zip(found.values(kind, "mass"), found.skill(kind), strict=True)
     ]

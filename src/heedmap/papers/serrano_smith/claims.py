@@ -2,8 +2,9 @@
 
 Each claim is a number per text of each model, the mean over its seeds; Student's 95 % interval of its mean
 decides, divided among the models (Bonferroni). *Survives*: the interval is on the claim's side for every model;
-*does not*: it is on the other side for one; *undecided* else. So the verdict is about these models. The numbers
-of each seed are beside it: another training may differ more than other texts do.
+*does not*: it is on the other side for one; *undecided* else. So the verdict is about these models, and says
+so. The numbers of each seed are beside it: another training may differ more than other texts do. A model that
+has not learned is shown and not counted: it can neither refute a claim nor let it survive.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,13 +15,25 @@ from scipy import stats
 
 from heedmap.experiments.results import attained
 from heedmap.experiments.seed_intervals import mean_interval
-from heedmap.papers.kit.result import Claim, signed
+from heedmap.papers.kit.learned import Learned, accuracy
+from heedmap.papers.kit.result import MARK, Claim, over_texts, signed
 from heedmap.papers.serrano_smith.numbers import WORDS, Numbers, Trial, of_model
 from heedmap.papers.serrano_smith.published import RANKINGS
 from heedmap.papers.serrano_smith.settings import MODELS
 
 LEVEL = 0.95
 Measure = Callable[[Trial], Numbers]
+
+
+def learned(trials: Sequence[Trial]) -> Learned:
+    """Return which models have learned; no accuracy of theirs is published."""
+    return Learned({
+        model: {
+            one.cell.seed: [accuracy(one.accuracy, one.majority, len(one.size))]
+            for one in of_model(trials, model)
+        }
+        for model in MODELS
+    })  # fmt: skip
 
 
 def claims(trials: Sequence[Trial]) -> list[Claim]:
@@ -59,14 +72,22 @@ def claims(trials: Sequence[Trial]) -> list[Claim]:
 def _claim(
     text: str, trials: Sequence[Trial], models: Sequence[str], measure: Measure, unit: str
 ) -> Claim:
-    lines, sides = [], []
+    lines, sides, failed = [], [], learned(trials).failed
     level = 1 - (1 - LEVEL) / len(models)
     for model in models:
         each = [measure(trial) for trial in of_model(trials, model)]
         line, side = _judged(model, each, level, unit)
-        lines.append(line)
-        sides.append(side)
-    return Claim(text, _verdict(sides), tuple(lines))
+        lines.append(_counted(line, model in failed))
+        sides.append(0 if model in failed else side)
+    return Claim(text, _verdict(sides), tuple(lines), over_texts(_seeds(trials)))
+
+
+def _counted(line: str, failed: bool) -> str:
+    return f"{line}; not learned, not counted {MARK}" if failed else line
+
+
+def _seeds(trials: Sequence[Trial]) -> int:
+    return len({trial.cell.seed for trial in trials})
 
 
 def _judged(name: str, seeds: Sequence[Numbers], level: float, unit: str) -> tuple[str, int]:
@@ -119,7 +140,7 @@ def relative(trial: Trial) -> Numbers:
 
 def _without_encoder(trials: Sequence[Trial]) -> Claim | None:
     """Compare models without an encoder with those that have one, hierarchical and flat apart."""
-    lines, sides = [], []
+    lines, sides, failed = [], [], learned(trials).failed
     pairs = [
         (kind, other)
         for kind in ("han", "flan")
@@ -134,15 +155,16 @@ def _without_encoder(trials: Sequence[Trial]) -> Claim | None:
         line, side = _difference(
             f"{kind}-none against {kind}-{other}", without, with_it, len(pairs)
         )
-        lines.append(line)
-        sides.append(side)
+        without_learning = any(f"{kind}-{end}" in failed for end in ("none", other))
+        lines.append(_counted(line, without_learning))
+        sides.append(0 if without_learning else side)
     if not pairs:
         return None
     text = (
         "Attention does relatively better where nothing is encoded: it is nearer to the smallest set, "
         "measured from a random ranking."
     )
-    return Claim(text, _verdict(sides), tuple(lines))
+    return Claim(text, _verdict(sides), tuple(lines), over_texts(_seeds(trials)))
 
 
 def _difference(name: str, first: Numbers, second: Numbers, times: int) -> tuple[str, int]:

@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heedmap.experiments.results import mean
+from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.result import Result, Table, unfinished, unlike, with_unlike
-from heedmap.papers.serrano_smith.claims import claims, relative
+from heedmap.papers.serrano_smith.claims import claims, learned, relative
 from heedmap.papers.serrano_smith.numbers import (
     RANKINGS,
     SCORES,
@@ -38,6 +39,41 @@ rankings. k_min / k: the size of the smallest such set over the number of items 
 where it never comes. Erased: median share of the items at the change (never: in more than half it does not \
 come); and, the paper's way, of the texts that this ranking changes, with all items erased at last. Mass: \
 median attention on them. In brackets: the least and the largest of the seeds."""
+_FIRST = {
+    "top": "most attended",
+    "gradient": "largest gradient",
+    "product": "largest product of both",
+}
+COLUMNS = {
+    "model": "the model",
+    "seed": "of its training",
+    "learned": "whether the training has learned; empty where it cannot be told",
+    "accuracy": "share of the test texts that are right",
+    "majority": "share of the commonest class",
+    "texts": "test texts",
+    **{
+        f"flip_{score}_{name}": f"share of the texts of more than one item: erasing the {words} item, or a "
+        f"random one, changes the decision: {HEADS[name]}"
+        for score, words in _FIRST.items()
+        for name in FLIPS
+    },
+    **{
+        f"mcnemar_{score}": f"p of the {words} item against a random one"
+        for score, words in _FIRST.items()
+    },
+    "certified": "share of the texts that no set of items changes while one is left",
+    "only_all": "share of the texts that only all items change",
+    **{f"efficiency_{name}": f"mean k_min / k, {words}" for name, words in WORDS.items()},
+    **{
+        f"erased_{part}_{name}": f"share of the items erased at the change, {end}, {words}; inf: never"
+        for name, words in WORDS.items()
+        for part, end in (
+            ("low", "lower quartile"),
+            ("median", "median"),
+            ("high", "upper quartile"),
+        )
+    },
+}
 SURE_HOW = """Certified: no set of items changes the decision while one is left. Only all of them: of these \
 texts those where the bias alone gives another answer, which the paper counts as changed by every ranking, \
 with 100 %. Beaten: gradient and gradient × attention need fewer items than attention, which shows without \
@@ -75,8 +111,10 @@ def result(found: Reproduction) -> Result:
         summary=tables[2],
         sections=[*tables, *claims(found.trials)],
         figures=figures(found),
-        rows=pd.DataFrame([_row(trial) for trial in found.trials]),
+        rows=pd.DataFrame([_row(trial, learned(found.trials)) for trial in found.trials]),
         latex=tables[2],
+        columns=COLUMNS,
+        not_learned=learned(found.trials).sentence(),
     )
 
 
@@ -101,6 +139,11 @@ def differences(found: Reproduction) -> list[str]:
     ]
 
 
+def _name(found: Reproduction, model: str) -> str:
+    """Return a model's name, with the mark if a training has not learned."""
+    return learned(found.trials).marked(model, model)
+
+
 def _mean(trials: Sequence[Trial], measure: Callable[[Trial], float]) -> list[float]:
     return [measure(trial) for trial in trials]
 
@@ -119,7 +162,7 @@ def _accuracies(found: Reproduction) -> Table:
     for model in found.models:
         trials = of_model(found.trials, model)
         lines.append([
-            model,
+            _name(found, model),
             _shown(_mean(trials, lambda t: t.accuracy)),
             _shown(_mean(trials[:1], lambda t: t.majority)),
             f"{len(trials[0].size)}",
@@ -147,7 +190,7 @@ def _flip_table(found: Reproduction) -> Table:
             shares = [trial.flip_table(score)[0] for trial in trials]
             p = trials[0].flip_table(score)[1]
             cells = [_shown([share[name] for share in shares]) for name in FLIPS]
-            lines.append([model, words, *cells, f"{p:.1g}"])
+            lines.append([_name(found, model), words, *cells, f"{p:.1g}"])
         if published is not None and model == MODEL:
             lines.append([model, SOURCE, *(f"{value:.1f}" for value in published), "–"])
     heads = ["model", "first by", *HEADS.values(), "p"]
@@ -164,7 +207,7 @@ def _rankings(found: Reproduction) -> Table:
             erased = [quartiles(trial.fractions(ranking))[1] for trial in trials]
             theirs = [_their_median(trial, ranking) for trial in trials]
             lines.append([
-                model,
+                _name(found, model),
                 WORDS[ranking],
                 _shown([mean(trial.efficiency(ranking)) for trial in trials], 3, 1),
                 "never" if np.isinf(erased).any() else _shown(erased),
@@ -172,7 +215,7 @@ def _rankings(found: Reproduction) -> Table:
                 _shown([_median(trial.removed(ranking)) for trial in trials]),
             ])  # fmt: skip
         least = [quartiles(trial.fractions("exact"))[1] for trial in trials]
-        lines.append([model, WORDS["exact"], "1", _shown(least), _shown(least), "–"])
+        lines.append([_name(found, model), WORDS["exact"], "1", _shown(least), _shown(least), "–"])
     heads = ["model", "ranking", "k_min / k", "erased %", "erased %, paper's way", "mass %"]
     title = f"How many items must go until the decision changes ({found.name})"
     return Table(title, heads, lines, RANK_HOW, labels=2)
@@ -194,7 +237,7 @@ def _certified(found: Reproduction) -> Table:
     for model in found.models:
         trials = of_model(found.trials, model)
         lines.append([
-            model,
+            _name(found, model),
             _shown([t.certified for t in trials]),
             _shown([t.only_all for t in trials]),
             *(_shown([_beaten(t, name) for t in trials]) for name in ("gradient", "product")),
@@ -215,9 +258,10 @@ def _beaten(trial: Trial, ranking: str) -> float:
     return float((other < own)[both].mean()) if both.any() else np.nan
 
 
-def _row(trial: Trial) -> dict[str, object]:
+def _row(trial: Trial, judged: Learned) -> dict[str, object]:
     """Return a model's numbers for CSV."""
     row: dict[str, object] = {"model": trial.cell.model, "seed": trial.cell.seed}
+    row["learned"] = judged.of(trial.cell.model, trial.cell.seed)
     row |= {"accuracy": trial.accuracy, "majority": trial.majority, "texts": len(trial.size)}
     for score in SCORES:
         shares, p = trial.flip_table(score)
@@ -253,7 +297,7 @@ def figures(found: Reproduction) -> list[Figure]:
         unit="values",
     )] if known else []  # fmt: skip
     return [
-        with_unlike(one, differences(found))
+        with_unlike(one, differences(found), learned(found.trials).failed)
         for one in (*efficiency, *_boxes(found), *_scatter(found))
     ]
 

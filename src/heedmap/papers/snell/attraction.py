@@ -14,18 +14,23 @@ The paper chooses A's checkpoint, and then that of the second map for the larges
 are compared. `dev` chooses both by accuracy on the dev split; `last` takes the last ones.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedmap.papers.kit.learned import Learned, accuracy
 from heedmap.papers.snell.records import Record, agreement, crossing, matches
+from heedmap.training.dynamics import recorded_in
 
 CHOICES = ("paper", "dev", "last")
 Rows = list[dict[str, Any]]
@@ -63,6 +68,32 @@ class Compared(ABC):
     def of_words(self) -> bool:
         """Whether labels are words, most of them frequent ones that say little."""
         return False
+
+    @property
+    @abstractmethod
+    def accuracies(self) -> dict[str, tuple[list[float], float]]:
+        """The accuracies of the models and of their twins, one per seed, beside the published one or NaN."""
+
+    @cached_property
+    def learned(self) -> Learned:
+        """Whether the models and their twins have learned, on the texts that are compared."""
+        commonest, n = _commonest(self.example)
+        return Learned({
+            name: {
+                seed: [accuracy(value, commonest, n, published)] for seed, value in enumerate(values)
+            }
+            for name, (values, published) in self.accuracies.items()
+        })  # fmt: skip
+
+
+def _commonest(example: Path) -> tuple[float, int]:
+    """Return the share of the commonest label among the recorded test texts, and how many these are."""
+    recorded = recorded_in(example / "dynamics")
+    if recorded is None:
+        return math.nan, 0
+    last = recorded.filter(pc.equal(recorded["split"], "test"))
+    labels = last.filter(pc.equal(last["step"], pc.max(last["step"])))["label"].to_numpy()
+    return float(np.unique(labels, return_counts=True)[1].max() / len(labels)), len(labels)
 
 
 def rows_of_seed(

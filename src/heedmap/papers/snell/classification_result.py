@@ -17,6 +17,16 @@ from heedmap.papers.snell.settings import ClassificationSettings
 from heedmap.training.dynamics import TEXTS
 
 LEVEL = 0.95
+COLUMNS = {
+    "seed": "of the model that is compared",
+    "quantity": "the maps that are compared, or what is measured; shares, but for BLEU (at most 100)",
+    "choice": "how checkpoints are chosen (paper, dev, last), or the point of a curve",
+    "step": "of the training",
+    "value": "the number",
+    "chance": "what random maps would have",
+    "error": "standard error over texts",
+    "tau": "Kendall's tau-b of all words",
+}
 NAMES = {
     "uniform": "attention in the twin's relevance, A(α, β^uf)",
     "influence": "influence in the twin's relevance, A(Δ, β^uf)",
@@ -44,6 +54,17 @@ class Classification(Compared):
         """The corpus's classes."""
         return self.settings.classes
 
+    @property
+    def accuracies(self) -> dict[str, tuple[list[float], float]]:
+        """Those of the checkpoint that is best on dev; of the twins the last one."""
+        curve = "accuracy, uniform"
+        twins = [
+            next(r["value"] for r in reversed(self.rows) if (r["quantity"], r["seed"]) == (curve, seed))
+            for seed in range(len(self.values("best", "dev")))
+        ]  # fmt: skip
+        published = XI.get(self.dataset, {}).get("best", math.nan)
+        return {"models": (self.values("best", "dev"), published), "twins": (twins, math.nan)}
+
 
 def result(found: Classification) -> Result:
     """Make the result that all files of this part show."""
@@ -53,10 +74,20 @@ def result(found: Classification) -> Result:
         title=f"Snell et al.: where attention comes from, {found.name}",
         notes=[*found.notes, unlike(differs)],
         summary=table,
-        sections=[table, xi_table(found), rise_table(found), *_claims(found)],
-        figures=[*(with_unlike(one, differs) for one in figures(found)), toy()],
+        sections=[
+            table,
+            xi_table(found),
+            rise_table(found),
+            *(found.learned.judged(claim, *found.accuracies) for claim in _claims(found)),
+        ],
+        figures=[
+            *(with_unlike(one, differs, found.learned.failed) for one in figures(found)),
+            toy(),
+        ],
         rows=pd.DataFrame(found.rows),
         latex=table,
+        columns=COLUMNS,
+        not_learned=found.learned.sentence(),
     )
 
 
@@ -138,7 +169,9 @@ def agreement_table(found: Compared) -> Table:
             ]
         )
     return Table(
-        "Does the twin's relevance foretell the attention?",
+        found.learned.marked(
+            "Does the twin's relevance foretell the attention?", *found.accuracies
+        ),
         ["first map in second map", "paper's choice", "by dev", "last", "chance", "τ", "published"],
         lines,
         "A: how often the word that the first map puts first is among the top 5 % of the second (one word of "
@@ -180,7 +213,9 @@ def xi_table(found: Compared) -> Table:
         for choice in ("paper", "dev")
     ]  # fmt: skip
     return Table(
-        "How far has attention come when it is that well foretold? ξ",
+        found.learned.marked(
+            "How far has attention come when it is that well foretold? ξ", *found.accuracies
+        ),
         ["level", "checkpoints", "ξ, accuracy", "step", "interpolated", "its step", "published"],
         [*lines, *best],
         "The first checkpoint at which the attention of the other seeds agrees with A's better than the level "
@@ -206,7 +241,7 @@ def rise_table(found: Compared) -> Table:
                 ]
             )
     return Table(
-        "What rises first for a text's keyword?",
+        found.learned.marked("What rises first for a text's keyword?", *found.accuracies),
         ["quantity", "measured by", "step of half its rise", "last value"],
         lines,
         "The keyword is the word that speaks most for the label by itself: in a logistic regression on bags of "

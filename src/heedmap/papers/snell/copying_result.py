@@ -19,6 +19,7 @@ from heedmap.papers.snell.outcomes import (
     FINDS,
     LAST,
     LEVEL,
+    LOOK,
     RULE,
     Training,
     interval,
@@ -29,6 +30,12 @@ from heedmap.papers.snell.published import FAILURES
 from heedmap.papers.snell.settings import KINDS, VARIANTS, CopyingSettings
 
 OWN = next(iter(VARIANTS))
+COLUMNS = {
+    "sequences": "kind of the sequences",
+    "model": "as published, or a variant",
+    "seed": "of the training",
+    **LOOK,
+}
 HALF = (0.25, 0.75)  # what may still be called about half
 NAMES = {
     "permutations": "permutations of all symbols",
@@ -73,6 +80,7 @@ def result(found: Copying) -> Result:
         figures=[with_unlike(one, differs) for one in figures(found.rows, found.settings)],
         rows=pd.DataFrame(found.rows),
         latex=table,
+        columns=COLUMNS,
     )
 
 

@@ -10,11 +10,17 @@ from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim, Result, Table, unlike, with_unlike
 from heedmap.papers.snell.copy_task import SEEN
 from heedmap.papers.snell.copying_figures import lines
-from heedmap.papers.snell.outcomes import LEVEL, RULE, Training, more_often, share
+from heedmap.papers.snell.outcomes import LEVEL, LOOK, RULE, Training, more_often, share
 from heedmap.papers.snell.settings import MultiheadSettings
 
 SINGLE, BAD_HEADS, ONE_GOOD, MIXED = "one head", "bad heads", "one good head", "any heads"
 TOGETHER = (BAD_HEADS, ONE_GOOD, MIXED)
+COLUMNS = {
+    "group": "kind of the heads",
+    "heads": "the heads by number",
+    "order": "draw of sequences",
+    **LOOK,
+}
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ def result(found: Multihead) -> Result:
         figures=[with_unlike(one, differs) for one in figures],
         rows=pd.DataFrame(found.rows),
         latex=table,
+        columns=COLUMNS,
     )
 
 

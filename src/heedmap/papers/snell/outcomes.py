@@ -17,6 +17,14 @@ RULE = (
     "are Clopper and Pearson's."
 )
 FINDS = 0.5  # share of the steps
+LOOK = {
+    "step": "of the training, at which it is looked at",
+    "accuracy": "share of the symbols that are right",
+    "attention": "share of the positions with the largest weight on the symbol to copy",
+    "before": "share with it on the symbol before",
+    "after": "share with it on the symbol after",
+}
+"""What the columns of a look hold."""
 
 
 @dataclass(frozen=True)

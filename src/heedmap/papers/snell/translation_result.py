@@ -1,5 +1,6 @@
 """The numbers of Snell et al.'s account of a translator's attention, beside theirs."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from heedmap.papers.kit.result import Result, Table, unlike, with_unlike
 from heedmap.papers.snell.attraction import Compared
 from heedmap.papers.snell.classification_figures import figures, toy
 from heedmap.papers.snell.classification_result import (
+    COLUMNS,
     above_chance,
     agreement_table,
     rise_table,
@@ -57,6 +59,15 @@ class Translation(Compared):
         """Labels are target sub-words."""
         return True
 
+    @property
+    def accuracies(self) -> dict[str, tuple[list[float], float]]:
+        """How often the next sub-word is right, of the test split."""
+        published = PERFORMANCE["accuracy"] if self.dataset else math.nan
+        return {
+            "models": (self.values("accuracy learned", "final"), published),
+            "twins": (self.values("accuracy uniform", "final"), math.nan),
+        }
+
 
 def result(found: Translation) -> Result:
     """Make the result that all files of this part show."""
@@ -74,11 +85,17 @@ def result(found: Translation) -> Result:
         summary=table,
         sections=[
             table, xi_table(found), rise_table(found), _skill_table(found), *aligned,
-            _positions_table(found), *claims,
+            _positions_table(found),
+            *(found.learned.judged(claim, *found.accuracies) for claim in claims),
         ],
-        figures=[*(with_unlike(one, differs) for one in figures(found)), toy()],
+        figures=[
+            *(with_unlike(one, differs, found.learned.failed) for one in figures(found)),
+            toy(),
+        ],
         rows=pd.DataFrame(found.rows),
         latex=table,
+        columns=COLUMNS,
+        not_learned=found.learned.sentence(),
     )  # fmt: skip
 
 
@@ -112,10 +129,12 @@ def differences(found: Translation) -> list[str]:
 
 def _skill_table(found: Translation) -> Table:
     lines = []
-    for kind, words in (("learned", "learned attention"), ("uniform", "uniform attention")):
+    for kind, words, of in (
+        ("learned", "learned attention", "models"), ("uniform", "uniform attention", "twins"),
+    ):  # fmt: skip
         lines.append(
             [
-                words,
+                found.learned.marked(words, of),
                 seed_mean(found.values(f"accuracy {kind}", "final"), share=True),
                 f"{PERFORMANCE['accuracy']:.3f}" if found.dataset and kind == "learned" else "–",
                 seed_mean(found.values(f"BLEU {kind}", "final"), 1),
@@ -140,7 +159,9 @@ def _alignment_table(found: Translation) -> Table:
     ]
     heads = {"automatic": "automatic links, test", "people": "people's links"}
     return Table(
-        "Do they link the words that are each other's translation?",
+        found.learned.marked(
+            "Do they link the words that are each other's translation?", *found.accuracies
+        ),
         ["each target word's best source word by", *(heads[one] for one in choices)],
         lines,
         "Alignment error rate: 1 − (|A∩S| + |A∩P|) / (|A| + |S|), A the links of the map, S the sure ones, P "
@@ -159,7 +180,7 @@ def _positions_table(found: Translation) -> Table:
         "uniform, JSD": "uniform weights (JSD)",
     }
     return Table(
-        "Is a target word's attention an explanation?",
+        found.learned.marked("Is a target word's attention an explanation?", "models"),
         ["per target position", "mean"],
         [
             [words, seed_mean(found.values(name, "positions"), share="τ" not in name)]

@@ -1,7 +1,7 @@
 """Tables, claims and figures of a reproduction of Wiegreffe & Pinter, published numbers beside ours."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from heedmap.experiments.necessity import paired_p
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.seeds import Seeds, over_seeds, right
 from heedmap.experiments.trained_adversary import Trained, adversaries
-from heedmap.papers.kit.result import Claim, Result, Table, signed, unlike, with_unlike
+from heedmap.papers.kit.learned import Learned, Score, accuracy
+from heedmap.papers.kit.result import Claim, Result, Table, over_texts, signed, unlike, with_unlike
 from heedmap.papers.wiegreffe_pinter.published import (
     ADVERSARY_EPOCHS,
     F1,
@@ -35,6 +36,19 @@ GUIDE_HOW = """F1 of class 1 of a model that reads each word by itself (a projec
 the weights' mean of them) and is given these weights. The adversary's are those of the largest λ."""
 ADVERSARY_HOW = """Means over the test texts. TVD is ½ Σ |p − q| over both classes, twice the released code's, \
 and so is λ; JSD in nats, at most 0.69. The models were chosen on dev."""
+KINDS = {"learned": "with attention", "uniform": "uniform weights"}
+GUIDED = {name: f"guided by {words}" for name, words in GUIDES.items()}
+COLUMNS = {
+    "question": "the table of the run",
+    "model": "kind of training, the guide, or the direction of the KL of an adversary",
+    "seed": "which training, from 1",
+    "accuracy": "share of the test texts that are right",
+    "f1": "F1 of class 1",
+    "learned": "whether the training has learned; empty where it cannot be told",
+    "lambda": "λ of an adversary, twice the paper's",
+    "tvd": "mean total variation of the prediction from the run's, at most 1",
+    "jsd": "mean Jensen-Shannon divergence of the map from the run's, nats; texts of more than one word",
+}
 FAR = 0.4  # JSD from which the paper reports its adversaries
 
 
@@ -62,6 +76,32 @@ class Reproduction:
         """The trained adversaries, the control first."""
         return adversaries(self.audit.tables["trained_adversary"])
 
+    @cached_property
+    def learned(self) -> Learned:
+        """Which models have learned, by what they are called: by accuracy, and by the published F1.
+
+        Of F1 one answer is the share of class 1, what guessing has: always answering 1 has more, and its
+        accuracy is no better than that of the commonest class.
+        """
+        key = self.settings.data.dataset or ""
+        ends = np.bincount(self.label, minlength=2) / max(1, len(self.label))
+        published = dict(zip(KINDS.values(), F1.get(key, ()), strict=False))
+        found: dict[str, dict[object, list[Score]]] = {}
+        for table, names in (("necessity", KINDS), ("guidance", GUIDED)):
+            for name, words in names.items():
+                seeds = self.seeds(table, name)
+                for k, (share, f1) in enumerate(zip(seeds.accuracy, seeds.f1, strict=True), 1):
+                    scores = [accuracy(share, float(ends.max()), len(self.label))]
+                    if words in published:
+                        scores.append(Score("F1", f1, float(ends[1]), published=published[words]))
+                    found.setdefault(words, {})[k] = scores
+        every = self.audit.tables["trained_adversary"].to_pandas()
+        for (strength, direction), part in every.groupby(["strength", "direction"], sort=True):
+            share = float((part["predicted"].to_numpy() == self.label[part["row"]]).mean())
+            name = adversary_name(float(strength), str(direction))
+            found[name] = {1: [accuracy(share, float(ends.max()), len(self.label))]}
+        return Learned(found)
+
     @property
     def long(self) -> NDArray[np.bool_]:
         """Texts of more than one word, whose weights can differ."""
@@ -78,7 +118,7 @@ def result(found: Reproduction) -> Result:
     f1, guided, trained = _f1(found), _guided(found), _adversaries(found)
     differs = differences(found)
     figures = [
-        with_unlike(one, differs)
+        with_unlike(one, differs, found.learned.failed)
         for draw in (
             drawn.necessity, drawn.stability_violins, drawn.stability_scatter, drawn.guidance,
             drawn.adversaries,
@@ -91,16 +131,18 @@ def result(found: Reproduction) -> Result:
         summary=f1,
         sections=[
             f1,
-            _needed(found),
+            _judged(found, _needed(found), found.settings.seeds),
             _stable(found),
             guided,
-            _helps(found),
+            _judged(found, _helps(found), found.settings.seeds),
             trained,
-            _elsewhere(found),
+            _judged(found, _elsewhere(found), trainings=1),  # of each adversary
         ],
         figures=figures,
         rows=pd.DataFrame(_rows(found)),
         latex=f1,
+        columns=COLUMNS,
+        not_learned=found.learned.sentence(),
         reports=[("the run", [("report", "run/report.html")])],
     )
 
@@ -141,7 +183,7 @@ def _f1(found: Reproduction) -> Table:
     for numbers, source in ((F1, SOURCE), (REPLICATED, REPLICATION)):
         if key in numbers:
             lines.append([source, *(f"{value:.3f}" for value in numbers[key])])
-    heads = ["", "with attention", "uniform weights"]
+    heads = ["source", *(found.learned.marked(words, words) for words in KINDS.values())]
     return Table(f"Is attention needed? ({found.name})", heads, lines, F1_HOW)
 
 
@@ -181,7 +223,8 @@ def _guided(found: Reproduction) -> Table:
     lines = []
     for name, words in GUIDES.items():
         seeds = found.seeds("guidance", name)
-        lines.append([words, over_seeds(seeds.f1), over_seeds(seeds.accuracy)])
+        label = found.learned.marked(words, GUIDED[name])
+        lines.append([label, over_seeds(seeds.f1), over_seeds(seeds.accuracy)])
     return Table(
         "Which weights help another model?", ["guided by", "F1", "accuracy"], lines, GUIDE_HOW
     )
@@ -207,17 +250,29 @@ def _helps(found: Reproduction) -> Claim:
     )
 
 
+def adversary_name(strength: float, direction: str) -> str:
+    """Return what an adversary is called: its λ, and the direction of KL."""
+    first = "adversary ‖ base" if direction == "adversary" else "base ‖ adversary"
+    return f"λ {strength:g}, KL({first})" if strength else "λ = 0, the control"
+
+
 def _adversaries(found: Reproduction) -> Table:
     lines = []
     for one in found.adversaries:
-        name = "λ = 0, the control" if one.strength == 0 else one.name
-        lines.append([name, f"{one.tvd.mean():.3f}", f"{one.jsd[found.long].mean():.3f}"])
+        name = adversary_name(one.strength, one.direction)
+        lines.append(
+            [
+                found.learned.marked(name, name),
+                f"{one.tvd.mean():.3f}",
+                f"{one.jsd[found.long].mean():.3f}",
+            ]
+        )
     change = found.audit.tables["stability"]["change"].to_numpy()
     jsd = np.asarray(
         found.audit.tables["stability"]["jsd"].to_numpy(zero_copy_only=False), dtype=float
     )
     lines.append(["another seed", f"{change.mean():.3f}", f"{np.nanmean(jsd):.3f}"])
-    return Table("Trained to attend elsewhere", ["", "TVD", "JSD"], lines, ADVERSARY_HOW)
+    return Table("Trained to attend elsewhere", ["model", "TVD", "JSD"], lines, ADVERSARY_HOW)
 
 
 def _elsewhere(found: Reproduction) -> Claim:
@@ -247,6 +302,12 @@ def _elsewhere(found: Reproduction) -> Claim:
     )
 
 
+def _judged(found: Reproduction, claim: Claim, trainings: int) -> Claim:
+    """Return a claim with what decides it; undecided if the model with attention has not learned."""
+    based = replace(claim, basis=over_texts(trainings))
+    return found.learned.judged(based, KINDS["learned"])
+
+
 def _verdict(each: Sequence[tuple[bool, bool]]) -> str:
     """Return `survives` where all show it for certain, `does not` where one shows the contrary."""
     if each and all(yes for yes, _ in each):
@@ -257,17 +318,18 @@ def _verdict(each: Sequence[tuple[bool, bool]]) -> str:
 def _rows(found: Reproduction) -> list[dict[str, object]]:
     """Return a row per model for CSV."""
     rows: list[dict[str, object]] = []
-    for table, names in (("necessity", ("learned", "uniform")), ("guidance", tuple(GUIDES))):
-        for name in names:
+    for table, names in (("necessity", KINDS), ("guidance", GUIDED)):
+        for name, words in names.items():
             seeds = found.seeds(table, name)
-            for k, (accuracy, f1) in enumerate(zip(seeds.accuracy, seeds.f1, strict=True)):
+            for k, (share, f1) in enumerate(zip(seeds.accuracy, seeds.f1, strict=True)):
                 rows.append(
                     {
                         "question": table,
                         "model": name,
                         "seed": k + 1,
-                        "accuracy": accuracy,
+                        "accuracy": share,
                         "f1": f1,
+                        "learned": found.learned.of(words, k + 1),
                     }
                 )
     for one in found.adversaries:
