@@ -25,6 +25,7 @@ from heedmap.settings import ModelSettings, TransformerSettings
 
 Answer = Literal["yes", "no", "cannot tell"]
 
+LEVELS: dict[Answer, Level] = {"yes": "for", "no": "against", "cannot tell": "cannot tell"}
 WIDE = 0.2  # an interval of a share that is longer than this is for want of texts
 
 
@@ -42,6 +43,11 @@ class BottomLine:
     rates: str = ""
     instead: str = ""
     not_tested: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> Level:
+        """The answer as the level of a finding."""
+        return LEVELS[self.answer]
 
     @property
     def sentence(self) -> str:

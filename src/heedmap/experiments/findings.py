@@ -13,7 +13,7 @@ from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import QuestionRates, Rates
 from heedmap.settings import RunSettings
 
-Level = Literal["for", "mixed", "against", "undecided"]
+Level = Literal["for", "mixed", "against", "cannot tell", "for comparison"]
 
 # Facts that calibration does not judge, per kind: (lower edge, level, words), from the top down. A value falls
 # into the first band whose edge it reaches. Only skill has a level: is there anything to explain?
@@ -25,28 +25,36 @@ BANDS: dict[str, list[tuple[float, Level, str]]] = {
         (-math.inf, "against", WEAK),
     ],
     "words": [
-        (0.7, "undecided", "most of the attention falls on the words"),
-        (0.3, "undecided", "a good part falls on special tokens"),
-        (-math.inf, "undecided", "most of the attention falls on special tokens"),
+        (0.7, "for comparison", "most of the attention falls on the words"),
+        (0.3, "for comparison", "a good part falls on special tokens"),
+        (-math.inf, "for comparison", "most of the attention falls on special tokens"),
     ],
     "identified": [
-        (0.99, "undecided", "all of it reaches the layer's output"),
-        (0.8, "undecided", "a part of it cancels out"),
-        (-math.inf, "undecided", "much of it cancels out"),
+        (0.99, "for comparison", "all of it reaches the layer's output"),
+        (0.8, "for comparison", "a part of it cancels out"),
+        (-math.inf, "for comparison", "much of it cancels out"),
     ],
     "auc": [
-        (0.9, "undecided", "finds the deciding words"),
-        (0.7, "undecided", "often finds the deciding words"),
-        (0.55, "undecided", "seldom finds the deciding words"),
-        (-math.inf, "undecided", "no better than chance"),
+        (0.9, "for comparison", "finds the deciding words"),
+        (0.7, "for comparison", "often finds the deciding words"),
+        (0.55, "for comparison", "seldom finds the deciding words"),
+        (-math.inf, "for comparison", "no better than chance"),
     ],
 }
-# What a level says, beside its colour.
 LEVEL_WORDS: dict[Level, str] = {
     "for": "speaks for the map",
-    "against": "speaks against the map",
     "mixed": "leaves it open",
-    "undecided": "for comparison",
+    "against": "speaks against the map",
+    "cannot tell": "is too uncertain to tell",
+    "for comparison": "is for comparison only",
+}
+# What shows a level without its colour.
+SIGNS: dict[Level, str] = {
+    "for": "+",
+    "mixed": "~",
+    "against": "−",
+    "cannot tell": "?",
+    "for comparison": "·",
 }
 
 
@@ -79,11 +87,12 @@ class Finding:
     `kind` says what is measured (a key of BANDS, or a measure with a chance level). [`low`, `high`] is the 95 %
     interval of `value` over texts, for this one trained model (`heedmap.experiments.intervals`); where both are
     NaN, `no_interval` says why. Of the n instances, `distinct` are different texts. `left_out` counts the
-    excluded instances by reason. `level` says whether the finding speaks for or against showing the heat map
-    ("undecided" also where it is for comparison only). `relative` is where the value stands between chance and
-    the best possible map; the level follows from it by the edges of `rates`, which also say how often that is
-    wrong. `because` is the finding as a clause of the bottom line. `of_median`: value, chance and ceiling are
-    medians over texts, else means.
+    excluded instances by reason. `topic` is the question in a few words. `level` says whether the finding
+    speaks for or against showing the heat map: "cannot tell" where too few texts leave that open, "for
+    comparison" where calibration gives the question no level. `relative` is where the value stands between
+    chance and the best possible map; the level follows from it by the edges of `rates`, which also say how
+    often that is wrong. `because` is the finding as a clause of the bottom line. `of_median`: value, chance and
+    ceiling are medians over texts, else means.
     """
 
     key: str
@@ -99,6 +108,7 @@ class Finding:
     level: Level
     meaning: str
     distinct: int
+    topic: str = ""
     no_interval: str = ""
     by_class: dict[str, float] = field(default_factory=dict)
     relative: Relative | None = None
@@ -150,8 +160,10 @@ def _as_json(value: Any) -> Any:
 
 def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
     """Return the level of a share of the attainable with this interval, by the edges that calibration chose."""
-    if rates is None or not rates.says_anything or not math.isfinite(low):
-        return "undecided"
+    if rates is None or not rates.says_anything:
+        return "for comparison"
+    if not math.isfinite(low):
+        return "cannot tell"
     if rates.for_edge is not None and low >= rates.for_edge:
         return "for"
     if rates.against_edge is not None and high <= rates.against_edge:
@@ -160,27 +172,30 @@ def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
 
 
 def answer_text(finding: Finding) -> str:
-    """Return level and reading in words."""
-    if finding.relative is not None:
-        return f"{LEVEL_WORDS[finding.level]}: {finding.reading}"
-    if finding.kind == "skill" or finding.reading in ("undefined", UNJUDGED):
-        return finding.reading
-    return f"{LEVEL_WORDS['undecided']}: {finding.reading}"
+    """Return the reading in words, beside the level; empty if there is only a number."""
+    if finding.reading == UNJUDGED:
+        return ""
+    if finding.relative is not None and finding.level in ("for", "mixed", "against"):
+        return f"{LEVEL_WORDS[finding.level]}, {finding.reading}"
+    return finding.reading
 
 
 def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]:
     """Return reading and level: the value's band, or both ends' bands where the interval crosses an edge."""
+    unsure: Level = "cannot tell" if kind == "skill" else "for comparison"
     if not math.isfinite(value):
-        return "undefined", "undecided"
+        return "undefined", unsure
     if kind not in BANDS:
-        return UNJUDGED, "undecided"
+        return UNJUDGED, unsure
 
     def band(x: float) -> tuple[str, Level]:
         return next((words, level) for edge, level, words in BANDS[kind] if x >= edge)
 
     if not math.isfinite(low):
-        return f"{band(value)[0]} (too few instances for an interval)", "undecided"
+        return f"{band(value)[0]} (too few instances for an interval)", unsure
     (lower, first), (upper, second) = band(low), band(high)
     if lower == upper:
         return lower, first
-    return f"between “{lower}” and “{upper}”", first if first == second else "undecided"
+    if first != second:
+        first = "mixed" if {first, second} == {"mixed", "for"} else unsure
+    return f"between “{lower}” and “{upper}”", first
