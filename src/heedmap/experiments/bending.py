@@ -200,7 +200,7 @@ def _bent(results: Results) -> Finding:
             "not sampled for the search": np.isnan(sampled),
             NOT_FOUND if searched else NO_CHANGE: np.isnan(values),
         },
-        topic="bending the map to another answer",
+        topic="hard to bend to another answer",
         question="How far must the heat map be bent before the answer changes?",
         measure="mean least share of the map's mass that must be moved"
         + (", at most: found by line searches" if searched else ""),

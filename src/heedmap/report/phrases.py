@@ -114,11 +114,10 @@ def rates_text(finding: Finding) -> str:
 def caveats(finding: Finding, audited: int) -> list[str]:
     """Say why there is no interval, that texts repeat, and that they are few though many were `audited`."""
     again = f"{finding.distinct} of the {finding.n} texts are distinct; the interval counts these"
-    few = few_texts(finding.distinct) if finding.n and few_texts(audited) is None else None
+    few = few_texts(finding.distinct) if few_texts(audited) is None else None
     return [
-        *([finding.no_interval] if finding.no_interval else []),
         *([again] if finding.distinct < finding.n else []),
-        *([few] if few else []),
+        *([text] if (text := finding.no_interval or few) else []),
     ]
 
 
