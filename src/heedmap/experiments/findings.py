@@ -171,6 +171,11 @@ def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
     return "mixed"
 
 
+def level_text(finding: Finding) -> str:
+    """Return the level as a sign and a word."""
+    return f"{SIGNS[finding.level]} {finding.level}"
+
+
 def answer_text(finding: Finding) -> str:
     """Return the reading in words, beside the level; empty if there is only a number."""
     if finding.reading == UNJUDGED:

@@ -15,6 +15,7 @@ from heedmap.experiments.findings import (
     Finding,
     Level,
     answer_text,
+    level_text,
     pooled,
 )
 from heedmap.experiments.notes import note_texts
@@ -99,7 +100,7 @@ def _overview(findings: Sequence[Finding]) -> list[RenderableType]:
             continue
         style = STYLES[finding.level]
         judged.add_row(
-            cell(f"{SIGNS[finding.level]} {finding.level}", style=style),
+            cell(level_text(finding), style=style),
             cell(topic),
             cell(overview_number(finding)),
         )
@@ -151,7 +152,7 @@ def _block(finding: Finding, texts: int) -> list[RenderableType]:
     interval = interval_text(finding)
     lines: list[RenderableType] = [
         cell(finding.question, style="bold"),
-        _indented(f"{SIGNS[finding.level]} {finding.level}{answer}", style=STYLES[finding.level]),
+        _indented(f"{level_text(finding)}{answer}", style=STYLES[finding.level]),
         _indented(f"{number(finding.value)} {interval}, n = {finding.n}{scale}"),
         _indented(f"{finding.measure}: {finding.meaning}"),
     ]
