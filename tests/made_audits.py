@@ -1,13 +1,15 @@
-"""Hand-made audits with harmful texts and names, and readers of their page."""
+"""Hand-made audits with harmful texts and names, and readers of their card and page."""
 
 import math
 from html.parser import HTMLParser
 
 import numpy as np
 import pyarrow as pa
+from rich.console import Console
 
 from heedmap.experiments.results import make_findings
 from heedmap.measures import LN2
+from heedmap.report.card import card
 from heedmap.runs.audit import Audit
 from heedmap.settings import RunSettings
 
@@ -119,6 +121,14 @@ def make_audit(
     names = CLASSES[:classes]
     findings = make_findings(made, settings.audit, names)
     return Audit(settings, names, made, findings, about)
+
+
+def printed(audit: Audit, width: int) -> str:
+    """The card on a terminal of this width."""
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    with console.file:
+        console.print(card(audit))
+    return console.export_text()
 
 
 class Elements(HTMLParser):

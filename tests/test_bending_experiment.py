@@ -250,7 +250,7 @@ def test_the_findings_count_what_cannot_be_changed_and_stand_between_chance_and_
     assert bent.relative.chance == pytest.approx(table["shuffled_least_tvd"][defined].mean())
     assert bent.relative.ceiling == pytest.approx(table["least_tvd_largest"][defined].mean())
     assert {findings[k].level for k in ("bending", "changeable", "relative_freedom", "sign")} == {
-        "undecided"
+        "for comparison"
     }
     shares = made["sign"].to_pandas()
     assert findings["sign"].value == pytest.approx(shares["against"].mean())

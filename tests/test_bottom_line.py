@@ -27,12 +27,12 @@ EDGES = question(0.3, -0.3)
         (-0.9, 0.9, EDGES, "mixed"),
         (0.4, 0.9, question(None, -0.3), "mixed"),  # no edge for "for"
         (-0.9, -0.4, question(0.3, None), "mixed"),
-        (0.4, 0.9, question(None, None), "undecided"),  # it tells, but no edge held
-        (-0.9, -0.4, question(None, None), "undecided"),
-        (0.4, 0.9, question(0.3, -0.3, auc_low=0.6), "undecided"),  # its AUC reaches .6
+        (0.4, 0.9, question(None, None), "for comparison"),  # it tells, but no edge held
+        (-0.9, -0.4, question(None, None), "for comparison"),
+        (0.4, 0.9, question(0.3, -0.3, auc_low=0.6), "for comparison"),  # its AUC reaches .6
         (0.4, 0.9, question(0.3, -0.3, auc_low=0.6001), "for"),
-        (math.nan, math.nan, EDGES, "undecided"),
-        (0.4, 0.9, None, "undecided"),
+        (math.nan, math.nan, EDGES, "cannot tell"),
+        (0.4, 0.9, None, "for comparison"),
     ],
 )
 def test_a_level_needs_the_whole_interval_beyond_an_edge(low, high, rates, level):
@@ -63,10 +63,10 @@ LOO, GRADIENT, INTEGRATED = DECISIVE
 SKILLED = finding("skill", "for", relative=False)
 WEAK = finding("skill", "against", relative=False, value=0.51, reading="too weak to explain")
 DOUBTFUL = finding(
-    "skill", "undecided", relative=False, value=0.53,
+    "skill", "cannot tell", relative=False, value=0.53,
     reading="between “too weak to explain” and “modest”",
 )  # fmt: skip
-OF_ONE_CLASS = finding("skill", "undecided", relative=False, value=0.9, reading=ONE_CLASS)
+OF_ONE_CLASS = finding("skill", "cannot tell", relative=False, value=0.9, reading=ONE_CLASS)
 OTHER_MAP = (
     "no number of texts, for the map is between right and wrong: another map of this model, or a model that is "
     "made to attend to what it uses"
@@ -80,7 +80,7 @@ CASES = {
     "all speak for it": (three("for"), "yes", ALL_CARRIED, ""),
     "leave-one-out is all there is": (three("for")[:1], "yes", f"{CARRY} the importance: {LOO} is for", ""),
     "for, and others for comparison": (
-        [finding("sign", "undecided"), *three("for"), finding("bending", "mixed")],
+        [finding("sign", "for comparison"), *three("for"), finding("bending", "mixed")],
         "yes", ALL_CARRIED, "",
     ),
     "questions of the papers speak against it: weaker witnesses": (
@@ -130,7 +130,7 @@ CASES = {
         "texts of several words whose deletion changes the prediction",
     ),
     "too few texts for an interval": (
-        three("undecided", low=math.nan, high=math.nan), "cannot tell",
+        three("cannot tell", low=math.nan, high=math.nan), "cannot tell",
         "there are too few different texts for an interval", "more of them, some hundred",
     ),
     "one interval is wide: (.5 / .2)² times the texts": (
@@ -147,8 +147,8 @@ CASES = {
         "more texts, about 169 instead of 60",
     ),
     "no interval is wide": (
-        three("mixed", "for", "undecided", low=0.3, high=0.49), "cannot tell",
-        f"{PART}: {LOO} is mixed, {INTEGRATED} is undecided", OTHER_MAP,
+        three("mixed", "for", "mixed", low=0.3, high=0.49), "cannot tell",
+        f"{PART}: {LOO} is mixed, {INTEGRATED} is mixed", OTHER_MAP,
     ),
 }  # fmt: skip
 TOLD = (
@@ -201,7 +201,7 @@ OFFER = "show integrated gradients: 80% of the attainable, against 10% of this m
     ],
 )
 def test_what_would_be_better_is_said_where_the_answer_is_not_yes(levels, because, instead):
-    better = replace(finding("instead", "undecided"), because=because)
+    better = replace(finding("instead", "for comparison"), because=because)
     line = bottom_line([*three(*levels), better], rates())
     assert line.instead == instead
     assert line.to_json()["instead"] == instead
@@ -228,12 +228,12 @@ def test_the_rates_told_are_those_of_the_models_family():
 
 
 def test_of_a_model_that_may_guess_nothing_is_offered_instead():
-    better = replace(finding("instead", "undecided"), because=OFFER)
+    better = replace(finding("instead", "for comparison"), because=OFFER)
     assert bottom_line([DOUBTFUL, *three("mixed"), better], rates()).instead == ""
 
 
 def test_a_calibration_without_edges_is_named_as_the_reason():
     none = rates(**{key: question(None, None) for key in DECISIVE})
-    line = bottom_line(three("undecided"), none)
+    line = bottom_line(three("for comparison"), none)
     assert "too few planted models" in line.because
     assert "--seeds" in line.would

@@ -342,9 +342,9 @@ def test_a_question_that_cannot_tell_gives_no_level():
     question = packaged_rates().questions[DECISIVE[0]]
     assert level_of(0.99, 1.0, question) == "for"
     assert level_of(-0.1, 0.1, question) == "against"
-    assert level_of(0.99, 1.0, question.model_copy(update={"auc_low": 0.6})) == "undecided"
-    assert level_of(float("nan"), float("nan"), question) == "undecided"
-    assert level_of(0.99, 1.0, None) == "undecided"
+    assert level_of(0.99, 1.0, question.model_copy(update={"auc_low": 0.6})) == "for comparison"
+    assert level_of(float("nan"), float("nan"), question) == "cannot tell"
+    assert level_of(0.99, 1.0, None) == "for comparison"
 
 
 def test_rates_of_another_version_are_refused(tmp_path):

@@ -210,7 +210,7 @@ def test_findings_are_means_over_texts_of_means_over_classes(classes):
     by_row = frame.groupby("row")
     against = found["class_against"]
     assert against.value == pytest.approx(by_row.tau_against.mean().mean())
-    assert against.level == "undecided"
+    assert against.level == "for comparison"
     assert against.relative.chance == pytest.approx(
         by_row.tau_against_chance.mean()[by_row.tau_against.mean().notna()].mean()
     )

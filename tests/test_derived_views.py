@@ -62,7 +62,7 @@ def test_the_adversary_is_not_asked_of_flow_and_card_and_page_say_so(audited, ca
         assert table[name].null_count == table.num_rows == 8
     found = finding(audit, "adversary")
     assert (found.n, found.left_out) == (0, {NOT_ASKED: 8})
-    assert (found.reading, found.level) == ("not asked of this view", "undecided")
+    assert (found.reading, found.level) == ("not asked of this view", "for comparison")
     assert NOT_ASKED in card_of(audit, capsys)
     assert NOT_ASKED in page_of(audit)
     assert rows_kept(audit.run.folder / "tables" / FILE) == []
@@ -77,7 +77,7 @@ def test_a_rollout_that_hardly_follows_the_layer_is_not_said_to_be_pinned_down(a
     assert (table["jsd"] <= table["jsd_upper"] + 1e-9).all()
     found = finding(audit, "adversary")
     assert table["jsd_upper"][1:].mean() < 0.4 * LN2
-    assert (found.reading, found.level) == (HELD, "undecided")
+    assert (found.reading, found.level) == (HELD, "for comparison")
     assert "under any weights of the layer, whatever is predicted" in card_of(audit, capsys)
     assert finding(audited("row"), "adversary").reading != HELD
 

@@ -171,7 +171,7 @@ def test_findings_say_what_the_tables_say():
     share = np.where(some.count_attention > 0, some.count_exact / some.count_attention, 0.0)
     assert found["flips"].value == pytest.approx(share.mean())
     assert found["flips"].n + sum(found["flips"].left_out.values()) == len(LENGTHS)
-    assert all(f.level == "undecided" for f in found.values() if f.key in ("erasure", "flips"))
+    assert all(f.level == "for comparison" for f in found.values() if f.key in ("erasure", "flips"))
 
 
 def test_a_transformer_is_read_again_above_the_layer_for_a_sample():

@@ -37,9 +37,13 @@ def test_a_reading_needs_the_whole_interval_in_one_band():
     assert grade("skill", 0.6, 0.55, 0.7) == ("good", "for")
     words, level = grade("skill", 0.5, 0.4, 0.6)
     assert words == "between “modest” and “good”"
-    assert level == "undecided"
-    assert grade("skill", math.nan, math.nan, math.nan) == ("undefined", "undecided")
-    assert grade("tau", 0.9, 0.8, 1.0) == (UNJUDGED, "undecided")  # no chance level is known
+    assert level == "mixed"
+    assert grade("skill", 0.5, 0.0, 0.6) == (
+        "between “too weak to explain” and “good”",
+        "cannot tell",
+    )
+    assert grade("skill", math.nan, math.nan, math.nan) == ("undefined", "cannot tell")
+    assert grade("tau", 0.9, 0.8, 1.0) == (UNJUDGED, "for comparison")  # no chance level is known
 
 
 LEAST = 1e-9
@@ -68,7 +72,7 @@ def test_a_band_begins_at_its_edge(kind, edge, above, below):
     assert grade(kind, edge - LEAST, edge - LEAST, edge - LEAST)[0] == below
     assert grade(kind, edge, edge - LEAST, edge)[0] == f"between “{below}” and “{above}”"
     levels = {"good": "for", "modest": "mixed", "too weak to explain": "against"}
-    assert grade(kind, edge, edge, edge)[1] == levels.get(above, "undecided")
+    assert grade(kind, edge, edge, edge)[1] == levels.get(above, "for comparison")
 
 
 @pytest.mark.parametrize("kind", BANDS)
@@ -99,7 +103,7 @@ def test_undefined_instances_are_left_out_and_counted_by_reason():
     [
         (1000, 2000, "against", "too weak to explain"),  # as the commonest class
         (0, 40, "against", "too weak to explain"),
-        (20, 40, "undecided", "between “too weak to explain” and “modest”"),
+        (20, 40, "cannot tell", "between “too weak to explain” and “modest”"),
         (1300, 2000, "mixed", "modest"),
         (2000, 2000, "for", "good"),
     ],

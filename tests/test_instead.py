@@ -272,7 +272,7 @@ def test_the_best_is_offered_with_its_share_and_the_one_of_attention_beside_it()
         in found.reading
     )
     assert "; the single map row, layer 1 mean over heads " in found.meaning
-    assert found.level == "undecided"
+    assert found.level == "for comparison"
     assert found.value == pytest.approx(0.5, abs=0.01)
     assert found.relative.share == pytest.approx(0.8, abs=0.01)
     assert found.n == 100
@@ -336,7 +336,7 @@ def test_what_would_be_judged_against_itself_is_not_offered():
         assert (offered([found]) is None) == withheld
         assert ("leaves it open too" in found.reading) == (share == 0.5)
         assert ("its own share would speak against it" in found.reading) == withheld
-        assert found.level == "undecided"
+        assert found.level == "for comparison"
 
 
 def test_chosen_is_what_does_better_on_the_choosing_half_whatever_the_others_say():

@@ -59,10 +59,11 @@ def test_texts_that_all_occur_ten_times_have_the_interval_of_the_texts(statistic
 
 def test_on_the_page_a_scale_reaches_below_chance_where_the_map_does():
     below = finding(np.random.default_rng(0).uniform(0.0, 0.3, 40), 0.5, 1.0)
-    drawn = _verdict(None, below)
+    drawn = _verdict(None, below, 40)
     assert drawn.low_end == "−80% (0% is chance 0.50)"
-    assert 0 < drawn.left < drawn.at < drawn.left + drawn.width < 100
-    above = _verdict(None, finding(np.full(9, 0.7) + 0.01 * np.arange(9), 0.5, 1.0))
+    half = drawn.width / 2
+    assert 0 < drawn.middle - half < drawn.at < drawn.middle + half < 100
+    above = _verdict(None, finding(np.full(9, 0.7) + 0.01 * np.arange(9), 0.5, 1.0), 9)
     assert (above.low_end, above.high_end) == ("chance 0.50", "at best 1.00")
 
 

@@ -104,7 +104,7 @@ def test_a_single_text_however_often_has_no_interval_and_says_why():
     tau = found["agreement_gradient"]
     assert math.isnan(tau.low)
     assert math.isnan(tau.high)
-    assert tau.level == "undecided"
+    assert tau.level == "for comparison"
     assert tau.no_interval == "no interval of fewer than 5 distinct texts (here 1)"
     low, high = found["skill"].low, found["skill"].high
     assert (low, high) == pytest.approx(of_share(np.ones(1)))

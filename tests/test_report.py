@@ -3,23 +3,14 @@
 import re
 
 import pytest
-from made_audits import Elements, make_audit
-from rich.console import Console
+from made_audits import Elements, make_audit, printed
 
 from heedmap.experiments.results import make_findings
 from heedmap.measures import LN2
-from heedmap.report.card import card
 from heedmap.report.figures import figures
 from heedmap.report.page import page
 from heedmap.report.picks import pick_instances
 from heedmap.runs.audit import Audit
-
-
-def printed(audit: Audit, width: int) -> str:
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    with console.file:
-        console.print(card(audit))
-    return console.export_text()
 
 
 @pytest.fixture(scope="module")

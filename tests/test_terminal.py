@@ -9,7 +9,11 @@ import sys
 import numpy as np
 import pytest
 from conftest import QUICK, WORDS, small_corpus
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table
 
 import heedmap as hm
 from heedmap.data.corpus import Corpus
@@ -90,6 +94,19 @@ def test_a_minus_stays_a_minus_and_the_rest_is_written_out(monkeypatch, encoding
     assert out.errors == "strict"  # the caller's stream is as it was
 
 
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_frame_is_straight_whatever_the_encoding_lacks(monkeypatch, encoding):
+    out, _ = streams(monkeypatch, encoding)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row(cell("Σ τ ≤ ε → …"), cell("中 “naïve” · ½"))
+    show(Panel(Group(grid, Rule(), cell("σ ≤ … ε " * 20))), width=60)
+    lines = written(out).splitlines()
+    assert {cell_len(line) for line in lines} == {60}
+    if encoding != "utf-8":
+        assert lines[0] == "+" + 58 * "-" + "+"
+        assert "\\u25" not in written(out)
+
+
 @pytest.fixture(scope="module")
 def hostile_run(tmp_path_factory):
     """An audited run whose classes and folder have every hostile name."""
@@ -155,6 +172,21 @@ def test_the_card_is_shown_from_python_on_any_pipe(monkeypatch, hostile_run, enc
     said = written(out)
     assert "Should you heed the heat map?" in said
     assert not any(mark in said for mark in ACTS)
+
+
+@SLOW
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_process_whose_pipe_lacks_most_characters_prints_the_card_whole(hostile_run, encoding):
+    command = [sys.executable, "-c", "from heedmap.cli import main; main()", "report", hostile_run]
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, encoding=encoding, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    card = [line for line in done.stdout.splitlines() if line[0] in "+|"]
+    assert {len(line) for line in card} == {80}
+    assert sum("for comparison" in line for line in card) > 10
+    assert "\\u25" not in done.stdout
 
 
 @SLOW

@@ -192,22 +192,22 @@ WORDS = {
     "found_gradient": ("by the gradient", "mixed", CARRIES),
     "found_integrated_gradients": ("by integrated gradients", "against", CARRIES),
     "agreement_gradient": (
-        TAU.format("the gradient"), "undecided",
+        TAU.format("the gradient"), "for comparison",
         "1 = same order, −1 = the reverse; 60% of the texts significant at .05, 10% in the reverse order; "
         "random weights 0.10",
     ),
     "agreement_leave_one_out": (
-        TAU.format("leave-one-out"), "undecided",
+        TAU.format("leave-one-out"), "for comparison",
         "1 = same order, −1 = the reverse; 40% of the texts significant at .05; random weights 0.15, the "
         "model with its parameters shuffled −0.04",
     ),
     "agreement_integrated_gradients": (
-        TAU.format("integrated gradients"), "undecided",
+        TAU.format("integrated gradients"), "for comparison",
         "1 = same order, −1 = the reverse; 11% of the texts significant at .05; the gradients miss what they "
         "should add up to by more than 0.1 log-odds in 36% of the texts, by more than 1 in 9%",
     ),
     "agreement_yardstick": (
-        "mean Kendall tau-b, gradient against leave-one-out", "undecided",
+        "mean Kendall tau-b, gradient against leave-one-out", "for comparison",
         "what two measures of importance reach with each other, without attention",
     ),
     "sign": (
@@ -219,37 +219,39 @@ WORDS = {
         TVD + "; most shuffles flip 45% of the texts",
     ),
     "uniform": (
-        "median change of the prediction (TVD) under uniform weights, at test only", "undecided",
+        "median change of the prediction (TVD) under uniform weights, at test only", "for comparison",
         TVD + "; another class is predicted for 36% of the texts",
     ),
     "adversary": (
         "mean of the largest JSD from the model's heat map within 0.01 of its prediction, as a share of the "
-        "maximum ln 2", "undecided",
+        "maximum ln 2", "for comparison",
         "0 = no other heat map, 1 = one with nothing in common; one such map is enough, however rare; "
         "the paper's search finds 0.41",
     ),
     "bending": (
-        "mean least share of the map's mass that must be moved", "undecided",
+        "mean least share of the map's mass that must be moved", "for comparison",
         "0 = the least change suffices, 1 = all of it must move; 0.233 from the same weights shuffled within "
         "the text, to an answer other than theirs",
     ),
     "changeable": (
-        "share of the texts where some weights give another answer", "undecided",
+        "share of the texts where some weights give another answer", "for comparison",
         "of the others the answer does not rest on the weights: the states alone decide it",
     ),
     "relative_freedom": (
         "mean of the largest JSD within 0.01 of the prediction, as a share of the largest with any weights",
-        "undecided",
+        "for comparison",
         "0 = no other heat map, 1 = as if the answer did not matter; 0.836 for the same weights shuffled",
     ),
     "simplex_share": (
-        "median share of all weightings within 0.01 of the prediction", "undecided",
+        "median share of all weightings within 0.01 of the prediction", "for comparison",
         "0 = hardly any other, 1 = all",
     ),
-    "rationale_attention": (AUC.format("attention"), "undecided", FIRST.format("60%")),
-    "rationale_gradient": (AUC.format("the gradient"), "undecided", FIRST.format("90%")),
-    "rationale_leave_one_out": (AUC.format("leave-one-out"), "undecided", FIRST.format("0%")),
-    "rationale_integrated_gradients": (AUC.format("integrated gradients"), "undecided", FIRST.format("33%")),
+    "rationale_attention": (AUC.format("attention"), "for comparison", FIRST.format("60%")),
+    "rationale_gradient": (AUC.format("the gradient"), "for comparison", FIRST.format("90%")),
+    "rationale_leave_one_out": (AUC.format("leave-one-out"), "for comparison", FIRST.format("0%")),
+    "rationale_integrated_gradients": (
+        AUC.format("integrated gradients"), "for comparison", FIRST.format("33%"),
+    ),
 }  # fmt: skip
 READINGS = {  # of numbers without a chance level
     "agreement_yardstick": "for comparison",
@@ -302,7 +304,7 @@ def test_a_findings_number_and_reading_are_those_of_its_table(key):
 
 def test_without_rates_no_number_has_a_level():
     without = findings(T, ["a", "b"])
-    assert {f.level for f in without.values()} == {"undecided"}
+    assert {f.level for f in without.values() if f.key != "skill"} == {"for comparison"}
     assert [f.value for f in without.values()] == [
         f.value for f in findings(T, ["a", "b"], RATES).values()
     ]
@@ -316,7 +318,10 @@ def test_skill_is_compared_with_the_commonest_label():
     assert (skill.low, skill.high) == of_share(correct, np.array([0, 0, 0, 1, 1, *range(2, 9)]))
     assert (skill.n, skill.distinct, skill.left_out, skill.relative) == (12, 9, {}, None)
     # The interval's ends stand for gains of −.60 and .90.
-    assert (skill.reading, skill.level) == ("between “too weak to explain” and “good”", "undecided")
+    assert (skill.reading, skill.level) == (
+        "between “too weak to explain” and “good”",
+        "cannot tell",
+    )
     assert skill.meaning == "always answering with the commonest class would score 0.667"
     assert skill.by_class == {"a": 1.0, "b": pytest.approx(4 / 6)}
 
@@ -326,7 +331,7 @@ def test_of_one_class_there_is_nothing_to_compare_with():
     same = tables["instances"].set_column(2, "label", [[0] * 12])
     skill = findings({"instances": same}, ["a", "b"])["skill"]
     assert skill.reading == "one class only among the audited texts: nothing to compare with"
-    assert skill.level == "undecided"
+    assert skill.level == "cannot tell"
 
 
 THREE = three_classes()
@@ -364,7 +369,7 @@ def test_with_three_classes_bounds_are_called_bounds_and_draws_draws():
         "; at most 0.890, with one or two words alone 0.500, 0.520 for the same weights shuffled"
     )
     # A lower bound has no level, whatever the rates: it could be any number above.
-    assert (free.level, free.relative) == ("undecided", None)
+    assert (free.level, free.relative) == ("for comparison", None)
     assert found["simplex_share"].measure.endswith(", of 2000 drawn evenly")
     assert (
         found["simplex_share"].no_interval == "no interval of fewer than 6 distinct texts (here 5)"
@@ -411,7 +416,7 @@ def test_what_was_searched_for_is_called_a_bound():
     found = findings(LAYERS, ["a", "b"], rates(bending=question(-0.9, 0.9)), view="row")
     assert found["adversary"].meaning.endswith(f"; {SEARCHED}; of the {MASS}")
     assert found["bending"].measure.endswith(", at most: found by line searches")
-    assert (found["bending"].level, found["bending"].relative) == ("undecided", None)
+    assert (found["bending"].level, found["bending"].relative) == ("for comparison", None)
     assert found["changeable"].measure.endswith(", at least: found by line searches")
     assert found["changeable"].meaning == "of the others nothing is known"
     assert found["relative_freedom"].meaning.endswith("; at most 0.667")
@@ -429,7 +434,7 @@ def test_what_was_searched_for_is_called_a_bound():
         "1 = no other weights give the head's output; 33% of all text-head pairs have room (longest rank 7); "
         "same output of a head, not only same prediction"
     )
-    assert {f.level for f in found.values()} == {"undecided"}
+    assert {f.level for f in found.values() if f.key != "skill"} == {"for comparison"}
 
 
 def test_a_map_that_hardly_follows_its_layers_weights_says_so():

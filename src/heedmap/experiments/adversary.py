@@ -138,6 +138,7 @@ def _freedom(results: Results) -> Finding:
             "one token: no other weights": short,
             "not sampled for the search": np.isnan(jsd) & ~short,
         },
+        topic="another map, same prediction",
         question="Could a very different heat map stand beside the same prediction?",
         measure=(
             f"mean of the largest JSD from the model's heat map within {settings.epsilon:g} of its "
@@ -152,7 +153,7 @@ def _freedom(results: Results) -> Finding:
         return replace(finding, reading="not asked of this view")
     if view == "rollout" and most < VERY_DIFFERENT:
         # The layers below and the residual connection fix the map, not the prediction.
-        return replace(finding, reading=HELD, level="undecided")
+        return replace(finding, reading=HELD, level="for comparison")
     return finding
 
 

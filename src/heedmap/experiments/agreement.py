@@ -93,6 +93,7 @@ def _with(results: Results, measure: str, name: str) -> Finding:
         "tau",
         values,
         results.undefined(measure),
+        topic=f"same order as {name}",
         question=f"Does attention rank the words as {name} {does(name)}?",
         measure=f"mean Kendall tau-b, attention against {name}",
         meaning="1 = same order, −1 = the reverse",
@@ -120,11 +121,12 @@ def _between_others(results: Results) -> Finding:
         "tau",
         results.column("agreement", "tau_gradient_leave_one_out"),
         results.undefined("leave_one_out"),
+        topic="the gradient against leave-one-out",
         question="For scale: do gradient and leave-one-out rank the words alike?",
         measure="mean Kendall tau-b, gradient against leave-one-out",
         meaning="what two measures of importance reach with each other, without attention",
     )
-    return replace(finding, level="undecided")
+    return replace(finding, level="for comparison")
 
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:

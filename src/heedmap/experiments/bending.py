@@ -243,6 +243,7 @@ def _bent(results: Results) -> Finding:
             "not sampled for the search": np.isnan(sampled),
             NOT_FOUND if searched else NO_CHANGE: np.isnan(values),
         },
+        topic="hard to bend to another answer",
         question="How far must the heat map be bent before the answer changes?",
         measure="mean least share of the map's mass that must be moved"
         + (", at most: found by line searches" if searched else ""),
@@ -269,6 +270,7 @@ def _changeable(results: Results) -> Finding:
             "one token: no other weights": results.short,
             "not sampled for the search": np.isnan(values),
         },
+        topic="whether weights can decide",
         question="Could any weights at all change the answer?",
         measure="share of the texts where some weights give another answer"
         + (", at least: found by line searches" if searched else ""),
@@ -301,6 +303,7 @@ def _free(results: Results) -> Finding:
             "one token: no other weights": results.short,
             "not sampled for the search": np.isnan(share),
         },
+        topic="freedom of the map",
         question="How much of its freedom does the heat map keep when the answer must stay?",
         measure=f"mean of the largest JSD within {results.settings.epsilon:g} of the prediction, as a "
         "share of the largest with any weights" + ("" if two else ", at least"),
@@ -320,6 +323,7 @@ def _same(results: Results) -> Finding:
         np.where(results.short, np.nan, results.column("bending", "simplex_share")),
         {"one token: no other weights": results.short},
         np.median,
+        topic="maps that predict the same",
         question="How many of all heat maps give the same prediction?",
         measure=f"median share of all weightings within {results.settings.epsilon:g} of the prediction"
         + ("" if exactly else f", of {DRAWS} drawn evenly"),

@@ -25,8 +25,8 @@ from heedmap.settings import ModelSettings, TransformerSettings
 from heedmap.terminal.html import escaped
 
 Answer = Literal["yes", "no", "cannot tell"]
-ANSWERS: dict[Answer, Level] = {"yes": "for", "no": "against", "cannot tell": "mixed"}  # as colours
 
+LEVELS: dict[Answer, Level] = {"yes": "for", "no": "against", "cannot tell": "cannot tell"}
 WIDE = 0.2  # an interval of a share that is longer than this is for want of texts
 
 
@@ -44,6 +44,11 @@ class BottomLine:
     rates: str = ""
     instead: str = ""
     not_tested: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> Level:
+        """The answer as the level of a finding."""
+        return LEVELS[self.answer]
 
     @property
     def sentence(self) -> str:
@@ -70,7 +75,7 @@ class BottomLine:
     def _repr_html_(self) -> str:
         sure = f"<div>How sure: {escaped(self.rates)}.</div>" if self.rates else ""
         return (
-            f'<div style="border-left:4px solid {COLOURS[ANSWERS[self.answer]]};padding:2px 0 2px 10px">'
+            f'<div style="border-left:4px solid {COLOURS[LEVELS[self.answer]]};padding:2px 0 2px 10px">'
             f"<div><b>{escaped(self.sentence)}</b></div>{sure}"
             f"<div>Not tested: {escaped('; '.join(self.not_tested))}.</div></div>"
         )

@@ -226,6 +226,7 @@ def _against(results: Results, several: bool) -> Finding:
             "not sampled": ~asked,
             "fewer than two words against a class, or all alike": asked,
         },
+        topic="words against a class",
         question="Does the map rank the words that speak against a class as well as those that speak for it?",
         measure=f"mean Kendall tau-b of the map with the effect of erasing a word, among those against {which}",
         meaning="1 = same order, −1 = the reverse",
@@ -266,6 +267,7 @@ def _ahead(results: Results) -> Finding:
             "the smallest set is not known": ~known,
             "no set of words puts another class ahead: a proof": known,
         },
+        topic="words that hold classes back",
         question="Does the map first name the words that keep each other class behind?",
         measure="mean of the fewest erased words that put a class ahead of the answer / those that the map's "
         "order takes, over the other classes",

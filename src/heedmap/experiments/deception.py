@@ -244,6 +244,7 @@ def _findings(results: Results) -> list[Finding]:
             "fraction",
             mass,
             {"no impermissible word": np.isnan(mass)},
+            topic="words used and not shown",
             question="Can a model use these words and not show it?",
             measure=f"attention to the impermissible words after training against it ({name})",
             meaning="the largest penalty that keeps the accuracy on dev within 2 %"

@@ -109,6 +109,7 @@ def _findings(results: Results) -> list[Finding]:
             "jsd",
             np.where(results.short, np.nan, values),
             {"undefined: one token": results.short},
+            topic="adversaries by kind of model",
             question="On these texts, with which models are adversaries easy to find?",
             measure=f"mean JSD of the adversarial weights, over {len(rows)} encoders and normalisers",
             meaning="how far other weights of a text can go with the same prediction",

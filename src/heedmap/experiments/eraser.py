@@ -187,16 +187,18 @@ def _split(
 def _findings(results: Results) -> list[Finding]:
     texts = {
         "comprehensiveness": (
+            "without the first words",
             "What does the answer lose without the words that the map puts first?",
             "the probability lost; more is better",
         ),
         "sufficiency": (
+            "the first words alone",
             "What does the answer lose with the words alone that the map puts first?",
             "the probability lost; less is better, below 0 it gains",
         ),
     }
     found = []
-    for measure, (question, meaning) in texts.items():
+    for measure, (topic, question, meaning) in texts.items():
         values = results.column("eraser", f"{measure}_attention")
         used = np.isfinite(values)
         random = mean(results.column("eraser", f"{measure}_random")[used])
@@ -218,6 +220,7 @@ def _findings(results: Results) -> list[Finding]:
                     "one token: nothing would be left": results.short,
                     "not sampled": ~used,
                 },
+                topic=topic,
                 question=question,
                 measure=f"mean {measure} of the map, over the first 1, 5, 10, 20 and 50 % of the words",
                 meaning=meaning,

@@ -19,7 +19,7 @@ from heedmap.terminal.html import html_table
 if TYPE_CHECKING:
     import pandas as pd
 
-Level = Literal["for", "mixed", "against", "undecided"]
+Level = Literal["for", "mixed", "against", "cannot tell", "for comparison"]
 
 # Facts that calibration does not judge, per kind: (lower edge, level, words), from the top down. A value falls
 # into the first band whose edge it reaches. Only skill has a level: is there anything to explain?
@@ -31,43 +31,44 @@ BANDS: dict[str, list[tuple[float, Level, str]]] = {
         (-math.inf, "against", WEAK),
     ],
     "words": [
-        (0.7, "undecided", "most of the attention falls on the words"),
-        (0.3, "undecided", "a good part falls on special tokens"),
-        (-math.inf, "undecided", "most of the attention falls on special tokens"),
+        (0.7, "for comparison", "most of the attention falls on the words"),
+        (0.3, "for comparison", "a good part falls on special tokens"),
+        (-math.inf, "for comparison", "most of the attention falls on special tokens"),
     ],
     "identified": [
-        (0.99, "undecided", "all of it reaches the layer's output"),
-        (0.8, "undecided", "a part of it cancels out"),
-        (-math.inf, "undecided", "much of it cancels out"),
+        (0.99, "for comparison", "all of it reaches the layer's output"),
+        (0.8, "for comparison", "a part of it cancels out"),
+        (-math.inf, "for comparison", "much of it cancels out"),
     ],
     "auc": [
-        (0.9, "undecided", "finds the deciding words"),
-        (0.7, "undecided", "often finds the deciding words"),
-        (0.55, "undecided", "seldom finds the deciding words"),
-        (-math.inf, "undecided", "no better than chance"),
+        (0.9, "for comparison", "finds the deciding words"),
+        (0.7, "for comparison", "often finds the deciding words"),
+        (0.55, "for comparison", "seldom finds the deciding words"),
+        (-math.inf, "for comparison", "no better than chance"),
     ],
 }
-# What a level says, beside its colour.
 LEVEL_WORDS: dict[Level, str] = {
     "for": "speaks for the map",
-    "against": "speaks against the map",
     "mixed": "leaves it open",
-    "undecided": "for comparison",
+    "against": "speaks against the map",
+    "cannot tell": "is too uncertain to tell",
+    "for comparison": "is for comparison only",
+}
+# What shows a level without its colour.
+SIGNS: dict[Level, str] = {
+    "for": "+",
+    "mixed": "~",
+    "against": "−",
+    "cannot tell": "?",
+    "for comparison": "·",
 }
 
-# The same beside a number, in a word and a sign: never a colour alone.
-SIGNS: dict[Level, str] = {
-    "for": "+ for",
-    "mixed": "~ mixed",
-    "against": "- against",
-    "undecided": "? cannot tell",
-}
-COMPARED = "· for comparison"
 COLOURS: dict[Level, str] = {
-    "for": "#2f9e5f",
+    "for": "#3f86e0",
     "mixed": "#d9a520",
-    "against": "#d9534f",
-    "undecided": "#8a8f98",
+    "against": "#c2512f",
+    "cannot tell": "#8a8f98",
+    "for comparison": "#8a8f98",
 }
 """Of a line beside a text in a notebook, seen on white and on black."""
 
@@ -103,6 +104,7 @@ class Finding:
         key: its short name, the same in every audit.
         kind: what is measured: a key of BANDS, or a measure with a chance level.
         question: what is asked, a sentence.
+        topic: the same in a few words.
         measure: what `value` is, in words.
         value: the mean over texts, or with `of_median` the median; NaN if undefined.
         low, high: its 95 % interval over texts, for this one trained model (`heedmap.experiments.intervals`).
@@ -110,8 +112,8 @@ class Finding:
         n: the texts that have a value.
         left_out: the others, counted by reason.
         reading: the number in words.
-        level: whether it speaks for or against showing the heat map; "undecided" also where it is for
-            comparison only.
+        level: whether it speaks for or against showing the heat map: "cannot tell" where too few texts leave
+            that open, "for comparison" where calibration gives the question no level.
         meaning: how to read the value, and numbers to compare it with.
         distinct: how many of the n texts are different.
         by_class: the value over the texts of each predicted class, by the class's name.
@@ -134,6 +136,7 @@ class Finding:
     level: Level
     meaning: str
     distinct: int
+    topic: str = ""
     no_interval: str = ""
     by_class: dict[str, float] = field(default_factory=dict)
     relative: Relative | None = None
@@ -189,8 +192,14 @@ COLUMNS = Columns(
         "key": ("text", "its short name, the same in every audit"),
         "question": ("text", "what is asked"),
         "kind": ("text", "what is measured"),
-        "level": ("for, mixed, against, undecided", "whether it speaks for showing the map"),
-        "answer": ("text", "level and reading in words, as on the card"),
+        "level": (
+            "for, mixed, against, cannot tell, for comparison",
+            "whether it speaks for showing the map",
+        ),
+        "answer": (
+            "text",
+            "the reading in words, as on the card; empty where there is only a number",
+        ),
         "value": ("as `measure` says", "the number: a mean or median over texts"),
         "low": ("as `value`", "lower end of its 95 % interval over texts"),
         "high": ("as `value`", "upper end"),
@@ -258,8 +267,10 @@ def _as_json(value: Any) -> Any:
 
 def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
     """Return the level of a share of the attainable with this interval, by the edges that calibration chose."""
-    if rates is None or not rates.says_anything or not math.isfinite(low):
-        return "undecided"
+    if rates is None or not rates.says_anything:
+        return "for comparison"
+    if not math.isfinite(low):
+        return "cannot tell"
     if rates.for_edge is not None and low >= rates.for_edge:
         return "for"
     if rates.against_edge is not None and high <= rates.against_edge:
@@ -268,35 +279,35 @@ def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
 
 
 def level_text(finding: Finding) -> str:
-    """Return the level as a sign and a word; `for comparison` where the question is not judged."""
-    judged = finding.rates is not None and finding.rates.says_anything
-    if finding.level == "undecided" and finding.kind != "skill" and not judged:
-        return COMPARED
-    return SIGNS[finding.level]
+    """Return the level as a sign and a word."""
+    return f"{SIGNS[finding.level]} {finding.level}"
 
 
 def answer_text(finding: Finding) -> str:
-    """Return level and reading in words."""
-    if finding.relative is not None:
-        return f"{LEVEL_WORDS[finding.level]}: {finding.reading}"
-    if finding.kind == "skill" or finding.reading in ("undefined", UNJUDGED):
-        return finding.reading
-    return f"{LEVEL_WORDS['undecided']}: {finding.reading}"
+    """Return the reading in words, beside the level; empty if there is only a number."""
+    if finding.reading == UNJUDGED:
+        return ""
+    if finding.relative is not None and finding.level in ("for", "mixed", "against"):
+        return f"{LEVEL_WORDS[finding.level]}, {finding.reading}"
+    return finding.reading
 
 
 def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]:
     """Return reading and level: the value's band, or both ends' bands where the interval crosses an edge."""
+    unsure: Level = "cannot tell" if kind == "skill" else "for comparison"
     if not math.isfinite(value):
-        return "undefined", "undecided"
+        return "undefined", unsure
     if kind not in BANDS:
-        return UNJUDGED, "undecided"
+        return UNJUDGED, unsure
 
     def band(x: float) -> tuple[str, Level]:
         return next((words, level) for edge, level, words in BANDS[kind] if x >= edge)
 
     if not math.isfinite(low):
-        return f"{band(value)[0]} (too few instances for an interval)", "undecided"
+        return f"{band(value)[0]} (too few instances for an interval)", unsure
     (lower, first), (upper, second) = band(low), band(high)
     if lower == upper:
         return lower, first
-    return f"between “{lower}” and “{upper}”", first if first == second else "undecided"
+    if first != second:
+        first = "mixed" if {first, second} == {"mixed", "for"} else unsure
+    return f"between “{lower}” and “{upper}”", first

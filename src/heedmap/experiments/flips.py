@@ -222,6 +222,7 @@ def _findings(results: Results) -> list[Finding]:
                 if exact
                 else "no ranking flips the answer": asked & ~flippable,
             },
+            topic="erasing along the map",
             question="How soon does the answer change if words are erased in the order of the map?",
             measure="mean of the fewest erased words that change the answer / those that the map's order takes",
             meaning=f"1 = as few as possible{'' if exact else ' among these rankings'}",

@@ -73,6 +73,7 @@ def _finding(results: Results, measure: str) -> Finding:
         "found",
         np.where(results.short, np.nan, values),
         {**results.undefined(measure), "no word has any importance": np.isnan(values)},
+        topic=f"importance found, by {name}",
         question=f"Do the words that the map highlights carry the importance, by {name}?",
         measure=f"mean share of the importance ({name}) that lies under the map's weights",
         clause=f"by {name}",

@@ -113,6 +113,7 @@ def _findings(results: Results) -> list[Finding]:
             "change",
             difference,
             {},
+            topic="these weights as a guide",
             question="Do this model's weights help a model that reads each word by itself?",
             measure=f"accuracy guided by this map less by uniform weights, {runs['base'].count} trainings each",
             meaning="0 = they say no more than where the words are",

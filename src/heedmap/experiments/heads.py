@@ -123,6 +123,7 @@ def _on_words(results: Results) -> Finding:
         "words",
         share,
         {"not sampled": np.isnan(share)},
+        topic="attention on words",
         question="Does the attention fall on the words that the heat map shows?",
         measure="mean share of the row's mass that is on words, layer on trial",
         meaning=(
@@ -142,6 +143,7 @@ def _identified(results: Results) -> Finding:
         "identified",
         share,
         {"not sampled": np.isnan(share)},
+        topic="weights fixed by the output",
         question="Do the weights of a head follow from what the head puts out?",
         measure="mean share of the weights' norm that is effective attention, layer on trial",
         meaning=(
@@ -150,7 +152,7 @@ def _identified(results: Results) -> Finding:
             "same prediction"
         ),
     )
-    return replace(finding, level="undecided")
+    return replace(finding, level="for comparison")
 
 
 def _cost(speed: Speed) -> float:

@@ -114,6 +114,7 @@ def _skill(results: Results) -> list[Finding]:
         Finding(
             key="skill",
             kind="skill",
+            topic="predicts well enough to be explained",
             question="Does the model predict well enough to be worth explaining?",
             measure="accuracy on the audited test texts",
             value=value,

@@ -300,6 +300,7 @@ def _findings(results: Results) -> list[Finding]:
             "used to choose the map": chooses == 1,
             "undefined: one token": results.short,
         },
+        topic="a better map",
         question="Would another heat map show better what the answer rests on?",
         measure=f"mean share of the importance (leave-one-out) that lies under {best.name}",
         meaning=(
@@ -313,7 +314,7 @@ def _findings(results: Results) -> list[Finding]:
     return [
         replace(
             finding,
-            level="undecided",
+            level="for comparison",
             reading=f"nothing is offered, {best.name}: {best.withheld}"
             if best.withheld
             else clause,

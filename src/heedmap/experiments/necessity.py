@@ -121,6 +121,7 @@ def _findings(results: Results) -> list[Finding]:
             "change",
             difference,
             {},
+            topic="accuracy with attention and without",
             question="Is the attention needed: does a model trained without it do worse?",
             measure=f"accuracy learned less uniform, mean of {learned.count} trainings each",
             meaning="0 = the model does as well with the same weight on every word",

@@ -161,6 +161,7 @@ def _shuffled(results: Results) -> Finding:
         np.where(short, np.nan, results.column("permutation", "median_tvd")),
         {"one token: nothing to permute": short},
         np.median,
+        topic="shuffled weights",
         question="Does it matter which word gets which weight?"
         if not derived
         else "Does it matter which position gets which weight in the layer?",
@@ -183,6 +184,7 @@ def _uniform(results: Results) -> Finding:
         np.where(short, np.nan, results.column("permutation", "uniform_tvd")),
         {"one token: it has all the weight": short},
         np.median,
+        topic="equal weights",
         question="Does it matter that the weights are not all the same?"
         if not derived
         else "Does it matter that the layer's weights are not all the same?",

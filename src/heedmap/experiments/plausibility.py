@@ -151,6 +151,7 @@ def _findings(results: Results) -> list[Finding]:
                         "people marked all words or none": (share == 0) | (share == 1),
                         "not sampled": ~used,
                     },
+                    topic=f"marked words ({words})",
                     question=f"Does the map mark what people marked ({words})?",
                     measure=f"mean {words} of the map for the words that people marked",
                     meaning="plausible is not faithful: high agreement says nothing of what the model rests on",
@@ -158,7 +159,7 @@ def _findings(results: Results) -> list[Finding]:
                     chance=None if ceiling is None else values["chance"],
                     ceiling=ceiling,
                 ),
-                level="undecided",
+                level="for comparison",
             )
         )
     return found

@@ -75,7 +75,7 @@ def _findings(results: Results) -> list[Finding]:
     attention = _finds(results, "attention", "attention")
     # The others are for comparison.
     others = [_finds(results, measure, name) for measure, name in OTHERS.items()]
-    return [attention, *(replace(finding, level="undecided") for finding in others)]
+    return [attention, *(replace(finding, level="for comparison") for finding in others)]
 
 
 def _finds(results: Results, measure: str, name: str) -> Finding:
@@ -90,6 +90,7 @@ def _finds(results: Results, measure: str, name: str) -> Finding:
             "the rationale holds all words or none": (share == 0) | (share == 1),
             **results.undefined(measure),
         },
+        topic=f"deciding words, by {name}",
         question=f"{does(name).title()} {name} find the words that decide the label?",
         measure=f"mean ROC AUC of {name} for the gold rationale",
         meaning="0.5 = chance, 1 = always",

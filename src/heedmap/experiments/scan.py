@@ -131,6 +131,7 @@ def _best_map(results: Results) -> Finding:
             "undefined: one token": results.short,
             **_not_computed(missing[ranked], total),
         },
+        topic="the best map of all",
         question="Is there any heat map of this model that ranks the words as leave-one-out does?",
         measure=f"mean Kendall tau-b with leave-one-out of the best of {values.shape[1]} maps: {which}",
         meaning=(

@@ -72,6 +72,7 @@ def _findings(results: Results) -> list[Finding]:
             "fraction",
             values,
             {"one token: it cannot be left out": results.short},
+            topic="avoids words against the answer",
             question="Does the map highlight words that speak against the answer?",
             measure="mean share of the map's mass on words whose removal makes the answer likelier",
             meaning="0 = none of it, 1 = all",

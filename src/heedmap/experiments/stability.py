@@ -126,6 +126,7 @@ def _findings(results: Results) -> list[Finding]:
             "jsd",
             jsd,
             {"undefined: one token": results.short},
+            topic="maps of other trainings",
             question="Would another training attend to other words?",
             measure=f"mean over texts of the median JSD between this map and those of {count} other seeds",
             meaning=f"0 = the same weights, {LN2:.2f} = none in common; read every other distance between maps "

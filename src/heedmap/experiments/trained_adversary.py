@@ -150,6 +150,7 @@ def _findings(results: Results) -> list[Finding]:
             "jsd",
             np.where(results.short, np.nan, chosen.jsd),
             {"undefined: one token": results.short},
+            topic="a model trained to attend elsewhere",
             question="Can a model be trained to answer the same and attend to other words?",
             measure=f"mean JSD between this map and that of a trained adversary ({who})",
             meaning=f"of those that on dev answer within {bound:.3f} (TVD, "

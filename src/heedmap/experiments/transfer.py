@@ -100,6 +100,7 @@ def _findings(results: Results) -> list[Finding]:
             "change",
             own - foreign,
             {},
+            topic="these weights in other models",
             question="Does a model of this kind do better with this model's weights than with others'?",
             measure="accuracy with the weights of this model less with those of models of other kinds",
             meaning=f"models of this kind that are given the weights, {runs['own'].count} trainings each",

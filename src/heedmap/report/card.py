@@ -1,23 +1,37 @@
 """The verdict card for the terminal."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
 
-from heedmap.experiments.bottom_line import Answer, bottom_line
-from heedmap.experiments.findings import AuditResult, Finding, Level, answer_text, pooled
+from heedmap.experiments.bottom_line import bottom_line, not_tested
+from heedmap.experiments.findings import (
+    SIGNS,
+    AuditResult,
+    Finding,
+    Level,
+    answer_text,
+    level_text,
+    pooled,
+)
 from heedmap.experiments.notes import note_texts
 from heedmap.report.phrases import (
+    SCALE,
     audited_text,
     caveats,
     counts,
+    distinct_texts,
+    few_texts,
     interval_text,
     left_out,
     maps_left_out,
     model_text,
     number,
+    overview_number,
     pairs_text,
     rates_text,
     repeats_text,
@@ -31,19 +45,26 @@ STYLES: dict[Level, str] = {
     "for": "green",
     "mixed": "yellow",
     "against": "red",
-    "undecided": "dim",
+    "cannot tell": "",
+    "for comparison": "dim",
 }
-ANSWER_STYLES: dict[Answer, str] = {"yes": "green", "no": "red", "cannot tell": "yellow"}
 
 
 def card(audit: AuditResult) -> RenderableType:
-    """Render every question with its number, interval, n, reading and exclusions.
+    """Render the answer, an overview of the questions, and each with its number, interval, n and exclusions.
 
     Text from the data goes in as a `cell`: brackets in it are never markup.
     """
-    blocks: list[RenderableType] = [*_bottom_line(audit), _header(pooled(audit))]
+    whole = pooled(audit)
+    texts = distinct_texts(whole)
+    blocks: list[RenderableType] = [
+        *_bottom_line(audit, texts),
+        *_overview(audit.findings),
+        Rule(style="dim"),
+        _header(whole),
+    ]
     for finding in audit.findings:
-        blocks += [Rule(style="dim"), *_block(finding)]
+        blocks += [Rule(style="dim"), *_block(finding, texts)]
     return Panel(
         Group(*blocks),
         title=cell("Should you heed the heat map?", style="bold"),
@@ -52,16 +73,46 @@ def card(audit: AuditResult) -> RenderableType:
     )
 
 
-def _bottom_line(audit: AuditResult) -> list[RenderableType]:
-    if audit.rates is None:
-        return []
-    line = bottom_line(audit.findings, audit.rates, audit.settings.model)
-    return [
-        cell(line.sentence, style=f"bold {ANSWER_STYLES[line.answer]}"),
-        Padding(cell(f"How sure: {line.rates}." if line.rates else ""), (0, 0, 0, 2)),
-        Padding(cell(f"Not tested: {'; '.join(line.not_tested)}.", style="dim"), (0, 0, 0, 2)),
-        Rule(style="dim"),
-    ]
+def _bottom_line(audit: AuditResult, texts: int) -> list[RenderableType]:
+    lines: list[RenderableType] = []
+    if audit.rates is not None:
+        line = bottom_line(audit.findings, audit.rates, audit.settings.model)
+        sentence = f"{SIGNS[line.level]} {line.sentence}"
+        lines.append(cell(sentence, style=f"bold {STYLES[line.level]}"))
+        if line.rates:
+            lines.append(_indented(f"How sure: {line.rates}."))
+    if few := few_texts(texts):
+        lines.append(_indented(f"Mind: {few}."))
+    return [*lines, Rule(style="dim")] if lines else []
+
+
+def _overview(findings: Sequence[Finding]) -> list[RenderableType]:
+    """List the questions that have a level, one per line, and name the others."""
+    judged = Table.grid(padding=(0, 2))
+    judged.add_column(no_wrap=True)
+    judged.add_column(overflow="fold", ratio=1)
+    judged.add_column(no_wrap=True)
+    others = []
+    for finding in findings:
+        topic = finding.topic or finding.question
+        if finding.level == "for comparison":
+            others.append(topic)
+            continue
+        style = STYLES[finding.level]
+        judged.add_row(
+            cell(level_text(finding), style=style),
+            cell(topic),
+            cell(overview_number(finding)),
+        )
+    lines: list[RenderableType] = [judged] if judged.rows else []
+    if any(finding.relative is not None for finding in findings):
+        lines.append(cell(SCALE, style="dim"))
+    if others:
+        sign = SIGNS["for comparison"]
+        lines.append(
+            cell(f"{sign} for comparison ({len(others)}): {'; '.join(others)}", style="dim")
+        )
+    return lines
 
 
 def _header(audit: AuditResult) -> RenderableType:
@@ -87,35 +138,31 @@ def _header(audit: AuditResult) -> RenderableType:
         rows["left out"] = counts(reasons)
     if notes := note_texts(audit.about):
         rows["note"] = "; ".join(notes)
+    if audit.rates is not None:
+        rows["not tested"] = "; ".join(not_tested(audit.findings))
     for name, value in rows.items():
         grid.add_row(cell(name, style="dim"), cell(value))
     return grid
 
 
-def _block(finding: Finding) -> list[RenderableType]:
-    answer = Table.grid(padding=(0, 2))
-    # Fixed widths, so that the answers are aligned.
-    answer.add_column(width=6)
-    answer.add_column(width=15)
-    answer.add_column(width=9)
-    answer.add_column(overflow="fold")
-    style = STYLES[finding.level]
-    answer.add_row(
-        cell(number(finding.value), style="bold"),
-        cell(interval_text(finding)),
-        cell(f"n = {finding.n}"),
-        cell(f"● {answer_text(finding)}", style=style),
-    )
+def _block(finding: Finding, texts: int) -> list[RenderableType]:
+    """Say what the answer is, then the numbers, then how they are measured. `texts`: how many were audited."""
+    answer = f": {text}" if (text := answer_text(finding)) else ""
+    scale = f". {reached}" if (reached := scale_text(finding)) else ""
+    interval = interval_text(finding)
     lines: list[RenderableType] = [
         cell(finding.question, style="bold"),
-        Padding(answer, (0, 0, 0, 2)),
-        Padding(cell(f"{finding.measure}: {finding.meaning}"), (0, 0, 0, 2)),
+        _indented(f"{level_text(finding)}{answer}", style=STYLES[finding.level]),
+        _indented(f"{number(finding.value)} {interval}, n = {finding.n}{scale}"),
+        _indented(f"{finding.measure}: {finding.meaning}"),
     ]
-    if scale := scale_text(finding):
-        lines.append(Padding(cell(scale), (0, 0, 0, 2)))
     if finding.relative is not None:
-        lines.append(Padding(cell(rates_text(finding), style="dim"), (0, 0, 0, 2)))
-    asides = caveats(finding)
+        lines.append(_indented(rates_text(finding), style="dim"))
+    asides = caveats(finding, texts)
     if finding.left_out:
         asides.append(f"left out: {counts(finding.left_out)}")
-    return [*lines, *(Padding(cell(text, style="italic"), (0, 0, 0, 2)) for text in asides)]
+    return [*lines, *(_indented(text, style="italic") for text in asides)]
+
+
+def _indented(text: str, style: str = "") -> RenderableType:
+    return Padding(cell(text, style=style), (0, 0, 0, 2))

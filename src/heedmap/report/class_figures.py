@@ -50,7 +50,7 @@ def by_class(audit: AuditResult) -> list[Figure]:
         alt.Chart(rows(data))
         .mark_point(size=70, strokeWidth=2)
         .encode(
-            x=alt.X("tau:Q", title="mean Kendall τ-b with the effect of erasing the word"),
+            x=alt.X("tau:Q", title=["mean Kendall τ-b", "with the effect of erasing the word"]),
             y=alt.Y("class:N", sort=names, title=None, axis=alt.Axis(labelLimit=160)),
             yOffset=alt.YOffset("side:N", sort=list(TITLES.values())),
             color=alt.Color(

@@ -49,7 +49,7 @@ def differences(audit: AuditResult) -> list[Figure]:
     rng = np.random.default_rng([seed, *b"erasure"])
     drawn = np.sort(rng.permutation(used)[:POINTS])
     data = [{"weight": float(weights[i]), "effect": float(effects[i])} for i in drawn]
-    x = alt.X("weight:Q", title="weight of the most attended word − of the other")
+    x = alt.X("weight:Q", title=["weight of the most attended word", "− of the other"])
     y = alt.Y("effect:Q", title="JSD when erased − the other's (nats)")
     points = (
         alt.Chart(rows(data))
@@ -122,7 +122,14 @@ def decision_flips(audit: AuditResult) -> list[Figure]:
             "texts:N",
             sort=[*CELLS, TEST],
             title=None,
-            axis=alt.Axis(orient="top", labelAngle=0, labelLimit=130, domain=False, ticks=False),
+            axis=alt.Axis(
+                orient="top",
+                labelAngle=0,
+                labelExpr="split(datum.label, ' ')",  # two lines: a phone is narrow
+                labelPadding=14,
+                domain=False,
+                ticks=False,
+            ),
         ),
         y=alt.Y(
             "score:N",

@@ -6,7 +6,6 @@ from html import escape
 from heedmap.experiments.bottom_line import BottomLine
 from heedmap.experiments.findings import (
     COLOURS,
-    COMPARED,
     AuditResult,
     Finding,
     answer_text,
@@ -21,8 +20,8 @@ HEIGHT = 720  # pixels of the frame, which can be dragged; its own window has no
 
 def card_html(audit: AuditResult, line: BottomLine) -> str:
     """Return the bottom line and a row per finding, those for comparison folded; no scripts."""
-    judged = [f for f in audit.findings if level_text(f) != COMPARED]
-    others = [f for f in audit.findings if level_text(f) == COMPARED]
+    judged = [f for f in audit.findings if f.level != "for comparison"]
+    others = [f for f in audit.findings if f.level == "for comparison"]
     folded = (
         f"<details><summary>{len(others)} for comparison</summary>{_table(others)}</details>"
         if others

@@ -11,16 +11,19 @@ from markupsafe import Markup
 from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.experiments.adversary_weights import FILE
 from heedmap.experiments.bottom_line import bottom_line
-from heedmap.experiments.findings import AuditResult, pooled
+from heedmap.experiments.findings import SIGNS, AuditResult, pooled
 from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.phrases import (
     LISTED,
+    SCALE,
     audited_text,
     classes_text,
     derived,
+    distinct_texts,
     epsilon,
+    few_texts,
     left_out,
     maps_left_out,
     model_text,
@@ -55,6 +58,9 @@ def page(audit: AuditResult) -> str:
             training=_training(audit),
             left_out=left_out(audit),
             verdicts=verdicts(whole),
+            signs=SIGNS,
+            scale=SCALE,
+            few=few_texts(distinct_texts(whole)),
             line=None
             if audit.rates is None
             else bottom_line(audit.findings, audit.rates, audit.settings.model),
@@ -101,6 +107,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["shade"] = lambda x: f"{x:.3f}".rstrip("0").rstrip(".")
+    environment.filters["slug"] = lambda level: level.replace(" ", "-")
     environment.filters["weight"] = lambda x: f"{x:.4g}"
     return environment
 

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 
 from heedmap.data.catalog import CATALOG
 from heedmap.experiments.findings import AuditResult, Finding
+from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
-from heedmap.experiments.results import LEAST_ROOM
+from heedmap.experiments.results import LEAST_ROOM, signed_percent
 from heedmap.settings import AuditSettings, TransformerSettings
 
 LISTED = 12  # classes that are listed; of more, the first ones
+FEW = 30  # texts, below which it is said what so few can show
+SCALE = "0% is what chance reaches on these texts, 100% the best of these weights."
 QUERIES = {"question": "question", "inference": "hypothesis"}
 
 
@@ -33,6 +36,15 @@ def number(x: float) -> str:
     else:
         return "<0.001" if x > 0 else ">−0.001"
     return text.replace("-", "−")
+
+
+def overview_number(finding: Finding) -> str:
+    """Return the share of the attainable, or else the number, with its interval."""
+    if (relative := finding.relative) is None:
+        return f"{number(finding.value)} {interval_text(finding)}"
+    between = f"[{signed_percent(relative.low)}, {signed_percent(relative.high)}]"
+    known = math.isfinite(relative.low)
+    return f"{signed_percent(relative.share)} {between if known else 'no interval'}"
 
 
 def plural(count: int, what: str) -> str:
@@ -99,17 +111,48 @@ def rates_text(finding: Finding) -> str:
     return " ".join(parts).replace("-", "−")
 
 
-def caveats(finding: Finding) -> list[str]:
-    """Say why there is no interval, and that texts repeat; nothing where there is nothing to say."""
-    repeat = finding.distinct < finding.n
+def caveats(finding: Finding, audited: int) -> list[str]:
+    """Say why there is no interval, that texts repeat, and that they are few though many were `audited`."""
     again = f"{finding.distinct} of the {finding.n} texts are distinct; the interval counts these"
-    return [*([finding.no_interval] if finding.no_interval else []), *([again] if repeat else [])]
+    few = few_texts(finding.distinct) if few_texts(audited) is None else None
+    return [
+        *([again] if finding.distinct < finding.n else []),
+        *([text] if (text := finding.no_interval or few) else []),
+    ]
+
+
+def few_texts(n: int) -> str | None:
+    r"""Say what a few different texts can show; None of FEW or more.
+
+    >>> few_texts(4)
+    'only 4 different texts: of fewer than 5 no mean has an interval, so the map cannot be judged'
+    >>> print(few_texts(12).replace("; ", "\n"))
+    only 12 different texts: what holds of all is certain of only 76% of texts like these
+    a share near one half is known to ±25 points
+    smaller differences cannot be told
+    """
+    if n >= FEW:
+        return None
+    texts = "only " + plural(n, "different text")
+    if n < FEWEST["mean"]:
+        return f"{texts}: of fewer than {FEWEST['mean']} no mean has an interval, so the map cannot be judged"
+    low, _ = of_share(np.ones(n))
+    bottom, top = of_share((np.arange(n) % 2).astype(np.float64))
+    return (
+        f"{texts}: what holds of all is certain of only {low:.0%} of texts like these; a share near one half "
+        f"is known to ±{50 * (top - bottom):.0f} points; smaller differences cannot be told"
+    )
+
+
+def distinct_texts(audit: AuditResult) -> int:
+    """Count the different texts. `audit`: pooled."""
+    return len(np.unique(text_numbers(audit.tables["instances"])))
 
 
 def repeats_text(audit: AuditResult) -> str | None:
     """Say how many texts occur several times, and in other splits; None if none does. `audit`: pooled."""
     instances = audit.tables["instances"]
-    again = instances.num_rows - len(np.unique(text_numbers(instances)))
+    again = instances.num_rows - distinct_texts(audit)
     parts = [f"{again} of the {instances.num_rows} audited texts repeat another"] if again else []
     also_in = audit.about.get("also_in")
     if isinstance(also_in, Mapping) and any(also_in.values()):

@@ -1,30 +1,46 @@
 """The verdict card on the page: each finding on its scale."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.experiments.findings import BANDS, BOUNDS, AuditResult, Finding, Level, answer_text
+from heedmap.experiments.findings import (
+    BANDS,
+    BOUNDS,
+    SIGNS,
+    AuditResult,
+    Finding,
+    Level,
+    answer_text,
+)
+from heedmap.experiments.results import signed_percent
 from heedmap.report.phrases import (
     caveats,
     column,
     counts,
+    distinct_texts,
     interval_text,
     number,
+    overview_number,
     rates_text,
     scale_text,
 )
 
+UNBANDED: list[tuple[float, Level, str]] = [(-math.inf, "for comparison", "for comparison")]
+
 
 @dataclass(frozen=True)
 class Zone:
-    """A stretch of the scale with one reading; all positions are in percent of its width."""
+    """A stretch of the scale with one reading, in percent of its width; `span` says from where to where."""
 
     left: float
     width: float
     level: Level
     words: str
+    span: str
+    sign: str
 
 
 @dataclass(frozen=True)
@@ -32,13 +48,16 @@ class Verdict:
     """A finding with the texts and positions that the page draws."""
 
     finding: Finding
+    sign: str
+    topic: str
+    overview: str
     value: str
     interval: str
     answer: str
     low_end: str
     high_end: str
     at: float | None
-    left: float
+    middle: float
     width: float
     zones: list[Zone]
     scale: str | None
@@ -50,10 +69,11 @@ class Verdict:
 
 def verdicts(audit: AuditResult) -> list[Verdict]:
     """Return all findings, in the order of the card."""
-    return [_verdict(audit, finding) for finding in audit.findings]
+    texts = distinct_texts(audit)
+    return [_verdict(audit, finding, texts) for finding in audit.findings]
 
 
-def _verdict(audit: AuditResult, f: Finding) -> Verdict:
+def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
     """Draw a finding from chance to the best possible map, or a fact on the scale of its values."""
     if f.relative is not None:
         value, ends = f.relative.share, (f.relative.low, f.relative.high)
@@ -69,7 +89,7 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
         low_end, high_end = f"{low:g}".replace("-", "−"), "1"
         bands = [
             (_on_scale(audit, f.kind, edge), level, words)
-            for edge, level, words in BANDS.get(f.kind, [])
+            for edge, level, words in BANDS.get(f.kind, UNBANDED)
         ]
 
     def at(x: float) -> float:
@@ -77,25 +97,38 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
 
     left, right = (at(ends[0]), at(ends[1])) if math.isfinite(ends[0]) else (0.0, 0.0)
     zones = []
-    above = 1.0
+    above = math.inf
     for edge, level, words in bands:
-        below = max(edge, low)
-        zones.append(Zone(at(below), round(at(above) - at(below), 2), level, words))
-        above = below
+        top, bottom = at(min(above, 1.0)), at(max(edge, low))
+        if edge < above:
+            zones.append(
+                Zone(
+                    bottom,
+                    round(top - bottom, 2),
+                    level,
+                    words,
+                    _span(edge, above, signed_percent if f.relative else number),
+                    SIGNS[level],
+                )
+            )
+        above = edge
     return Verdict(
         finding=f,
+        sign=SIGNS[f.level],
+        topic=f.topic or f.question,
+        overview=overview_number(f),
         value=number(f.value),
         interval=interval_text(f),
         answer=answer_text(f),
         low_end=low_end,
         high_end=high_end,
         at=at(value) if math.isfinite(value) else None,
-        left=left,
+        middle=round((left + right) / 2, 2),
         width=round(right - left, 2),
         zones=zones,
         scale=scale_text(f),
         rates=rates_text(f) if f.relative is not None else "",
-        caveats=caveats(f),
+        caveats=caveats(f, texts),
         left_out=counts(f.left_out),
         by_class=[(name, number(x)) for name, x in f.by_class.items()],
     )
@@ -104,15 +137,22 @@ def _verdict(audit: AuditResult, f: Finding) -> Verdict:
 def _bands(f: Finding) -> list[tuple[float, Level, str]]:
     """Return the bands of a share: (lower edge, level, words), from the top down."""
     if f.rates is None or not f.rates.says_anything:
-        return [(-math.inf, "undecided", "for comparison")]
+        return UNBANDED
     bands: list[tuple[float, Level, str]] = []
     if (edge := f.rates.for_edge) is not None:
-        bands.append((edge, "for", "speaks for the map"))
+        bands.append((edge, "for", "for"))
     if (edge := f.rates.against_edge) is not None:
-        bands += [(edge, "mixed", "open"), (-math.inf, "against", "speaks against the map")]
+        bands += [(edge, "mixed", "mixed"), (-math.inf, "against", "against")]
     else:
-        bands.append((-math.inf, "mixed", "open"))
+        bands.append((-math.inf, "mixed", "mixed"))
     return bands
+
+
+def _span(edge: float, above: float, told: Callable[[float], str]) -> str:
+    """Say from where to where a zone goes; nothing where it is the whole scale."""
+    if math.isinf(edge):
+        return "" if math.isinf(above) else f"below {told(above)}"
+    return f"from {told(edge)}" + ("" if math.isinf(above) else f" to {told(above)}")
 
 
 def _on_scale(audit: AuditResult, kind: str, edge: float) -> float:
@@ -121,4 +161,4 @@ def _on_scale(audit: AuditResult, kind: str, edge: float) -> float:
         return edge
     label = column(audit.tables, "instances", "label").astype(int)
     majority = float(np.bincount(label).max() / len(label))
-    return majority + max(edge, -1e9) * (1 - majority)
+    return edge if math.isinf(edge) else majority + edge * (1 - majority)

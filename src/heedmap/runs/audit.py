@@ -15,7 +15,7 @@ from heedmap.errors import InputError, MissingError
 from heedmap.experiments import cost
 from heedmap.experiments.bottom_line import BottomLine, bottom_line
 from heedmap.experiments.evidence import Announce, Evidence
-from heedmap.experiments.findings import COMPARED, AuditResult, level_text, to_frame
+from heedmap.experiments.findings import AuditResult, level_text, to_frame
 from heedmap.experiments.notes import far_from_default, note_texts
 from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import Rates, packaged_rates, rates_beside, read_rates
@@ -63,7 +63,7 @@ class Audit(AuditResult):
     kept: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        judged = [(text, f) for f in self.findings if (text := level_text(f)) != COMPARED]
+        judged = [(level_text(f), f) for f in self.findings if f.level != "for comparison"]
         return "\n".join(
             [
                 f"Audit of {self.settings.data.source}: {self.bottom_line.answer}",

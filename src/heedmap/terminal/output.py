@@ -5,10 +5,12 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
     from rich.text import Text
 
 WIDE = 200  # columns without a terminal, so that a log is not cut
@@ -18,7 +20,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 # Our own symbols in ASCII: a minus must not become a question mark.
 _PLAIN = str.maketrans({
     "−": "-", "–": "-", "—": "-", "×": "x", "●": "*", "…": "...", "“": '"', "”": '"', "≤": "<=", "±": "+-",
-    "ε": "epsilon", "τ": "tau", "λ": "lambda", "→": "->", "·": ".", "½": "1/2",
+    "ε": "epsilon", "τ": "tau", "λ": "lambda", "Σ": "sum", "→": "->", "·": ".", "½": "1/2", "─": "-",
 })  # fmt: skip
 
 
@@ -32,10 +34,31 @@ def printable(text: object) -> str:
 
 
 def cell(text: object, style: str = "") -> "Text":
-    """Make a text printable for rich, with brackets as text, not markup."""
+    """Make a text printable for rich, with brackets as text, not markup; laid out as it will be written."""
+    return _cell_type()(printable(text), style=style)
+
+
+@cache
+def _cell_type() -> "type[Text]":
+    from rich.measure import Measurement
     from rich.text import Text
 
-    return Text(printable(text), style=style)
+    class Cell(Text):
+        def __rich_console__(
+            self, console: "Console", options: "ConsoleOptions"
+        ) -> "Iterator[Segment]":
+            yield from console.render(self._written(options), options)
+
+        def __rich_measure__(self, console: "Console", options: "ConsoleOptions") -> Measurement:
+            return Measurement.get(console, options, self._written(options))
+
+        def _written(self, options: "ConsoleOptions") -> Text:
+            """Replace what the console's encoding lacks: a line that grows later would break a table."""
+            encoding = options.encoding
+            plain = self.plain.encode(encoding, _REPLACED).decode(encoding)
+            return Text(plain, style=self.style, end=self.end)
+
+    return Cell
 
 
 def say(text: object, *, error: bool = False) -> None:
