@@ -25,6 +25,7 @@ from heedmap.errors import InputError
 from heedmap.files.naming import DATA, name_of
 from heedmap.keywords import split, takes
 from heedmap.settings import TOKENS, DataSettings
+from heedmap.terminal.progress import working
 
 UNLIMITED = 1 << 30
 NAMED, WIDE = 8, 200  # classes and characters of a line of a corpus as it shows itself
@@ -150,7 +151,7 @@ class Corpus:
 
 
 @takes(TOKENS)
-def load(source: str | Path, **settings: Any) -> Corpus:
+def load(source: str | Path, *, progress: bool = True, **settings: Any) -> Corpus:
     """Read a corpus.
 
     Args:
@@ -159,6 +160,7 @@ def load(source: str | Path, **settings: Any) -> Corpus:
             `reviews-stars` (five), `biographies-gender` and `biographies-occupation` (with gendered words),
             `babi_qa1`, `babi_qa2`, `babi_qa3` (questions about stories).
         {options}
+        progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
     Texts that are left out or cut are counted in the corpus's `left_out`.
 
@@ -171,7 +173,9 @@ def load(source: str | Path, **settings: Any) -> Corpus:
     (given,) = split("load", settings, TOKENS)
     papers = "dataset" in given or source in STORIES
     most = {"max_tokens": UNLIMITED} if papers else {}
-    return load_corpus(DataSettings.of(source=source, **{**most, **given}))
+    wanted = DataSettings.of(source=source, **{**most, **given})
+    with working("reading the texts", progress, share=0.0):
+        return load_corpus(wanted)
 
 
 def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import torch
 
 from heedmap.data.batches import scatter_rows
+from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding, grade
 from heedmap.experiments.intervals import of_share
@@ -126,4 +127,10 @@ def _heat_maps(row: Row) -> list[HeatMap]:
     return [heat_map, HeatMap(name, "attention", weights, [one for some in words for one in some])]
 
 
-EXPERIMENTS = (Experiment("instances", instances, place=10, findings=_skill, heat_maps=_heat_maps),)
+def _cost(speed: Speed) -> float:
+    return speed.reading(1.0)
+
+
+EXPERIMENTS = (
+    Experiment("instances", instances, place=10, findings=_skill, heat_maps=_heat_maps, cost=_cost),
+)
