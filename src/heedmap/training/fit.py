@@ -81,7 +81,7 @@ def fit(objective: Objective, checkpoint: Path | None = None) -> Trained:
             objective.recorder.after_epoch(epoch, (epoch + 1) * steps)
         record_epoch(progress, objective)
         scores = ", ".join(f"dev {key} {value:.3f}" for key, value in progress.scores[-1].items())
-        log_line(f"{name}, loss {np.mean(losses):.4f}, {scores}")
+        log_line(f"{name}, loss per step {np.mean(losses):.4f}, {scores}")
         if checkpoint and accelerator.is_main_process:
             save_checkpoint(checkpoint, progress, objective)
     assert progress.best_epoch is not None
