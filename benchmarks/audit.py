@@ -11,6 +11,9 @@ import resource
 import time
 from pathlib import Path
 
+from heedmap.terminal.displays import Nothing
+from heedmap.terminal.progress import shown_by
+
 
 class Clock:
     """Seconds since the last stage ended, by stage."""
@@ -25,6 +28,16 @@ class Clock:
         now = time.perf_counter()
         self.stages[self.stage] = self.stages.get(self.stage, 0.0) + now - self.last
         self.last, self.stage = now, stage
+
+
+class Stages(Nothing):
+    """Ends a stage where the next step of the audit begins."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def line(self, text: str, seconds: float) -> None:
+        self.clock.next(text.split(" (", maxsplit=1)[0])
 
 
 def main() -> None:
@@ -50,7 +63,8 @@ def main() -> None:
     corpus = hm.load(options.data)
     clock.next("training")
     run = hm.train(corpus, **values)
-    result = hm.audit(run, announce=lambda name: clock.next(name.replace("_", " ")))
+    with shown_by(Stages(clock)):
+        result = hm.audit(run)
     clock.next("report page")
     from heedmap.report.page import page
 

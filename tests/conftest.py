@@ -1,6 +1,7 @@
 """Shared by the tests: small corpora, small trained runs, the command in this process."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,8 @@ from heedmap.models.attention_classifier import TextClassifier
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import DataSettings, ModelSettings
+from heedmap.terminal.displays import Nothing
+from heedmap.terminal.progress import shown_by
 
 # Tensors this small are slower on several threads, and much slower on shared cores. Processes that a test
 # starts inherit this.
@@ -213,6 +216,23 @@ def small_run() -> Run:
 def reviews() -> Corpus:
     """The embedded corpus."""
     return load("reviews")
+
+
+class _Watcher(Nothing):
+    def __init__(self, move, step, note):
+        self.moved, self.stepped, self.note = move, step, note
+
+    def move(self, done, text, left):
+        self.moved(done, text)
+
+    def line(self, text, seconds):
+        if (found := re.search(r"([a-z ]+) \(\d+ of \d+\)$", text)) is not None:
+            self.stepped(found[1].strip().replace(" ", "_"))
+
+
+def watched(move=lambda done, text: None, step=lambda name: None, note=lambda text: None):
+    """A block whose work calls `move` with every move, `step` with each planned step, `note` with a note."""
+    return shown_by(_Watcher(move, step, note))
 
 
 @pytest.fixture

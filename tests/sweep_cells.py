@@ -5,9 +5,10 @@ import os
 import signal
 import time
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
-from conftest import small_corpus
+from conftest import small_corpus, watched
 
 from heedmap.errors import InputError
 from heedmap.files.storage import write_atomically
@@ -22,39 +23,37 @@ SMALL = {
 }
 
 
-def trained(out, epochs, seed, tell):
+def trained(out, epochs, seed):
     """A real training, kept in a run folder; the threads it ran with."""
+    kill = out / f"kill-{seed}"
 
-    def report(done, total, text):
-        tell(text)
-        kill = out / f"kill-{seed}"
-        if text.startswith("epoch 2 ") and kill.exists():
+    def at(done, text):
+        if "epoch 2 " in text and kill.exists():
             kill.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    run = train(
-        small_corpus(), seed=seed, epochs=epochs, out=out / f"seed-{seed}", report=report, **SMALL
-    )
+    with watched(at) if kill.exists() else nullcontext():
+        run = train(small_corpus(), seed=seed, epochs=epochs, out=out / f"seed-{seed}", **SMALL)
     return seed, run.training.threads
 
 
-def seen(cell, tell):
+def seen(cell):
     """The worker's settings."""
     warnings.warn("only once", UserWarning, stacklevel=1)
     return cell, os.environ["OMP_NUM_THREADS"], os.getpid(), os.getppid()
 
 
-def unpicklable(cell, tell):
+def unpicklable(cell):
     """A result that no other process can have."""
     return lambda: cell
 
 
-def dead(cell, tell):
+def dead(cell):
     """A worker that ends by itself."""
     os._exit(3)
 
 
-def slow_or_wrong(folder, cell, tell):
+def slow_or_wrong(folder, cell):
     """Cell 0 fails once cell 1 has begun; cell 1 writes that it began, and lasts."""
     begun = Path(folder) / "begun"
     if cell == 1:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from conftest import small_corpus, small_pairs
+from conftest import small_corpus, small_pairs, watched
 from rich.console import Console
 from tiny_transformers import tiny_model, tiny_tokenizer
 
@@ -105,7 +105,8 @@ def test_a_table_without_its_weights_is_made_again_and_weights_without_their_tab
     for lost in (FILE, "adversary.parquet"):
         (tables / lost).unlink()
         announced = []
-        hm.audit(hm.open_run(kept.folder), **FEW, announce=announced.append)
+        with watched(step=announced.append):
+            hm.audit(hm.open_run(kept.folder), **FEW)
         assert announced == ["adversary", "report"]
         assert {path.name: path.read_bytes() for path in tables.iterdir()} == before
 
@@ -132,8 +133,8 @@ def test_an_audit_with_other_settings_clears_the_weights_of_the_one_before(place
         if name == "gradient":
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        hm.audit(run, **{**FEW, "epsilon": 0.02}, overwrite=True, announce=stop)
+    with pytest.raises(KeyboardInterrupt), watched(step=stop):
+        hm.audit(run, **{**FEW, "epsilon": 0.02}, overwrite=True)
     assert not (tmp_path / "run" / "tables" / FILE).exists()
     hm.audit(run, **{**FEW, "epsilon": 0.02})
     assert (tmp_path / "run" / "tables" / FILE).read_bytes() != first

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from conftest import random_pairs, random_texts, small_corpus
+from conftest import random_pairs, random_texts, small_corpus, watched
 
 from heedmap.data.corpus import Corpus, Split, load
 from heedmap.data.vocabulary import UNKNOWN_WORD, Vocabulary
@@ -23,11 +23,6 @@ from heedmap.runs.train import train
 from heedmap.settings import DataSettings, ModelSettings
 from heedmap.training.evaluation import scores_of
 from heedmap.training.log_odds import LogOdds, fit_log_odds
-
-
-def quiet(done, total, text):
-    """Nobody listens."""
-
 
 GOOD, BAD = [f"good{i}" for i in range(6)], [f"bad{i}" for i in range(6)]
 FILLERS = [f"w{i}" for i in range(30)]
@@ -199,7 +194,7 @@ def test_the_regulariser_draws_attention_to_the_log_odds(encoder):
     run = train(noisy, encoder=encoder, **{**SMALL, "epochs": 4})
     odds = fit_log_odds(noisy, run.model.vocabulary)
     scores, test = lexical(odds.coefficients), noisy.splits["test"]
-    pulled = _train(noisy, run.settings, quiet, TextClassifier, towards=scores)
+    pulled = _train(noisy, run.settings, TextClassifier, towards=scores)
     before = freeze(run.model, test, scores).divergence.mean()
     after = freeze(pulled, test, scores).divergence.mean()
     assert after < 0.9 * before
@@ -221,7 +216,7 @@ def test_the_regulariser_is_the_mean_divergence_on_top_of_the_loss(attention, od
 @pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
 def test_weights_of_zero_do_not_break_the_regularised_training(corpus, odds, normaliser):
     settings = train(corpus, normaliser=normaliser, **{**SMALL, "epochs": 1}).settings
-    model = _train(corpus, settings, quiet, TextClassifier, towards=lexical(odds.coefficients))
+    model = _train(corpus, settings, TextClassifier, towards=lexical(odds.coefficients))
     assert all(parameter.isfinite().all() for parameter in model.parameters())
 
 
@@ -238,7 +233,7 @@ def test_without_attention_a_prediction_does_not_depend_on_the_padding(encoder):
 
 
 def test_a_model_without_attention_learns_and_is_not_put_on_trial(corpus, attention):
-    model = _train(corpus, attention.settings, quiet, NoAttention)
+    model = _train(corpus, attention.settings, NoAttention)
     test = corpus.splits["test"]
     batch = model.batch(test.tokens, range(len(test)))
     assert scores_of(model.logits(batch), test.labels)["accuracy"] > 0.9
@@ -276,7 +271,8 @@ def test_of_a_short_text_every_word_is_replaced_and_such_texts_are_counted(atten
 
 def test_the_table_has_a_row_a_variant_and_can_be_written_as_json(corpus, attention):
     steps = []
-    rows = baselines(corpus, report=lambda *a: steps.append(a), **SMALL)
+    with watched(lambda done, text: steps.append((done, text))):
+        rows = baselines(corpus, **SMALL)
     assert [row["variant"] for row in rows] == [
         "logistic regression", "no attention", "attention", "log-odds at test",
         "log-odds in training", "regularised", "5 most attended replaced",
@@ -290,9 +286,11 @@ def test_the_table_has_a_row_a_variant_and_can_be_written_as_json(corpus, attent
     assert named["regularised"]["jsd"] < named["attention"]["jsd"]
     assert named["no attention"]["jsd"] is None
     assert all(row["accuracy"] > 0.9 for row in rows[:6])
-    done = [step for step, _, _ in steps]
+    done = [share for share, _ in steps]
     assert done == sorted(done)
-    assert {total for _, total, _ in steps} == {4 * 2 * 8}
+    assert done[-1] == pytest.approx(1)
+    halfway = [share for share, text in steps if text.startswith("no attention, ")]
+    assert halfway[-1] == pytest.approx(0.5)
     given = baselines(corpus, attention=attention)
     assert given == rows
 

@@ -455,11 +455,13 @@ def test_the_bottom_line_is_right_about_plants_through_the_whole_audit(family, t
     rates = packaged_rates()
     for kind in KINDS:
         one = plant(kind, family, seed=1, length=12)
-        found = measure(one, tmp_path, None, lambda text: None)
+        found = measure(one, tmp_path, None)
         said = answer(levels(rates, found))
         assert said == ("yes" if kind in RIGHT else "no"), kind
         assert read_measured(tmp_path / one.file) == found
-        assert measure(one, tmp_path, None, pytest.fail) == found  # read, not made again
+        kept = (tmp_path / one.file).stat().st_mtime_ns
+        assert measure(one, tmp_path, None) == found
+        assert (tmp_path / one.file).stat().st_mtime_ns == kept, "read, not made again"
 
 
 def test_a_damaged_file_of_numbers_is_made_again(tmp_path):

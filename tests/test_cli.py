@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -79,7 +80,10 @@ def test_train_audit_report_and_list_walk_the_same_road(heedmap, csv_file, tmp_p
     assert "trained" in heedmap("list", tmp_path / "runs").out
     card = heedmap("audit", "--run", run)
     assert card.code == 0, card.err
-    assert "audited" in heedmap("list", tmp_path / "runs").out
+    (line,) = heedmap("list", tmp_path / "runs").out.splitlines()[1:]
+    assert str(run) in line.split(), "a path is whole, to be copied"
+    assert any(answer in line for answer in ("yes", "no", "cannot tell"))
+    assert re.search(r"\b[01]\.\d{3}\b", line), "how accurate"
     again = heedmap("report", run)
     assert again.out.splitlines()[:-1] == card.out.splitlines()[:-1]
 
@@ -106,7 +110,7 @@ def test_the_default_run_folder_is_named_after_the_settings(
         (["audit", "--data", "missing.csv"], "missing.csv: no such file"),
         (
             ["audit", "--data", "reviews", "--encoder", "rnn"],
-            "encoder = 'rnn': input should be 'lstm', 'cnn'",
+            "expected lstm, cnn, average, gru, small-cnn or none, got 'rnn'; did you mean cnn?",
         ),
         (
             ["audit", "--data", "reviews", "--epochs", "0"],

@@ -56,7 +56,7 @@ def test_every_module_is_on_the_architecture_page_and_everything_on_it_exists():
 
 
 def test_few_files_are_in_no_room():
-    assert len(list((ROOT / "src" / "heedmap").glob("*.py"))) <= 6
+    assert len(list((ROOT / "src" / "heedmap").glob("*.py"))) <= 7
 
 
 def test_no_two_rooms_import_each_other():

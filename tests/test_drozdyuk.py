@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import contents, small_corpus
+from conftest import contents, small_corpus, watched
 from safetensors.torch import save
 from scipy import stats
 from tiny_transformers import reviews_classifier
@@ -198,7 +198,7 @@ LONGER = {**TINY, "epochs": 3, "adversary_epochs": 2, "activations": ("softmax",
 
 
 def stopped_at(words):
-    def report(done, total, text):
+    def report(done, text):
         if words in text:
             raise Stop
 
@@ -218,17 +218,18 @@ def longer(corpus, tmp_path_factory):
               "softmax-0: opposite random k, epoch 2 of 2"],
 )  # fmt: skip
 def test_a_training_that_was_stopped_is_resumed_in_its_middle(corpus, longer, tmp_path, where):
-    with pytest.raises(Stop):
-        reproduce(corpus, out=tmp_path / "run", report=stopped_at(where), **LONGER)
+    with pytest.raises(Stop), watched(stopped_at(where)):
+        reproduce(corpus, out=tmp_path / "run", **LONGER)
     seen = []
-    reproduce(corpus, out=tmp_path / "run", report=lambda *at: seen.append(at[2]), **LONGER)
+    with watched(lambda done, text: seen.append(text)):
+        reproduce(corpus, out=tmp_path / "run", **LONGER)
     assert next(text for text in seen if "epoch" in text) == where
     assert contents(tmp_path / "run") == longer
 
 
 def test_overwrite_begins_a_training_anew_that_was_stopped(corpus, longer, tmp_path):
-    with pytest.raises(Stop):
-        reproduce(corpus, out=tmp_path / "run", report=stopped_at("opposite, epoch 2"), **LONGER)
+    with pytest.raises(Stop), watched(stopped_at("opposite, epoch 2")):
+        reproduce(corpus, out=tmp_path / "run", **LONGER)
     kept = tmp_path / "run" / "parts" / "softmax-0.checkpoints" / "transformer.safetensors"
     kept.write_bytes(kept.read_bytes()[:100])
     with pytest.raises(InputError, match=r"^softmax-0: .*damaged.*--overwrite$"):
@@ -309,10 +310,11 @@ def test_a_stopped_transformer_goes_on_to_the_same_bytes(corpus, tmp_path):
         return scores, save(subject.model.state_dict())
 
     path = tmp_path / "checkpoint.safetensors"
-    with pytest.raises(Stop):
-        trained(checkpoint=path, report=stopped_at("epoch 3 of"))
+    with pytest.raises(Stop), watched(stopped_at("epoch 3 of")):
+        trained(checkpoint=path)
     seen = []
-    again = trained(checkpoint=path, report=lambda done, total, text: seen.append(text))
+    with watched(lambda done, text: seen.append(text)):
+        again = trained(checkpoint=path)
     assert again == trained()
     assert list(dict.fromkeys(seen)) == [f"epoch {i} of 5" for i in (3, 4, 5)]
     for other in ({"alpha": 0.9}, {"learning_rate": 1e-3}):
@@ -327,10 +329,15 @@ def test_a_transformer_whose_patience_ended_is_not_trained_on(corpus, tmp_path):
     steps = []
     for _ in range(2):
         subject = new_transformer(settings, len(vocabulary), 2, "softmax", 0)
-        scores = train_transformer(
-            subject, texts["train"], texts["dev"], settings, 0,
-            lambda *at: steps.append(at), tmp_path / "checkpoint.safetensors",
-        )  # fmt: skip
+        with watched(lambda done, text: steps.append(done)):
+            scores = train_transformer(
+                subject,
+                texts["train"],
+                texts["dev"],
+                settings,
+                0,
+                tmp_path / "checkpoint.safetensors",
+            )
         assert len(scores) == 2, "the second epoch brought nothing better"
     assert len(steps) == 2 * 4, "four batches per epoch, and none the second time"
 
@@ -347,10 +354,11 @@ def test_a_stopped_attack_goes_on_to_the_same_bytes(able, tmp_path, attack):
         return losses, save(adversary.state_dict())
 
     path = tmp_path / "checkpoint.safetensors"
-    with pytest.raises(Stop):
-        trained(checkpoint=path, report=stopped_at("epoch 3 of"))
+    with pytest.raises(Stop), watched(stopped_at("epoch 3 of")):
+        trained(checkpoint=path)
     seen = []
-    again = trained(checkpoint=path, report=lambda done, total, text: seen.append(done / total))
+    with watched(lambda done, text: seen.append(done) if "epoch" in text else None):
+        again = trained(checkpoint=path)
     assert again == trained()
     assert seen[0] > 0.5
     other = new_transformer(settings, len(subject.model.bert.embeddings.word_embeddings.weight), 2,

@@ -10,6 +10,7 @@ from shutil import which
 import pandas as pd
 import pytest
 import torch
+from conftest import watched
 from threadpoolctl import threadpool_info
 
 from heedmap.errors import InputError
@@ -17,6 +18,7 @@ from heedmap.papers import __path__ as papers
 from heedmap.papers.kit.registry import names
 from heedmap.papers.kit.render import FILES, csv_text, latex, markdown, page, write
 from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike
+from heedmap.terminal.progress import at
 from heedmap.training.cells import run_cells
 
 COMMAND = '''
@@ -25,7 +27,8 @@ from typing import Annotated
 
 import typer
 
-from heedmap.papers.kit.command import reporting, show
+from heedmap.papers.kit.command import show
+from heedmap.terminal.progress import working
 
 
 def command(
@@ -37,8 +40,8 @@ def command(
     """Squares are not explanations."""
     from heedmap.papers.toy_paper.paper import PAPER, reproduce
 
-    with reporting() as report:
-        found = reproduce(seeds, scale, out, overwrite, report)
+    with working("toy"):
+        found = reproduce(seeds, scale, out, overwrite)
     show(PAPER.result(found), out)
 '''
 PAPER = """
@@ -54,6 +57,7 @@ from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Claim, Result, Table, unlike
 from heedmap.report.grid_figures import bars
 from heedmap.settings import Settings
+from heedmap.terminal.progress import doing
 
 SCHEMA = pa.schema([("seed", pa.int64()), ("square", pa.float64())])
 PUBLISHED = 4.0
@@ -64,7 +68,7 @@ class Settings(Settings):
     scale: float
 
 
-def reproduce(seeds, scale, out, overwrite, report):
+def reproduce(seeds, scale, out, overwrite):
     settings, rows = Settings.of(seeds=seeds, scale=scale), []
     with reserved(out, settings, overwrite=overwrite) as folder:
         def keep(seed, found):
@@ -72,16 +76,16 @@ def reproduce(seeds, scale, out, overwrite, report):
             write(folder, result((settings, rows)))
 
         run_cells(
-            range(seeds), partial(run, folder=folder, scale=scale), keep, workers=1, report=report,
+            range(seeds), partial(run, folder=folder, scale=scale), keep, workers=1,
             is_finished=lambda seed: part_path(folder, str(seed)).exists(),
         )
     return settings, rows
 
 
-def run(seed, tell, folder, scale):
+def run(seed, folder, scale):
     path = part_path(folder, str(seed))
     if not path.exists():
-        tell(f"squaring {seed}")
+        doing(f"squaring {seed}")
         rows = [{"seed": seed, "square": scale * seed**2}]
         save_part(path, pa.Table.from_pylist(rows, schema=SCHEMA), {})
     return read_part(path, SCHEMA, seed=seed)
@@ -163,7 +167,8 @@ def test_a_new_paper_has_a_command_a_result_and_figures_and_resumes(heedmap, toy
     damaged.write_bytes(damaged.read_bytes()[:40])
     for command in (arguments, ("figures", out, "--list")):
         said = heedmap(*command)
-        assert (said.code, said.err.count("\n")) == (2, 1)
+        assert said.code == 2
+        assert said.err.splitlines()[-1].startswith("heedmap: ")
         assert "1.parquet: damaged" in said.err
     for path in (out / "parts").iterdir():
         path.unlink()
@@ -177,8 +182,8 @@ class Kept:
     def __init__(self):
         self.found, self.said, self.threads = [], [], []
 
-    def run(self, cell, tell):
-        tell("half")
+    def run(self, cell):
+        at(1, 2, "half")
         self.threads.append(
             (torch.get_num_threads(), *(x["num_threads"] for x in threadpool_info()))
         )
@@ -189,29 +194,30 @@ class Kept:
         return cell.upper()
 
     def __call__(self, *cells, workers=1, finished=()):
-        run_cells(
-            cells, self.run, lambda *pair: self.found.append(pair), workers=workers,
-            is_finished=lambda cell: cell in finished, report=lambda *step: self.said.append(step),
-        )  # fmt: skip
+        with watched(lambda *at: self.said.append(at)):
+            run_cells(
+                cells, self.run, lambda *pair: self.found.append(pair), workers=workers,
+                is_finished=lambda cell: cell in finished,
+            )  # fmt: skip
 
 
 def test_each_cell_is_run_once_in_order_and_counted():
     kept = Kept()
     kept("a", "b")
     assert kept.found == [("a", "A"), ("b", "B")]
-    assert kept.said == [
-        (0, 2, "a"),
-        (0, 2, "a: half"),
-        (1, 2, "b"),
-        (1, 2, "b: half"),
-        (2, 2, "done"),
+    assert [(done, text) for done, text in kept.said if text] == [
+        (0, "a"),
+        (0.25, "a, half"),
+        (0.5, "b"),
+        (0.75, "b, half"),
     ]
+    assert kept.said[-1] == (1, "")
 
 
 def test_no_cells_are_no_work():
     kept = Kept()
     kept(workers=4)
-    assert (kept.found, kept.said) == ([], [(0, 0, "done")])
+    assert kept.found == []
 
 
 def test_a_cell_that_is_stopped_leaves_those_before_it():
@@ -259,7 +265,8 @@ def test_fewer_workers_than_one_are_refused(heedmap, csv_file, tmp_path):
             "--out",
             tmp_path / "out",
         )
-        assert (said.code, said.err.count("\n")) == (2, 1)
+        assert said.code == 2
+        assert said.err.count("\n") == 1
         assert "workers: expected a number from 1, got 0" in said.err
     assert not (tmp_path / "out").exists()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import random_texts, small_corpus, small_model, small_pairs
+from conftest import random_texts, small_corpus, small_model, small_pairs, watched
 from making import evidence_of
 
 from heedmap import kendall
@@ -177,7 +177,7 @@ def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encode
     held = audited(small_model(encoder, classes=classes), random_texts([1, 2, 30, 40] * 5))
     costs = estimate(held)
     assert set(costs) == {
-        "leave_one_out", "gradient", "integrated_gradients", "permutation", "adversary",
+        "instances", "leave_one_out", "gradient", "integrated_gradients", "permutation", "adversary",
         "baselines", "bending", "instead", "erasure", "flips", "class_erasure", "eraser",
     }  # fmt: skip
     assert all(np.isfinite(cost) and cost >= 0 for cost in costs.values())
@@ -194,11 +194,13 @@ def test_what_an_audit_of_pairs_costs_is_told_beforehand():
 
 def test_a_forecast_of_our_own_model_is_told_from_a_minute_on(monkeypatch, small_run):
     said = []
-    auditing.audit(small_run, permutations=3, forecast=said.append)
+    with watched(note=said.append):
+        auditing.audit(small_run, permutations=3)
     assert said == []
     monkeypatch.setattr(auditing.cost, "estimate", lambda held: {"adversary": 61.0})
-    auditing.audit(small_run, permutations=3, forecast=said.append)
-    assert said == ["about 61 seconds (adversary 100%)"]
+    with watched(note=said.append):
+        auditing.audit(small_run, permutations=3)
+    assert said == ["The experiments will take about 61 s (adversary 100%)."]
 
 
 def peak(what, limit=16_000):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from conftest import watched
 from tiny_transformers import tiny_model, tiny_tokenizer
 
 import heedmap as hm
@@ -71,7 +72,8 @@ def test_a_stopped_audit_goes_on_and_gives_the_same_bytes(classifiers, texts, tm
             if name == stop:
                 raise KeyboardInterrupt
 
-        hm.audit(run, **FEW, announce=announce)
+        with watched(step=announce):
+            hm.audit(run, **FEW)
 
     made(tmp_path / "one", None)
     with pytest.raises(KeyboardInterrupt):
@@ -89,8 +91,8 @@ def test_another_bound_of_the_memory_goes_on_with_a_stopped_audit(
             raise KeyboardInterrupt
 
     run = tmp_path / "run"
-    with pytest.raises(KeyboardInterrupt):
-        hm.audit(hm.open_model(classifiers / "bert", texts, out=run), **FEW, announce=stop)
+    with pytest.raises(KeyboardInterrupt), watched(step=stop):
+        hm.audit(hm.open_model(classifiers / "bert", texts, out=run), **FEW)
     kept = {p: p.stat().st_mtime_ns for p in (run / "tables").glob("*.parquet")}
     assert len(kept) >= 4
     few = [part for name, n in FEW.items() for part in (f"--{name}", n)]
@@ -247,13 +249,9 @@ def test_texts_keep_their_case_and_spaces_for_the_models_own_tokenizer(classifie
 
 def test_the_forecast_comes_before_the_work(classifiers, texts):
     order = []
-    hm.audit(
-        hm.open_model(classifiers / "bert", texts),
-        **FEW,
-        announce=order.append,
-        forecast=lambda text: order.append(f"about: {text}"),
-    )
-    assert order[0].startswith("about: about ")
+    with watched(step=order.append, note=order.append):
+        hm.audit(hm.open_model(classifiers / "bert", texts), **FEW)
+    assert order[0].startswith("The experiments will take about ")
     assert "instances" in order[1]
 
 

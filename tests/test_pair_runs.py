@@ -7,7 +7,7 @@ from html import unescape
 import datasets
 import numpy as np
 import pytest
-from conftest import QUICK, small_pairs
+from conftest import QUICK, small_pairs, watched
 
 import heedmap as hm
 from heedmap.data import readers as files
@@ -79,10 +79,11 @@ def test_an_audit_of_pairs_goes_on_after_the_last_finished_table(folder):
         if name == "adversary":
             raise Stop
 
-    with pytest.raises(Stop):
-        audit(open_run(folder), announce=stop)
+    with pytest.raises(Stop), watched(step=stop):
+        audit(open_run(folder))
     names = []
-    resumed = audit(open_run(folder), announce=names.append)
+    with watched(step=names.append):
+        resumed = audit(open_run(folder))
     assert names == ["adversary", "bending", "instead", "report"]
     again = audit(open_run(folder), overwrite=True, seed=0)
     assert resumed.findings == again.findings == rewrite(folder).findings

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from conftest import WORDS, contents, small_corpus, small_pairs
+from conftest import WORDS, contents, small_corpus, small_pairs, watched
 from making import left_over
 
 import heedmap.retraining.trainer as trainer
@@ -307,26 +307,19 @@ def test_a_damaged_outcome_is_named(made, tmp_path):
         them.outcomes([Variant(1)])
 
 
-def test_a_stopped_training_goes_on_to_the_same_bytes(made, tmp_path, monkeypatch):
+def test_a_stopped_training_goes_on_to_the_same_bytes(made, tmp_path):
     run, _ = made
     whole, parts = trainer_of(run, tmp_path / "whole"), trainer_of(run, tmp_path / "parts")
     variant = Variant(1, adversary=Adversary(0.5, epochs=4))
     whole.outcomes([variant])
-    real = trainer.fit
 
-    def stopped(objective, checkpoint, report):
-        def tell(done, total, text):
-            if done > total // 2:
-                raise KeyboardInterrupt
-            report(done, total, text)
+    def stop(done, text):
+        if done > 0.5:
+            raise KeyboardInterrupt
 
-        return real(objective, checkpoint, tell)
-
-    monkeypatch.setattr(trainer, "fit", stopped)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), watched(stop):
         parts.outcomes([variant])
     assert not parts.base.is_finished(variant)
-    monkeypatch.setattr(trainer, "fit", real)
     parts.outcomes([variant])
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 import torch
-from conftest import small_corpus
+from conftest import small_corpus, watched
 
 from heedmap.data.corpus import load
 from heedmap.errors import InputError
@@ -23,9 +23,9 @@ def folder(tmp_path, csv_file):
 
 def test_a_run_comes_back_from_its_folder(folder, csv_file):
     run = open_run(folder)
-    again = train(
-        load(csv_file), out=folder, report=lambda *a: pytest.fail("trained again"), **SMALL
-    )
+    before = (folder / "model.safetensors").stat().st_mtime_ns
+    again = train(load(csv_file), out=folder, **SMALL)
+    assert (folder / "model.safetensors").stat().st_mtime_ns == before, "not trained again"
     for name, value in run.model.state_dict().items():
         assert torch.equal(value, again.model.state_dict()[name])
     assert run.training == again.training
@@ -190,15 +190,16 @@ def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
         if name == "permutation":
             raise Stop
 
-    with pytest.raises(Stop):
-        audit(open_run(folder), announce=stop)
+    with pytest.raises(Stop), watched(step=stop):
+        audit(open_run(folder))
     done = sorted(p.stem for p in (folder / "tables").glob("*.parquet"))
     assert done == [
         "agreement", "baselines", "found", "gradient", "instances", "integrated_gradients", "leave_one_out",
         "sign",
     ]  # fmt: skip
     names = []
-    resumed = audit(open_run(folder), announce=names.append)
+    with watched(step=names.append):
+        resumed = audit(open_run(folder))
     later = ["erasure", "flips", "class_erasure", "eraser", "adversary", "bending", "instead"]
     assert names == ["permutation", *later, "report"]
     whole = audit(train(load(resumed.settings.data.source), **SMALL))

@@ -213,7 +213,7 @@ def test_it_is_read_back_and_not_made_again(made, corpus, monkeypatch):
 
 @pytest.mark.slow
 def test_its_folder_is_told_from_a_run(made):
-    assert describe(made.folder)[-1] == "reproduction"
+    assert describe(made.folder).state == "reproduction"
     with pytest.raises(InputError, match="got a paper's reproduction"):
         open_run(made.folder)
 

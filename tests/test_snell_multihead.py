@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import contents
+from conftest import contents, watched
 
 from heedmap.data.sequences import Sequences
 from heedmap.errors import InputError
@@ -162,13 +162,16 @@ def test_a_reproduction_resumes_to_the_same_bytes_with_any_workers(tmp_path):
     class Stop(Exception):
         pass
 
-    def stop(done, total, text):
-        if done == 2 and "step 100" in text:
+    finished = set()
+
+    def stop(done, text):
+        finished.add(text.split(":")[0])
+        if len(finished) > 3 and "epoch 10 of" in text:
             raise Stop
 
     whole = reproduce(out=tmp_path / "whole", workers=1, **TINY)
-    with pytest.raises(Stop):
-        reproduce(out=tmp_path / "stopped", workers=1, report=stop, **TINY)
+    with pytest.raises(Stop), watched(stop):
+        reproduce(out=tmp_path / "stopped", workers=1, **TINY)
     reproduce(out=tmp_path / "stopped", workers=2, **TINY)
     assert contents(tmp_path / "whole") == contents(tmp_path / "stopped")
     assert paper("snell").read(tmp_path / "whole").rows == whole.rows

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sweep_cells
 import torch
-from conftest import contents
+from conftest import contents, watched
 
 from heedmap.errors import InputError
 from heedmap.training.sweep import sweep
@@ -44,12 +44,14 @@ def test_results_come_in_the_order_of_the_cells_from_workers_of_one_thread(monke
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     reported, passed = [], []
-    with pytest.warns(UserWarning, match="[abc]: only once"):
+    with (
+        pytest.warns(UserWarning, match="[abc]: only once"),
+        watched(lambda *at: reported.append(at)),
+    ):
         found = sweep(
             ["a", "b", "c"],
             sweep_cells.seen,
             2,
-            report=lambda *at: reported.append(at),
             after=lambda cell, result: passed.append((cell, result[0])),
         )
     assert [cell for cell, *_ in found] == ["a", "b", "c"]
@@ -58,8 +60,8 @@ def test_results_come_in_the_order_of_the_cells_from_workers_of_one_thread(monke
     assert {parent for *_, parent in found} == {os.getpid()}
     assert len({worker for _, _, worker, _ in found} - {os.getpid()}) == 2
     assert all(gone(worker) for _, _, worker, _ in found)
-    assert reported[0] == (0, 3, "a; b")
-    assert reported[-1] == (3, 3, "done")
+    assert reported[0] == (0, "a; b")
+    assert reported[-1][0] == 1
     assert (os.environ["OMP_NUM_THREADS"], "MKL_NUM_THREADS" in os.environ) == ("7", False)
 
 
@@ -67,7 +69,7 @@ def test_trainings_end_at_the_bytes_of_one_after_the_other_even_if_a_worker_is_k
     assert torch.get_num_threads() == 1
     alone, swept = tmp_path / "alone", tmp_path / "swept"
     for seed in range(3):
-        sweep_cells.trained(alone, 3, seed, lambda text: None)
+        sweep_cells.trained(alone, 3, seed)
     swept.mkdir()
     (swept / "kill-1").touch()
     work = partial(sweep_cells.trained, swept, 3)
@@ -76,9 +78,11 @@ def test_trainings_end_at_the_bytes_of_one_after_the_other_even_if_a_worker_is_k
     assert "\n" not in str(told.value)
     assert (swept / "seed-1" / "checkpoint.safetensors").exists()
     seen = []
-    found = sweep(range(3), work, 2, report=lambda done, total, text: seen.append(text))
+    with watched(lambda done, text: seen.append((done, text))):
+        found = sweep(range(3), work, 2)
     assert found == [(seed, [1]) for seed in range(3)]
-    assert not any("1: epoch 1 " in text for text in seen), "its first epoch was kept"
+    assert not any("1: training, epoch 1 " in text for _, text in seen), "its first epoch was kept"
+    assert any(0 < done < 1 / 3 for done, _ in seen), "the bar moves within a cell"
     assert contents(swept) == contents(alone)
 
 

@@ -18,8 +18,8 @@ from rich.table import Table
 import heedmap as hm
 from heedmap.data.corpus import Corpus
 from heedmap.runs.train import train
+from heedmap.terminal.displays import TerminalBar
 from heedmap.terminal.output import cell, lenient, printable, show
-from heedmap.terminal.progress import progress
 
 SLOW = pytest.mark.slow
 
@@ -264,9 +264,9 @@ def test_the_bar_shows_a_description_as_it_is_written(monkeypatch, text):
     monkeypatch.setattr(err, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
-    with progress() as bar:
-        bar.add_task(text, total=None)
-        bar.refresh()
+    bar = TerminalBar("training")
+    bar.move(0.5, text, 3.0)
+    bar.end()
     assert printable(text) in written(err)
 
 

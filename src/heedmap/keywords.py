@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -27,14 +27,19 @@ def extra_of(field: FieldInfo) -> dict[str, Any]:
     return field.json_schema_extra
 
 
-def described(field: FieldInfo) -> str:
-    """Return an option's help, with its default in brackets."""
+def choices_of(field: FieldInfo) -> tuple[str, ...]:
+    """Return the only values that a field may have; none where it may have any of a type."""
+    literal = get_origin(field.annotation) is Literal
+    return tuple(map(str, get_args(field.annotation))) if literal else ()
+
+
+def described(field: FieldInfo, *, choices: bool = False) -> str:
+    """Return an option's help, with its choices if wanted, and its default in brackets."""
+    text = str(field.description)
+    if choices and choices_of(field):
+        text += f" ({', '.join(choices_of(field))})"
     default = extra_of(field)["shown"] or field.default
-    return (
-        f"{field.description}"
-        if default is None or default is False
-        else f"{field.description} [{default}]"
-    )
+    return text if default is None or default is False else f"{text} [{default}]"
 
 
 def takes(*groups: Group) -> Callable[[F], F]:
@@ -54,7 +59,9 @@ def takes(*groups: Group) -> Callable[[F], F]:
             )
             for name, field in fields.items()
         ]
-        lines = "\n        ".join(f"{name}: {described(field)}" for name, field in fields.items())
+        lines = "\n        ".join(
+            f"{name}: {described(field, choices=True)}" for name, field in fields.items()
+        )
         function.__doc__ = (function.__doc__ or "").replace("{options}", lines)
         own = inspect.signature(function)
         others = [p for p in own.parameters.values() if p.kind != p.VAR_KEYWORD]

@@ -116,7 +116,7 @@ class DataSettings(Settings):
         "Of a --dataset: the paper's, or its released code's.", "paper"
     )
     tokenizer: Literal["words", "spaces", "sentences"] = option(
-        "words (raw text), spaces (text that is tokenised already) or sentences (weights on sentences).",
+        "Raw text into words, tokenised text at its spaces, or into sentences, which have the weights.",
         "words",
     )
     min_tokens: Positive = option("Leave out shorter texts.", 1)
@@ -159,11 +159,11 @@ class Part:
     """The options of a settings class, without some."""
 
     def __init__(self, of: type[Settings], *without: str) -> None:
-        self._settings, self._without = of, without
+        self.settings, self._without = of, without
 
     def options(self) -> dict[str, FieldInfo]:
         """Return the remaining fields."""
-        return {n: field for n, field in self._settings.options().items() if n not in self._without}
+        return {n: field for n, field in self.settings.options().items() if n not in self._without}
 
 
 # Options for reading the texts of our own models, and of transformers, which read single, uncut texts.
@@ -182,14 +182,14 @@ class ModelSettings(Settings):
     """
 
     encoder: Literal["lstm", "cnn", "average", "gru", "small-cnn", "none"] = option(
-        "lstm, cnn, average, gru, small-cnn or none.", "lstm"
+        "What reads the words in their order.", "lstm"
     )
     score: Literal["additive", "wide-additive", "dot", "uniform", "log_odds"] = option(
-        "additive, wide-additive, dot; uniform or log_odds are fixed: nothing is learned.",
+        "Of a word, for its weight; uniform and log_odds are fixed: nothing is learned.",
         "additive",
     )
     normaliser: Literal["softmax", "sparsemax", "entmax15"] = option(
-        "softmax, sparsemax or entmax15.", "softmax"
+        "What makes weights of scores.", "softmax"
     )
     embedding_size: Size = option("Of words without --vectors.", 300)
     hidden_size: Annotated[Size, Field(ge=4)] = option("Of the encoder.", 128)
@@ -211,14 +211,14 @@ class TransformerSettings(Settings):
     layer: int = option("Whose weights are on trial; -1 is the last.", -1)
     head: Literal["mean"] | int = option("A head's number, or mean.", "mean")
     view: Literal["row", "received", "rollout", "flow", "gradient", "effective"] = option(
-        "The heat map: row (that the classifier reads), received, rollout, flow, gradient, effective.",
+        "The heat map: the row that the classifier reads, or another one.",
         "row",
     )
     long_texts: Literal["cut", "windows"] = option(
-        "Longer than the model reads: cut or windows.", "cut"
+        "What becomes of texts longer than the model reads.", "cut"
     )
     dtype: Literal["float32", "float16", "bfloat16"] = option(
-        "float32; bfloat16 or float16, which tie words in leave-one-out.", "float32"
+        "Shorter ones tie words in leave-one-out.", "float32"
     )
     batch_tokens: Annotated[int, Field(ge=1, le=2**18)] = option(
         "Positions a batch may hold: bounds the memory.", 2048
@@ -326,18 +326,20 @@ class AuditSettings(Settings):
     integrated_gradients_steps: Positive = 16
     integrated_gradients_instances: Positive = 300
     gradient_path: Literal["closed", "open"] = option(
-        "closed (attention held) or open.", "closed", shown="closed; transformers open"
+        "closed holds the attention fixed.", "closed", shown="closed; transformers open"
     )
-    gradient_of: Literal["log-odds", "probability"] = option("log-odds or probability.", "log-odds")
-    gradient_form: Literal["times-input", "norm"] = option("times-input or norm.", "times-input")
-    leave_one_out: Literal["remove", "mask"] = option("remove a word, or mask it.", "remove")
+    gradient_of: Literal["log-odds", "probability"] = option("What the gradient is of.", "log-odds")
+    gradient_form: Literal["times-input", "norm"] = option(
+        "Times the input, or its norm.", "times-input"
+    )
+    leave_one_out: Literal["remove", "mask"] = option("What becomes of the word.", "remove")
     search_instances: Positive = 300
     search_restarts: Positive = 4
     search_steps: Positive = 30
     descent_steps: Annotated[int, Field(ge=0)] = 500
     scan_instances: Positive = 300
     random_item: Literal["paper", "code"] = option(
-        "The word erased for comparison: paper (any other) or code (any but the first).", "paper"
+        "The word erased for comparison: any other, or any but the first.", "paper"
     )
     renormalise: Renormalise = option(
         "The weights left by an erasure: scale them, or normalise their scores again.", "scale"
@@ -385,7 +387,7 @@ class RetrainSettings(Settings):
         "Of a transformer, what is penalised: the heads' mean, or the head that shows most.", "mean"
     )
     rule: Literal["paper", "code"] = option(
-        "Which epoch deceives: paper (least attention, accuracy within 2 %) or code (most accurate).",
+        "Which epoch deceives: least attention with accuracy within 2 %, or most accurate.",
         "paper",
     )
 

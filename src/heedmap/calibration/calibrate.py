@@ -15,8 +15,8 @@ from heedmap.experiments.rates import FILE, TOO_FEW, Rates, read_rates
 from heedmap.files.identity import source_identity
 from heedmap.files.locking import writing
 from heedmap.files.storage import write_atomically
-from heedmap.training.fit import Report
-from heedmap.training.sweep import Tell, sweep
+from heedmap.terminal.progress import working
+from heedmap.training.sweep import sweep
 
 SEEDS = 24  # of each kind of plant set by hand
 NUMBERS = "numbers"
@@ -29,7 +29,7 @@ def calibrate(
     *,
     seeds: int = SEEDS,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
+    progress: bool = True,
 ) -> Rates:
     """Calibrate the readings of an audit; what is finished in `out` is read, not made again.
 
@@ -40,7 +40,7 @@ def calibrate(
         seeds: models of each kind that are set by hand; a quarter as many transformers, a sixth as many
             trained models of each encoder.
         workers: see `sweep`.
-        report: called with plants done, plants in all and a text.
+        progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
     Raises:
         InputError: a corpus too small to plant on, another process that writes in `out`, or a run or a larger
@@ -52,12 +52,12 @@ def calibrate(
         own = _hosts(corpus)
         data, name = source_identity(corpus.settings.source), corpus.name
     cells = plants(seeds, classes=None if corpus is None else len(corpus.classes))
-    with writing(out):
+    with working("calibrate", progress), writing(out):
         _check_place(out, data, seeds, len(cells))
         numbers = out / NUMBERS / ("drawn" if data is None else data)
         numbers.mkdir(parents=True, exist_ok=True)
         work = partial(_measure, folder=numbers, own=own)
-        measured: Sequence[Measured] = sweep(cells, work, workers, report)
+        measured: Sequence[Measured] = sweep(cells, work, workers)
         rates = choose(measured, name, data)
         content, figures = page(rates, measured)
         for figure, svg in figures.items():
@@ -92,5 +92,5 @@ def _hosts(corpus: Corpus) -> Split:
     return Split(split.keys, tokens, split.labels)
 
 
-def _measure(plant: Plant, tell: Tell, folder: Path, own: Split | None) -> Measured:
-    return measure(plant, folder, own, tell)
+def _measure(plant: Plant, folder: Path, own: Split | None) -> Measured:
+    return measure(plant, folder, own)

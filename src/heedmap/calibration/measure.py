@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from heedmap.experiments.results import make_findings
 from heedmap.files.storage import write_atomically
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings
+from heedmap.terminal.progress import portion, track
 
 SHARES = (0.25, 0.5, 0.75)  # ρ of the partly faithful
 MOST_CLASSES = 5
@@ -110,14 +110,15 @@ def _drawn(family: Family, kind: Kind, share: float, seed: int, classes: int | N
     )
 
 
-def measure(plant: Plant, folder: Path, own: Split | None, tell: Callable[[str], None]) -> Measured:
+def measure(plant: Plant, folder: Path, own: Split | None) -> Measured:
     """Make and audit a plant, or read its numbers if they are in the folder."""
     path = folder / plant.file
     if (kept := read_measured(path)) is not None and kept.plant == plant:
         return kept
-    tell(str(plant))
     split = write_texts(plant, plant.texts, "test", own)
-    model, accuracies = _made(plant, split, own)
+    training = 0.5 if plant.is_trained else 0.0
+    with portion(training):
+        model, accuracies = _made(plant, split, own)
     if plant.is_transformer:
         split = spaced(split)
     settings = AuditSettings(
@@ -129,9 +130,9 @@ def measure(plant: Plant, folder: Path, own: Split | None, tell: Callable[[str],
         curve=(0.01,),
     )
     evidence = Evidence(model, split, settings)
-    tables = {
-        name: evidence.table(name) for name in applicable(model, split) if name not in NOT_ASKED
-    }
+    names = [name for name in applicable(model, split) if name not in NOT_ASKED]
+    with portion(1 - training):
+        tables = {name: evidence.table(name) for name in track(names)}
     confidence = [max(row) for row in tables["instances"]["probabilities"].to_pylist()]
     numbers = {
         finding.key: Number(finding.relative.share, finding.relative.low, finding.relative.high)

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
+from heedmap.cli.report import show_audit
 from heedmap.cli.retrain import retrain_run
 from heedmap.cli.train import train_own
 from heedmap.errors import InputError
@@ -22,18 +22,19 @@ from heedmap.settings import (
     TransformerSettings,
 )
 from heedmap.terminal import options as opt
-from heedmap.terminal.output import say
-from heedmap.terminal.progress import progress
+from heedmap.terminal.commands import Command, Json
+from heedmap.terminal.progress import working
 
 if TYPE_CHECKING:
     from heedmap.runs.run import Run
 
 
-class AuditCommand(TyperCommand):
+class AuditCommand(Command):
     """The audit command, whose help ends with the question of each registered experiment."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write a line per experiment."""
+        super().format_epilog(ctx, formatter)
         with formatter.section("What is asked"):
             formatter.write_dl(list(summaries().items()))
 
@@ -53,6 +54,7 @@ def audit_command(
             "--retrain", help="Train further models too, to compare (see `heedmap retrain`)."
         ),
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Put attention on trial and write the report: of a --model on --data, of a trained --run, or of a model
     trained on --data here and now.
@@ -72,9 +74,11 @@ def audit_command(
         given.allow(AuditSettings, of="--run, whose settings stand")
         if model is not None:
             raise InputError("--model: not an option of --run, whose settings stand; leave out")
-        from heedmap.runs.open import open_run
+        with working("opening the run"):
+            from heedmap.runs.open import open_run
 
-        _audit(open_run(run), retrain, overwrite=overwrite, **options)
+            opened = open_run(run)
+        _audit(opened, as_json, retrain, overwrite=overwrite, **options)
     elif model is not None:
         given.allow(
             RAW_TEXTS,
@@ -85,7 +89,7 @@ def audit_command(
         if retrain:
             raise InputError("--retrain: not an option of --model, which comes trained; leave out")
         opened = _open(model, Path(str(data)), given, out, overwrite)
-        _audit(opened, overwrite=overwrite, **options)
+        _audit(opened, as_json, overwrite=overwrite, **options)
     else:
         if (other := options.get("other_seed")) is not None:  # before the training
             RunFolder(Path(other)).settings()
@@ -97,41 +101,28 @@ def audit_command(
             of="a model that is trained here; name one with --model",
         )
         made = train_own(str(data), given, out, overwrite)
-        _audit(made, retrain, overwrite=overwrite, **options)
+        _audit(made, as_json, retrain, overwrite=overwrite, **options)
 
 
 def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
-    from heedmap.runs.open import open_model
-
     options = given.of(RAW_TEXTS, TransformerSettings)
     if "classes" in options:
         options["classes"] = tuple(options["classes"].split(","))
     shown = TransformerSettings.of(source=model, **given.of(TransformerSettings))
     name = f"{data.name.split('.')[0]}-{Path(model).name}-{shown.view}-{shown.layer}-{shown.head}"
-    with progress() as bar:
-        bar.add_task("reading the model and the texts", total=None)
-        place = out or DefaultPlace(Path("runs") / name)
+    place = out or DefaultPlace(Path("runs") / name)
+    with working("opening the model"):
+        from heedmap.runs.open import open_model
+
         return open_model(model, str(data), out=place, overwrite=overwrite, **options)
 
 
-def _audit(run: "Run", retrain: bool = False, **options: Any) -> None:
+def _audit(run: "Run", as_json: bool, retrain: bool = False, **options: Any) -> None:
     if retrain:
-        retrain_run(run, **options)
+        retrain_run(run, as_json=as_json, **options)
         return
-    from heedmap.experiments.registry import registered
     from heedmap.runs.audit import audit
 
-    with progress() as bar:
-        task = bar.add_task("audit", total=len(registered()) + 1)
-        done = iter(range(len(registered()) + 1))
-        result = audit(
-            run,
-            **options,
-            forecast=lambda text: say(f"The experiments will take {text}.", error=True),
-            announce=lambda name: bar.update(
-                task, completed=next(done), description=f"audit, {name.replace('_', ' ')}"
-            ),
-        )
+    result = audit(run, **options)
     assert run.folder is not None
-    result.show()
-    say(f"Report: {run.folder / 'report.html'}")
+    show_audit(result, run.folder, as_json)

@@ -7,8 +7,9 @@ import typer
 
 from heedmap.settings import TOKENS, DataSettings
 from heedmap.terminal import options as opt
+from heedmap.terminal.commands import Json, print_json
 from heedmap.terminal.output import say
-from heedmap.terminal.progress import progress
+from heedmap.terminal.progress import working
 
 
 @opt.with_options(DataSettings)
@@ -23,6 +24,7 @@ def calibrate_command(
         int | None, typer.Option(min=1, help="Processes, each of one thread. [one per core]")
     ] = None,
     out: opt.Out = None,
+    as_json: Json = False,
 ) -> None:
     """Measure how often the readings are wrong, on models whose answer is known by construction.
 
@@ -30,24 +32,19 @@ def calibrate_command(
     audits of that data whose run folder lies beside this one use these rates. A calibration that was stopped
     goes on where it stopped.
     """
-    from heedmap.calibration.calibrate import PAGE, calibrate
-    from heedmap.data.corpus import load
-    from heedmap.experiments.rates import FILE
+    with working("reading the texts"):
+        from heedmap.calibration.calibrate import PAGE, calibrate
+        from heedmap.data.corpus import load
+        from heedmap.experiments.rates import FILE
 
-    with progress() as bar:
-        task = bar.add_task("reading the texts", total=None)
         corpus = None if data is None else load(data, **given.of(TOKENS))
-        name = "calibration" if corpus is None else f"calibration-{corpus.name}"
-        folder = out or Path("runs") / name
-        rates = calibrate(
-            folder,
-            corpus,
-            seeds=seeds,
-            workers=workers,
-            report=lambda done, total, text: bar.update(
-                task, completed=done, total=total, description=text
-            ),
-        )
+    folder = out or Path("runs") / (
+        "calibration" if corpus is None else f"calibration-{corpus.name}"
+    )
+    rates = calibrate(folder, corpus, seeds=seeds, workers=workers)
+    if as_json:
+        print_json({"folder": str(folder), **rates.model_dump(mode="json")})
+        return
     wrong, right = rates.verdicts["wrong"], rates.verdicts["right"]
     say(f"{rates.plants} planted models, planted on {rates.name}.")
     say(f"The bottom line says yes of wrong maps: {wrong['yes']}; of right ones: {right['yes']}.")

@@ -1,5 +1,6 @@
 """`heedmap check MODEL` and `heedmap support`: can a model's attention be audited?"""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,8 +8,9 @@ import typer
 
 from heedmap.errors import InputError
 from heedmap.terminal import options as opt
+from heedmap.terminal.commands import Json, print_json
 from heedmap.terminal.output import WIDE, cell, say, show
-from heedmap.terminal.progress import progress
+from heedmap.terminal.progress import working
 
 if TYPE_CHECKING:
     from heedmap.huggingface.handshake import Check, Handshake
@@ -19,23 +21,33 @@ def check_command(
         str, typer.Argument(help="A Hugging Face classifier: its folder or its name on the Hub.")
     ],
     dtype: Annotated[
-        str, typer.Option("--dtype", help="float32, bfloat16 or float16.")
+        str,
+        typer.Option(
+            "--dtype",
+            help="Of the weights. [float32]",
+            show_default=False,
+            **opt.one_of("float32", "bfloat16", "float16"),
+        ),
     ] = "float32",
+    as_json: Json = False,
 ) -> None:
     """Shake hands with a classifier: is its attention read and replaced exactly?"""
-    with progress() as bar:
-        bar.add_task("shaking hands", total=None)
+    with working("shaking hands"):
         from heedmap.huggingface.handshake import handshake
         from heedmap.huggingface.loading import load_classifier
 
         result = handshake(*load_classifier(model, dtype))
-    _show(result)
+    if as_json:
+        print_json({"model": model, **asdict(result), "passes": result.refusal is None})
+    else:
+        _show(result)
     if result.refusal is not None:
         raise InputError(result.refusal)
-    say(
-        f"Verdict: its attention is read and replaced exactly; `heedmap audit --model {model} --data ...` "
-        "puts it on trial."
-    )
+    if not as_json:
+        say(
+            f"Verdict: its attention is read and replaced exactly; `heedmap audit --model {model} --data ...` "
+            "puts it on trial."
+        )
 
 
 def support_command(
@@ -47,15 +59,10 @@ def support_command(
     """Measure which architectures can be audited, on tiny models (a minute or two)."""
     from heedmap.files.storage import write_atomically
 
-    with progress() as bar:
-        task = bar.add_task("support", total=None)
+    with working("support"):
         from heedmap.huggingface.support import support_table
 
-        page = support_table(
-            lambda name, number, count: bar.update(
-                task, completed=number, total=count, description=f"support, {name}"
-            )
-        )
+        page = support_table()
     if out is None:
         typer.echo(page, nl=False)
     else:

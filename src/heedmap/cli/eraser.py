@@ -9,7 +9,7 @@ from heedmap.errors import InputError
 from heedmap.settings import DataSettings, Part
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import WIDE, cell, say, show
-from heedmap.terminal.progress import progress
+from heedmap.terminal.progress import working
 
 if TYPE_CHECKING:
     from heedmap.runs.eraser_scores import Score
@@ -49,8 +49,7 @@ def eraser_command(
 
         chosen = ranking or "attention"
         path = out or source / f"eraser-{chosen}.jsonl"
-        with progress() as bar:
-            bar.add_task("reading the texts again", total=None)
+        with working("reading the texts again"):
             texts, count, notes = export(source, chosen, path)
         say(f"Predictions: {path} ({count} texts)")
         for note, number in notes.items():

@@ -6,83 +6,74 @@ Slow imports are inside the functions, so that `heedmap --help` answers at once.
 import os
 import sys
 import warnings
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from heedmap import __version__
 from heedmap.cli.audit import AuditCommand, audit_command
 from heedmap.cli.calibrate import calibrate_command
 from heedmap.cli.check import check_command, support_command
 from heedmap.cli.eraser import eraser_command
 from heedmap.cli.figures import figures_command
+from heedmap.cli.listing import list_command
 from heedmap.cli.picture import picture_command
+from heedmap.cli.report import report_command
 from heedmap.cli.reproduce import app as reproduce_app
 from heedmap.cli.retrain import RetrainCommand, retrain_command
 from heedmap.cli.train import train_command
 from heedmap.errors import InputError
 from heedmap.files.locking import whole_command
-from heedmap.terminal.output import WIDE, cell, lenient, say, show
+from heedmap.terminal.commands import HELP, add_command, version
+from heedmap.terminal.displays import lines_on_stderr
+from heedmap.terminal.output import lenient, say
 
 app = typer.Typer(
     help="Should you heed the heat map? Puts a model's attention weights on trial.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings=HELP,
 )
-app.add_typer(reproduce_app, name="reproduce")
-
 INTERRUPTED = 130
+PIPE_CLOSED = 141
 
-app.command("audit", cls=AuditCommand)(audit_command)
-app.command("train")(train_command)
-app.command("retrain", cls=RetrainCommand)(retrain_command)
-
-
-@app.command("report")
-def report_command(folder: Annotated[Path, typer.Argument(help="The run folder.")]) -> None:
-    """Write findings and report anew from a run's tables, and print the card."""
-    from heedmap.runs.audit import rewrite
-
-    rewrite(folder).show()
-    say(f"Report: {folder / 'report.html'}")
-
-
-@app.command("list")
-def list_command(
-    root: Annotated[Path, typer.Argument(help="Where to look.")] = Path("runs"),
-) -> None:
-    """List the run folders."""
-    from rich.table import Table
-
-    from heedmap.runs.listing import describe, list_runs
-
-    folders = list_runs(root)
-    if not folders:
-        say(f"No runs under {root}/. `heedmap audit --data reviews` makes one.")
-        return
-    table = Table(box=None, pad_edge=False)
-    for column in ("run", "data", "model", "seed", "state"):
-        table.add_column(column, overflow="fold")  # keep whole paths, to be copied
-    for folder in folders:
-        table.add_row(*map(cell, describe(folder)))
-    show(table, width=WIDE)
-
-
-app.command("calibrate")(calibrate_command)
-app.command("check")(check_command)
-app.command("support")(support_command)
-app.command("picture")(picture_command)
-app.command("figures")(figures_command)
-app.command("eraser")(eraser_command)
+add_command(app, "audit", audit_command, cls=AuditCommand, examples=(
+    "heedmap audit --data reviews.csv",
+    "heedmap audit --run runs/mine",
+    "heedmap audit --model my-classifier --data reviews.csv --view rollout",
+))  # fmt: skip
+add_command(app, "train", train_command, examples=(
+    "heedmap train --data reviews.csv --encoder cnn --score dot --out runs/mine",
+    "heedmap train --data reviews.csv --model my-classifier --out runs/tuned",
+))  # fmt: skip
+add_command(app, "retrain", retrain_command, cls=RetrainCommand, examples=(
+    "heedmap retrain --run runs/mine",
+    "heedmap retrain deception --run runs/mine --forbidden good,bad",
+))  # fmt: skip
+add_command(app, "report", report_command, examples=("heedmap report runs/mine",))
+add_command(app, "list", list_command, examples=("heedmap list", "heedmap list --json"))
+add_command(app, "calibrate", calibrate_command, examples=(
+    "heedmap calibrate", "heedmap calibrate --data reviews.csv",
+))  # fmt: skip
+add_command(app, "check", check_command, examples=("heedmap check my-classifier",))
+add_command(app, "support", support_command, examples=("heedmap support --out support.md",))
+add_command(app, "picture", picture_command, examples=(
+    'heedmap picture my-classifier --text "A dull plot, and yet I laughed."',
+))  # fmt: skip
+add_command(app, "figures", figures_command, examples=(
+    "heedmap figures runs/mine --list", "heedmap figures runs/mine --format pdf,png",
+))  # fmt: skip
+add_command(app, "eraser", eraser_command, examples=(
+    "heedmap eraser runs/movies --ranking attention --out predictions.jsonl",
+    "heedmap eraser predictions.jsonl --data movies",
+))  # fmt: skip
+app.add_typer(reproduce_app, name="reproduce")
 
 
 def main() -> None:
     """Run a command; bad input is one line and exit code 2, Ctrl-C is 130."""
-    warnings.showwarning = lambda message, *_: say(f"heedmap: note: {message}", error=True)
-    with lenient():
+    with lenient(), lines_on_stderr(), warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: say(f"heedmap: note: {message}", error=True)
         _run()
 
 
@@ -90,12 +81,15 @@ def _run() -> None:
     try:
         with whole_command():
             status = app(prog_name="heedmap", standalone_mode=False)
+            sys.stdout.flush()
         if status == INTERRUPTED:  # typer returns a status for Ctrl-C
             raise KeyboardInterrupt
     except InputError as error:
         _stop(str(error), 2)
     except KeyboardInterrupt:
         _interrupted()
+    except BrokenPipeError:
+        _pipe_closed()
     except Exception as error:
         if _was_interrupted(error):
             _interrupted()
@@ -111,6 +105,14 @@ def _run() -> None:
             f"internal error ({type(error).__name__}: {first}); "
             "HEEDMAP_TRACEBACK=1 shows where; please report it", 1,
         )  # fmt: skip
+
+
+def _pipe_closed() -> None:
+    """Stop as other commands do whose output nobody reads any more, as of `heedmap list | head -1`."""
+    os.dup2(
+        os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+    )  # or Python's last flush complains
+    sys.exit(PIPE_CLOSED)
 
 
 def _interrupted() -> None:
@@ -132,7 +134,8 @@ def _usage(error: Any) -> None:
         sys.exit(0)
     context = getattr(error, "ctx", None)  # none for an unknown command
     command = context.command_path if context else "heedmap"
-    _stop(f"{error.format_message().rstrip('.')}; see `{command} --help`", 2)
+    said = error.format_message().rstrip(".")
+    _stop(f"{said}{' S' if said.endswith('?') else '; s'}ee `{command} --help`", 2)
 
 
 def _stop(text: str, code: int) -> None:
@@ -142,8 +145,8 @@ def _stop(text: str, code: int) -> None:
 
 @app.callback(invoke_without_command=True)
 def _version(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    if version:
-        typer.echo(f"heedmap {__version__}")
-        raise typer.Exit
+    version: Annotated[
+        bool,
+        typer.Option("--version", "-V", help="Print the version.", callback=version, is_eager=True),
+    ] = False,
+) -> None: ...

@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from heedmap.papers.kit.registry import command, names
+from heedmap.terminal.commands import add_command
 
 
 class Papers(TyperGroup):
@@ -20,7 +21,7 @@ class Papers(TyperGroup):
 
 def _command(name: str) -> Any:
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name)(command(name))
+    add_command(single, name, command(name))
     return get_command(single)
 
 

@@ -4,24 +4,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
+from heedmap.cli.report import show_audit
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
 from heedmap.settings import RetrainSettings
 from heedmap.terminal import options as opt
-from heedmap.terminal.output import say
-from heedmap.terminal.progress import progress
+from heedmap.terminal.commands import Command, Json
+from heedmap.terminal.progress import working
 
 if TYPE_CHECKING:
     from heedmap.runs.run import Run
 
 
-class RetrainCommand(TyperCommand):
+class RetrainCommand(Command):
     """The command, whose help ends with its questions."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write a line per question."""
+        super().format_epilog(ctx, formatter)
         with formatter.section("Questions"):
             formatter.write_dl(list(summaries(retraining=True).items()))
 
@@ -39,6 +40,7 @@ def retrain_command(
     workers: Annotated[
         int | None, typer.Option(help="How many processes, each of one thread. [one per core]")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Train further models on a run's texts and compare: other seeds, uniform attention, adversaries, ...
 
@@ -48,27 +50,18 @@ def retrain_command(
         raise InputError(
             "expected --run: the folder of a run, from `heedmap train` or `heedmap audit`"
         )
-    from heedmap.runs.open import open_run
+    with working("opening the run"):
+        from heedmap.runs.open import open_run
 
-    retrain_run(open_run(run), names or (), workers=workers, **given.of(RetrainSettings))
+        opened = open_run(run)
+    options = given.of(RetrainSettings)
+    retrain_run(opened, names or (), as_json=as_json, workers=workers, **options)
 
 
-def retrain_run(run: "Run", names: Any = (), **options: Any) -> None:
-    """Train and compare with a progress bar, and print the card."""
+def retrain_run(run: "Run", names: Any = (), *, as_json: bool, **options: Any) -> None:
+    """Train and compare, and print the card."""
     from heedmap.runs.retrain import retrain
 
-    with progress() as bar:
-        task = bar.add_task("reading", total=None)
-        result = retrain(
-            run,
-            names,
-            forecast=lambda text: say(f"This will take {text}.", error=True),
-            announce=lambda name: bar.update(task, description=f"audit, {name.replace('_', ' ')}"),
-            report=lambda done, total, text: bar.update(
-                task, completed=done, total=total, description=f"training, {text}"
-            ),
-            **options,
-        )
-    result.show()
-    if run.folder is not None:
-        say(f"Report: {run.folder / 'report.html'}")
+    result = retrain(run, names, **options)
+    assert run.folder is not None
+    show_audit(result, run.folder, as_json)

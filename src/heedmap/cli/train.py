@@ -14,7 +14,7 @@ from heedmap.settings import (
 )
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
-from heedmap.terminal.progress import progress
+from heedmap.terminal.progress import working
 
 if TYPE_CHECKING:
     from heedmap.runs.run import Run
@@ -54,39 +54,22 @@ def train_command(
 
 def train_own(data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
     """Train an attention model, with the options of `train` and `audit`."""
-    from heedmap.data.corpus import load
-    from heedmap.runs.train import train
+    with working("reading the texts"):
+        from heedmap.data.corpus import load
+        from heedmap.runs.train import train
 
-    options = given.of(ModelSettings, TrainSettings) | {"seed": given.values.get("seed", 0)}
-    with progress() as bar:
-        task = bar.add_task("reading the texts", total=None)
         corpus = load(data, **given.of(TOKENS))
-        model = ModelSettings.of(**given.of(ModelSettings))
-        parts = (corpus.name, model.encoder, model.score, model.normaliser, options["seed"])
-        return train(
-            corpus,
-            out=out or DefaultPlace(Path("runs") / "-".join(map(str, parts))),
-            overwrite=overwrite,
-            report=lambda done, total, text: bar.update(
-                task, completed=done, total=total, description=f"training, {text}"
-            ),
-            **options,
-        )
+    options = given.of(ModelSettings, TrainSettings) | {"seed": given.values.get("seed", 0)}
+    model = ModelSettings.of(**given.of(ModelSettings))
+    parts = (corpus.name, model.encoder, model.score, model.normaliser, options["seed"])
+    place = out or DefaultPlace(Path("runs") / "-".join(map(str, parts)))
+    return train(corpus, out=place, overwrite=overwrite, **options)
 
 
 def _fine_tune(model: str, data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
     from heedmap.runs.train import fine_tune
 
     name = f"{Path(data).name.split('.')[0]}-{Path(model).name}-{given.values.get('seed', 0)}"
-    with progress() as bar:
-        task = bar.add_task("reading the model and the texts", total=None)
-        return fine_tune(
-            model,
-            data,
-            out=out or DefaultPlace(Path("runs") / name),
-            overwrite=overwrite,
-            report=lambda done, total, text: bar.update(
-                task, completed=done, total=total, description=f"fine-tuning, {text}"
-            ),
-            **given.of(RAW_TEXTS_TO_LEARN, FineTuneSettings),
-        )
+    place = out or DefaultPlace(Path("runs") / name)
+    options = given.of(RAW_TEXTS_TO_LEARN, FineTuneSettings)
+    return fine_tune(model, data, out=place, overwrite=overwrite, **options)

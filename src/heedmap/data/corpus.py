@@ -26,6 +26,7 @@ from heedmap.errors import InputError
 from heedmap.keywords import split, takes
 from heedmap.settings import TOKENS, DataSettings
 from heedmap.terminal.html import html_table
+from heedmap.terminal.progress import working
 
 UNLIMITED = 1 << 30
 NAMED, WIDE, SHORT = (
@@ -186,7 +187,12 @@ class Corpus:
 
 @takes(TOKENS)
 def load(
-    source: Source, *, labels: Values | None = None, queries: Values | None = None, **settings: Any
+    source: Source,
+    *,
+    labels: Values | None = None,
+    queries: Values | None = None,
+    progress: bool = True,
+    **settings: Any,
 ) -> Corpus:
     """Read a corpus.
 
@@ -200,6 +206,7 @@ def load(
         labels: of a list of texts, one for each.
         queries: of a list of texts, one for each: the question or hypothesis that it is read given.
         {options}
+        progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
     Texts that are left out or cut are counted in the corpus's `left_out`.
 
@@ -212,7 +219,9 @@ def load(
     papers = "dataset" in options or name in STORIES
     most = {"max_tokens": UNLIMITED} if papers else {}
     asked = {} if queries is None else {"query": "query"}
-    return load_corpus(DataSettings.of(source=name, **{**most, **asked, **options}), given=given)
+    wanted = DataSettings.of(source=name, **{**most, **asked, **options})
+    with working("reading the texts", progress, share=0.0):
+        return load_corpus(wanted, given=given)
 
 
 def load_corpus(

@@ -16,6 +16,7 @@ from heedmap.experiments.readout import linear
 from heedmap.files.tables import ragged
 from heedmap.importance.effective import same_prediction_dimension
 from heedmap.models.trace import Trace
+from heedmap.terminal.progress import portion, track
 
 
 def enclose(evidence: Evidence) -> dict[str, object]:
@@ -25,14 +26,15 @@ def enclose(evidence: Evidence) -> dict[str, object]:
     at = epsilons.index(settings.epsilon)
     drawn = [epsilons.index(epsilon) for epsilon in settings.curve]
     generator = evidence.torch_generator("adversary")
-    traces = list(evidence.traces)
+    with portion(0.05):
+        traces = list(evidence.traces)
     orders = [_order(trace) for trace in traces]
     sorted_traces = list(map(_reordered, traces, orders))
-    candidates = [_candidates(trace, generator) for trace in sorted_traces]
-    bounds = [
-        _curve(trace, epsilons, some, settings.epsilon)
-        for trace, some in zip(sorted_traces, candidates, strict=True)
-    ]
+    with portion(0.45):
+        candidates = [_candidates(trace, generator) for trace in track(sorted_traces)]
+    with portion(0.5):
+        pairs = track(list(zip(sorted_traces, candidates, strict=True)))
+        bounds = [_curve(trace, epsilons, some, settings.epsilon) for trace, some in pairs]
     at_epsilon = [curve[at] for curve in bounds]
     curves = [[curve[i] for i in drawn] for curve in bounds]
     searched = [

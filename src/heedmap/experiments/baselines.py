@@ -32,6 +32,7 @@ from heedmap.kendall import tau_against
 from heedmap.measures import levelled
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model, Trace
+from heedmap.terminal.progress import portion, track
 
 SHUFFLES = 3  # per text; the texts are many
 TEXTS = 100  # of the sample of integrated gradients: every one is read again many times
@@ -93,32 +94,35 @@ def baselines(evidence: Evidence) -> pa.Table:
     chosen = sample[np.sort(evidence.generator("baselines").permutation(len(sample))[:TEXTS])]
     columns = _Columns(total)
     own = {name: evidence.table(name)["importance"] for name in OTHERS}
-    for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
-        trace = evidence.model.trace(batch)
-        rows, mask = batch.rows.tolist(), trace.mask
-        texts = [evidence.texts[row] for row in rows]
-        other = _map_of_other_seed(evidence, rows, texts)
-        if other is not None:
-            columns.put(rows, "tau_other_seed", _tau(trace.heat, levelled(other, mask), mask))
-        for name in OTHERS:
-            values = _padded([own[name][row].as_py() for row in rows], trace)
-            largest = _tau(_sorted(trace.heat, mask), _sorted(values, mask), mask)
-            columns.put(rows, f"tau_largest_{name}", largest)
+    with portion(0.8):
+        for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
+            trace = evidence.model.trace(batch)
+            rows, mask = batch.rows.tolist(), trace.mask
+            texts = [evidence.texts[row] for row in rows]
+            other = _map_of_other_seed(evidence, rows, texts)
             if other is not None:
-                columns.put(rows, f"tau_other_seed_{name}", _tau(other, values, mask))
-                columns.put(rows, f"found_other_seed_{name}", _found(other, values, mask))
-        for drawn, weightings in _drawn(evidence, trace):
-            heat = evidence.model.to_heatmap(trace, weightings)
-            slow = drawn == "shuffled"
-            for name, importance in _under(evidence, batch, trace, texts, weightings, slow=slow):
-                some = heat[: len(importance)]
-                pairs = zip(some, importance, strict=True)
-                taus = torch.stack([_tau(*pair, mask) for pair in pairs])
-                columns.put(rows, f"tau_{drawn}_{name}", taus.nanmean(0))
-                if slow:
-                    found = _found(some, importance, mask).nanmean(0)
-                    columns.put(rows, f"found_{drawn}_{name}", found)
-    with randomised(evidence.model, evidence.torch_generator("randomised")):
+                columns.put(rows, "tau_other_seed", _tau(trace.heat, levelled(other, mask), mask))
+            for name in OTHERS:
+                values = _padded([own[name][row].as_py() for row in rows], trace)
+                largest = _tau(_sorted(trace.heat, mask), _sorted(values, mask), mask)
+                columns.put(rows, f"tau_largest_{name}", largest)
+                if other is not None:
+                    columns.put(rows, f"tau_other_seed_{name}", _tau(other, values, mask))
+                    columns.put(rows, f"found_other_seed_{name}", _found(other, values, mask))
+            for drawn, weightings in track(list(_drawn(evidence, trace)), (SHUFFLES + 2, 1)):
+                heat = evidence.model.to_heatmap(trace, weightings)
+                slow = drawn == "shuffled"
+                for name, importance in _under(
+                    evidence, batch, trace, texts, weightings, slow=slow
+                ):
+                    some = heat[: len(importance)]
+                    pairs = zip(some, importance, strict=True)
+                    taus = torch.stack([_tau(*pair, mask) for pair in pairs])
+                    columns.put(rows, f"tau_{drawn}_{name}", taus.nanmean(0))
+                    if slow:
+                        found = _found(some, importance, mask).nanmean(0)
+                        columns.put(rows, f"found_{drawn}_{name}", found)
+    with portion(0.2), randomised(evidence.model, evidence.torch_generator("randomised")):
         for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
             trace = evidence.model.trace(batch)
             rows = batch.rows.tolist()

@@ -9,6 +9,7 @@ from heedmap.counterfactual.row_weights import uniform
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.registry import registered
 from heedmap.models.trace import Trace
+from heedmap.terminal.displays import span
 
 BACKWARD = 3.0  # cost of a forward and backward pass, in forward passes
 PROBE = 4096  # positions in the measured batch
@@ -71,21 +72,10 @@ def _measure(evidence: Evidence) -> Speed:
 
 
 def forecast(costs: dict[str, float]) -> str | None:
-    """Return `about 3 minutes (leave-one-out 70 %, permutation 20 %)`; None where nothing is left to do."""
+    """Return `about 3 min (leave-one-out 70 %, permutation 20 %)`; None where nothing is left to do."""
     total = sum(costs.values())
     if total <= 0:
         return None
     largest = sorted(costs.items(), key=lambda item: -item[1])[:3]
     parts = ", ".join(f"{name.replace('_', ' ')} {cost / total:.0%}" for name, cost in largest)
-    return f"about {duration(total)} ({parts})"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds in words.
-
-    >>> duration(75), duration(600), duration(9000)
-    ('75 seconds', '10 minutes', '2.5 hours')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    return f"about {span(total)} ({parts})"

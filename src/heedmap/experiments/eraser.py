@@ -35,6 +35,7 @@ from heedmap.files.tables import table
 from heedmap.importance.deletions import reread_kept
 from heedmap.importance.plausibility import number_of, order_of
 from heedmap.models.trace import Trace
+from heedmap.terminal.progress import portion
 
 TEXTS = 100  # of the sample of integrated gradients: each is read again up to 120 times
 LISTED = ", ".join(map(str, BINS))
@@ -97,8 +98,10 @@ def eraser(evidence: Evidence) -> pa.Table:
             scores = [*drawn[row].items(), *(("random", values) for values in random)]
             places += [(i, name) for name, _ in scores]
             rankings.append([values for _, values in scores])
-        read = _read_again(evidence, trace, rankings)
-        weighed = _weighed(evidence, trace, rankings)
+        with portion(0.6):
+            read = _read_again(evidence, trace, rankings)
+        with portion(0.4):
+            weighed = _weighed(evidence, trace, rankings)
         of_row: dict[tuple[int, str], list[int]] = {place: [] for place in places}
         for number, place in enumerate(places):
             of_row[place].append(number)

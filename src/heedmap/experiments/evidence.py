@@ -1,6 +1,6 @@
 """The input of the experiments: the model, the texts, their traces, and the tables so far."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -18,10 +18,9 @@ from heedmap.experiments.variants import Retraining
 from heedmap.files.table_folder import TableFolder
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings
+from heedmap.terminal.progress import step, track
 
 KEPT = 1 << 28  # bytes of traces cached for the next experiment; others are recomputed
-
-Announce = Callable[[str], None]
 
 
 class Evidence:
@@ -40,7 +39,6 @@ class Evidence:
         split: Split,
         settings: AuditSettings,
         folder: TableFolder | None = None,
-        announce: Announce = lambda name: None,
         other_seed: Model | None = None,
         retraining: Retraining | None = None,
         asked: Collection[str] = (),
@@ -53,7 +51,6 @@ class Evidence:
         self.split = split
         self.settings = settings
         self.folder = folder
-        self._announce = announce
         self._tables: dict[str, pa.Table] = {}
         self._traces: dict[int, Trace] = {}
         self._bytes = 0
@@ -65,10 +62,10 @@ class Evidence:
         if name not in self._tables:
             table = None if name in self._asked else self._stored_table(name)
             if table is None:
-                self._announce(name)
-                table = registered()[name].run(self).replace_schema_metadata(self._metadata())
-                if self.folder is not None:
-                    self.folder.keep(name, table)
+                with step(name):
+                    table = registered()[name].run(self).replace_schema_metadata(self._metadata())
+                    if self.folder is not None:
+                        self.folder.keep(name, table)
             self._tables[name] = table
         return self._tables[name]
 
@@ -83,6 +80,10 @@ class Evidence:
             return name in self._tables
         files = [f"{name}.parquet", *self._files(name)]
         return name in self._tables or all(map(self.folder.holds, files))
+
+    def is_kept(self, name: str) -> bool:
+        """Whether an experiment's table need not be computed."""
+        return name not in self._asked and self.done(name)
 
     def has(self, name: str) -> bool:
         """Whether an experiment is asked for, or its table is there."""
@@ -103,14 +104,23 @@ class Evidence:
     def _files(self, name: str) -> Sequence[str]:
         return registered()[name].files(self.model)
 
-    def batches_of(self, rows: Sequence[int] | NDArray[np.int64], shares: int = 1) -> list[Batch]:
-        """Return batches of some texts, similar lengths together, of 1/`shares` of the usual positions."""
+    def batches_of(
+        self, rows: Sequence[int] | NDArray[np.int64], shares: int = 1
+    ) -> Iterator[Batch]:
+        """Yield batches of some texts, similar lengths together, of 1/`shares` of the usual positions."""
+        parts = self._parts(rows, shares)
+        for part in track(parts, [float(self.lengths[part].sum()) for part in parts]):
+            yield self._batch(part)
+
+    def _parts(
+        self, rows: Sequence[int] | NDArray[np.int64], shares: int = 1
+    ) -> list[NDArray[np.int64]]:
         rows = np.asarray(rows, dtype=np.int64)
         tokens = max(1, self.model.tokens_at_once // shares)
-        return [
-            self.model.batch([self.texts[i] for i in some], some.tolist())
-            for some in (rows[part] for part in sorted_batches(self.lengths[rows], tokens))
-        ]
+        return [rows[part] for part in sorted_batches(self.lengths[rows], tokens)]
+
+    def _batch(self, part: NDArray[np.int64]) -> Batch:
+        return self.model.batch([self.texts[i] for i in part], part.tolist())
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
@@ -129,11 +139,12 @@ class Evidence:
     @cached_property
     def batches(self) -> list[Batch]:
         """Batches of all texts, similar lengths together."""
-        return self.batches_of(range(len(self.split)))
+        return [self._batch(part) for part in self._parts(range(len(self.split)))]
 
     def passes(self) -> Iterator[tuple[Batch, Trace]]:
         """Yield batches and traces of a forward pass over all texts; small traces are cached."""
-        for i, batch in enumerate(self.batches):
+        sizes = [float(batch.mask.numel()) for batch in self.batches]
+        for i, batch in enumerate(track(self.batches, sizes)):
             trace = self._traces.get(i)
             if trace is None:
                 trace = self.model.trace(batch)

@@ -23,6 +23,7 @@ from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction, drop_in_probability, resolution
 from heedmap.models.layered import Layered
+from heedmap.terminal.progress import portion
 
 GRADIENT_SHARE = 4  # a pass that keeps its graph needs about this many times the memory
 COMPLETE = 0.1  # log-odds by which integrated gradients may miss the difference that they add up to
@@ -151,12 +152,14 @@ def integrated(evidence: Evidence) -> pa.Table:
     taken = np.zeros(total, dtype=np.int64)
     for doublings in range(REFINEMENTS + 1):
         steps = settings.integrated_gradients_steps << doublings
-        # Captum holds all steps of a batch at once.
-        for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE * steps):
-            trace = evidence.model.trace(batch)
-            values, error = integrated_gradients(evidence.model, batch, trace, steps)
-            importances.add(batch, values)
-            errors[batch.rows.tolist()], taken[batch.rows.tolist()] = error.numpy(force=True), steps
+        with portion(2.0 ** -min(doublings + 1, REFINEMENTS)):
+            # Captum holds all steps of a batch at once.
+            for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE * steps):
+                trace = evidence.model.trace(batch)
+                values, error = integrated_gradients(evidence.model, batch, trace, steps)
+                importances.add(batch, values)
+                rows = batch.rows.tolist()
+                errors[rows], taken[rows] = error.numpy(force=True), steps
         chosen = chosen[errors[chosen] > COMPLETE]
         if not len(chosen):
             break

@@ -9,6 +9,7 @@ import torch
 
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.columns import Columns, shared
+from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding, grade
 from heedmap.experiments.intervals import of_share
@@ -143,8 +144,18 @@ def _heat_maps(row: Row) -> list[HeatMap]:
     return [heat_map, HeatMap(name, "attention", weights, [one for some in words for one in some])]
 
 
+def _cost(speed: Speed) -> float:
+    return speed.reading(1.0)
+
+
 EXPERIMENTS = (
     Experiment(
-        "instances", instances, columns=COLUMNS, place=10, findings=_skill, heat_maps=_heat_maps
+        "instances",
+        instances,
+        columns=COLUMNS,
+        place=10,
+        findings=_skill,
+        heat_maps=_heat_maps,
+        cost=_cost,
     ),
 )

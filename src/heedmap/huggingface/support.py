@@ -1,6 +1,5 @@
 """Measure which architectures can be audited: the handshake with a tiny model of each in the zoo."""
 
-from collections.abc import Callable
 from importlib.metadata import version
 
 import torch
@@ -8,6 +7,7 @@ import torch
 from heedmap.errors import InputError
 from heedmap.huggingface.handshake import Handshake, handshake_on
 from heedmap.huggingface.zoo import ZOO, Architecture
+from heedmap.terminal.progress import doing, track
 
 _INTRODUCTION = """\
 # Supported architectures
@@ -32,25 +32,24 @@ that is not here may work as well: the handshake tells.
 """
 
 
-def support_table(announce: Callable[[str, int, int], None] | None = None) -> str:
-    """Return the page in Markdown, always the same. `announce` gets the name, number and count of each row.
+def support_table() -> str:
+    """Return the page in Markdown, always the same.
 
     A model that fails in the middle of a pass is a refused row, not an error.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the fastest for these sizes, and sums are the same on every machine
     try:
-        return _page(announce)
+        return _page()
     finally:
         torch.set_num_threads(threads)
 
 
-def _page(announce: Callable[[str, int, int], None] | None) -> str:
+def _page() -> str:
     versions = {name: version(name).split("+")[0] for name in ("transformers", "torch")}
     lines = []
-    for number, row in enumerate(ZOO):
-        if announce is not None:
-            announce(row.name, number, len(ZOO))
+    for row in track(ZOO):
+        doing(row.name)
         lines.append(_line(row, try_out(row)))
     passing = sum("| passes |" in line for line in lines)
     return (

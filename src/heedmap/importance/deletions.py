@@ -14,6 +14,7 @@ from torch import Tensor
 from heedmap.data.batches import sorted_batches
 from heedmap.data.texts import Text, exchanged, shortened
 from heedmap.models.trace import Model, Trace
+from heedmap.terminal.progress import track
 
 AT_ONCE = 4096  # deletions per block: a text of n tokens has n, each about as long as itself
 
@@ -27,13 +28,13 @@ def reread_without_each(
     """
     jobs = [(i, j) for i, text in enumerate(texts) for j in range(len(text)) if len(text) > 1]
     results = [torch.full((len(text), len(model.classes)), torch.nan) for text in texts]
-    for start in range(0, len(jobs), AT_ONCE):
+    for start in track(range(0, len(jobs), AT_ONCE)):
         chunk = jobs[start : start + AT_ONCE]
         changed = [
             exchanged(texts[i], j) if how == "remove" else model.mask_token(texts[i], j)
             for i, j in chunk
         ]
-        for rows in sorted_batches(model.lengths(changed), model.tokens_at_once):
+        for rows in track(sorted_batches(model.lengths(changed), model.tokens_at_once)):
             batch = model.batch([changed[row] for row in rows], range(len(rows)))
             logits = model.logits(batch).cpu().float()
             for row, row_logits in zip(rows, logits, strict=True):
@@ -56,10 +57,10 @@ def reread_kept(
     found = [
         torch.zeros(len(masks), len(model.classes), dtype=torch.float64) for masks, _ in distinct
     ]
-    for start in range(0, len(jobs), AT_ONCE):
+    for start in track(range(0, len(jobs), AT_ONCE)):
         chunk = jobs[start : start + AT_ONCE]
         changed = [shortened(texts[i], distinct[i][0][j]) for i, j in chunk]
-        for rows in sorted_batches(model.lengths(changed), model.tokens_at_once):
+        for rows in track(sorted_batches(model.lengths(changed), model.tokens_at_once)):
             logits = model.logits(model.batch([changed[row] for row in rows], range(len(rows))))
             for row, row_logits in zip(rows, logits.cpu().double(), strict=True):
                 i, j = chunk[row]
@@ -82,13 +83,13 @@ def reread_under(
     jobs = [(i, j) for i, text in enumerate(texts) for j in range(len(text)) if len(text) > 1]
     shape = (len(attention), len(texts), trace.mask.shape[1], len(model.classes))
     results = torch.full(shape, torch.nan)
-    for start in range(0, len(jobs), AT_ONCE):
+    for start in track(range(0, len(jobs), AT_ONCE)):
         chunk = jobs[start : start + AT_ONCE]
         changed = [
             exchanged(texts[i], j) if how == "remove" else model.mask_token(texts[i], j)
             for i, j in chunk
         ]
-        for rows in sorted_batches(model.lengths(changed), model.tokens_at_once):
+        for rows in track(sorted_batches(model.lengths(changed), model.tokens_at_once)):
             without = model.trace(model.batch([changed[row] for row in rows], range(len(rows))))
             imposed = attention.new_zeros(len(attention), *without.attention.shape)
             same = []

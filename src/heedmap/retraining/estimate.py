@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heedmap.experiments.cost import duration
 from heedmap.experiments.variants import Variant
 from heedmap.retraining.base import Base
 from heedmap.retraining.trainer import prepare
 from heedmap.settings import TrainSettings
+from heedmap.terminal.displays import span
 from heedmap.training.sweep import one_thread, processes
 
 STEPS = 3  # that are timed
@@ -20,22 +20,21 @@ OWN = 2.0  # seconds of a training's own: making the model, reading the texts, w
 
 def forecast_of(
     missing: Sequence[Sequence[Variant]], base: Base, workers: int | None
-) -> str | None:
-    """Return how many models will be trained and how long it will take; None if all are there.
+) -> tuple[str, float]:
+    """Return how many models will be trained and how long it will take, in words and in seconds.
 
     `missing` are the variants in rounds, each after the one before. Trainings that may end early count in full.
     """
     count = sum(map(len, missing))
     if not count:
-        return None
+        return "", 0.0
     timing, cores, seconds = _Timing(base), processes(workers), 0.0
     for some in missing:
-        each = [timing.seconds(variant) + OWN for variant in some]
-        seconds += STARTING + max(sum(each) / min(cores, len(some)), *each)
+        of_each = [timing.seconds(variant) + OWN for variant in some]
+        seconds += STARTING + max(sum(of_each) / min(cores, len(some)), *of_each)
     used = min(cores, max(map(len, missing)))
-    return (
-        f"{count} trainings, about {duration(seconds)} in {used} process{'es' if used > 1 else ''}"
-    )
+    where = f"in {used} process{'es' if used > 1 else ''}"
+    return f"{count} trainings, about {span(seconds)} {where}", seconds
 
 
 class _Timing:

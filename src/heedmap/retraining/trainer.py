@@ -10,9 +10,9 @@ from heedmap.models.trace import Model
 from heedmap.retraining import own
 from heedmap.retraining.base import Base, Prepared
 from heedmap.settings import RetrainSettings, TrainSettings
+from heedmap.terminal.progress import track
 from heedmap.training.cells import checkpoints_of, run_cells
-from heedmap.training.fit import Report, fit
-from heedmap.training.sweep import Tell
+from heedmap.training.fit import fit
 
 HEADS: dict[str, tuple[Heads, ...]] = {
     "mean": ("mean",),
@@ -29,7 +29,6 @@ class Trainer:
         base: Base,
         settings: RetrainSettings,
         workers: int | None = None,
-        report: Report = lambda done, total, text: None,
     ) -> None:
         assert base.settings.train is not None
         self.base, self.settings, self.seed = base, settings, base.settings.train.seed
@@ -37,7 +36,7 @@ class Trainer:
         self.words = () if named is None else marked_words(named, base.corpus)
         of_words = isinstance(base.settings.train, TrainSettings)  # one head
         self.heads = HEADS["mean" if of_words else settings.heads]
-        self._workers, self._report = workers, report
+        self._workers = workers
         self._planned: list[Variant] = []
 
     def plan(self, variants: Sequence[Variant]) -> list[list[Variant]]:
@@ -52,16 +51,14 @@ class Trainer:
     def outcomes(self, variants: Sequence[Variant]) -> list[Outcome]:
         """Train what is not trained yet, and return the outcomes in the order of the variants."""
         wanted = [self.base.plain(variant) for variant in variants]
-        for round_ in rounds([*self._planned, *wanted]):
-            if all(map(self.base.is_finished, round_)):
-                continue
+        every = rounds([*self._planned, *wanted])
+        for round_ in track([some for some in every if not all(map(self.base.is_finished, some))]):
             run_cells(
                 round_,
                 partial(train_variant, base=self.base),
                 lambda variant, _: None,
                 is_finished=self.base.is_finished,
                 workers=self._workers,
-                report=self._report,
             )
         return [self.base.outcome(variant) for variant in wanted]
 
@@ -89,13 +86,13 @@ def rounds(variants: Sequence[Variant]) -> list[list[Variant]]:
     return found
 
 
-def train_variant(variant: Variant, tell: Tell, *, base: Base) -> None:
+def train_variant(variant: Variant, *, base: Base) -> None:
     """Train one variant and keep its outcome, unless it is there."""
     path = base.path(variant)
     if not path.exists():
         prepared = prepare(variant, base)
         checkpoint = checkpoints_of(path) / "model.safetensors"
-        trained = fit(prepared.objective, checkpoint, lambda done, total, text: tell(text))
+        trained = fit(prepared.objective, checkpoint)
         base.keep(variant, trained, prepared)
     remove(checkpoints_of(path))
 

@@ -14,7 +14,7 @@ from heedmap.data.corpus import Split
 from heedmap.errors import InputError, MissingError
 from heedmap.experiments import cost
 from heedmap.experiments.bottom_line import BottomLine, bottom_line
-from heedmap.experiments.evidence import Announce, Evidence
+from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import AuditResult, level_text, to_frame
 from heedmap.experiments.notes import far_from_default, note_texts
 from heedmap.experiments.rates import FILE as RATES
@@ -42,6 +42,7 @@ from heedmap.runs.other_seed import other_seed
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.terminal.output import show
+from heedmap.terminal.progress import note, plan, step, working
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from heedmap.report.notebook_charts import Figures
 
 LONG = 60  # seconds from which a forecast is shown for our own models
+MOMENT = 0.2  # seconds of an experiment whose cost is not estimated
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,8 +170,7 @@ def audit(
     run: Run,
     *,
     overwrite: bool = False,
-    announce: Announce = lambda name: None,
-    forecast: Announce = lambda text: None,
+    progress: bool = True,
     **settings: Any,
 ) -> Audit:
     """Put a run's attention on trial, on its test split.
@@ -179,8 +180,7 @@ def audit(
             they are made, and a later call goes on where this one stopped.
         {options}
         overwrite: throw away an audit with other settings instead of refusing.
-        announce: called with the name of each experiment as it starts.
-        forecast: called once with what it will cost: of transformers, and of our own models from a minute on.
+        progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
     What is not given is as a paper has it that audits this data set (`heedmap.runs.defaults`), if there is one.
 
@@ -197,7 +197,8 @@ def audit(
             "its folder with `heedmap.open_run`"
         )
     wanted = AuditSettings.of(**{**defaults(run), **options})
-    return audit_as(run, wanted, overwrite=overwrite, announce=announce, forecast=forecast)
+    with working("audit", progress):
+        return audit_as(run, wanted, overwrite=overwrite)
 
 
 def audit_as(
@@ -205,15 +206,14 @@ def audit_as(
     wanted: AuditSettings,
     *,
     overwrite: bool = False,
-    announce: Announce = lambda name: None,
-    forecast: Announce = lambda text: None,
     retraining: Retraining | None = None,
     asked: Collection[str] = (),
+    training_seconds: float = 0.0,
 ) -> Audit:
     """Audit a run with these settings; see `audit`.
 
-    `asked` are experiments that compare further models, which `retraining` trains. Without being asked, those
-    of an earlier call stay.
+    `asked` are experiments that compare further models, which `retraining` trains, in about `training_seconds`.
+    Without being asked, those of an earlier call stay.
     """
     run_settings = run.settings.model_copy(update={"audit": wanted})
     other = None if wanted.other_seed is None else other_seed(run, wanted.other_seed)
@@ -221,9 +221,9 @@ def audit_as(
     def made(folder: TableFolder | None) -> Audit:
         split = audited_split(run, wanted)
         evidence = Evidence(
-            run.model, split, wanted, folder, announce, other, retraining, asked, run.dynamics
+            run.model, split, wanted, folder, other, retraining, asked, run.dynamics
         )
-        return _audit(run, run_settings, evidence, forecast)
+        return _audit(run, run_settings, evidence, dict.fromkeys([*asked][:1], training_seconds))
 
     if run.folder is None:
         return made(None)
@@ -231,11 +231,11 @@ def audit_as(
         weights = weights_of(run)
         tables = claim_audit(run, run_settings, weights, overwrite)
         result = made(tables)
-        announce("report")
-        put_about(result, tables, weights)
-        folder = RunFolder(run.folder)
-        write_conclusions(result, folder)
-        folder.tidy()
+        with step("report"):
+            put_about(result, tables, weights)
+            folder = RunFolder(run.folder)
+            write_conclusions(result, folder)
+            folder.tidy()
         return result
 
 
@@ -251,19 +251,22 @@ def defaults(run: Run) -> dict[str, object]:
     }
 
 
-def _audit(run: Run, settings: RunSettings, evidence: Evidence, forecast: Announce) -> Audit:
+def _audit(
+    run: Run, settings: RunSettings, evidence: Evidence, trainings: dict[str, float]
+) -> Audit:
     split, wanted, folder = evidence.split, evidence.settings, evidence.folder
     rates = packaged_rates() if run.folder is None else _rates_for(run, folder)  # or refuse at once
     drift_notes = far_from_default(run.facts)
-    for note in drift_notes:
-        warnings.warn(f"{run.name}: {note}", stacklevel=2)
+    for caveat in drift_notes:
+        warnings.warn(f"{run.name}: {caveat}", stacklevel=2)
     whole = run.corpus.splits["test"]
     names = applicable(run.model, split, evidence.recorded is not None)
     names += [name for name in retrainable(run.model, split) if evidence.has(name)]
     costs = cost.estimate(evidence)
     is_long = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
     if is_long and (text := cost.forecast(costs)) is not None:
-        forecast(text)
+        note(f"The experiments will take {text}.")
+    _plan([name for name in names if not evidence.is_kept(name)], costs | trainings)
     tables = {name: evidence.table(name) for name in names}
     about: dict[str, object] = {
         "test_texts": whole.whole_texts,
@@ -278,8 +281,8 @@ def _audit(run: Run, settings: RunSettings, evidence: Evidence, forecast: Announ
     for name in names:
         about |= registered()[name].about(evidence)
         caveats += registered()[name].notes(tables, settings.model)
-    for note in caveats:
-        warnings.warn(note, stacklevel=2)
+    for caveat in caveats:
+        warnings.warn(caveat, stacklevel=2)
     if notes := [*note_texts(about), *drift_notes, *caveats]:
         about["notes"] = notes
     findings = make_findings(tables, wanted, run.model.classes, settings.model, rates)
@@ -287,6 +290,12 @@ def _audit(run: Run, settings: RunSettings, evidence: Evidence, forecast: Announ
     return Audit(
         settings, run.model.classes, tables, findings, about, rates, run=run, kept=evidence.kept
     )
+
+
+def _plan(names: list[str], costs: dict[str, float]) -> None:
+    """Plan the bar: every step takes its forecast, or a moment."""
+    weights = {name: max(MOMENT, costs.get(name, 0.0)) for name in [*names, "report"]}
+    plan(weights, sum(weights.values()))
 
 
 def _rates_for(run: Run, tables: TableFolder | None) -> Rates:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from heedmap.errors import InputError
 from heedmap.files.storage import (
@@ -339,6 +339,24 @@ class RunFolder:
         """Write findings.json and report.html."""
         write_atomically(self._findings, findings)
         write_atomically(self.report, report)
+
+    def findings(self) -> dict[str, Any] | None:
+        """Read what findings.json holds; None if the run is not audited to the end.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        if not self.report.exists():
+            return None
+        try:
+            found = json.loads(self._findings.read_text(encoding="utf-8"))
+            if not {"bottom_line", "findings"} <= dict(found).keys():
+                raise ValueError("expected findings and a bottom line")
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise InputError(
+                f"{self._findings}: damaged; `heedmap report {self.path}` writes it anew"
+            ) from error
+        return dict(found)
 
     def remove_conclusions(self) -> None:
         """Remove them. Call it before removing the tables that they are made from."""

@@ -1,39 +1,77 @@
-"""`heedmap list`: the run folders under a folder, and the state of each run."""
+"""List what is under a folder: runs with their verdicts, calibrations, reproductions."""
 
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from heedmap.errors import InputError
 from heedmap.runs.folder import SETTINGS, RunFolder
 from heedmap.settings import RunSettings, TransformerSettings
 
+CALIBRATION, REPRODUCTION = "calibration.md", "result.md"  # each marks a folder as one
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A folder of results.
+
+    `state`: audited, audit stopped, trained, training stopped, calibration, reproduction, or unreadable; `why`
+    it is. `answer`: yes, no or cannot tell, of an audited run; `accuracy` on its audited texts. `changed`: the
+    day of its latest result.
+    """
+
+    folder: Path
+    state: str
+    changed: date
+    data: str | None = None
+    model: str | None = None
+    seed: int | None = None
+    answer: str | None = None
+    accuracy: float | None = None
+    why: str | None = None
+
 
 def list_runs(root: Path) -> list[Path]:
-    """Return the run folders under `root`, itself included."""
-    return sorted(path.parent for path in root.glob(f"**/{SETTINGS}"))
+    """Return the folders of runs, calibrations and reproductions under `root`, itself included."""
+    marks = (SETTINGS, CALIBRATION, REPRODUCTION)
+    return sorted({path.parent for mark in marks for path in root.glob(f"**/{mark}")})
 
 
-def describe(folder: Path) -> tuple[str, str, str, str, str]:
-    """Return a line of `heedmap list`: folder, data, model, seed and state."""
+def describe(folder: Path) -> Entry:
+    """Return what is known of a folder without opening its model."""
     run = RunFolder(folder)
+    if (folder / CALIBRATION).exists():
+        return Entry(folder, "calibration", _day(folder / CALIBRATION))
     if run.is_reproduction():
-        return str(folder), "", "", "", "reproduction"
+        result = folder / REPRODUCTION
+        return Entry(folder, "reproduction", _day(result if result.exists() else folder))
     try:
         settings = run.settings()
+        found = run.findings()
     except InputError as error:
-        return str(folder), "", "", "", f"unreadable ({error})"
+        return Entry(folder, "unreadable", _day(folder / SETTINGS), why=str(error))
+    about = (_day(folder / SETTINGS), settings.data.source, _model_name(settings), _seed(settings))
     if settings.train is not None and not run.is_trained(settings):
-        state = "training stopped"
-    elif run.report.exists():
-        state = "audited"
-    else:
-        state = "trained" if settings.audit is None else "audit stopped"
-    return (
-        str(folder),
-        settings.data.source,
-        _model_name(settings),
-        "" if settings.train is None else str(settings.train.seed),
-        state,
+        return Entry(folder, "training stopped", *about)
+    if found is None:
+        return Entry(folder, "trained" if settings.audit is None else "audit stopped", *about)
+    accuracy = {one["key"]: one["value"] for one in found["findings"]}.get("skill")
+    return Entry(
+        folder,
+        "audited",
+        _day(run.report),
+        *about[1:],
+        answer=found["bottom_line"]["answer"],
+        accuracy=accuracy,
     )
+
+
+def _day(path: Path) -> date:
+    return date.fromtimestamp(path.stat().st_mtime)
+
+
+def _seed(settings: RunSettings) -> int | None:
+    return None if settings.train is None else settings.train.seed
 
 
 def _model_name(settings: RunSettings) -> str:

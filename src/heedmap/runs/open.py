@@ -23,6 +23,7 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.places import Out
 from heedmap.runs.run import Run
 from heedmap.settings import RAW_TEXTS, DataSettings, RunSettings, TransformerSettings
+from heedmap.terminal.progress import working
 from heedmap.training.fit import Trained
 from heedmap.training.initialisation import build_model, kind_for
 
@@ -58,6 +59,7 @@ def open_model(
     labels: Values | None = None,
     out: Out | None = None,
     overwrite: bool = False,
+    progress: bool = True,
     **settings: Any,
 ) -> Run:
     """A Hugging Face sequence classifier and the texts to put it on trial with: a run to `heedmap.audit`.
@@ -69,6 +71,7 @@ def open_model(
         {options}
         out: a run folder to keep the run in.
         overwrite: replace a different run in `out` instead of refusing.
+        progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
     Raises:
         InputError: what was expected, what came and what to do.
@@ -91,12 +94,13 @@ def open_model(
         training=False,
         **{"max_tokens": UNLIMITED, **text_options},
     )
-    model, model_settings = opening.open_classifier(wanted)
-    corpus = opening.corpus_for(model, data_settings, given)
-    run_settings = RunSettings(
-        fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings
-    )
-    about = {**opening.facts(model), **opening.notes(model)}
+    with working("opening the model", progress, share=0.0):
+        model, model_settings = opening.open_classifier(wanted)
+        corpus = opening.corpus_for(model, data_settings, given)
+        run_settings = RunSettings(
+            fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings
+        )
+        about = {**opening.facts(model), **opening.notes(model)}
     run = Run(run_settings, corpus, model, None, None, about)
     if out is None:
         return run

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from heedmap.errors import InputError
-from heedmap.experiments.evidence import Announce
 from heedmap.experiments.registry import registered, retrainable, retrains
 from heedmap.files.naming import kind_of
 from heedmap.keywords import split, takes
@@ -19,7 +18,7 @@ from heedmap.runs.audit import Audit, audit_as, audited_split, defaults
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings, FineTuneSettings, RetrainSettings, TrainSettings
-from heedmap.training.fit import Report
+from heedmap.terminal.progress import note, working
 
 
 def questions() -> list[str]:
@@ -34,9 +33,7 @@ def retrain(
     *,
     overwrite: bool = False,
     workers: int | None = None,
-    announce: Announce = lambda name: None,
-    forecast: Announce = lambda text: None,
-    report: Report = lambda done, total, text: None,
+    progress: bool = True,
     **settings: Any,
 ) -> Audit:
     """Train further models on a run's texts, compare them with the run's, and audit it if that is not done.
@@ -50,9 +47,7 @@ def retrain(
         {options}
         overwrite: throw away an audit with other settings instead of refusing.
         workers: processes that train, each of one thread; None for one per core. No number depends on it.
-        announce: called with the name of each experiment as it starts.
-        forecast: called with what the trainings, and then the audit, will take.
-        report: called with models trained, models in all and a text.
+        progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
     Raises:
         InputError: a model that heedmap did not train, a question that is unknown or does not apply, a setting
@@ -78,20 +73,20 @@ def retrain(
         from heedmap.retraining.restricted import check
 
         check(model, run.name)
-    with _place(run) as folder:
+    with working("retrain", progress), _place(run) as folder:
         base = base_of(model, run.corpus, run.settings, texts, folder)
-        trainer = Trainer(base, wanted, workers, report)
+        trainer = Trainer(base, wanted, workers)
         variants = [one for name in asked for one in registered()[name].variants(trainer)]  # type: ignore[misc]
-        if (text := forecast_of(trainer.plan(variants), base, workers)) is not None:
-            forecast(text)
+        text, seconds = forecast_of(trainer.plan(variants), base, workers)
+        if text:
+            note(f"This will take {text}.")
         return audit_as(
             run,
             audit_settings,
             overwrite=overwrite,
-            announce=announce,
-            forecast=forecast,
             retraining=trainer,
             asked=asked,
+            training_seconds=seconds,
         )
 
 

@@ -35,10 +35,11 @@ from heedmap.settings import (
     TrainSettings,
     TransformerSettings,
 )
+from heedmap.terminal.progress import working
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.checkpoint import load_checkpoint
 from heedmap.training.dynamics import ClassifierRecorder
-from heedmap.training.fit import Report, Trained, fit
+from heedmap.training.fit import Trained, fit
 from heedmap.training.initialisation import init_model, kind_for
 from heedmap.training.objective import Diverged, Objective
 
@@ -51,7 +52,7 @@ def train(
     *,
     out: Out | None = None,
     overwrite: bool = False,
-    report: Report = lambda done, total, text: None,
+    progress: bool = True,
     **settings: Any,
 ) -> Run:
     """Train an attention classifier on a corpus (see `AttentionObjective` for the protocol).
@@ -64,7 +65,7 @@ def train(
         {options}
         out: a run folder to keep the run in; where it holds this very run, that is resumed.
         overwrite: replace a different run in `out` instead of refusing.
-        report: called with steps done, steps in all and a text.
+        progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
     Raises:
         InputError: a setting that does not fit, another run in `out`, or another process that writes there.
@@ -109,13 +110,14 @@ def train(
             objective.recorder = ClassifierRecorder(
                 model, corpus.splits["test"], dev, parts, sized.data.seed
             )
-        trained = replace(_fit(objective, folder, sized, overwrite, report), vectors=with_vectors)
+        trained = replace(_fit(objective, folder, sized, overwrite), vectors=with_vectors)
         run = own_run(sized, corpus, model.cpu(), trained, None)
         if folder is None and objective.recorder is not None:
             run = replace(run, recorded=pa.concat_tables(objective.recorder.parts))
         return run
 
-    return _find_or_make(out, wanted, overwrite, partial(open_own, corpus=corpus), make)
+    with working("training", progress):
+        return _find_or_make(out, wanted, overwrite, partial(open_own, corpus=corpus), make)
 
 
 @takes(RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
@@ -125,7 +127,7 @@ def fine_tune(
     *,
     out: Out | None = None,
     overwrite: bool = False,
-    report: Report = lambda done, total, text: None,
+    progress: bool = True,
     **settings: Any,
 ) -> Run:
     """Fine-tune a pretrained transformer to classify texts (see `heedmap.training.fine_tune`).
@@ -138,7 +140,7 @@ def fine_tune(
         {options}
         out: a run folder to keep the run in; where it holds this very run, that is resumed.
         overwrite: replace a different run in `out` instead of refusing.
-        report: called with steps done, steps in all and a text.
+        progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
     Raises:
         InputError: what was expected, what came and what to do.
@@ -166,14 +168,15 @@ def fine_tune(
         limit_of(train, model, tokenizer)
         texts, dev = corpus.splits["train"], corpus.splits["dev"]
         objective = FineTuning(model, tokenizer, texts, dev, train)
-        trained = _fit(objective, folder, wanted, overwrite, report)
+        trained = _fit(objective, folder, wanted, overwrite)
         trained = replace(trained, left_out=objective.left_out)
         weighed = shown.model_copy(update={"weights": opening.fingerprint(model)})
         classifier = TransformerClassifier(model.cpu(), tokenizer, weighed, corpus.classes)
         made = wanted.model_copy(update={"model": weighed})
         return fine_tuned_run(made, corpus, classifier, trained, None)
 
-    return _find_or_make(out, wanted, overwrite, partial(open_fine_tuned, corpus=corpus), make)
+    with working("fine-tuning", progress):
+        return _find_or_make(out, wanted, overwrite, partial(open_fine_tuned, corpus=corpus), make)
 
 
 def _raw(data: Source | Corpus, **options: Any) -> Corpus:
@@ -205,7 +208,6 @@ def _fit(
     folder: RunFolder | None,
     settings: RunSettings,
     overwrite: bool,
-    report: Report,
 ) -> Trained:
     """Train in a prepared folder; a stopped training there is resumed or overwritten.
 
@@ -214,12 +216,12 @@ def _fit(
         InputError: the checkpoint is damaged or of another training. Nothing is changed.
     """
     if folder is None:
-        return fit(objective, None, report)
+        return fit(objective)
     if not overwrite:
         load_checkpoint(folder.checkpoint, objective)
     folder.begin(settings, resume=not overwrite)
     try:
-        return fit(objective, folder.checkpoint, report)
+        return fit(objective, folder.checkpoint)
     except Diverged:
         folder.clear()  # a smaller learning rate starts afresh
         raise

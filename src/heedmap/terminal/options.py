@@ -2,14 +2,34 @@
 
 import inspect
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
 
 from heedmap.errors import InputError
-from heedmap.keywords import Group, described, extra_of, options_of
+from heedmap.keywords import Group, choices_of, described, extra_of, options_of
+from heedmap.settings import (
+    AuditSettings,
+    DataSettings,
+    FineTuneSettings,
+    ModelSettings,
+    Part,
+    TrainSettings,
+    TransformerSettings,
+)
+
+# In a command's help, the options of these settings have a section of their own.
+SECTIONS = {
+    DataSettings: "Data",
+    ModelSettings: "Model",
+    TrainSettings: "Training",
+    TransformerSettings: "Transformer",
+    FineTuneSettings: "Transformer",
+    AuditSettings: "Audit",
+}
 
 
 class Given:
@@ -48,7 +68,11 @@ def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[...
         parameters: list[inspect.Parameter] = []
         for name, parameter in own.items():
             if name == "given":
-                parameters += [_parameter(*one) for one in options_of(*groups).items()]
+                sections = _sections(groups)
+                parameters += [
+                    _parameter(name, field, sections[name])
+                    for name, field in options_of(*groups).items()
+                ]
             else:
                 parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         run.__doc__, run.__name__ = command.__doc__, command.__name__
@@ -59,11 +83,24 @@ def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[...
     return decorate
 
 
-def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+def _sections(groups: tuple[Group, ...]) -> dict[str, str | None]:
+    """Return each option's section in the help."""
+    found: dict[str, str | None] = {}
+    for group in groups:
+        settings = group.settings if isinstance(group, Part) else group
+        for name in group.options():
+            found.setdefault(name, SECTIONS.get(settings))
+    return found
+
+
+def _parameter(name: str, field: FieldInfo, section: str | None) -> inspect.Parameter:
     also = extra_of(field)["also"]
     names = (f"--{name.replace('_', '-')}", *([f"--{also}"] if also else []))
     kind: Any = _type(field)
-    annotation: Any = Annotated[kind | None, typer.Option(*names, help=described(field))]
+    choices = choices_of(field)
+    more = one_of(*choices) if choices else {}
+    option = typer.Option(*names, help=described(field), rich_help_panel=section, **more)
+    annotation: Any = Annotated[kind | None, option]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )
@@ -71,8 +108,31 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
 
 def _type(field: FieldInfo) -> type:
     """Return the type that the command line converts to before the settings check the value."""
-    kinds = {field.annotation, *get_args(field.annotation)}
+    kinds = {_bare(kind) for kind in get_args(field.annotation) or (field.annotation,)}
     return next((kind for kind in (bool, int, float) if kinds <= {kind, type(None)}), str)
+
+
+def _bare(kind: Any) -> Any:
+    """Return a type without its annotations."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def one_of(*choices: str) -> dict[str, Any]:
+    """Return what makes a `typer.Option` show, complete and check its choices."""
+
+    def check(value: str | None) -> str | None:
+        if value is None or value in choices:
+            return value
+        near = get_close_matches(value.lower(), choices, 1, 0.5)
+        guess = f"; did you mean {near[0]}?" if near else ""
+        *some, last = choices
+        raise typer.BadParameter(f"expected {', '.join(some)} or {last}, got {value!r}{guess}")
+
+    return {
+        "metavar": f"[{'|'.join(choices)}]",
+        "callback": check,
+        "autocompletion": lambda: list(choices),
+    }
 
 
 def names(text: str) -> list[str]:

@@ -1,27 +1,266 @@
-"""The progress bar of commands."""
+"""Progress of long work, said where the work is done and shown by whatever display its caller has.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+    with working("audit"):  # a bar, lines of a log, or nothing; within other work a part of it
+        with step("adversary"):
+            for batch in track(batches):
+                ...
 
-from heedmap.terminal.output import cell
+The work under way is a context variable: no function passes it on, and no result depends on it.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from heedmap.terminal.displays import Nothing, display_for
+
+T = TypeVar("T")
+SOON = 2.0  # seconds after which the time left is worth a guess
+PRIOR = 0.1  # weight of a forecast, as a share of the work done at its pace
+
+
+class Display(Protocol):
+    """Shows the progress of one piece of work."""
+
+    def move(self, done: float, text: str, left: float | None) -> None:
+        """Show the share that is done, what is running, and the seconds left if they can be guessed."""
+
+    def line(self, text: str, seconds: float) -> None:
+        """Show that a step began or ended, after so many seconds."""
+
+    def note(self, text: str) -> None:
+        """Show what is said once."""
+
+    def end(self) -> None:
+        """Leave the screen as it was."""
+
+
+@dataclass
+class _Part:
+    """A part of the work, and of the bar.
+
+    `size`: of the whole; `at`: the share of the part that is done. `item` and `until`: the share and the end of
+    the item that is running, of a loop. `claimed`: the parts within it say what they take; others take nothing.
+    `plan`: the steps that will be taken, with their weights, of which so many have `begun`. `speaks`: whether
+    its steps write lines.
+    """
+
+    size: float
+    title: str = ""
+    text: str = ""
+    at: float = 0.0
+    item: float = 1.0
+    until: float = 1.0
+    claimed: bool = False
+    plan: Mapping[str, float] = field(default_factory=dict)
+    begun: int = 0
+    speaks: bool = True
+
+
+class Work:
+    """A piece of long work: its parts that are open, the innermost last, and its display."""
+
+    def __init__(self, title: str, display: Display) -> None:
+        self.title, self.display = title, display
+        self.expected: float | None = None
+        self._parts = [_Part(1.0)]
+        self._most = 0.0
+        self._began = self._planned = time.monotonic()
+
+    @property
+    def innermost(self) -> _Part:
+        """The part that is running."""
+        return self._parts[-1]
+
+    def plan(self, weights: Mapping[str, float], expected: float | None) -> None:
+        """Set what the innermost part will do, and how long the whole work will take."""
+        self.innermost.plan, self.innermost.begun = dict(weights), 0
+        if len(self._parts) == 1:
+            self.expected, self._planned = expected, time.monotonic()
+
+    @contextmanager
+    def part(
+        self,
+        title: str = "",
+        share: float | None = None,
+        *,
+        is_step: bool = False,
+        speaks: bool = True,
+    ) -> Iterator[None]:
+        """Open a part of the innermost one: of its planned size, of `share`, or of what is left of it."""
+        parent, number = self.innermost, ""
+        if is_step:
+            planned = next((part for part in self._parts[::-1] if title in part.plan), None)
+            if planned is not None:
+                parent, share = planned, planned.plan[title] / sum(planned.plan.values())
+                parent.begun += 1
+                number = f" ({parent.begun} of {len(parent.plan)})"
+            title = title.replace("_", " ")
+            if self.speaks:
+                self.line(f"{title}{number}")
+        elif share is not None:
+            parent.claimed |= share > 0
+            share *= parent.item
+        if share is None:
+            share = 0.0 if parent.claimed else max(0.0, parent.until - parent.at)
+        if title:
+            for outer in self._parts:
+                outer.text = ""  # what was running there is over
+        part = _Part(parent.size * share, title, speaks=speaks)
+        self._parts.append(part)
+        self.moved()
+        try:
+            yield
+        except BaseException:
+            self._close(part)
+            raise
+        self._close(part)
+        parent.at += share
+        self.moved()
+
+    def _close(self, part: _Part) -> None:
+        if part in self._parts:  # a loop that was left early may be collected late
+            del self._parts[self._parts.index(part) :]
+
+    @property
+    def speaks(self) -> bool:
+        """Whether lines are written here: not within the cells of a grid."""
+        return all(part.speaks for part in self._parts)
+
+    def line(self, text: str) -> None:
+        """Write a line of the log."""
+        self.display.line(
+            f"{self.title}: {text}" if self.title else text, time.monotonic() - self._began
+        )
+
+    def moved(self) -> None:
+        """Show where the work is; a bar never goes back."""
+        self._most = max(self._most, min(1.0, sum(part.size * part.at for part in self._parts)))
+        text = ": ".join(
+            f"{part.title}, {part.text}" if part.title and part.text else part.title or part.text
+            for part in self._parts
+            if part.title or part.text
+        )
+        self.display.move(self._most, text, self._left())
+
+    def _left(self) -> float | None:
+        elapsed, done = time.monotonic() - self._planned, self._most
+        if self.expected is None:
+            return elapsed * (1 - done) / done if done and elapsed > SOON else None
+        return (1 - done) * (PRIOR * self.expected + elapsed) / (PRIOR + done)
+
+
+_current: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 @contextmanager
-def progress() -> Iterator[Any]:
-    """Show a rich progress bar on stderr, removed at the end of the block."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn
-    from rich.text import Text
+def working(title: str, shown: bool = True, share: float | None = None) -> Iterator[None]:
+    """Show what is done in the block as a piece of work; within other work it is a part of that.
 
-    class Description(TextColumn):
-        def render(self, task: Task) -> Text:
-            return cell(task.description)
+    Args:
+        title: what the work is, in a word or two.
+        shown: False to show nothing.
+        share: of other work, if it is a part of it; all that is left by default.
+    """
+    outer = _current.get()
+    if outer is not None:
+        with outer.part(title, share):
+            yield
+        return
+    with shown_by(display_for(title) if shown else Nothing(), title):
+        yield
 
-    columns = (Description(""), BarColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    # A log file gets no bar.
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        yield bar
+
+@contextmanager
+def shown_by(display: Display, title: str = "") -> Iterator[None]:
+    """Show what is done in the block on a display."""
+    token = _current.set(Work(title, display))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+        display.end()
+
+
+def track(items: Iterable[T], weights: Sequence[float] | None = None) -> Iterator[T]:
+    """Yield the items; each moves the bar by its share of the innermost part, or of what is left of that.
+
+    `weights` says how long they take, relative to each other; without them they take equally long.
+    """
+    work = _current.get()
+    if work is None:
+        yield from items
+        return
+    items = items if isinstance(items, Sequence) else list(items)
+    sizes = [1.0] * len(items) if weights is None else list(weights)
+    whole, done = sum(sizes) or 1.0, 0.0
+    with work.part():
+        part = work.innermost
+        for item, size in zip(items, sizes, strict=True):
+            part.item, part.until, part.claimed = size / whole, (done + size) / whole, False
+            yield item
+            done += size
+            part.at = done / whole
+            work.moved()
+
+
+@contextmanager
+def _part(title: str, share: float | None = None, **how: bool) -> Iterator[None]:
+    work = _current.get()
+    if work is None:
+        yield
+        return
+    with work.part(title, share, **how):
+        yield
+
+
+def step(name: str) -> AbstractContextManager[None]:
+    """Show what is done in the block as a step, of its planned size if there is a plan."""
+    return _part(name, is_step=True)
+
+
+def portion(share: float, title: str = "") -> AbstractContextManager[None]:
+    """Let what is done in the block take a share of the innermost part, where more is to come."""
+    return _part(title, share)
+
+
+def in_cell(name: str) -> AbstractContextManager[None]:
+    """Show what is done in the block as one cell of many, whose own steps write no lines."""
+    return _part(name, speaks=False)
+
+
+def plan(weights: Mapping[str, float], expected: float | None = None) -> None:
+    """Say which steps will be taken: how long each is, relative to the others, and all together in seconds."""
+    if (work := _current.get()) is not None:
+        work.plan(weights, expected)
+
+
+def at(done: float, total: float, text: str = "") -> None:
+    """Say where the innermost part is, and what is running."""
+    if (work := _current.get()) is not None:
+        part = work.innermost
+        part.at, part.claimed = done / total if total else 0.0, True
+        part.text = text or part.text
+        work.moved()
+
+
+def doing(text: str) -> None:
+    """Say what is running."""
+    if (work := _current.get()) is not None:
+        work.innermost.text = text
+        work.moved()
+
+
+def log_line(text: str) -> None:
+    """Write a line of the log: something is finished."""
+    if (work := _current.get()) is not None and work.speaks:
+        work.line(text)
+
+
+def note(text: str) -> None:
+    """Say something once, such as how long the work will take."""
+    if (work := _current.get()) is not None and work.speaks:
+        work.display.note(text)

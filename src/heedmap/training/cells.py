@@ -6,7 +6,6 @@ FOLDER/CELL.checkpoints/   checkpoints of its trainings, until it is finished
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,8 +16,8 @@ from torch import Tensor, nn
 from heedmap.errors import InputError
 from heedmap.files.storage import write_atomically
 from heedmap.files.tables import write_table
-from heedmap.training.fit import Report
-from heedmap.training.sweep import Tell, Work, one_thread, processes, sweep
+from heedmap.terminal.progress import in_cell, log_line, track
+from heedmap.training.sweep import Job, one_thread, processes, sweep
 
 CHECKPOINTS = ".checkpoints"
 C = TypeVar("C")
@@ -27,12 +26,11 @@ R = TypeVar("R")
 
 def run_cells(
     cells: Sequence[C],
-    run: Work[C, R],
+    run: Job[C, R],
     after: Callable[[C, R], None],
     *,
     is_finished: Callable[[C], bool],
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
 ) -> None:
     """Run each cell; call `after(cell, result)` in the order of the cells, as soon as possible.
 
@@ -42,29 +40,27 @@ def run_cells(
 
     Args:
         cells: all of them, finished by an earlier call or not; `str(cell)` names one.
-        run: computes a cell; its second argument takes a text on its progress (see `sweep`).
+        run: computes a cell.
         after: writes the result of all cells so far; always called in this process.
         is_finished: whether a cell only needs to be read.
         workers: how many processes; None for one per core. Every cell has one thread, in this process too.
-        report: called with cells done, cells in all and a text.
 
     Raises:
         InputError: of the first cell that raises one, with its name; or see `sweep`.
     """
     wanted = min(processes(workers), sum(not is_finished(cell) for cell in cells))
     if wanted > 1:
-        sweep(cells, run, wanted, report, after)
+        sweep(cells, run, wanted, after)
         return
-    for done, cell in enumerate(cells):
-        after(cell, _run_here(cell, run, partial(report, done, len(cells))))
-    report(len(cells), len(cells), "done")
+    for done, cell in enumerate(track(cells), 1):
+        after(cell, _run_here(cell, run))
+        log_line(f"{cell} ({done} of {len(cells)})")
 
 
-def _run_here(cell: C, run: Work[C, R], tell: Tell) -> R:
-    tell(str(cell))
+def _run_here(cell: C, run: Job[C, R]) -> R:
     try:
-        with one_thread():
-            return run(cell, lambda text: tell(f"{cell}: {text}"))
+        with in_cell(str(cell)), one_thread():
+            return run(cell)
     except InputError as error:
         raise InputError(f"{cell}: {error}") from error
 

@@ -1,6 +1,5 @@
 """The training loop, on Accelerate. A resumed training ends at the same weights."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,9 @@ from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
 
 from heedmap.data.batches import bucketed_batches
+from heedmap.terminal.progress import at, log_line
 from heedmap.training.checkpoint import load_checkpoint, save_checkpoint
 from heedmap.training.objective import Diverged, Objective, Progress
-
-Report = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -33,11 +31,7 @@ class Trained:
     threads: list[int] = field(default_factory=list)
 
 
-def fit(
-    objective: Objective,
-    checkpoint: Path | None = None,
-    report: Report = lambda done, total, text: None,
-) -> Trained:
+def fit(objective: Objective, checkpoint: Path | None = None) -> Trained:
     """Train the objective's model in place; it ends with the weights of the best epoch, frozen.
 
     Every epoch reads batches of texts of similar length in random order.
@@ -46,7 +40,6 @@ def fit(
         objective: what to train, and how.
         checkpoint: saved after every epoch; a later call resumes from it, and ends at exactly the same
             weights as an uninterrupted training.
-        report: called with steps done, steps in all and a text.
 
     Raises:
         Diverged: the loss or the scores are not finite.
@@ -68,6 +61,7 @@ def fit(
         order = bucketed_batches(objective.lengths, objective.batch_size, rng)
         batches = accelerator.prepare(_loader(objective, order))
         model.train()
+        losses, name = [], f"epoch {epoch + 1} of {objective.epochs}"
         with objective.random_state(rng):
             for step, batch in enumerate(batches, epoch * steps):
                 if objective.recorder is not None:
@@ -81,10 +75,13 @@ def fit(
                 if objective.max_norm is not None:
                     accelerator.clip_grad_norm_(model.parameters(), objective.max_norm)
                 optimizer.step()
-                report(step + 1, total, f"epoch {epoch + 1} of {objective.epochs}")
+                losses.append(float(loss.detach()))
+                at(step + 1, total, name)
         if objective.recorder is not None:
             objective.recorder.after_epoch(epoch, (epoch + 1) * steps)
         record_epoch(progress, objective)
+        scores = ", ".join(f"dev {key} {value:.3f}" for key, value in progress.scores[-1].items())
+        log_line(f"{name}, loss per step {np.mean(losses):.4f}, {scores}")
         if checkpoint and accelerator.is_main_process:
             save_checkpoint(checkpoint, progress, objective)
     assert progress.best_epoch is not None

@@ -1,6 +1,6 @@
 """Run many cells of a grid in worker processes: trainings, audits, or other resumable work.
 
-    numbers = sweep(cells, partial(run_cell, corpus, out), report=show)
+    numbers = sweep(cells, partial(run_cell, corpus, out))
 
 Every worker has one thread, and by default every core one worker: a cell's numbers do not depend on how
 many there are. The same numbers come of running a cell in this process within `one_thread`.
@@ -22,25 +22,25 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from heedmap.errors import InputError
+from heedmap.terminal.displays import Nothing
+from heedmap.terminal.progress import at, log_line, shown_by
 
 C = TypeVar("C")
 R = TypeVar("R")
-Tell = Callable[[str], None]
-Work = Callable[[C, Tell], R]
+Job = Callable[[C], R]
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-TELL_EVERY = 0.2  # seconds between a worker's progress texts
+TELL_EVERY = 0.2  # seconds between what a worker tells of its progress
 TERMINATE = 5.0  # seconds that a worker has to end before it is killed
 
 
 def sweep(
     cells: Sequence[C],
-    work: Work[C, R],
+    work: Job[C, R],
     workers: int | None = None,
-    report: Callable[[int, int, str], None] = lambda done, total, text: None,
     after: Callable[[C, R], None] = lambda cell, result: None,
 ) -> list[R]:
-    """Call `work(cell, tell)` for every cell in worker processes; return the results in the order of cells.
+    """Call `work(cell)` for every cell in worker processes; return the results in the order of cells.
 
     The sweep saves nothing: `work` writes its results, and reads them again if it is called a second time.
     No worker outlives the sweep, however it ends. Workers share a GPU where there is one.
@@ -48,9 +48,8 @@ def sweep(
     Args:
         cells: what to run; `str(cell)` is a cell's name.
         work: a function of a module, or a `partial` of one: it is pickled, as cells and results are, and
-            workers do not import the main script. `tell` takes a text about the cell's progress.
+            workers do not import the main script. Its progress is the sweep's (`heedmap.terminal.progress`).
         workers: how many processes, at most one per cell; None for one per core.
-        report: called with cells done, cells in all, and a text on what is running.
         after: called with each cell and its result, in the order of the cells.
 
     Raises:
@@ -69,13 +68,16 @@ def sweep(
             running[worker.connection] = worker
             worker.give(waiting.pop(), cells)
         while running:
-            report(len(results), len(cells), "; ".join(w.text for w in running.values()))
+            here = running.values()
+            done = len(results) + sum(worker.done for worker in here)
+            at(done, len(cells), "; ".join(worker.text for worker in here))
             for connection in wait(list(running)):
                 assert isinstance(connection, Connection)
                 worker = running[connection]
                 kind, content = worker.receive()
                 if kind == "tell":
-                    worker.text = f"{worker.name}: {content}"
+                    worker.done, text = content
+                    worker.text = f"{worker.name}: {text}" if text else worker.name
                 elif kind == "warning":
                     category, text = content
                     warnings.warn(f"{worker.name}: {text}", category, stacklevel=2)
@@ -83,6 +85,8 @@ def sweep(
                     raise content
                 else:
                     results[worker.index] = content
+                    log_line(f"{worker.name} ({len(results)} of {len(cells)})")
+                    worker.done = 0.0
                     if waiting:
                         worker.give(waiting.pop(), cells)
                     else:
@@ -92,18 +96,18 @@ def sweep(
                 reported += 1
     finally:
         _end(list(running.values()))
-    report(len(cells), len(cells), "done")
+    at(1, 1)
     return [results[index] for index in range(len(cells))]
 
 
 class _Worker:
     """A worker process, seen from its parent."""
 
-    def __init__(self, work: Work[Any, Any]) -> None:
+    def __init__(self, work: Job[Any, Any]) -> None:
         # A fork would copy the locks of torch's threads.
         context = multiprocessing.get_context("spawn")
         self.connection, child_end = context.Pipe()
-        self.index, self.name, self.text = -1, "", ""
+        self.index, self.name, self.text, self.done = -1, "", "", 0.0
         self.process: SpawnProcess = context.Process(
             target=_serve, args=(child_end, work), daemon=True
         )
@@ -160,20 +164,26 @@ def _end(workers: list[_Worker]) -> None:
         worker.connection.close()
 
 
-def _serve(connection: Connection, work: Work[Any, Any]) -> None:
+class _ToParent(Nothing):
+    """Sends a worker's progress to the sweep."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._sent = connection, 0.0
+
+    def move(self, done: float, text: str, left: float | None) -> None:
+        """Send it now and then."""
+        if time.monotonic() - self._sent >= TELL_EVERY:
+            self._sent = time.monotonic()
+            self._connection.send(("tell", (done, text)))
+
+
+def _serve(connection: Connection, work: Job[Any, Any]) -> None:
     """Run cells in a worker, one after another, until the parent closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
     _end_with_parent()
     import torch
 
     torch.set_num_threads(1)
-    sent_at = 0.0
-
-    def tell(text: str) -> None:
-        nonlocal sent_at
-        if time.monotonic() - sent_at >= TELL_EVERY:
-            sent_at = time.monotonic()
-            connection.send(("tell", text))
 
     def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         connection.send(("warning", (category, str(message))))
@@ -185,7 +195,9 @@ def _serve(connection: Connection, work: Work[Any, Any]) -> None:
         except (EOFError, ConnectionResetError):
             return
         try:
-            connection.send(("result", work(cell, tell)))
+            with shown_by(_ToParent(connection)):
+                result = work(cell)
+            connection.send(("result", result))
         except InputError as error:
             connection.send(("input error", str(error)))
         except Exception as error:  # from the work, or from a result that cannot be pickled

@@ -25,7 +25,8 @@ from heedmap.papers.drozdyuk.model import (
     seed_of,
 )
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
-from heedmap.training.fit import Report, fit
+from heedmap.terminal.progress import working
+from heedmap.training.fit import fit
 from heedmap.training.objective import Objective, Progress, seeded
 
 # The second and the last are ours: one is trained for other weights, where the paper's is for other keys, and
@@ -174,7 +175,6 @@ def train_attack(
     settings: DrozdyukSettings,
     seed: int,
     layers: frozenset[int] | None = None,
-    report: Report = lambda done, total, text: None,
     checkpoint: Path | None = None,
 ) -> tuple[KeyAdversary, list[float]]:
     """Train an attack on all or some layers of a classifier; return it and its loss per epoch (see `fit`).
@@ -187,8 +187,6 @@ def train_attack(
     with seeded(seed_of(seed, attack, *sorted(chosen))):
         adversary = KeyAdversary(chosen, settings.adversary_hidden).to(subject.device)
     objective = AttackObjective(attack, adversary, subject, train, settings, seed)
-    name = attack.replace("_", " ")
-    trained = fit(
-        objective, checkpoint, lambda done, total, text: report(done, total, f"{name}, {text}")
-    )
+    with working(attack.replace("_", " ")):
+        trained = fit(objective, checkpoint)
     return adversary, [scores["loss"] for scores in trained.scores]

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
+from heedmap.terminal.progress import working
 
 NEEDS = """Drozdyuk et al. trained on a data set that they do not name (two classes, IMDB-like). Give one:
   heedmap reproduce drozdyuk sst  --data PATH   a folder with train, dev and test files, such as SST
@@ -69,7 +70,7 @@ def command(
     from heedmap.data.corpus import load
     from heedmap.papers.drozdyuk.paper import PAPER, reproduce
 
-    with reporting() as report:
+    with working("drozdyuk"):
         corpus = load(
             data, text=text_column, label=label_column, tokenizer=tokenizer, max_tokens=max_tokens
         )
@@ -79,7 +80,6 @@ def command(
             out=out or DefaultPlace(Path("runs") / "-".join(parts)),
             overwrite=overwrite,
             workers=workers,
-            report=report,
             **options,
         )
     show(PAPER.result(found), found.folder)

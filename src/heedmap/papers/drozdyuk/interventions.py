@@ -41,7 +41,7 @@ from heedmap.papers.drozdyuk.model import (
 )
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.kit.parts import Row
-from heedmap.training.fit import Report
+from heedmap.terminal.progress import doing, track
 
 TEMPERATURES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
@@ -128,7 +128,6 @@ def cheap_plans(
     subject: ProbedClassifier,
     dev: Texts,
     layers: int,
-    report: Callable[[str], None] = lambda name: None,
 ) -> list[Plan]:
     """Return the plans that need no training; temperatures and two of the shuffles are of all layers only."""
     everywhere = [None, *(frozenset([n]) for n in range(layers))] if layers > 1 else [None]
@@ -138,7 +137,7 @@ def cheap_plans(
     for name in others:
         plans += [Plan(f"activation:{name}", s, _swap(subject, name, 1.0, s)) for s in everywhere]
     for name in others:
-        report(f"temperature of {name}")
+        doing(f"temperature of {name}")
         best = fitted_temperature(subject, name, dev)
         swap = _swap(subject, name, best, None)
         plans.append(Plan(f"matched:{name}", None, swap, {"temperature": best}))
@@ -270,7 +269,6 @@ def every_row(
     test: Texts,
     settings: DrozdyukSettings,
     seed: int,
-    report: Report = lambda done, total, text: None,
     checkpoints: Path | None = None,
 ) -> tuple[list[Row], dict[str, KeyAdversary]]:
     """Return all rows of one classifier and seed, and the adversaries of all layers by name.
@@ -278,17 +276,17 @@ def every_row(
     Stopped attacks resume from their checkpoints, where there is a folder for these.
     """
     depth = len(key_widths(subject, test))
-    plans = cheap_plans(subject, dev, depth, lambda name: report(0, 1, name))
+    plans = cheap_plans(subject, dev, depth)
     targets: list[frozenset[int] | None] = [None]
     if settings.per_layer and depth > 1:
         targets += [frozenset([n]) for n in range(depth)]
     adversaries: dict[str, KeyAdversary] = {}
     losses: dict[tuple[str, str], list[float]] = {}
-    for attack in ATTACKS:
-        for layers in targets:
+    for attack in track(ATTACKS):
+        for layers in track(targets):
             checkpoint = checkpoints and checkpoints / f"{attack}-{where(layers)}.safetensors"
             adversary, history = train_attack(
-                attack, subject, train, settings, seed, layers, report, checkpoint
+                attack, subject, train, settings, seed, layers, checkpoint
             )
             plan = attack_plan(attack, adversary, layers)
             plans.append(plan)

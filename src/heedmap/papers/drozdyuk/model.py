@@ -23,7 +23,7 @@ from heedmap.errors import InputError
 from heedmap.huggingface.door import NAME, visiting
 from heedmap.huggingface.interventions import Activation, Chain, Intervention
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
-from heedmap.training.fit import Report, fit
+from heedmap.training.fit import fit
 from heedmap.training.objective import Diverged, Objective, Progress, drawing_from, seeded
 
 EVALUATION_TOKENS = 8192
@@ -251,7 +251,6 @@ def train_transformer(
     dev: Texts,
     settings: DrozdyukSettings,
     seed: int,
-    report: Report = lambda done, total, text: None,
     checkpoint: Path | None = None,
 ) -> list[float]:
     """Train in place, keep the epoch of the best dev accuracy and return all of them (see `fit`).
@@ -261,7 +260,7 @@ def train_transformer(
     """
     subject.model.to(Accelerator().device)
     objective = TransformerObjective(subject, train, dev, settings, seed)
-    trained = fit(objective, checkpoint, report)
+    trained = fit(objective, checkpoint)
     return [scores["accuracy"] for scores in trained.scores]
 
 

@@ -23,6 +23,7 @@ from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.files.storage import remove, write_atomically
 from heedmap.files.tables import write_table
+from heedmap.papers.drozdyuk.adversaries import ATTACKS
 from heedmap.papers.drozdyuk.interventions import SCHEMA, every_row
 from heedmap.papers.drozdyuk.model import (
     Texts,
@@ -45,9 +46,9 @@ from heedmap.papers.kit.parts import (
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.runs.places import Out
+from heedmap.terminal.progress import portion
 from heedmap.training.cells import checkpoints_of, run_cells, save_part
-from heedmap.training.fit import Report
-from heedmap.training.sweep import Tell, processes
+from heedmap.training.sweep import processes
 
 TABLE, VOCABULARY = "table.parquet", "vocabulary.json"
 
@@ -94,7 +95,6 @@ def reproduce(
     out: Out,
     overwrite: bool = False,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> Reproduction:
     """Train, change the attention and judge, for each seed and activation. Resumes a stopped run.
@@ -104,7 +104,6 @@ def reproduce(
         out: the folder; each part is written when it is finished, and the result after each part.
         overwrite: replace a reproduction with other settings, and restart unfinished parts.
         workers: how many processes; one per core by default. The numbers do not depend on it.
-        report: called with cells done, cells in all and a text.
         options: see `DrozdyukSettings`. With `model`, a trained classifier stands in for the small
             transformer: its attention is a softmax, seeds draw adversaries and shuffles only.
 
@@ -150,7 +149,7 @@ def reproduce(
 
         run_cells(
             todo, partial(run, shared=shared), keep,
-            is_finished=shared.is_finished, workers=workers, report=report,
+            is_finished=shared.is_finished, workers=workers,
         )  # fmt: skip
     return so_far()
 
@@ -176,19 +175,16 @@ def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split
     return splits, notes
 
 
-def run(cell: Cell, tell: Tell, *, shared: Shared) -> list[Row]:
+def run(cell: Cell, *, shared: Shared) -> list[Row]:
     """Return the rows of one cell, read if it is finished."""
     path = shared.path(cell)
     if not path.exists():
-        _make(path, cell, tell, shared)
+        _make(path, cell, shared)
     remove(checkpoints_of(path))
     return read_part(path, SCHEMA, activation=cell.activation, seed=cell.seed)
 
 
-def _make(path: Path, cell: Cell, tell: Tell, shared: Shared) -> None:
-    def report(done: int, total: int, text: str) -> None:
-        tell(text)
-
+def _make(path: Path, cell: Cell, shared: Shared) -> None:
     settings, checkpoints = shared.settings, checkpoints_of(path)
     train, dev, test = shared.texts
     trained: dict[str, nn.Module] = {}
@@ -198,13 +194,13 @@ def _make(path: Path, cell: Cell, tell: Tell, shared: Shared) -> None:
             settings, shared.words, len(shared.classes), cell.activation, cell.seed
         )
         at = checkpoints / "transformer.safetensors"
-        accuracies = train_transformer(subject, train, dev, settings, cell.seed, report, at)
+        with portion(1 / (1 + len(ATTACKS))):
+            accuracies = train_transformer(subject, train, dev, settings, cell.seed, at)
         trained["model"] = subject.model
     else:
         subject, _ = load(settings.model, shared.classes)
-    rows, adversaries = every_row(
-        subject, train, dev, test, settings, cell.seed, report, checkpoints
-    )
+    with portion(len(ATTACKS) / (1 + len(ATTACKS))):
+        rows, adversaries = every_row(subject, train, dev, test, settings, cell.seed, checkpoints)
     own = {
         "data": shared.data,
         "model": settings.model or "transformer",
@@ -237,7 +233,6 @@ def intervene(
     corpus: Corpus,
     *,
     seed: int = 0,
-    report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> pa.Table:
     """Return one row per intervention on a trained classifier, which is left unchanged.
@@ -247,7 +242,6 @@ def intervene(
         tokenizer: its tokenizer.
         corpus: adversaries learn on its train split, temperatures on dev, the rows are of the test split.
         seed: of adversaries and shuffles.
-        report: called with steps done, steps in all and a text.
         options: see `DrozdyukSettings`.
 
     Raises:
@@ -264,7 +258,7 @@ def intervene(
     wanted = [parameter.requires_grad for parameter in model.parameters()]
     try:
         subject = subject_of(model, corpus.classes)
-        rows, _ = every_row(subject, train, dev, test, settings, seed, report)
+        rows, _ = every_row(subject, train, dev, test, settings, seed)
     finally:
         model.set_attn_implementation(before)
         model.train(was_training)

@@ -6,6 +6,7 @@ Their released code trains and compares all of them; the paper does not print th
 """
 
 import warnings
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,9 +25,10 @@ from heedmap.papers.jain_wallace.substitution import WORDS, substitution
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.terminal.progress import portion
 from heedmap.training.attention import AttentionObjective, cross_entropy
 from heedmap.training.evaluation import predict_logits, scores_of
-from heedmap.training.fit import Report, fit
+from heedmap.training.fit import fit
 from heedmap.training.initialisation import init_model
 from heedmap.training.log_odds import check_suitable, fit_log_odds
 
@@ -45,7 +47,6 @@ def baselines(
     score: str = "additive",
     seed: int = 0,
     attention: Run | None = None,
-    report: Report = lambda done, total, text: None,
     **training: Any,
 ) -> list[dict[str, Any]]:
     """Train and compare the variants on a corpus of single texts of two classes, on its test split.
@@ -62,7 +63,6 @@ def baselines(
         corpus: from `heedmap.load`.
         encoder, score, seed: of `attention`; the other variants share encoder and seed.
         attention: a run on this corpus with the same three, if it is trained already.
-        report: called with steps done, steps in all and a text.
         training: any other option of `heedmap.train`, for all variants.
 
     Raises:
@@ -75,11 +75,11 @@ def baselines(
     check_suitable(corpus)
     if attention is not None:
         _check_same(attention, corpus, encoder, score, seed, training)
-    names = TRAININGS if attention is None else TRAININGS[1:]
-    reports = {name: _part(report, i, len(names), name) for i, name in enumerate(names)}
+    part = partial(portion, 1 / (len(TRAININGS) - (attention is not None)))
     if attention is None:
         options = {"encoder": encoder, "score": score, "seed": seed, **training}
-        attention = train(corpus, **options, report=reports["attention"])
+        with part(title="attention"):
+            attention = train(corpus, **options)
     model, settings, test = attention.model, attention.settings, corpus.splits["test"]
     assert isinstance(model, AttentionClassifier)
     odds = fit_log_odds(corpus, model.vocabulary)
@@ -92,10 +92,13 @@ def baselines(
     except InputError as error:
         warnings.warn(f"{corpus.name}: no words replaced ({error})", stacklevel=2)
     own = freeze(model, test, scores)
-    unattended = _train(corpus, settings, reports["no attention"], NoAttention)
+    with part(title="no attention"):
+        unattended = _train(corpus, settings, NoAttention)
     unattended_logits = predict_logits(unattended, unattended.encoded(test.texts, test.labels))
-    fixed = _train(corpus, _fixed(settings), reports["log-odds in training"], TextClassifier)
-    pulled = _train(corpus, settings, reports["regularised"], TextClassifier, scores)
+    with part(title="log-odds in training"):
+        fixed = _train(corpus, _fixed(settings), TextClassifier)
+    with part(title="regularised"):
+        pulled = _train(corpus, settings, TextClassifier, scores)
 
     def row(variant: str, logits: Float[Tensor, "B C"], **more: object) -> dict[str, Any]:
         same = (logits.argmax(1) == own.own.argmax(1)).double().mean()
@@ -121,7 +124,6 @@ def baselines(
 def _train(
     corpus: Corpus,
     settings: RunSettings,
-    report: Report,
     kind: type[M],
     towards: Lexical | None = None,
 ) -> M:
@@ -133,7 +135,7 @@ def _train(
         for part in (corpus.splits["train"], corpus.splits["dev"])
     )
     loss = None if towards is None else regularised(cross_entropy(model, split), towards)
-    fit(AttentionObjective(model, split, dev, settings.train, loss), report=report)
+    fit(AttentionObjective(model, split, dev, settings.train, loss))
     return model.cpu()
 
 
@@ -149,11 +151,6 @@ def _row(**values: Any) -> dict[str, Any]:
         k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in values.items()
     }
     return {name: finite.get(name) for name in COLUMNS}
-
-
-def _part(report: Report, index: int, parts: int, name: str) -> Report:
-    """Report one training's steps among those of all."""
-    return lambda done, total, text: report(index * total + done, parts * total, f"{name}, {text}")
 
 
 def _check_same(

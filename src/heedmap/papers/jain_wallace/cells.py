@@ -21,7 +21,7 @@ from heedmap.runs.comparison import relocated
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import RunSettings
-from heedmap.training.sweep import Tell
+from heedmap.terminal.progress import portion
 
 
 @dataclass(frozen=True)
@@ -77,25 +77,20 @@ def is_finished(job: Cell | Baselines, *, shared: Mapping[str, Shared]) -> bool:
     return last.exists() and not of.overwrite
 
 
-def run(
-    job: Cell | Baselines, tell: Tell, *, shared: Mapping[str, Shared]
-) -> CellNumbers | Variants:
+def run(job: Cell | Baselines, *, shared: Mapping[str, Shared]) -> CellNumbers | Variants:
     """Train and audit a cell, or compare its variants; read what an earlier call has finished."""
     of = shared[job.dataset]
     if isinstance(job, Baselines):
-        return variants(job, of, tell)
+        return variants(job, of)
     with whole_command():  # hold a cell's folder only while it is worked on
-        found = audit(
-            trained(job, of, tell),
-            seed=job.seed,
-            instances=of.instances,
-            overwrite=of.overwrite,
-            announce=tell,
-        )
+        with portion(0.5):
+            model = trained(job, of)
+        with portion(0.5):
+            found = audit(model, seed=job.seed, instances=of.instances, overwrite=of.overwrite)
     return CellNumbers(job, measured(job, found), vectors_text(found))
 
 
-def trained(cell: Cell, of: Shared, tell: Tell) -> Run:
+def trained(cell: Cell, of: Shared) -> Run:
     """Return the cell's model, read from its folder if it is there."""
     return train(
         of.corpus,
@@ -104,18 +99,17 @@ def trained(cell: Cell, of: Shared, tell: Tell) -> Run:
         seed=cell.seed,
         out=cell.folder(of.out),
         overwrite=of.overwrite,
-        report=lambda done, total, text: tell(f"training, {text}"),
         **of.options,
     )
 
 
-def variants(job: Baselines, of: Shared, tell: Tell) -> Variants:
+def variants(job: Baselines, of: Shared) -> Variants:
     """Return the variants of a model, saved in OUT/DATA/baselines-SEED.json.
 
     Those of other settings are computed again.
     """
     cell, corpus, path = job.cell, of.corpus, job.path(of.out)
-    model = trained(cell, of, tell)
+    model = trained(cell, of)
     settings = model.settings.model_copy(update={"audit": None})
     if path.exists():
         try:
@@ -134,7 +128,6 @@ def variants(job: Baselines, of: Shared, tell: Tell) -> Variants:
         score=cell.score,
         seed=cell.seed,
         attention=model,
-        report=lambda done, total, text: tell(text),
     )
     rows = [{"seed": cell.seed, **row} for row in found]
     assert isinstance(model.model, AttentionClassifier)

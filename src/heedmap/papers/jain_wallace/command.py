@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, show
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
+from heedmap.terminal.progress import working
 
 
 def command(
@@ -55,7 +56,7 @@ def command(
         return
     from heedmap.papers.jain_wallace.paper import PAPER, reproduce
 
-    with reporting() as report:
+    with working("jain-wallace"):
         found = reproduce(
             names,
             data=data,
@@ -73,7 +74,6 @@ def command(
             out=out,
             overwrite=overwrite,
             workers=workers,
-            report=report,
         )
     show(PAPER.result(found), out)
 

@@ -41,8 +41,8 @@ from heedmap.papers.jain_wallace.sizes import how_made, sizes
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.settings import AuditSettings, TrainSettings
+from heedmap.terminal.progress import track
 from heedmap.training.cells import run_cells
-from heedmap.training.fit import Report
 from heedmap.training.sweep import processes
 
 MOST_SEEDS = 10_000
@@ -66,7 +66,6 @@ def reproduce(
     out: Path = Path("runs/jain-wallace"),
     overwrite: bool = False,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
 ) -> list[DatasetNumbers]:
     """Train and audit every cell; return one result per data set.
 
@@ -85,7 +84,6 @@ def reproduce(
         out: a folder for everything; a cell's run is in DATA/ENCODER-SCORE-SEED.
         overwrite: replace cells that other settings made.
         workers: how many processes; one per core by default. The numbers do not depend on it.
-        report: called with cells done, cells in all and a text.
 
     Raises:
         InputError: an unknown name, a data set that is not available, models of other settings in `out`,
@@ -99,7 +97,6 @@ def reproduce(
     # Read all before training on the first, so that errors show at once.
     corpora: dict[str, Corpus] = {}
     for name, source in sources.items():
-        report(0, len(sources), f"{name}: reading")
         corpora[name] = load(
             source, dataset=name, rules=rules, train_texts=train_texts, test_texts=test_texts
         )
@@ -143,8 +140,8 @@ def reproduce(
 
         run_job, is_done = partial(run, shared=shared), partial(is_finished, shared=shared)
         # Variants need a model of the grid, after it: two workers would want its folder.
-        for jobs in filter(None, (models, variants)):
-            run_cells(jobs, run_job, keep, is_finished=is_done, workers=workers, report=report)
+        for jobs in track([some for some in (models, variants) if some]):
+            run_cells(jobs, run_job, keep, is_finished=is_done, workers=workers)
     return list(numbers.values())
 
 

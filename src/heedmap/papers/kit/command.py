@@ -1,18 +1,14 @@
-"""Shared by the papers' commands: options, the progress bar, the printed result."""
+"""Shared by the papers' commands: options, and the printed result."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedmap.terminal.output import say
-from heedmap.terminal.progress import progress
 
 if TYPE_CHECKING:
     from heedmap.papers.kit.result import Result
-    from heedmap.training.fit import Report
 
 Workers = Annotated[
     int | None, typer.Option(help="How many processes, each of one thread. [one per core]")
@@ -20,16 +16,6 @@ Workers = Annotated[
 TrainTexts = Annotated[int | None, typer.Option(help="A sample of the train split.")]
 TestTexts = Annotated[int | None, typer.Option(help="A sample of the test split, and of dev.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what other settings made.")]
-
-
-@contextmanager
-def reporting() -> "Iterator[Report]":
-    """Show a progress bar while a reproduction runs; yield the function that moves it."""
-    with progress() as bar:
-        task = bar.add_task("reading the texts", total=None)
-        yield lambda step, total, text: bar.update(
-            task, completed=step, total=total, description=text
-        )
 
 
 def show(result: "Result", out: Path) -> None:

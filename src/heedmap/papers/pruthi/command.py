@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
-from heedmap.terminal.output import say
+from heedmap.terminal.progress import working
 
 NEEDS = """Pruthi et al. trained models that use impermissible words and hide it. Say of which task:
   heedmap reproduce pruthi pronoun                  gender from generated biographies; gendered words
@@ -118,7 +118,7 @@ def command(
     from heedmap.data.corpus import load
     from heedmap.papers.pruthi.paper import PAPER, reproduce
 
-    with reporting() as report:
+    with working("pruthi"):
         corpus = load(data, train_texts=train_texts, test_texts=test_texts)
         found = reproduce(
             corpus,
@@ -126,8 +126,6 @@ def command(
             name=task,
             overwrite=overwrite,
             workers=workers,
-            report=report,
-            forecast=lambda text: say(f"This will take {text}.", error=True),
             task=task or "",
             forbidden=words,
             **options,
@@ -171,7 +169,7 @@ def _sequences(
 
     options = dict(QUICK["translation" if is_text else "sequences"] if budget == "quick" else {})
     options |= {key: value for key, value in given.items() if value is not None}
-    with reporting() as report:
+    with working("pruthi"):
         corpus = None
         if data is not None:
             corpus = load_parallel(data, source, target, align=links)
@@ -180,7 +178,6 @@ def _sequences(
             corpus,
             task=task,
             out=out or DefaultPlace(Path("runs") / f"pruthi-{task}-{budget}"),
-            report=report,
             **how,
             **options,
         )

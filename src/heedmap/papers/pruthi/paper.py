@@ -12,7 +12,6 @@ from typing import Any
 from heedmap.data.corpus import Corpus, as_written
 from heedmap.data.marks import marked_words
 from heedmap.errors import InputError
-from heedmap.experiments.evidence import Announce
 from heedmap.experiments.findings import AuditResult
 from heedmap.files.naming import MODEL, name_of
 from heedmap.papers.kit.parts import ABOUT, left_out, read_about, reserved, sizes, write_about
@@ -30,7 +29,7 @@ from heedmap.runs.places import Out
 from heedmap.runs.retrain import retrain
 from heedmap.runs.run import Run
 from heedmap.runs.train import fine_tune, train
-from heedmap.training.fit import Report
+from heedmap.terminal.progress import portion, track
 from heedmap.training.sweep import one_thread, processes
 
 Found = Reproduction | of_sequences.SequenceResult
@@ -43,8 +42,6 @@ def reproduce(
     name: str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
-    forecast: Announce = lambda text: None,
     **options: Any,
 ) -> Reproduction:
     """Train each model with and without the penalty, and without the words. Resumes a stopped call.
@@ -55,8 +52,6 @@ def reproduce(
         name: of the data in the result: the corpus's own by default.
         overwrite: replace a reproduction with other settings.
         workers: how many processes; one per core by default. The numbers do not depend on it.
-        report: called with models trained, models in all and a text.
-        forecast: called with what the further trainings of each model will take.
         options: see `PruthiSettings`.
 
     Raises:
@@ -87,35 +82,32 @@ def reproduce(
     own = (*MODELS, "bert", ABOUT)
     with one_thread(), reserved(out, settings, overwrite=overwrite, own=own) as folder:
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
-        for model in settings.models:
-            run = _trained(model, texts[model], settings, folder / model, report)
-            retrain(
-                run,
-                ("deception",),
-                seeds=settings.seeds,
-                forbidden=settings.forbidden,
-                penalties=settings.penalties,
-                heads="both",
-                rule=settings.rule,
-                workers=workers,
-                report=report,
-                forecast=forecast,
-                announce=lambda what, model=model: report(0, 1, f"{model}: {what}"),  # type: ignore[misc]
-            )
+        for model in track(settings.models):
+            with portion(0.1, model):
+                run = _trained(model, texts[model], settings, folder / model)
+            with portion(0.9, model):
+                retrain(
+                    run,
+                    ("deception",),
+                    seeds=settings.seeds,
+                    forbidden=settings.forbidden,
+                    penalties=settings.penalties,
+                    heads="both",
+                    rule=settings.rule,
+                    workers=workers,
+                )
             write(folder, of_texts.result(_made(folder)))
         return _made(folder)
 
 
-def _trained(
-    model: str, corpus: Corpus, settings: PruthiSettings, out: Path, report: Report
-) -> Run:
+def _trained(model: str, corpus: Corpus, settings: PruthiSettings, out: Path) -> Run:
     """Train the run that a model's variants are compared with."""
     if model != "bert":
         own = {**MODELS[model], "epochs": settings.epochs, "batch_size": settings.batch_size}
-        return train(corpus, out=out, report=report, **own)
+        return train(corpus, out=out, **own)
     assert settings.base is not None
     how: dict[str, Any] = {**BERT, "epochs": settings.bert_epochs}
-    return fine_tune(settings.base, corpus, out=out, report=report, **how)
+    return fine_tune(settings.base, corpus, out=out, **how)
 
 
 def _made(folder: Path) -> Reproduction:

@@ -42,9 +42,9 @@ from heedmap.papers.pruthi.sequence_task import (
 from heedmap.papers.pruthi.settings import SequenceSettings
 from heedmap.runs.places import Out
 from heedmap.training.cells import checkpoints_of, run_cells, save_part
-from heedmap.training.fit import Report, fit
+from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
-from heedmap.training.sweep import Tell, processes
+from heedmap.training.sweep import processes
 
 MEASURED = ("accuracy", "mass", "possible", "uniform", "on", "beside", "blocked")
 SCHEMA = pa.schema(
@@ -92,7 +92,6 @@ def reproduce(
     out: Out,
     overwrite: bool = False,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> SequenceResult:
     """Train models with each attention and each penalty. Resumes a stopped call.
@@ -102,7 +101,6 @@ def reproduce(
         out: the folder; the result is written after each training.
         overwrite: replace a reproduction with other settings.
         workers: how many processes; one per core by default. The numbers do not depend on it.
-        report: called with trainings done, trainings in all and a text.
         options: see `SequenceSettings`.
 
     Raises:
@@ -127,7 +125,7 @@ def reproduce(
         run_cells(
             cells(settings), partial(run, data=data, settings=settings, folder=folder), keep,
             is_finished=lambda cell: part_path(folder, str(cell)).exists(),
-            workers=workers, report=report,
+            workers=workers,
         )  # fmt: skip
     return SequenceResult(name, settings, rows, notes, folder)
 
@@ -179,9 +177,7 @@ def _about(
     ]
 
 
-def run(
-    cell: Cell, tell: Tell, *, data: Data, settings: SequenceSettings, folder: Path
-) -> list[Row]:
+def run(cell: Cell, *, data: Data, settings: SequenceSettings, folder: Path) -> list[Row]:
     """Train one model and return its numbers; read if it is finished."""
     path = part_path(folder, str(cell))
     own: dict[str, Any] = {
@@ -204,7 +200,6 @@ def run(
         trained = fit(
             objective,
             checkpoints_of(path) / "model.safetensors",
-            lambda done, total, text: tell(f"step {done} of {total}"),
         )
         model = model.cpu()
         found = evaluate(model, data.splits["test"])

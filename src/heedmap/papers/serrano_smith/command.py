@@ -6,9 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
+from heedmap.terminal.progress import working
 
 NEEDS = """Serrano & Smith trained on four large data sets. Say which, and where it is:
   heedmap reproduce serrano-smith imdb --data PATH     NAMES below; another name is your own data
@@ -87,7 +88,7 @@ def command(
     from heedmap.data.corpus import load
     from heedmap.papers.serrano_smith.paper import PAPER, reproduce
 
-    with reporting() as report:
+    with working("serrano-smith"):
         corpus = load(
             data,
             text=text_column or (recipe.text if recipe else None),
@@ -102,7 +103,6 @@ def command(
             name=name,
             overwrite=overwrite,
             workers=workers,
-            report=report,
             **options,
         )
     show(PAPER.result(found), found.folder)

@@ -36,9 +36,10 @@ from heedmap.papers.serrano_smith.training import (
 )
 from heedmap.runs.places import Out
 from heedmap.settings import AuditSettings
+from heedmap.terminal.progress import doing
 from heedmap.training.cells import checkpoints_of, run_cells, save_part
-from heedmap.training.fit import Report, fit
-from heedmap.training.sweep import Tell, processes
+from heedmap.training.fit import fit
+from heedmap.training.sweep import processes
 
 WORDS, VECTORS = "words.json", "vectors.safetensors"
 TABLES = ("instances", "erasure", "flips")
@@ -80,7 +81,6 @@ def reproduce(
     name: str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> Reproduction:
     """Train six models per seed and erase the weights of their last attention. Resumes a stopped run.
@@ -91,7 +91,6 @@ def reproduce(
         name: of the data in the result: the corpus's own by default.
         overwrite: replace a reproduction with other settings, and restart unfinished parts.
         workers: how many processes; one per core by default. The numbers do not depend on it.
-        report: called with cells done, cells in all and a text.
         options: see `SerranoSmithSettings`.
 
     Raises:
@@ -118,7 +117,7 @@ def reproduce(
         shared = Shared(corpus.classes, settings, splits, folder)
         write_about(folder, name, notes)
         if not ((folder / WORDS).exists() and (folder / VECTORS).exists()):
-            report(0, len(cells(settings)), "word vectors")
+            doing("word vectors")
             words, vectors = word_vectors(splits[:2], settings)
             write_atomically(folder / WORDS, json.dumps(words, ensure_ascii=False))
             write_atomically(folder / VECTORS, save({"vectors": vectors}))
@@ -132,7 +131,7 @@ def reproduce(
 
         run_cells(
             cells(settings), partial(run, shared=shared), keep,
-            is_finished=shared.is_finished, workers=workers, report=report,
+            is_finished=shared.is_finished, workers=workers,
         )  # fmt: skip
     return so_far()
 
@@ -168,16 +167,16 @@ def _short(split: Split, settings: SerranoSmithSettings) -> Split:
     return split.take(kept)
 
 
-def run(cell: Cell, tell: Tell, *, shared: Shared) -> pa.Table:
+def run(cell: Cell, *, shared: Shared) -> pa.Table:
     """Return the texts' table of one cell, read if it is finished."""
     path = shared.path(cell)
     if not path.exists():
-        _make(path, cell, tell, shared)
+        _make(path, cell, shared)
     remove(checkpoints_of(path))
     return _read(path, cell)
 
 
-def _make(path: Path, cell: Cell, tell: Tell, shared: Shared) -> None:
+def _make(path: Path, cell: Cell, shared: Shared) -> None:
     settings = shared.settings
     words, vectors = shared.vectors()
     model = new_model(cell.model, words, vectors, shared.classes, settings, cell.seed)
@@ -186,12 +185,8 @@ def _make(path: Path, cell: Cell, tell: Tell, shared: Shared) -> None:
     )
     checkpoint = checkpoints_of(path) / "model.safetensors"
     with dropout(model, settings):
-        fit(
-            Training(cell.model, model, train, dev, settings, cell.seed),
-            checkpoint,
-            lambda done, total, text: tell(text),
-        )
-    tell("erasing")
+        fit(Training(cell.model, model, train, dev, settings, cell.seed), checkpoint)
+    doing("erasing")
     save_part(path, erased(cell, model.cpu(), shared.splits[2]), {"model": model})
 
 

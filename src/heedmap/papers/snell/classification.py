@@ -10,7 +10,7 @@ were, and then draws the attention. So the relevance in a twin that is trained w
 foretell the attention of the model itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,9 +40,9 @@ from heedmap.papers.snell.records import Record, padded, record_of
 from heedmap.papers.snell.settings import ClassificationSettings
 from heedmap.runs.places import Out
 from heedmap.runs.train import train
+from heedmap.terminal.progress import doing
 from heedmap.training.cells import run_cells
-from heedmap.training.fit import Report
-from heedmap.training.sweep import Tell, processes
+from heedmap.training.sweep import processes
 
 MODELS = "models"
 KINDS: dict[str, dict[str, Any]] = {
@@ -93,7 +93,6 @@ def reproduce(
     out: Out,
     overwrite: bool = False,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> Classification:
     """Train models with learned and with uniform attention, and compare their records. Resumes a stopped call.
@@ -103,7 +102,6 @@ def reproduce(
         out: the folder.
         overwrite: replace a reproduction with other settings.
         workers: how many processes; one per core by default. The numbers do not depend on it.
-        report: called with models trained, models in all and a text.
         options: see `ClassificationSettings`.
 
     Raises:
@@ -132,18 +130,16 @@ def reproduce(
         run_cells(
             cells(settings), partial(run, corpus=corpus, settings=settings, folder=folder), keep,
             is_finished=lambda cell: (cell.folder(folder) / "training.json").exists(),
-            workers=workers, report=report,
+            workers=workers,
         )  # fmt: skip
-        _compare(records, corpus, settings, folder, lambda text: report(0, 1, text))
+        _compare(records, corpus, settings, folder)
         found = read(folder)
         assert found is not None
         write(folder, result(found))
     return found
 
 
-def run(
-    cell: Cell, tell: Tell, *, corpus: Corpus, settings: ClassificationSettings, folder: Path
-) -> pa.Table:
+def run(cell: Cell, *, corpus: Corpus, settings: ClassificationSettings, folder: Path) -> pa.Table:
     """Return what was recorded of a training; read if it is finished."""
     own = {
         "hidden_size": settings.hidden_size,
@@ -164,7 +160,6 @@ def run(
             epochs=epochs,
             weight_decay=0.0,
             record_dynamics=True,
-            report=lambda done, total, text: tell(text),
             **own,
         )
     assert made.dynamics is not None
@@ -176,14 +171,13 @@ def _compare(
     corpus: Corpus,
     settings: ClassificationSettings,
     folder: Path,
-    announce: Callable[[str], None],
 ) -> None:
     """Write what is read off the models of each seed, where it is not there."""
     seeds = range(settings.seeds)
     missing = [seed for seed in seeds if not part_path(folder, str(seed)).exists()]
     if not missing:
         return
-    announce("logistic regression")
+    doing("logistic regression")
     regression, bag = Logistic(corpus), records["bag-0"]
     words = [
         regression.relevance(tokens, int(label))
@@ -195,7 +189,7 @@ def _compare(
     }
     learned = [records[f"learned-{seed}"] for seed in seeds]
     for seed in missing:
-        announce(f"comparing, seed {seed}")
+        doing(f"comparing, seed {seed}")
         rows = rows_of_seed(seed, learned, records[f"uniform-{seed}"], proxies)
         write_table(
             part_path(folder, str(seed)),

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
+from heedmap.terminal.progress import working
 
 BUDGETS = ("quick", "paper")
 OPTIONS = {
@@ -96,7 +97,7 @@ def command(
         raise InputError(f"the part {part} draws its own sequences; expected no --data")
     if part in ON_DATA and data is None:
         raise InputError(f"the part {part} needs texts: {ON_DATA[part]}")
-    with reporting() as report:
+    with working("snell"):
         read: list[Any] = []
         if data is not None and part == "classification":
             read = [load(data, **of_texts)]
@@ -109,7 +110,6 @@ def command(
             out=out or DefaultPlace(Path("runs") / f"snell-{name}"),
             overwrite=overwrite,
             workers=workers,
-            report=report,
             **{**(QUICK[part] if budget == "quick" else {}), **options},
         )
     show(PAPER.result(found), found.folder)

@@ -21,7 +21,6 @@ from heedmap.settings import Settings
 from heedmap.training.cells import checkpoints_of
 from heedmap.training.fit import fit
 from heedmap.training.objective import Objective, Progress, seeded
-from heedmap.training.sweep import Tell
 
 EVERY, SEEN = 10, 50  # steps between two looks, and the sequences that are looked at
 GOOD, BAD = 0.95, 0.6  # accuracy: has learned to copy, at any look; has failed to, at the last
@@ -141,7 +140,7 @@ class CopyObjective(Objective):
 
 
 def trained(
-    path: Path, own: dict[str, Any], schema: pa.Schema, settings: CopySettings, tell: Tell
+    path: Path, own: dict[str, Any], schema: pa.Schema, settings: CopySettings
 ) -> list[Row]:
     """Return the looks at a training with its `own` columns, read from `path` if it is finished.
 
@@ -152,7 +151,6 @@ def trained(
         done = fit(
             CopyObjective(settings),
             checkpoints_of(path) / "model.safetensors",
-            lambda steps, total, text: tell(f"step {steps}"),
         )
         looks = [{**own, "step": EVERY * i, **one} for i, one in enumerate(done.scores, 1)]
         write_table(path, pa.Table.from_pylist(looks, schema=schema))

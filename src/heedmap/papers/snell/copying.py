@@ -22,8 +22,7 @@ from heedmap.papers.snell.copying_result import Copying, result
 from heedmap.papers.snell.settings import KINDS, VARIANTS, CopyingSettings
 from heedmap.runs.places import Out
 from heedmap.training.cells import run_cells
-from heedmap.training.fit import Report
-from heedmap.training.sweep import Tell, processes
+from heedmap.training.sweep import processes
 
 SCHEMA = pa.schema(
     [("sequences", pa.string()), ("model", pa.string()), ("seed", pa.int64()), *LOOKS]
@@ -61,7 +60,6 @@ def reproduce(
     out: Out,
     overwrite: bool = False,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> Copying:
     """Train every model on every kind of sequences. Resumes a stopped call.
@@ -70,7 +68,6 @@ def reproduce(
         out: the folder; the result is written after each training.
         overwrite: replace a reproduction with other settings.
         workers: how many processes; one per core by default. The numbers do not depend on it.
-        report: called with trainings done, trainings in all and a text.
         options: see `CopyingSettings`.
 
     Raises:
@@ -94,15 +91,15 @@ def reproduce(
         run_cells(
             cells(settings), partial(run, settings=settings, folder=folder), keep,
             is_finished=lambda cell: part_path(folder, str(cell)).exists(),
-            workers=workers, report=report,
+            workers=workers,
         )  # fmt: skip
     return Copying(settings, rows, folder)
 
 
-def run(cell: Cell, tell: Tell, *, settings: CopyingSettings, folder: Path) -> list[Row]:
+def run(cell: Cell, *, settings: CopyingSettings, folder: Path) -> list[Row]:
     """Return the looks at one training; read if it is finished."""
     own = {"sequences": cell.kind, "model": cell.variant, "seed": cell.seed}
-    return trained(part_path(folder, str(cell)), own, SCHEMA, _training(cell, settings), tell)
+    return trained(part_path(folder, str(cell)), own, SCHEMA, _training(cell, settings))
 
 
 def _training(cell: Cell, settings: CopyingSettings) -> CopySettings:

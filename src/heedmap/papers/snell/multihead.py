@@ -30,9 +30,9 @@ from heedmap.papers.snell.multihead_result import (
 )
 from heedmap.papers.snell.settings import MultiheadSettings
 from heedmap.runs.places import Out
+from heedmap.terminal.progress import portion
 from heedmap.training.cells import run_cells
-from heedmap.training.fit import Report
-from heedmap.training.sweep import Tell, processes
+from heedmap.training.sweep import processes
 
 POOL = 30  # the first heads, from which any are drawn
 SCHEMA = pa.schema([("group", pa.string()), ("heads", pa.string()), ("order", pa.int64()), *LOOKS])
@@ -60,7 +60,6 @@ def reproduce(
     out: Out,
     overwrite: bool = False,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> Multihead:
     """Try single heads, then combinations of them. Resumes a stopped call.
@@ -69,7 +68,6 @@ def reproduce(
         out: the folder; the result is written after each training.
         overwrite: replace a reproduction with other settings.
         workers: how many processes; one per core by default. The numbers do not depend on it.
-        report: called with trainings done, trainings in all and a text.
         options: see `MultiheadSettings`.
 
     Raises:
@@ -89,7 +87,7 @@ def reproduce(
             run_cells(
                 cells, partial(run, settings=settings, folder=folder), keep,
                 is_finished=lambda cell: part_path(folder, str(cell)).exists(),
-                workers=workers, report=report,
+                workers=workers,
             )  # fmt: skip
 
         def keep(cell: Cell, looks: list[Row]) -> None:
@@ -101,7 +99,8 @@ def reproduce(
         for first in range(0, settings.most, 2 * settings.wanted):
             if found.has_enough:
                 break
-            go(singles(settings, first, min(first + 2 * settings.wanted, settings.most)))
+            with portion(0.5):
+                go(singles(settings, first, min(first + 2 * settings.wanted, settings.most)))
         go(combinations(found))
     return found
 
@@ -136,10 +135,10 @@ def combinations(found: Multihead) -> list[Cell]:
     return cells
 
 
-def run(cell: Cell, tell: Tell, *, settings: MultiheadSettings, folder: Path) -> list[Row]:
+def run(cell: Cell, *, settings: MultiheadSettings, folder: Path) -> list[Row]:
     """Return the looks at one training; read if it is finished."""
     own = {"group": cell.group, "heads": " ".join(map(str, cell.heads)), "order": cell.order}
-    return trained(part_path(folder, str(cell)), own, SCHEMA, _training(cell, settings), tell)
+    return trained(part_path(folder, str(cell)), own, SCHEMA, _training(cell, settings))
 
 
 def _training(cell: Cell, settings: MultiheadSettings) -> CopySettings:

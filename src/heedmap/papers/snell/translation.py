@@ -50,11 +50,12 @@ from heedmap.papers.snell.translation_task import (
 )
 from heedmap.papers.snell.word_proxies import bag_of_words, dictionary
 from heedmap.runs.places import Out
+from heedmap.terminal.progress import doing
 from heedmap.training.cells import run_cells
 from heedmap.training.dynamics import recorded_in
-from heedmap.training.fit import Report, fit
+from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
-from heedmap.training.sweep import Tell, processes
+from heedmap.training.sweep import processes
 
 PIECES = "pieces.json"
 
@@ -73,7 +74,6 @@ def reproduce(
     gold: Pairs | None = None,
     overwrite: bool = False,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
     **options: Any,
 ) -> Translation:
     """Train translators with learned and with uniform attention, and compare. Resumes a stopped call.
@@ -85,7 +85,6 @@ def reproduce(
         gold: other sentences whose words people linked.
         overwrite: replace a reproduction with other settings.
         workers: how many processes; one per core by default. The numbers do not depend on it.
-        report: called with models trained, models in all and a text.
         options: see `TranslationSettings`.
 
     Raises:
@@ -123,18 +122,18 @@ def reproduce(
             ),
             lambda cell, found: None,
             is_finished=lambda cell: _weights(folder, cell).exists(),
-            workers=workers, report=report,
+            workers=workers,
         )  # fmt: skip
         seeds = range(settings.seeds)
         missing = [seed for seed in seeds if not part_path(folder, str(seed)).exists()]
         if missing:
             recorded = {str(cell): _recorded(folder, cell) for cell in cells(settings)}
-            report(0, 1, "bag of words")
+            doing("bag of words")
             maps = _proxies(encoded, held_out, len(pieces), settings)
             learned = [record_of(recorded[f"learned-{seed}"]) for seed in seeds]
             proxies = {name: padded(each, learned[0].mask) for name, each in maps.items()}
             for seed in missing:
-                report(0, 1, f"comparing, seed {seed}")
+                doing(f"comparing, seed {seed}")
                 twin = record_of(recorded[f"uniform-{seed}"])
                 rows = rows_of_seed(seed, learned, twin, proxies, "dictionary")
                 rows += _more(seed, folder, settings, pieces, encoded, held_out, test, gold)
@@ -204,7 +203,6 @@ def _weights(folder: Path, cell: Cell) -> Path:
 
 def run(
     cell: Cell,
-    tell: Tell,
     *,
     splits: tuple[Encoded, Encoded, Encoded],
     settings: TranslationSettings,
@@ -226,7 +224,7 @@ def run(
         model, test, dev, pieces, cell.folder(folder) / "dynamics"
     )
     checkpoint = cell.folder(folder) / "checkpoint.safetensors"
-    fit(objective, checkpoint, lambda done, total, text: tell(f"step {done} of {total}"))
+    fit(objective, checkpoint)
     write_atomically(path, save(model.cpu().state_dict()))
     remove(checkpoint)
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, reporting, show
+from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, show
 from heedmap.runs.places import DefaultPlace
 from heedmap.terminal import options as opt
-from heedmap.terminal.output import say
+from heedmap.terminal.progress import working
 
 NEEDS = """Wiegreffe & Pinter trained on Jain & Wallace's data sets of two classes. Say which, and where it is:
   heedmap reproduce wiegreffe-pinter sst --data PATH    also imdb, ag-news, 20news, diabetes, anemia
@@ -59,7 +59,7 @@ def command(
     from heedmap.data.corpus import load
     from heedmap.papers.wiegreffe_pinter.paper import PAPER, reproduce
 
-    with reporting() as report:
+    with working("wiegreffe-pinter"):
         corpus = load(
             data, dataset=DATA.get(name or ""), train_texts=train_texts, test_texts=test_texts
         )
@@ -69,8 +69,6 @@ def command(
             name=name,
             overwrite=overwrite,
             workers=workers,
-            report=report,
-            forecast=lambda text: say(f"This will take {text}.", error=True),
             **{key: value for key, value in options.items() if value is not None},
         )
     show(PAPER.result(found), found.folder)

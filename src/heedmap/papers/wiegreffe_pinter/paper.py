@@ -12,7 +12,6 @@ from typing import Any
 from heedmap.data.corpus import Corpus
 from heedmap.data.vocabulary import vectors_hash
 from heedmap.errors import InputError
-from heedmap.experiments.evidence import Announce
 from heedmap.papers.kit.parts import ABOUT, left_out, read_about, reserved, sizes, write_about
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
@@ -22,7 +21,7 @@ from heedmap.runs.audit import open_audit
 from heedmap.runs.places import Out
 from heedmap.runs.retrain import retrain
 from heedmap.runs.train import train
-from heedmap.training.fit import Report
+from heedmap.terminal.progress import portion
 from heedmap.training.sweep import one_thread, processes
 
 RUN = "run"
@@ -36,8 +35,6 @@ def reproduce(
     name: str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
-    report: Report = lambda done, total, text: None,
-    forecast: Announce = lambda text: None,
     **options: Any,
 ) -> Reproduction:
     """Train the paper's LSTM, its variants and adversaries, and audit it. Resumes a stopped call.
@@ -48,8 +45,6 @@ def reproduce(
         name: of the data in the result: the corpus's own by default.
         overwrite: replace a reproduction with other settings.
         workers: how many processes; one per core by default. The numbers do not depend on it.
-        report: called with models trained, models in all and a text.
-        forecast: called with what the further trainings will take.
         options: see `WiegreffePinterSettings`.
 
     Raises:
@@ -71,28 +66,26 @@ def reproduce(
     own = (RUN, ABOUT)
     with one_thread(), reserved(out, settings, overwrite=overwrite, own=own) as folder:
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
-        run = train(
-            corpus,
-            out=folder / RUN,
-            encoder="lstm",
-            score="additive",
-            epochs=settings.epochs,
-            vectors=settings.vectors,
-            report=report,
-        )
-        retrain(
-            run,
-            QUESTIONS,
-            seeds=settings.seeds,
-            lambdas=settings.lambdas,
-            adversary_epochs=settings.adversary_epochs,
-            patience=settings.patience,
-            instances=settings.test_instances,
-            workers=workers,
-            report=report,
-            forecast=forecast,
-            announce=lambda what: report(0, 1, what.replace("_", " ")),
-        )
+        with portion(0.05):
+            run = train(
+                corpus,
+                out=folder / RUN,
+                encoder="lstm",
+                score="additive",
+                epochs=settings.epochs,
+                vectors=settings.vectors,
+            )
+        with portion(0.95):
+            retrain(
+                run,
+                QUESTIONS,
+                seeds=settings.seeds,
+                lambdas=settings.lambdas,
+                adversary_epochs=settings.adversary_epochs,
+                patience=settings.patience,
+                instances=settings.test_instances,
+                workers=workers,
+            )
         found = read(folder)
         assert found is not None
         write(folder, result(found))

@@ -1,0 +1,52 @@
+"""`heedmap list`: the runs under a folder with their verdicts, calibrations and reproductions."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedmap.terminal.commands import Json, print_json
+from heedmap.terminal.output import printable, say
+
+if TYPE_CHECKING:
+    from heedmap.runs.listing import Entry
+
+HEAD = ("date", "accuracy", "verdict", "run", "what")
+
+
+def list_command(
+    root: Annotated[Path, typer.Argument(help="Where to look.")] = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """List the runs: when, how accurate, may the map be shown, where; also calibrations and reproductions."""
+    from heedmap.runs.listing import describe, list_runs
+
+    entries = [describe(folder) for folder in list_runs(root)]
+    if as_json:
+        print_json(
+            [
+                {**vars(one), "folder": str(one.folder), "changed": str(one.changed)}
+                for one in entries
+            ]
+        )
+        return
+    if not entries:
+        say(f"No runs under {root}/. `heedmap audit --data reviews` makes one.")
+        return
+    rows = [HEAD, *map(_row, entries)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD) - 1)]
+    most = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for *cells, what in rows:
+        line = "  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True))
+        # A path stays whole, to be copied; what comes after it may be cut.
+        say(f"{line}  {what}"[: most and max(most, len(line.rstrip()))].rstrip())
+
+
+def _row(entry: "Entry") -> tuple[str, ...]:
+    accuracy = "" if entry.accuracy is None else f"{entry.accuracy:.3f}"
+    seed = "" if entry.seed is None else f"seed {entry.seed}"
+    what = ", ".join(filter(None, (entry.model, entry.data, seed, entry.why)))
+    verdict = entry.answer or entry.state
+    return (str(entry.changed), accuracy, verdict, printable(entry.folder), printable(what))

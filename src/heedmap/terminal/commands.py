@@ -1,0 +1,123 @@
+"""What every command has: options in groups, examples, --quiet, --version, -h and --json, written once."""
+
+import inspect
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from heedmap import __version__
+from heedmap.terminal.displays import be_quiet
+
+HELP = {"help_option_names": ["-h", "--help"]}
+GENERAL = "General"
+
+
+class Command(TyperCommand):
+    """A command whose help has its options in groups, and examples."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write a section per group; what every command has comes last."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                if parameter.param_type_name == "argument":
+                    group = "Arguments"
+                elif parameter.name == "help":
+                    group = GENERAL
+                else:
+                    group = getattr(parameter, "rich_help_panel", None) or "Options"
+                groups.setdefault(group, []).append(record)
+        for group in sorted(groups, key=lambda name: name == GENERAL):
+            with formatter.section(group):
+                formatter.write_dl(groups[group])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples as they are to be typed."""
+        if self.epilog:
+            with formatter.section("Examples"):
+                for line in self.epilog.splitlines():
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def add_command(
+    app: typer.Typer,
+    name: str,
+    function: Callable[..., None],
+    examples: Sequence[str] = (),
+    cls: type[Command] = Command,
+) -> None:
+    """Add a command, with the options of all commands and examples at the end of its help."""
+    signature = inspect.signature(function)
+    own = [p.replace(kind=p.KEYWORD_ONLY) for p in signature.parameters.values()]
+
+    def run(**values: Any) -> None:
+        function(**{name: values[name] for name in signature.parameters})
+
+    run.__doc__, run.__name__ = function.__doc__, function.__name__
+    run.__signature__ = signature.replace(parameters=[*own, *_COMMON])  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in (*own, *_COMMON)}
+    app.command(name, cls=cls, epilog="\n".join(examples) or None)(run)
+
+
+def version(wanted: bool) -> None:
+    """Print the version and stop, if it is wanted."""
+    if wanted:
+        typer.echo(f"heedmap {__version__}")
+        raise typer.Exit
+
+
+def _quiet(wanted: bool) -> None:
+    if wanted:
+        be_quiet()
+        warnings.showwarning = lambda *_, **__: None
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version",
+        "-V",
+        help="Print the version.",
+        callback=version,
+        is_eager=True,
+        rich_help_panel=GENERAL,
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print the result and errors only: no progress, no notes.",
+        callback=_quiet,
+        is_eager=True,
+        rich_help_panel=GENERAL,
+    ),
+]
+_COMMON = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+    for name, kind in (("quiet", Quiet), ("version", Version))
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print the result as JSON, and nothing else on stdout."),
+]
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON in ASCII; numbers that are not finite are null."""
+    sys.stdout.write(json.dumps(_finite(value), indent=1, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,188 @@
+"""What shows progress: a bar in a terminal or a notebook, lines in a log, or nothing.
+
+The logger is `heedmap.progress`. If it takes messages of level INFO, there are lines and no bar; if it is
+set to a higher level, there is nothing.
+"""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+
+from heedmap.terminal.output import cell, printable
+
+LOGGER = logging.getLogger("heedmap.progress")
+QUIET_FOR = 60.0  # seconds of a step after which a log gets another line
+
+
+def display_for(title: str) -> Any:
+    """Return the display for this process: by its logging, its notebook, its terminal, or none."""
+    if LOGGER.isEnabledFor(logging.INFO):
+        return Lines(title)
+    if LOGGER.level > logging.INFO:
+        return Nothing()
+    if _in_notebook():
+        return NotebookBar(title)
+    return TerminalBar(title) if is_terminal() else Nothing()
+
+
+@contextmanager
+def lines_on_stderr() -> Iterator[None]:
+    """Within the block, write the lines to stderr, with the time, where there is no terminal for a bar."""
+    level, handlers, passed_on = LOGGER.level, LOGGER.handlers[:], LOGGER.propagate
+    if not is_terminal():
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        LOGGER.addHandler(handler)
+        LOGGER.setLevel(logging.INFO)
+        LOGGER.propagate = False
+    try:
+        yield
+    finally:
+        LOGGER.handlers[:], LOGGER.propagate = handlers, passed_on
+        LOGGER.setLevel(level)
+
+
+def be_quiet() -> None:
+    """Show no progress any more."""
+    LOGGER.setLevel(logging.CRITICAL)
+
+
+def is_terminal() -> bool:
+    """Whether stderr is a terminal that can show a bar."""
+    stream = sys.stderr
+    return (
+        stream is not None and stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    )
+
+
+def _in_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def span(seconds: float) -> str:
+    """Return seconds in words.
+
+    >>> span(75), span(600), span(9000)
+    ('75 s', '10 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class Nothing:
+    """Shows nothing."""
+
+    def move(self, done: float, text: str, left: float | None) -> None:
+        """Show nothing."""
+
+    def line(self, text: str, seconds: float) -> None:
+        """Show nothing."""
+
+    def note(self, text: str) -> None:
+        """Show nothing."""
+
+    def end(self) -> None:
+        """Show nothing."""
+
+
+class Lines(Nothing):
+    """A line of the log per step, and per minute of a long one."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._began = self._spoke = time.monotonic()
+
+    def line(self, text: str, seconds: float) -> None:
+        """Log the step and the time so far."""
+        self._log(f"{text}, {span(seconds)} so far")
+
+    def note(self, text: str) -> None:
+        """Log it."""
+        self._log(text)
+
+    def move(self, done: float, text: str, left: float | None) -> None:
+        """Log where a long step is."""
+        now = time.monotonic()
+        if now - self._spoke >= QUIET_FOR:
+            rest = "" if left is None else f", {span(left)} left"
+            self._log(f"{self._title}: {text}, {done:.0%}, {span(now - self._began)} so far{rest}")
+
+    def _log(self, text: str) -> None:
+        self._spoke = time.monotonic()
+        LOGGER.info("%s", printable(text))
+
+
+class TerminalBar(Nothing):
+    """A bar on stderr, removed at the end."""
+
+    def __init__(self, title: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn
+        from rich.text import Text
+
+        class Words(TextColumn):
+            def render(self, task: Task) -> Text:
+                return cell(task.fields[self.text_format])
+
+        self._title = title
+        columns = (Words("what"), BarColumn(24), TimeElapsedColumn(), Words("left"))
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("", total=None, what=title, left="")
+        self._bar.start()
+
+    def move(self, done: float, text: str, left: float | None) -> None:
+        """Move the bar; it pulses until anything can be measured."""
+        self._bar.update(
+            self._task,
+            completed=done,
+            total=1.0 if done or left is not None else None,
+            what=f"{self._title}: {text}" if text else self._title,
+            left="" if left is None else f"{span(left)} left",
+        )
+
+    def note(self, text: str) -> None:
+        """Print it above the bar."""
+        self._bar.console.print(cell(text))
+
+    def end(self) -> None:
+        """Remove the bar."""
+        self._bar.stop()
+
+
+class NotebookBar(Nothing):
+    """A bar below a notebook's cell, removed at the end."""
+
+    EVERY = 0.2  # seconds between messages to the browser
+
+    def __init__(self, title: str) -> None:
+        from IPython.display import DisplayHandle
+
+        self._title, self._shown = title, 0.0
+        handle: Any = DisplayHandle
+        self._handle = handle()
+        words = printable(title)
+        self._handle.display({"text/plain": words, "text/html": escape(words)}, raw=True)
+
+    def move(self, done: float, text: str, left: float | None) -> None:
+        """Move the bar."""
+        if time.monotonic() - self._shown < self.EVERY:
+            return
+        self._shown = time.monotonic()
+        words = printable(f"{self._title}: {text}" if text else self._title)
+        rest = "" if left is None else f"{span(left)} left"
+        bar = f'<progress value="{done:.4f}"></progress>' if done else "<progress></progress>"
+        self._show(f"{words} {done:.0%} {rest}", f"{bar} {escape(words)} &nbsp; {rest}")
+
+    def end(self) -> None:
+        """Remove the bar."""
+        self._show("", "")
+
+    def _show(self, plain: str, html: str) -> None:
+        self._handle.update({"text/plain": plain, "text/html": html}, raw=True)
