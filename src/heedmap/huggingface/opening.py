@@ -10,7 +10,7 @@ import numpy as np
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from heedmap.data.corpus import Corpus, load_corpus
+from heedmap.data.corpus import Corpus, Split, load_corpus
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.storage import folder_written_whole
@@ -103,6 +103,32 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
         splits={**corpus.splits, "test": test},
         left_out={**corpus.left_out, **unread, **counted, **merged},
     )
+
+
+def fitted_text(
+    model: TransformerClassifier, words: list[str], how: str
+) -> tuple[Split, list[str]]:
+    """Return a split of one text that fits the model, cut or in windows, and notes on what was changed.
+
+    Raises:
+        InputError: the model cannot tell the end of the text, or a word exceeds its limit.
+    """
+    if not model.readable([words])[0]:
+        raise InputError(f"expected a text that does not {_TWO_ENDS}; take it out of it")
+    limit = longest(model.model, model.tokenizer)
+    split, _ = fit(Split(["text"], [words], np.zeros(1, dtype=np.int64)), model.lengths, limit, how)
+    notes, kept = [], sum(map(len, split.tokens))
+    if kept < len(words) or len(split) > 1:
+        done = (
+            f"cut to its first {kept} of {len(words)} words"
+            if how == "cut"
+            else f"read in {len(split)} windows, each by itself"
+        )
+        notes.append(f"the text is longer than the {limit} positions that the model reads: {done}")
+    split, _ = merge(split, model.own_words)
+    if merged := kept - sum(map(len, split.tokens)):
+        notes.append(f"words that share a sub-word are shown as one: {merged} fewer")
+    return split, notes
 
 
 def facts(model: TransformerClassifier) -> dict[str, object]:
