@@ -16,6 +16,7 @@ from heedmap.cli.audit import AuditCommand, audit_command
 from heedmap.cli.calibrate import calibrate_command
 from heedmap.cli.check import check_command, support_command
 from heedmap.cli.eraser import eraser_command
+from heedmap.cli.explain import explain_command
 from heedmap.cli.figures import figures_command
 from heedmap.cli.picture import picture_command
 from heedmap.cli.reproduce import app as reproduce_app
@@ -74,6 +75,7 @@ def list_command(
 app.command("calibrate")(calibrate_command)
 app.command("check")(check_command)
 app.command("support")(support_command)
+app.command("explain")(explain_command)
 app.command("picture")(picture_command)
 app.command("figures")(figures_command)
 app.command("eraser")(eraser_command)

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.data.corpus import Corpus, Split, load_corpus
+from heedmap.data.one_text import some_of
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.storage import folder_written_whole
@@ -129,6 +131,35 @@ def fitted_text(
     if merged := kept - sum(map(len, split.tokens)):
         notes.append(f"words that share a sub-word are shown as one: {merged} fewer")
     return split, notes
+
+
+def unread_words(
+    model: TransformerClassifier, texts: Sequence[Sequence[str]]
+) -> tuple[list[NDArray[np.bool_]], list[str]]:
+    """Return which words of each text the model does not read as they are, and notes that count them.
+
+    The tokenizer drops them, or makes unknown tokens of them or of a part.
+    """
+    batch = model.batch(texts, range(len(texts)))
+    marks, unknown, dropped = [], [], []
+    for i, text in enumerate(texts):
+        ids, words = batch.ids[i].numpy(force=True), batch.words[i].numpy(force=True)
+        places = np.arange(len(text))
+        of_unknown = np.isin(places, words[ids == model.tokenizer.unk_token_id])
+        without = ~np.isin(places, words)
+        unknown += [text[place].strip() for place in np.flatnonzero(of_unknown).tolist()]
+        dropped += [text[place].strip() for place in np.flatnonzero(without).tolist()]
+        marks.append(of_unknown | without)
+    total = sum(map(len, texts))
+    notes = [
+        f"{what} {len(some)} of {total} words: {some_of(some)}"
+        for what, some in (
+            ("the tokenizer does not know", unknown),
+            ("the tokenizer drops", dropped),
+        )
+        if some
+    ]
+    return marks, notes
 
 
 def facts(model: TransformerClassifier) -> dict[str, object]:
