@@ -26,7 +26,6 @@ NAMED = 8  # words, and classes, of a sentence
 BAR = 6  # characters
 COUNTS = {1: "", 2: "two ", 3: "three "}
 LEAVE_ONE_OUT = "leave-one-out"
-AGAINST = "− and ░: the answer is likelier without it"
 
 
 def sentences(explanation: Explanation, window: Window) -> list[str]:
@@ -158,7 +157,7 @@ def _marked(window: Window) -> Text:
 def _table(explanation: Explanation, window: Window) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 1), caption_justify="left")
     table.add_column("#", justify="right", style="dim", no_wrap=True)
-    table.add_column(explanation.unit, no_wrap=True, overflow="ellipsis", max_width=18)
+    table.add_column(explanation.unit, no_wrap=True, overflow="ellipsis", max_width=14)
     columns: list[tuple[str, Floats, float, str]] = []
     other = None if window.adversary is None else window.adversary.weights
     top = max(window.attention.max(), 0.0 if other is None else other.max())
@@ -178,13 +177,14 @@ def _table(explanation: Explanation, window: Window) -> RenderableType:
             cell(f"{window.tokens[place]}{unknown}"),
             *(_bar(float(values[place]), most) for _, values, most, _ in columns),
         )
-    keys = [AGAINST] if (signed < 0).any() else []
-    keys += [
-        "?: holds an unknown word" if explanation.unit == "sentence" else "?: unknown word"
-    ] * bool(window.unknown.any())
+    unit = explanation.unit
+    keys = [f"negative: the answer is likelier without the {unit}"] if (signed < 0).any() else []
+    keys += ["?: holds an unknown word" if unit == "sentence" else "?: unknown word"] * bool(
+        window.unknown.any()
+    )
     if len(shown) < len(window.tokens):
         keys.append(
-            f"{len(window.tokens) - len(shown)} {explanation.unit}s that stand out in no column are not listed"
+            f"{len(window.tokens) - len(shown)} {unit}s that stand out in no column are not listed"
         )
     return Group(table, *(cell(key, style="dim") for key in keys))
 

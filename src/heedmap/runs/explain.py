@@ -14,12 +14,13 @@ from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.flip_sets import EXACT, flip_sets
 from heedmap.files.naming import MODEL, kind_of, name_of
+from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
 from heedmap.report.explanation import Adversary, Explanation, Window
-from heedmap.report.phrases import model_text
+from heedmap.report.phrases import architecture_text
 from heedmap.runs.audit import defaults
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import model_in
@@ -32,9 +33,9 @@ TABLES = ("instances", "gradient", "leave_one_out", "found", "adversary", "flips
 def explain(source: "Run | str | Path", text: str, *, query: str | None = None) -> Explanation:
     """Explain the answer to one text, and put its heat map on trial.
 
-    The tables are those of an audit: with the settings of the run's audit if it has one, and the same numbers
-    for the same text. What is searched for, not computed, begins at random points drawn as for an audit's
-    first text.
+    The numbers are those of an audit's tables: with the settings of the run's audit, if it has one, the same
+    for the same text up to rounding. An adversary that is found by search may end elsewhere than in the audit,
+    which searches for many texts at once; its bound is the same.
 
     Args:
         source: a run, a run's folder (whose corpus is not read), or a Hugging Face classifier: its folder or
@@ -51,10 +52,10 @@ def explain(source: "Run | str | Path", text: str, *, query: str | None = None) 
         if not isinstance(one, str | None) or text is None:
             raise TypeError(f"expected a text, got {kind_of(one)}; explain one text at a time")
     if isinstance(source, Run):
-        return explained(source.name, source.settings, source.model, text, query)
+        place = source.folder or Path(source.name)
+        return explained(place, source.settings, source.model, text, query)
     name = name_of(source, MODEL)
-    settings, model = opened(name)
-    return explained(Path(name).name, settings, model, text, query)
+    return explained(Path(name), *opened(name), text, query)
 
 
 def opened(name: str) -> tuple[RunSettings, Model]:
@@ -80,16 +81,19 @@ def opened(name: str) -> tuple[RunSettings, Model]:
 
 
 def explained(
-    name: str, settings: RunSettings, model: Model, text: str, query: str | None
+    place: Path, settings: RunSettings, model: Model, text: str, query: str | None
 ) -> Explanation:
-    """Explain a text by the model of a run with these settings."""
+    """Explain a text by an opened model (see `explain`); `place` is its folder or name."""
+    name = place.name
     if isinstance(model, PairClassifier) and query is None:
         raise InputError(
             f"{name}: expected a query too: a model of pairs reads a text given one (a question, a "
-            "hypothesis); give it with --query"
+            "hypothesis); give it as query (--query)"
         )
     if query is not None and not isinstance(model, PairClassifier):
-        raise InputError(f"{name}: expected no query: it reads single texts; leave out --query")
+        raise InputError(
+            f"{name}: expected no query: it reads single texts; leave query out (--query)"
+        )
     split, notes = one_text(settings.data, model.classes, text, query)
     about: dict[str, Any] = {}
     if isinstance(model, AttentionClassifier):
@@ -104,12 +108,12 @@ def explained(
         more += dropped
         about = opening.facts(model)
     audit = settings.audit or AuditSettings.of(**defaults(model, settings.data))
-    evidence = Evidence(model, split, audit)
+    evidence = Evidence(model, split, audit, first_row=_row_in_audit(place, split))
     tables = {table: evidence.table(table) for table in TABLES}
     result = AuditResult(settings, model.classes, tables, [], about)
     return Explanation(
         name=name,
-        model=model_text(result),
+        model=architecture_text(result),
         classes=model.classes,
         text=text,
         query=split.queries[0] if split.queries else None,
@@ -118,6 +122,23 @@ def explained(
         notes=[*notes, *more],
         windows=_windows(evidence, unknown),
     )
+
+
+def _row_in_audit(folder: Path, split: Split) -> int:
+    """Return the text's row in the tables of the run's audit; 0 where it is in none."""
+    path = RunFolder(folder).tables / "instances.parquet"
+    if not path.exists():
+        return 0
+    table = read_table(path)
+    stripped = [token.strip() for token in split.tokens[0]]
+    queries = table["query"] if "query" in table.column_names else None
+    for row in np.flatnonzero(table["n_tokens"].to_numpy() == len(stripped)).tolist():
+        same_query = (
+            queries is None or split.queries is None or queries[row].as_py() == split.queries[0]
+        )
+        if same_query and table["tokens"][row].as_py() == stripped:
+            return int(row)
+    return 0
 
 
 def _windows(evidence: Evidence, unknown: list[NDArray[np.bool_]]) -> list[Window]:
