@@ -37,6 +37,7 @@ def imported(nodes):
         elif isinstance(node, ast.ImportFrom):
             names.add(node.module)
     tops = {name.split(".")[0] for name in names} - {"heedmap"} - sys.stdlib_module_names
+    tops.discard("IPython")  # a notebook has it, and only there is it asked for
     homes = packages_distributions()
     return {canonicalize_name(home) for top in tops for home in set(homes.get(top, [top]))}
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from heedmap.experiments.findings import Finding
     from heedmap.runs.audit import Audit, audit, open_audit
     from heedmap.runs.check_adversary import check_adversary
+    from heedmap.runs.explain import explain
     from heedmap.runs.open import open_model, open_run
     from heedmap.runs.run import Run
     from heedmap.runs.train import fine_tune, train
@@ -40,6 +41,7 @@ _HOMES = {
     "load": "data.corpus",
     "InputError": "errors",
     "Finding": "experiments.findings",
+    "explain": "runs.explain",
     "fine_tune": "runs.train",
     "open_model": "runs.open",
     "Run": "runs.run",
@@ -57,6 +59,7 @@ __all__ = [
     "audit",
     "calibrate",
     "check_adversary",
+    "explain",
     "fine_tune",
     "load",
     "open_audit",

@@ -14,6 +14,7 @@ from heedmap.cli.audit import AuditCommand, audit_command
 from heedmap.cli.calibrate import calibrate_command
 from heedmap.cli.check import check_command, support_command
 from heedmap.cli.eraser import eraser_command
+from heedmap.cli.explain import explain_command
 from heedmap.cli.figures import figures_command
 from heedmap.cli.listing import list_command
 from heedmap.cli.picture import picture_command
@@ -57,6 +58,10 @@ add_command(app, "calibrate", calibrate_command, examples=(
 ))  # fmt: skip
 add_command(app, "check", check_command, examples=("heedmap check my-classifier",))
 add_command(app, "support", support_command, examples=("heedmap support --out support.md",))
+add_command(app, "explain", explain_command, examples=(
+    'heedmap explain runs/mine "A dull plot, and yet I laughed."',
+    'heedmap explain my-classifier "A dull plot, and yet I laughed." --json',
+))  # fmt: skip
 add_command(app, "picture", picture_command, examples=(
     'heedmap picture my-classifier --text "A dull plot, and yet I laughed."',
 ))  # fmt: skip

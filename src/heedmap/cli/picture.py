@@ -1,56 +1,88 @@
-"""`heedmap picture MODEL --text "..."`: one text under other attention, as a page."""
+"""`heedmap picture RUN|MODEL --text "..."`: one text as a page."""
 
 import hashlib
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap.cli.explain import QUERY, SOURCE
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 
+if TYPE_CHECKING:
+    from heedmap.huggingface.transformer_classifier import TransformerClassifier
+
 
 def picture_command(
-    model: Annotated[
-        str, typer.Argument(help="A Hugging Face classifier: its folder or its name on the Hub.")
-    ],
+    source: Annotated[str, typer.Argument(metavar="RUN|MODEL", help=SOURCE)],
     text: Annotated[str, typer.Option("--text", help="The text to read.")],
+    query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
     layer: Annotated[
-        int, typer.Option("--layer", help="Shown first, and searched; -1 is the last.")
-    ] = -1,
+        int | None,
+        typer.Option(
+            "--layer", help="Shown first, and searched; -1 is the last. [the run's, or -1]"
+        ),
+    ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", help="Of shuffles, noise and search.", min=0, max=2**63 - 1)
-    ] = 0,
+        int | None,
+        typer.Option("--seed", help="Of shuffles, noise and search. [0]", min=0, max=2**63 - 1),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="The page. [runs/pictures/MODEL-TEXT.html]", parser=opt.file),
     ] = None,
 ) -> None:
     """Draw one text's heat maps by layer and head: the model's own, uniform, shuffled and random keys, sparser
-    activations, the search's. Needs no data and trains nothing.
+    activations, the search's. Of a run of our own models, which have one map, draw what `heedmap explain` says.
+    Needs no data and trains nothing.
     """
     from heedmap.errors import InputError
 
     if not text.strip():
         raise InputError("expected a text of one word at least, got none; give one with --text")
     from heedmap.files.storage import write_atomically
-    from heedmap.huggingface.opening import open_classifier
+    from heedmap.huggingface.transformer_classifier import TransformerClassifier
     from heedmap.report.pictures import draw, page
-    from heedmap.settings import TransformerSettings
+    from heedmap.runs.explain import explained, opened
 
-    classifier, _ = open_classifier(TransformerSettings.of(source=model, layer=layer))
-    picture = draw(classifier, text, seed)
-    path = out or Path("runs") / "pictures" / f"{_name(model, text, layer, seed)}.html"
-    write_atomically(path, page(picture))
-    for note in picture.notes:
+    settings, model = opened(source)
+    path = out or Path("runs") / "pictures" / f"{_name(source, text, query, layer, seed or 0)}.html"
+    if isinstance(model, TransformerClassifier):
+        if query is not None:
+            raise InputError("--query: not an option of a transformer, which reads single texts")
+        picture = draw(_at(model, layer), text, seed or 0)
+        write_atomically(path, page(picture))
+        notes = picture.notes
+    else:
+        if layer is not None or seed is not None:
+            raise InputError(
+                "--layer, --seed: not options of a model of our own, which has one map and no layers; leave out"
+            )
+        explanation = explained(Path(source), settings, model, text, query)
+        explanation.save(path)
+        notes = explanation.notes
+    for note in notes:
         say(f"Note: {note}.")
     say(f"Picture: {path}")
 
 
-def _name(model: str, text: str, layer: int, seed: int) -> str:
+def _at(model: "TransformerClassifier", layer: int | None) -> "TransformerClassifier":
+    """Return the same classifier with another layer's weights on trial: all heads, the row that is read."""
+    from heedmap.huggingface.entrance import leave
+    from heedmap.huggingface.transformer_classifier import TransformerClassifier
+    from heedmap.settings import TransformerSettings
+
+    chosen = model.settings.layer if layer is None else layer
+    settings = TransformerSettings.of(source=model.settings.source, layer=chosen)
+    leave(model.model)
+    return TransformerClassifier(model.model, model.tokenizer, settings, model.classes)
+
+
+def _name(source: str, text: str, query: str | None, layer: int | None, seed: int) -> str:
     """Return a file name: the model's name, the start of the text, and a hash of all options."""
     start = "-".join(re.findall(r"[a-z0-9]+", text.lower()))[:40].strip("-")
-    options = "\n".join([model, str(layer), str(seed), text])
+    options = "\n".join([source, str(layer), str(seed), query or "", text])
     mark = hashlib.sha256(options.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return "-".join(part for part in (Path(model).name, start, mark) if part)
+    return "-".join(part for part in (Path(source).name, start, mark) if part)

@@ -103,6 +103,11 @@ def _without(mark: str, tokens: list[str]) -> list[str]:
     return tokens[:-1] if tokens[-1:] == [mark] else tokens
 
 
+def tokenize(text: str) -> list[str]:
+    """Return the words of a story, or of a question, as `row_of` has them: no mark after the last one."""
+    return _without("?", _without(".", words(text)))
+
+
 def read_official(folder: Path, task: int) -> dict[str, list[Story]]:
     """Read the `train` and `test` stories of one task from a folder such as `en` or `en-10k`.
 

@@ -6,15 +6,20 @@ when it is opened. What the paper trains and audits a data set with is in `paper
 (docs/jain-wallace.md has all differences.)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from heedmap.data import cloze, mimic
-from heedmap.data.babi_rows import read_babi
+from heedmap.data import babi_rows, cloze, mimic
 from heedmap.data.rows import ColumnSpec, Parts
-from heedmap.data.tokens import without_markup, words, words_alone, words_without_digits
+from heedmap.data.tokens import (
+    clinical_words,
+    without_markup,
+    words,
+    words_alone,
+    words_without_digits,
+)
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
@@ -49,7 +54,8 @@ class DatasetSpec:
     """A data set.
 
     `labels` says which labels are kept and what class each one is; `classes` their order. With `trees` a folder
-    may hold a treebank instead of a table. `selections` are by the setting `rules`.
+    may hold a treebank instead of a table. `selections` are by the setting `rules`. `candidates` finds a
+    text's possible answers among its tokens.
     """
 
     title: str
@@ -62,6 +68,7 @@ class DatasetSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     selections: Mapping[str, Selection] = field(default_factory=dict)
+    candidates: Callable[[Sequence[str]], Sequence[str]] | None = None
 
     def selection(self, settings: DataSettings) -> Selection:
         """Return the selection that the settings ask for: everything where the data set has none."""
@@ -84,7 +91,8 @@ def _babi(task: int) -> DatasetSpec:
         "question",
         f"a folder of bAbI task {task} (train and test, the official text files or JSON lines); without one, "
         "stories are generated here",
-        read=lambda folder: read_babi(folder, task),
+        ColumnSpec(tokenize=babi_rows.tokenize),
+        read=lambda folder: babi_rows.read_babi(folder, task),
         selections={"code": Selection(every_word=True)},
     )
 
@@ -152,6 +160,7 @@ CATALOG: dict[str, DatasetSpec] = {
         "text",
         "MIMIC-III (PhysioNet credentials): a folder with NOTEEVENTS.csv and DIAGNOSES_ICD.csv, and, for the "
         "paper's split, train/dev/test_50_hadm_ids.csv",
+        ColumnSpec(tokenize=clinical_words),
         read=lambda folder: mimic.read(folder, "diabetes"),
         classes=("0", "1"),
         selections=_by_length(6, 4000, test_shortest=5000),
@@ -160,6 +169,7 @@ CATALOG: dict[str, DatasetSpec] = {
         "Anemia (MIMIC)",
         "text",
         "MIMIC-III (PhysioNet credentials): a folder with NOTEEVENTS.csv and DIAGNOSES_ICD.csv",
+        ColumnSpec(tokenize=clinical_words),
         read=lambda folder: mimic.read(folder, "anemia"),
         classes=("0", "1"),
         selections=_by_length(None, 4000, test_shortest=5000),
@@ -168,7 +178,9 @@ CATALOG: dict[str, DatasetSpec] = {
         "CNN",
         "question",
         "CNN questions of the DeepMind Q&A data set: a folder with questions/training, validation and test",
+        ColumnSpec(tokenize=cloze.tokenize),
         read=cloze.read,
+        candidates=cloze.entities,
     ),
     "babi_qa1": _babi(1),
     "babi_qa2": _babi(2),

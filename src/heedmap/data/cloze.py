@@ -6,6 +6,7 @@ the question, with `@placeholder` in it; the answer; the name of each entity.
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
@@ -94,15 +95,15 @@ def _question(path: Path) -> Row | None:
     # The entities' names come last: where there is one, the file is not cut short.
     if len(lines) < 9 or any(lines[1:8:2]) or not _ENTITY.match(lines[8]):
         raise InputError(f"{path}: expected {_PARTS}; this file differs, get it again")
-    article, question, answer = (lines[i].lower() for i in (2, 4, 6))
+    article, question, answer = lines[2], lines[4], lines[6].lower()
     if not article:
         return None
-    tokens, query = spaces(article), spaces(question)
+    tokens, query = tokenize(article), tokenize(question)
     if "@placeholder" not in query:
         raise InputError(
             f"{path}: expected a question with @placeholder in it, got {question!r:.60}; get the file again"
         )
-    candidates = tuple(sorted({token for token in tokens if _ENTITY.fullmatch(token)}))
+    candidates = entities(tokens)
     if answer not in candidates:
         known = ", ".join(candidates[:8]) or "none"
         raise InputError(
@@ -110,3 +111,13 @@ def _question(path: Path) -> Row | None:
             "get the file again or take it out"
         )
     return Row(path.stem, tokens, answer, query=query, candidates=candidates)
+
+
+def tokenize(text: str) -> list[str]:
+    """Return the lower-case tokens of an article or a question, which come tokenised."""
+    return spaces(text.lower())
+
+
+def entities(tokens: Sequence[str]) -> tuple[str, ...]:
+    """Return the entities among an article's tokens: the possible answers, in alphabetical order."""
+    return tuple(sorted({token for token in tokens if _ENTITY.fullmatch(token)}))

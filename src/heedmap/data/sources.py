@@ -65,7 +65,7 @@ def read_parts(
     if is_eraser(path):
         refuse_columns(settings, "a folder in ERASER's layout")
         files.refuse_dialect(path, settings.separator, settings.encoding)
-        parts = read_eraser(path, spec.tokenize or _tokenizer(settings), left_out, settings.raw)
+        parts = read_eraser(path, spec.tokenize or tokenizer_of(settings), left_out, settings.raw)
         check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
         return parts
     return _parts(_read_tables(path, settings, left_out, as_file), settings, left_out, spec)
@@ -222,7 +222,7 @@ def _rows(
     assert text is not None
     assert label is not None
     names = rows.class_names.get(label)
-    tokenize = spec.tokenize or _tokenizer(settings)
+    tokenize = spec.tokenize or tokenizer_of(settings)
     split_column = _find(columns, None, ("split", "exp_split")) if part == "all" else None
     keys = rows.values("id") if "id" in columns else range(len(rows))
     splits = rows.values(split_column) if split_column else [part] * len(rows)
@@ -281,7 +281,8 @@ def _some(columns: Sequence[str]) -> str:
     return ", ".join(columns[:20]) + more
 
 
-def _tokenizer(settings: DataSettings) -> Callable[[str], list[str]]:
+def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
+    """Return what makes tokens of a text, where no data set has a way of its own."""
     if settings.raw:
         return lambda text: pieces(text, settings.tokenizer)
     return TOKENIZERS[settings.tokenizer]

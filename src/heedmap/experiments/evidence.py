@@ -30,7 +30,8 @@ class Evidence:
     kind of model. A table in the folder is read instead of computed if the files that its experiment keeps
     beside it are there too. `other_seed`: the same model from another training, if there is one. `retraining`
     trains further models for the experiments in `asked`, whose tables are made anew: what is trained is kept.
-    `recorded` is what was recorded while the model was trained, if anything was.
+    `recorded` is what was recorded while the model was trained, if anything was. `first_row`: the texts are
+    those from this row on of an audit, and draw the random numbers that they have there.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class Evidence:
         retraining: Retraining | None = None,
         asked: Collection[str] = (),
         recorded: pa.Table | None = None,
+        first_row: int = 0,
     ) -> None:
         self.model = model
+        self._first_row = first_row
         self.recorded = recorded
         self.other_seed = other_seed
         self.retraining, self._asked = retraining, asked
@@ -172,7 +175,7 @@ class Evidence:
     def generators(self, name: str, rows: Int[Tensor, " B"]) -> list[np.random.Generator]:
         """Return a generator per text of an experiment, independent of the batches."""
         return [
-            np.random.default_rng([self.settings.seed, *name.encode(), row])
+            np.random.default_rng([self.settings.seed, *name.encode(), self._first_row + row])
             for row in rows.tolist()
         ]
 

@@ -89,7 +89,7 @@ def flips(evidence: Evidence) -> pa.Table:
     for trace in traces_of(evidence):
         rows = trace.rows.numpy(force=True)
         long = (trace.mask.sum(-1) > 1).numpy(force=True)
-        for name, ranking in _rankings(evidence, trace, importance).items():
+        for name, ranking in rankings(evidence, trace, importance).items():
             _put(columns, name, rows, along(evidence.model, trace, ranking, how), long)
         changed = with_nothing_left(evidence.model, trace).numpy(force=True)
         empty[rows] = np.where(long, changed, np.nan)
@@ -154,9 +154,10 @@ def _put(
     columns[f"mass_{name}"][rows] = np.where(long & (count > 0), mass, np.nan)
 
 
-def _rankings(
+def rankings(
     evidence: Evidence, trace: Trace, importance: pa.ChunkedArray
 ) -> dict[str, Float[Tensor, "B T"]]:
+    """Return the tokens' numbers in each of RANKINGS; `importance` is leave-one-out."""
     heat = trace.heat.double()
     gradient, product = slopes(evidence.model, trace)
     without = torch.zeros_like(heat)

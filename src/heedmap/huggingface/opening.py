@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from heedmap.data.corpus import Corpus, load_corpus
+from heedmap.data.corpus import Corpus, Split, load_corpus
 from heedmap.data.in_memory import InMemory
+from heedmap.data.one_text import some_of
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.storage import folder_written_whole
@@ -106,6 +108,61 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
         splits={**corpus.splits, "test": test},
         left_out={**corpus.left_out, **unread, **counted, **merged},
     )
+
+
+def fitted_text(
+    model: TransformerClassifier, words: list[str], how: str
+) -> tuple[Split, list[str]]:
+    """Return a split of one text that fits the model, cut or in windows, and notes on what was changed.
+
+    Raises:
+        InputError: the model cannot tell the end of the text, or a word exceeds its limit.
+    """
+    if not model.readable([words])[0]:
+        raise InputError(f"expected a text that does not {_TWO_ENDS}; take it out of it")
+    limit = longest(model.model, model.tokenizer)
+    split, _ = fit(Split(["text"], [words], np.zeros(1, dtype=np.int64)), model.lengths, limit, how)
+    notes, kept = [], sum(map(len, split.tokens))
+    if kept < len(words) or len(split) > 1:
+        done = (
+            f"cut to its first {kept} of {len(words)} words"
+            if how == "cut"
+            else f"read in {len(split)} windows, each by itself"
+        )
+        notes.append(f"the text is longer than the {limit} positions that the model reads: {done}")
+    split, _ = merge(split, model.own_words)
+    if merged := kept - sum(map(len, split.tokens)):
+        notes.append(f"words that share a sub-word are shown as one: {merged} fewer")
+    return split, notes
+
+
+def unread_words(
+    model: TransformerClassifier, texts: Sequence[Sequence[str]]
+) -> tuple[list[NDArray[np.bool_]], list[str]]:
+    """Return which words of each text the model does not read as they are, and notes that count them.
+
+    The tokenizer drops them, or makes unknown tokens of them or of a part.
+    """
+    batch = model.batch(texts, range(len(texts)))
+    marks, unknown, dropped = [], [], []
+    for i, text in enumerate(texts):
+        ids, words = batch.ids[i].numpy(force=True), batch.words[i].numpy(force=True)
+        places = np.arange(len(text))
+        of_unknown = np.isin(places, words[ids == model.tokenizer.unk_token_id])
+        without = ~np.isin(places, words)
+        unknown += [text[place].strip() for place in np.flatnonzero(of_unknown).tolist()]
+        dropped += [text[place].strip() for place in np.flatnonzero(without).tolist()]
+        marks.append(of_unknown | without)
+    total = sum(map(len, texts))
+    notes = [
+        f"{what} {len(some)} of {total} words: {some_of(some)}"
+        for what, some in (
+            ("the tokenizer does not know", unknown),
+            ("the tokenizer drops", dropped),
+        )
+        if some
+    ]
+    return marks, notes
 
 
 def facts(model: TransformerClassifier) -> dict[str, object]:

@@ -75,14 +75,15 @@ def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick)
             for name, x in facts
             if x is not None and math.isfinite(x)
         ],
-        rows=[_row(heat_map, own["tokens"], gold) for heat_map in maps],
+        rows=[shaded(heat_map, own["tokens"], gold) for heat_map in maps],
         gold=bool(gold) and any(gold),
         query=own.get("query"),
         candidates=own.get("candidates"),
     )
 
 
-def _row(heat_map: HeatMap, tokens: list[str], gold: list[bool] | None) -> Row:
+def shaded(heat_map: HeatMap, tokens: list[str], gold: list[bool] | None) -> Row:
+    """Shade each token by its share of the largest weight; no tokens where a weight is undefined."""
     name, kind, weights = heat_map.name, heat_map.kind, heat_map.weights
     if weights is None or any(w is None or not math.isfinite(w) for w in weights):
         why = "not defined" + (" for a text of one word" if len(tokens) == 1 else "")
@@ -90,8 +91,8 @@ def _row(heat_map: HeatMap, tokens: list[str], gold: list[bool] | None) -> Row:
     top = max([*weights, 0.0])
     shown = heat_map.tokens or tokens
     marks = gold if gold and shown is tokens else [False] * len(shown)
-    shaded = [
+    row = [
         Token(token, weight, max(weight, 0.0) / top if top > 0 else 0.0, mark)
         for token, weight, mark in zip(shown, weights, marks, strict=True)
     ]
-    return Row(name, kind, shaded, f"largest {number(top)}" if top > 0 else "zero for every word")
+    return Row(name, kind, row, f"largest {number(top)}" if top > 0 else "zero for every word")

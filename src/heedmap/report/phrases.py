@@ -163,20 +163,22 @@ def repeats_text(audit: AuditResult) -> str | None:
 
 
 def model_text(audit: AuditResult) -> str:
+    """Describe the architecture in one line, and what a token is where it is no word."""
+    return f"{architecture_text(audit)}{_of_sentences(audit)}"
+
+
+def architecture_text(audit: AuditResult) -> str:
     """Describe the architecture in one line."""
     model = audit.settings.model
     if isinstance(model, TransformerSettings):
         shown = audit.about.get("on_trial", f"{model.view}, layer {model.layer}")
-        return (
-            f"{Path(model.source).name} ({audit.about.get('architecture', 'a transformer')}), {shown}"
-            f"{_of_sentences(audit)}"
-        )
+        name = audit.about.get("architecture", "a transformer")
+        return f"{Path(model.source).name} ({name}), {shown}"
     condition = f" given the {query}" if (query := query_name(audit)) else ""
     levels = " of words, then of sentences" if _of_sentences(audit) else ""
     encoder = "no" if model.encoder == "none" else model.encoder
     return (
         f"{encoder} encoder, {model.score} score{condition}, {model.normaliser} attention{levels}"
-        f"{_of_sentences(audit)}"
     )
 
 

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from markupsafe import Markup
 from torch import Tensor
 
-from heedmap.data.corpus import Split
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
-from heedmap.huggingface.fitting import fit, merge
 from heedmap.huggingface.inputs import SubwordBatch
-from heedmap.huggingface.loading import longest
+from heedmap.huggingface.opening import fitted_text
 from heedmap.huggingface.recording import Recorder
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.words import sum_by_word
@@ -83,7 +80,11 @@ def draw(model: TransformerClassifier, text: str, seed: int = 0) -> Picture:
     Raises:
         InputError: the text has no word, or a single word exceeds the model's limit.
     """
-    words, notes = _words(model, text)
+    words = pieces(text, "words")
+    if not words:
+        raise InputError("expected a text of one word at least, got none; give one with --text")
+    split, notes = fitted_text(model, words, "cut")
+    words = split.tokens[0]
     batch = model.batch([words], [0])
     interventions, left_out = trials(model, batch, seed)
     notes += left_out
@@ -134,25 +135,6 @@ def page(picture: Picture) -> str:
             policy=policy(),
         )
     )
-
-
-def _words(model: TransformerClassifier, text: str) -> tuple[list[str], list[str]]:
-    words = pieces(text, "words")
-    if not words:
-        raise InputError("expected a text of one word at least, got none; give one with --text")
-    split = Split(["text"], [words], np.zeros(1, dtype=np.int64), None)
-    limit = longest(model.model, model.tokenizer)
-    split = fit(split, model.lengths, limit, "cut")[0]
-    notes = []
-    if (kept := len(split.tokens[0])) < len(words):
-        notes.append(
-            f"the text is longer than the {limit} positions that the model reads: "
-            f"cut to its first {kept} of {len(words)} words"
-        )
-    shown = merge(split, model.own_words)[0].tokens[0]
-    if (merged := kept - len(shown)) > 0:
-        notes.append(f"words that share a sub-word are shown as one: {merged} fewer")
-    return list(shown), notes
 
 
 @torch.no_grad()

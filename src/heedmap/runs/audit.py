@@ -28,6 +28,8 @@ from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder
 from heedmap.keywords import split, takes
 from heedmap.models.layered import Layered
+from heedmap.models.pair_classifier import PairClassifier
+from heedmap.models.trace import Model
 from heedmap.runs.audit_folder import (
     claim_audit,
     keep_tables,
@@ -40,7 +42,7 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import save_run, weights_of
 from heedmap.runs.other_seed import other_seed
 from heedmap.runs.run import Run
-from heedmap.settings import AuditSettings, RunSettings
+from heedmap.settings import AuditSettings, DataSettings, RunSettings
 from heedmap.terminal.output import show
 from heedmap.terminal.progress import note, plan, step, working
 
@@ -196,7 +198,7 @@ def audit(
             "heedmap.audit(heedmap.train(heedmap.load(data))); or make it with `heedmap.open_model`, or open "
             "its folder with `heedmap.open_run`"
         )
-    wanted = AuditSettings.of(**{**defaults(run), **options})
+    wanted = AuditSettings.of(**{**defaults(run.model, run.settings.data), **options})
     with working("audit", progress):
         return audit_as(run, wanted, overwrite=overwrite)
 
@@ -239,15 +241,15 @@ def audit_as(
         return result
 
 
-def defaults(run: Run) -> dict[str, object]:
-    """Return the settings of an audit of such a run where no option is given."""
-    layered = isinstance(run.model, Layered)
+def defaults(model: Model, data: DataSettings) -> dict[str, object]:
+    """Return the settings of an audit of a model on such data where no option is given."""
+    layered = isinstance(model, Layered)
     return {
-        "epsilon": 0.05 if run.corpus.pairs else 0.01,
+        "epsilon": 0.05 if isinstance(model, PairClassifier) else 0.01,
         # For transformers a gradient with the attention of only one layer held fixed means little.
         "gradient_path": "open" if layered else "closed",
         "descent_steps": 0 if layered else 500,
-        **defaults_for(run.settings.data, AuditSettings),
+        **defaults_for(data, AuditSettings),
     }
 
 

@@ -18,7 +18,10 @@ from heedmap.errors import InputError
 from heedmap.files.identity import identity, weights_hash
 from heedmap.files.naming import MODEL, name_of
 from heedmap.keywords import split, takes
-from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
+from heedmap.models.hierarchical_classifier import HierarchicalClassifier
+from heedmap.models.pair_classifier import PairClassifier
+from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.places import Out
 from heedmap.runs.run import Run
@@ -116,20 +119,51 @@ def open_model(
         return replace(run, folder=folder.path)
 
 
+def model_in(folder: RunFolder) -> tuple[RunSettings, Model]:
+    """Read settings and model of a finished run, without its texts.
+
+    Raises:
+        InputError: as `open_run`, but nothing about the corpus.
+    """
+    settings = folder.settings()
+    model: Model
+    if not isinstance(settings.model, TransformerSettings):
+        model, _ = _own_model(folder, settings)
+    elif settings.train is not None:
+        model, _ = _fine_tuned_model(folder, settings)
+    else:
+        model = _existing_model(folder, settings)
+    folder.check_unchanged(settings)
+    return settings, model
+
+
 def open_own(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = None) -> Run:
     """Open the run of an attention model trained in a folder; `corpus` if it is loaded already.
 
     Raises:
         InputError: as `open_run`.
     """
-    corpus = _corpus(folder, settings, corpus)
+    model, trained = _own_model(folder, settings)
+    corpus = corpus or _corpus(folder, settings)
+    if (model.classes, type(model)) != (corpus.classes, kind_for(corpus)):
+        raise folder.damaged(
+            ValueError(f"expected the classes {corpus.classes}, got {model.classes}")
+        )
+    return own_run(settings, corpus, model, trained, folder.path)
+
+
+def _own_model(folder: RunFolder, settings: RunSettings) -> tuple[AttentionClassifier, Trained]:
+    _check_trained(folder, settings)
     trained, stored_identity = folder.training()
     words, classes, tensors = folder.read_model()
+    kind: type[AttentionClassifier] = TextClassifier
+    if settings.data.tokenizer == "sentences":
+        kind = HierarchicalClassifier
+    elif any(name.startswith("query.") for name in tensors):
+        kind = PairClassifier
     try:
-        model = build_model(settings, Vocabulary(words), classes, kind_for(corpus))
+        model = build_model(settings, Vocabulary(words), classes, kind)
         model.load_state_dict(tensors)
-        if classes != corpus.classes:
-            raise ValueError(f"expected the classes {corpus.classes}, got {classes}")
         if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
             raise ValueError("weights that are not finite")
         if stored_identity not in (None, _identity(settings, _hash(model), classes)):
@@ -137,7 +171,7 @@ def open_own(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = N
     except (ValueError, RuntimeError) as error:
         raise folder.damaged(error) from error
     model.eval().requires_grad_(False)
-    return own_run(settings, corpus, model, trained, folder.path)
+    return model, trained
 
 
 def open_fine_tuned(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = None) -> Run:
@@ -146,32 +180,42 @@ def open_fine_tuned(folder: RunFolder, settings: RunSettings, corpus: Corpus | N
     Raises:
         InputError: as `open_run`.
     """
+    _check_trained(folder, settings)
+    corpus = corpus or _corpus(folder, settings)
+    model, trained = _fine_tuned_model(folder, settings)
+    if model.classes != corpus.classes:
+        raise _another_model(folder, settings)
+    return fine_tuned_run(settings, corpus, model, trained, folder.path)
+
+
+def _fine_tuned_model(
+    folder: RunFolder, settings: RunSettings
+) -> "tuple[TransformerClassifier, Trained]":
     from heedmap.huggingface import opening
 
     assert isinstance(settings.model, TransformerSettings)
-    corpus = _corpus(folder, settings, corpus)
+    _check_trained(folder, settings)
     model, found = opening.open_classifier(settings.model, folder.model)
     trained, stored_identity = folder.training()
-    expected = _identity(settings, settings.model.weights, corpus.classes)
-    if (found.weights, model.classes) != (
-        settings.model.weights,
-        corpus.classes,
-    ) or stored_identity not in (None, expected):
-        raise InputError(
-            f"{folder.model}: not the model that was trained here; bring it back, or make the run again: "
-            f"`heedmap train --model {settings.model.source} --data {settings.data.source} --out "
-            f"{folder.path} --overwrite`"
-        )
-    return fine_tuned_run(settings, corpus, model, trained, folder.path)
+    expected = _identity(settings, settings.model.weights, model.classes)
+    if found.weights != settings.model.weights or stored_identity not in (None, expected):
+        raise _another_model(folder, settings)
+    return model, trained
+
+
+def _another_model(folder: RunFolder, settings: RunSettings) -> InputError:
+    assert isinstance(settings.model, TransformerSettings)
+    return InputError(
+        f"{folder.model}: not the model that was trained here; bring it back, or make the run again: "
+        f"`heedmap train --model {settings.model.source} --data {settings.data.source} --out "
+        f"{folder.path} --overwrite`"
+    )
 
 
 def _open_existing(folder: RunFolder, settings: RunSettings) -> Run:
     from heedmap.huggingface import opening
 
-    assert isinstance(settings.model, TransformerSettings)
-    model, found = opening.open_classifier(settings.model)
-    if settings.model.weights and found.weights != settings.model.weights:
-        raise _changed(folder, settings.model.source)
+    model = _existing_model(folder, settings)
     corpus = opening.corpus_for(model, settings.data, kept_in(folder.texts))
     if corpus.fingerprint() != settings.fingerprint:
         raise _changed(folder, settings.data.source)
@@ -179,14 +223,25 @@ def _open_existing(folder: RunFolder, settings: RunSettings) -> Run:
     return Run(settings, corpus, model, None, folder.path, about)
 
 
-def _corpus(folder: RunFolder, settings: RunSettings, corpus: Corpus | None) -> Corpus:
-    """Load and check the corpus of a fully trained run; one that is given is what the run was found by."""
+def _existing_model(folder: RunFolder, settings: RunSettings) -> "TransformerClassifier":
+    from heedmap.huggingface import opening
+
+    assert isinstance(settings.model, TransformerSettings)
+    model, found = opening.open_classifier(settings.model)
+    if settings.model.weights and found.weights != settings.model.weights:
+        raise _changed(folder, settings.model.source)
+    return model
+
+
+def _check_trained(folder: RunFolder, settings: RunSettings) -> None:
     if not folder.is_trained(settings):
         raise InputError(
             f"{folder.path}: not trained to the end; run `heedmap train` again to go on"
         )
-    if corpus is not None:
-        return corpus
+
+
+def _corpus(folder: RunFolder, settings: RunSettings) -> Corpus:
+    """Load and check the corpus of a run."""
     try:
         corpus = load_corpus(settings.data, given=kept_in(folder.texts))
     except InputError as error:

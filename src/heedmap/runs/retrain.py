@@ -95,7 +95,7 @@ def _audit_settings(run: Run, given: dict[str, Any]) -> AuditSettings:
     stored = None if run.folder is None else RunFolder(run.folder).settings().audit
     if stored is not None and not given:
         return stored
-    return AuditSettings.of(**{**defaults(run), **given})
+    return AuditSettings.of(**{**defaults(run.model, run.settings.data), **given})
 
 
 def _asked(names: Sequence[str], there: Sequence[str], wanted: RetrainSettings) -> list[str]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,6 +15,9 @@ from heedmap.settings import RunSettings, TransformerSettings
 from heedmap.terminal.html import html_table
 from heedmap.training.dynamics import recorded_in
 from heedmap.training.fit import Trained
+
+if TYPE_CHECKING:
+    from heedmap.report.explanation import Explanation
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,6 +76,16 @@ class Run:
         if self.folder is None or self.recorded is not None:
             return self.recorded
         return recorded_in(RunFolder(self.folder).dynamics)
+
+    def explain(self, text: str, *, query: str | None = None) -> "Explanation":
+        """Explain the answer to one text (see `heedmap.explain`).
+
+        Raises:
+            InputError: a text without a word, or a query that is missing or not read.
+        """
+        from heedmap.runs.explain import explain
+
+        return explain(self, text, query=query)
 
     def encoded(self, split: Split) -> Encoded:
         """Encode a split with the vocabulary of one of our attention models."""

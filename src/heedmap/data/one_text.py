@@ -1,0 +1,73 @@
+"""One text outside any corpus, as the tokens that a corpus with these settings makes of it."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from heedmap.data.catalog import CATALOG
+from heedmap.data.corpus import Split
+from heedmap.data.rows import Row, within_limits
+from heedmap.data.sources import STORIES, tokenizer_of
+from heedmap.errors import InputError
+from heedmap.settings import DataSettings
+
+NAMED = 8  # words in a note
+
+
+def one_text(
+    settings: DataSettings, classes: Sequence[str], text: str, query: str | None = None
+) -> tuple[Split, list[str]]:
+    """Return a split of one text, or of one pair, and notes on what was changed. Its label means nothing.
+
+    Raises:
+        InputError: a text or a query without a token or with half characters, or a text without a possible
+            answer.
+    """
+    for one in (text, query or ""):
+        if any("\ud800" <= c <= "\udfff" for c in one):  # what a command line makes of other bytes
+            raise InputError(f"expected text in UTF-8, got {one!r:.60}; convert it")
+    name = settings.source if settings.source in STORIES else settings.dataset
+    spec = CATALOG[name] if name else None
+    tokenize: Callable[[str], list[str]] = tokenizer_of(settings)
+    if spec is not None and spec.columns.tokenize is not None:
+        tokenize = spec.columns.tokenize
+    row = Row("text", tokenize(text), "", query=None if query is None else tokenize(query))
+    unit = "sentence" if settings.tokenizer == "sentences" else "word"
+    if not row.tokens:
+        raise InputError(f"expected a text of one {unit} at least, got none")
+    if row.query == []:
+        raise InputError("expected a query of one word at least, got none")
+    notes, size = [], len(row.tokens)
+    if size < settings.min_tokens:
+        notes.append(
+            f"shorter than the texts that the model was given: {size} of at least {settings.min_tokens} {unit}s"
+        )
+    within_limits([row], settings.model_copy(update={"min_tokens": 1}), Counter())
+    if len(row.tokens) < size:
+        notes.append(
+            f"longer than the texts that the model was given: cut to its first {len(row.tokens)} of {size} "
+            f"{unit}s"
+        )
+    allowed = None
+    if spec is not None and spec.candidates is not None:
+        allowed = np.isin(classes, spec.candidates(row.tokens))[None]
+        if not allowed.any():
+            raise InputError(
+                "expected a text in which a possible answer occurs, got none; the answers are such as "
+                f"{', '.join(classes[:3])}"
+            )
+    return Split(
+        [row.key],
+        [row.tokens],
+        np.zeros(1, dtype=np.int64),
+        queries=None if row.query is None else [row.query],
+        allowed=allowed,
+    ), notes
+
+
+def some_of(words: Sequence[str]) -> str:
+    """Name some different words, and say how many more there are."""
+    different = list(dict.fromkeys(words))
+    more = f" and {len(different) - NAMED} more" if len(different) > NAMED else ""
+    return ", ".join(different[:NAMED]) + more

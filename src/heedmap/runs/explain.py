@@ -1,0 +1,189 @@
+"""Explain one text: the audit's questions, asked of a single text of any run or classifier."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedmap.data.corpus import Split
+from heedmap.data.one_text import one_text, some_of
+from heedmap.errors import InputError
+from heedmap.experiments.adversary import is_exact
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.flip_sets import EXACT, flip_sets
+from heedmap.files.naming import MODEL, kind_of, name_of
+from heedmap.files.tables import read_table
+from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.hierarchical_classifier import HierarchicalClassifier
+from heedmap.models.pair_classifier import PairClassifier
+from heedmap.models.trace import Model
+from heedmap.report.explanation import Adversary, Explanation, Window
+from heedmap.report.phrases import architecture_text
+from heedmap.runs.audit import defaults
+from heedmap.runs.folder import RunFolder
+from heedmap.runs.open import model_in
+from heedmap.runs.run import Run
+from heedmap.settings import AuditSettings, DataSettings, RunSettings, TransformerSettings
+
+TABLES = ("instances", "gradient", "leave_one_out", "found", "adversary", "flips")
+
+
+def explain(source: "Run | str | Path", text: str, *, query: str | None = None) -> Explanation:
+    """Explain the answer to one text, and put its heat map on trial.
+
+    The numbers are those of an audit's tables: with the settings of the run's audit, if it has one, the same
+    for the same text up to rounding. An adversary that is found by search may end elsewhere than in the audit,
+    which searches for many texts at once; its bound is the same.
+
+    Args:
+        source: a run, a run's folder (whose corpus is not read), or a Hugging Face classifier: its folder or
+            its name on the Hub.
+        text: the text.
+        query: the question or hypothesis that a model of pairs reads it given.
+
+    Raises:
+        InputError: a text without a word, a query that is missing or not read, or no finished run and no
+            classifier there.
+        TypeError: no run and no path, or a text that is no string.
+    """
+    for one in (text, query):
+        if not isinstance(one, str | None) or text is None:
+            raise TypeError(f"expected a text, got {kind_of(one)}; explain one text at a time")
+    if isinstance(source, Run):
+        place = source.folder or Path(source.name)
+        return explained(place, source.settings, source.model, text, query)
+    name = name_of(source, MODEL)
+    return explained(Path(name), *opened(name), text, query)
+
+
+def opened(name: str) -> tuple[RunSettings, Model]:
+    """Open the model of a run's folder, or a Hugging Face classifier, without texts.
+
+    Raises:
+        InputError: no finished run and no classifier there.
+    """
+    folder = RunFolder(name)
+    if folder.is_begun():
+        return model_in(folder)
+    if folder.path.is_dir() and not (folder.path / "config.json").exists():
+        raise InputError(
+            f"{name}: expected a run's folder (settings.toml) or a Hugging Face classifier's "
+            "(config.json), got neither; `heedmap list` shows the runs"
+        )
+    from heedmap.huggingface.opening import open_classifier
+
+    model, settings = open_classifier(TransformerSettings.of(source=name))
+    return RunSettings(
+        fingerprint="", data=DataSettings(source="text", raw=True), model=settings
+    ), model
+
+
+def explained(
+    place: Path, settings: RunSettings, model: Model, text: str, query: str | None
+) -> Explanation:
+    """Explain a text by an opened model (see `explain`); `place` is its folder or name."""
+    name = place.name
+    if isinstance(model, PairClassifier) and query is None:
+        raise InputError(
+            f"{name}: expected a query too: a model of pairs reads a text given one (a question, a "
+            "hypothesis); give it as query (--query)"
+        )
+    if query is not None and not isinstance(model, PairClassifier):
+        raise InputError(
+            f"{name}: expected no query: it reads single texts; leave query out (--query)"
+        )
+    split, notes = one_text(settings.data, model.classes, text, query)
+    about: dict[str, Any] = {}
+    if isinstance(model, AttentionClassifier):
+        unknown, more = _unknown(model, split)
+    else:
+        from heedmap.huggingface import opening
+        from heedmap.huggingface.transformer_classifier import TransformerClassifier
+
+        assert isinstance(model, TransformerClassifier)
+        split, more = opening.fitted_text(model, split.tokens[0], model.settings.long_texts)
+        unknown, dropped = opening.unread_words(model, split.tokens)
+        more += dropped
+        about = opening.facts(model)
+    audit = settings.audit or AuditSettings.of(**defaults(model, settings.data))
+    evidence = Evidence(model, split, audit, first_row=_row_in_audit(place, split))
+    tables = {table: evidence.table(table) for table in TABLES}
+    result = AuditResult(settings, model.classes, tables, [], about)
+    return Explanation(
+        name=name,
+        model=architecture_text(result),
+        classes=model.classes,
+        text=text,
+        query=split.queries[0] if split.queries else None,
+        unit="sentence" if settings.data.tokenizer == "sentences" else "word",
+        epsilon=audit.epsilon,
+        notes=[*notes, *more],
+        windows=_windows(evidence, unknown),
+    )
+
+
+def _row_in_audit(folder: Path, split: Split) -> int:
+    """Return the text's row in the tables of the run's audit; 0 where it is in none."""
+    path = RunFolder(folder).tables / "instances.parquet"
+    if not path.exists():
+        return 0
+    table = read_table(path)
+    stripped = [token.strip() for token in split.tokens[0]]
+    queries = table["query"] if "query" in table.column_names else None
+    for row in np.flatnonzero(table["n_tokens"].to_numpy() == len(stripped)).tolist():
+        same_query = (
+            queries is None or split.queries is None or queries[row].as_py() == split.queries[0]
+        )
+        if same_query and table["tokens"][row].as_py() == stripped:
+            return int(row)
+    return 0
+
+
+def _windows(evidence: Evidence, unknown: list[NDArray[np.bool_]]) -> list[Window]:
+    rows = {name: evidence.table(name).to_pylist() for name in TABLES}
+    exact = is_exact(evidence.table("adversary").column_names, len(evidence.model.classes))
+    found = []
+    for i, flip in enumerate(flip_sets(evidence)):
+        own, without, other, along = (
+            rows[name][i] for name in ("instances", "leave_one_out", "adversary", "flips")
+        )
+        adversary = None
+        if other["attention"] is not None:
+            weights = np.array(other["attention"], dtype=np.float64)
+            adversary = Adversary(weights, other["jsd"], other["jsd_upper"], exact)
+        found.append(
+            Window(
+                tokens=own["tokens"],
+                unknown=unknown[i],
+                probabilities=np.array(own["probabilities"]),
+                attention=np.array(own["attention"], dtype=np.float64),
+                gradient=np.array(rows["gradient"][i]["importance"]),
+                leave_one_out=np.array(without["importance"]),
+                signed=np.array(without["signed"]),
+                found=rows["found"][i]["found_leave_one_out"],
+                largest=rows["found"][i]["largest_leave_one_out"],
+                adversary=adversary,
+                flip=flip,
+                smallest=along[f"count_{EXACT}"] is not None,
+                flip_along_map=along["count_attention"] or 0,
+            )
+        )
+    return found
+
+
+def _unknown(model: AttentionClassifier, split: Split) -> tuple[list[NDArray[np.bool_]], list[str]]:
+    """Return which tokens hold a word that is not in the vocabulary, and a note that counts these words."""
+    of_sentences = isinstance(model, HierarchicalClassifier)
+    tokens = [token.split() if of_sentences else [token] for token in split.tokens[0]]
+    marks = np.array([any(word not in model.vocabulary for word in some) for some in tokens])
+    words = [word for some in tokens for word in some]
+    words += split.queries[0] if split.queries else []
+    missing = [word for word in words if word not in model.vocabulary]
+    if not missing:
+        return [marks], []
+    return [marks], [
+        f"the model does not know {len(missing)} of {len(words)} words, and reads each as the same unknown "
+        f"word: {some_of(missing)}"
+    ]

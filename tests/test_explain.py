@@ -1,0 +1,373 @@
+"""One text explained: the audit's numbers for it, whatever the text, and how it is shown."""
+
+import io
+import json
+import sys
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from conftest import QUICK, small_corpus, small_pairs
+from made_audits import Elements
+from rich.console import Console
+from tiny_transformers import tiny_classifier, tiny_model, tiny_tokenizer
+
+import heedmap as hm
+from heedmap.data.babi import Story
+from heedmap.data.babi_rows import row_of
+from heedmap.data.one_text import one_text
+from heedmap.errors import InputError
+from heedmap.report.explanation_views import sentences
+from heedmap.runs.audit import audited_split
+from heedmap.runs.explain import explained
+from heedmap.runs.train import train
+from heedmap.settings import AuditSettings, DataSettings, RunSettings
+
+SMALL = {"embedding_size": 12, "hidden_size": 16, "min_df": 1}
+TEXT = "mark1 w03 w07 w11 w02 w05"
+EVIL = "w01 \x1b[31m w02 \u202ew03 <script>alert(1)</script> [red]w04[/red] 🙂"
+
+
+@pytest.fixture(scope="module")
+def pairs_run():
+    """A run of pairs, whose audit searches briefly."""
+    run = train(small_pairs(candidates=False), encoder="average", epochs=1, **SMALL)
+    brief = AuditSettings(epsilon=0.05, search_restarts=1, search_steps=4, descent_steps=0)
+    return replace(run, settings=run.settings.model_copy(update={"audit": brief}))
+
+
+@pytest.fixture(scope="module")
+def stars_run():
+    """Four classes, and weights of which some are 0."""
+    corpus = small_corpus(classes=4)
+    return train(corpus, encoder="average", normaliser="sparsemax", epochs=4, **SMALL)
+
+
+@pytest.fixture
+def folder(csv_file, heedmap, tmp_path):
+    """A run whose texts are gone."""
+    done = heedmap("train", "--data", csv_file, *QUICK, "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    csv_file.unlink()
+    return tmp_path / "run"
+
+
+def shown(explanation, width=80):
+    file = io.StringIO()
+    Console(file=file, width=width).print(explanation)
+    return file.getvalue()
+
+
+def of_transformer(text, long_texts="cut"):
+    model = tiny_classifier(long_texts=long_texts)
+    settings = RunSettings(
+        fingerprint="", data=DataSettings(source="text", raw=True), model=model.settings
+    )
+    return explained(Path("tiny"), settings, model, text, None)
+
+
+@pytest.fixture(scope="module", params=["own", "pairs", "transformer"])
+def audited(request, tmp_path_factory):
+    """A run that is kept, and its audit."""
+    place = tmp_path_factory.mktemp("audited")
+    rng = np.random.default_rng(0)
+    words = ["a", "film", "great", "bad", "plot", "unwatchable", "the", "is", "."]
+    rows = [
+        {
+            "text": " ".join(rng.choice(words, n)),
+            "asked": str(rng.choice(words)),
+            "label": str(i % 2),
+        }
+        for i, n in enumerate([1, 2, *rng.integers(3, 9, 58)])
+    ]
+    (place / "texts.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    if request.param == "transformer":
+        tiny_model().save_pretrained(place / "tiny")
+        tiny_tokenizer().save_pretrained(place / "tiny")
+        options = {"classes": ("0", "1"), "out": place / "run"}
+        hm.open_model(place / "tiny", place / "texts.jsonl", **options)
+    else:
+        query = "asked" if request.param == "pairs" else None
+        corpus = hm.load(place / "texts.jsonl", query=query)
+        train(corpus, encoder="average", epochs=1, **SMALL, out=place / "run")
+    audit = hm.audit(hm.open_run(place / "run"), instances=6, permutations=2)
+    return SimpleNamespace(folder=place / "run", tables=audit.tables, audit=audit)
+
+
+@pytest.mark.slow
+def test_the_numbers_are_those_of_the_audit_for_the_same_text(audited):
+    run = hm.open_run(audited.folder)
+    split = audited_split(run, audited.audit.settings.audit)
+    for i, text in enumerate(split.written or ["".join(tokens) for tokens in split.tokens]):
+        query = None if split.queries is None else " ".join(split.queries[i])
+        made = hm.explain(audited.folder, text, query=query)
+        (one,) = made.windows
+        row = {
+            name: audited.tables[name].slice(i, 1).to_pylist()[0]
+            for name in ("instances", "gradient", "leave_one_out", "found", "adversary", "flips")
+        }
+        assert one.tokens == row["instances"]["tokens"]
+        close = {"rel": 1e-3, "abs": 1e-5, "nan_ok": True}
+        for mine, theirs in (
+            (one.probabilities, row["instances"]["probabilities"]),
+            (one.attention, row["instances"]["attention"]),
+            (one.gradient, row["gradient"]["importance"]),
+            (one.leave_one_out, row["leave_one_out"]["importance"]),
+            (one.signed, row["leave_one_out"]["signed"]),
+            ([one.found], [row["found"]["found_leave_one_out"]]),
+            ([one.largest], [row["found"]["largest_leave_one_out"]]),
+            ([one.adversary.jsd_upper], [row["adversary"]["jsd_upper"]]),
+        ):
+            assert list(mine) == pytest.approx(theirs, **close)
+        # A search of many texts at once may end a little elsewhere.
+        least = 1e-6 if one.adversary.exact else 0.01
+        assert one.adversary.jsd == pytest.approx(row["adversary"]["jsd"], abs=least)
+        counts = row["flips"]
+        assert one.flip_along_map == (counts["count_attention"] or 0)
+        if one.smallest:
+            assert (len(one.flip.words) if one.flip else 0) == counts["count_exact"]
+        elif one.flip:
+            assert len(one.flip.words) == counts[f"count_{one.flip.ranking}"]
+
+
+@pytest.mark.slow
+def test_of_a_run_only_the_model_is_read(folder, heedmap):
+    made = hm.explain(folder, "good w01 w02")
+    assert made.answer in ("neg", "pos")
+    with pytest.raises(InputError):
+        hm.open_run(folder)  # it needs the texts
+    (folder / "model.safetensors").rename(folder / "elsewhere")
+    with pytest.raises(InputError, match="not trained to the end"):
+        hm.explain(folder, "good w01")
+
+
+def test_the_smallest_set_flips_and_no_smaller_one_does(small_run):
+    model = small_run.model
+    found = 0
+    for text in (
+        TEXT,
+        "mark0 w30 w21 w12",
+        "mark1 mark0 w09 w08 w33",
+        "w01 mark0 w01 mark1 mark0",
+    ):
+        (one,) = small_run.explain(text).windows
+        trace = model.trace(model.batch([text.split()], [0]))
+        size = len(one.tokens)
+
+        def answer(erased, trace=trace):
+            kept = trace.attention.double().clone()
+            kept[..., list(erased)] = 0
+            weights = (kept / kept.sum()).float().unsqueeze(0)
+            return int(model.predict(trace, weights)[0, 0].argmax())
+
+        flipping = [
+            len(erased)
+            for count in range(1, size)
+            for erased in combinations(range(size), count)
+            if answer(erased) != int(trace.predicted[0])
+        ]
+        assert one.smallest
+        if one.flip is None:
+            assert not flipping
+        else:
+            found += 1
+            assert len(one.flip.words) == min(flipping)
+            assert answer(one.flip.words) == one.flip.predicted
+            assert one.flip.mass == pytest.approx(one.attention[one.flip.words].sum(), abs=1e-6)
+    assert found
+
+
+def test_without_a_closed_form_the_words_named_do_flip(pairs_run):
+    model = pairs_run.model
+    flipped = []
+    for told in ("ant in den now bee in hut now cat in spa now", "cat in inn now ant in hut now"):
+        for thing in ("ant", "bee", "cat"):
+            made = pairs_run.explain(told, query=f"where is {thing}")
+            (one,) = made.windows
+            assert not one.smallest
+            if one.flip is None:
+                continue
+            flipped.append(one.flip)
+            split, _ = one_text(pairs_run.settings.data, model.classes, told, f"where is {thing}")
+            trace = model.trace(model.batch(split.texts, [0]))
+            kept = trace.attention.clone()
+            kept[..., one.flip.words] = 0
+            logits = model.predict(trace, (kept / kept.sum()).unsqueeze(0))[0, 0]
+            assert int(logits.argmax()) == one.flip.predicted != int(trace.predicted[0])
+            assert float(logits.softmax(-1).max()) == pytest.approx(one.flip.probability, abs=1e-5)
+    assert flipped
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("w01", "One word: nothing to leave out"),
+        ("w01 w02", "The most attended word holds"),
+        (TEXT, "The three most attended words hold"),
+        ("zyx qux", "does not know 2 of 2 words"),
+        ("w01 w02 " * 40, "40 words that stand out in no column are not listed"),
+        (EVIL, "w01"),
+    ],
+)
+def test_any_text_is_shown_in_the_terminal_and_as_html(small_run, text, said):
+    made = small_run.explain(text)
+    out = shown(made)
+    assert said in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 80
+    assert not set(out) & {"\x1b", "\u202e"}
+    html = made._repr_html_()
+    assert "\x1b" not in html
+    found = Elements(html).found
+    assert not [tag for tag, _ in found if tag in ("script", "img", "link", "iframe", "style")]
+    json.dumps(made.to_dict(), allow_nan=False)
+    assert len(made.to_dataframe()) == len(made.tokens)
+
+
+def test_the_reading_counts_what_the_arrays_have(small_run):
+    made = small_run.explain(TEXT)
+    (one,) = made.windows
+    most = np.argsort(-one.attention)[:3].tolist()
+    assert one.most_attended() == most
+    share = one.leave_one_out / one.leave_one_out.sum()
+    said = sentences(made, one)[0]
+    numbers = (one.attention[most].sum(), share[most].sum(), 3 / 6, np.sort(share)[-3:].sum())
+    for value in numbers:
+        assert f"{value:.2f}" in said
+    for place in most:
+        assert f"[{one.tokens[place]}]" in shown(made)
+
+
+def test_words_that_are_attended_to_alike_are_not_told_apart(stars_run):
+    uniform = train(small_corpus(), encoder="average", score="uniform", epochs=1, **SMALL)
+    made = uniform.explain(TEXT)
+    assert made.windows[0].most_attended() == []
+    assert "No word is attended to more than the others." in shown(made)
+    # A sparse normaliser leaves words without weight: none of these is among the most attended.
+    (one,) = stars_run.explain("mark2 w01 w02 w03 w04 w05 w06").windows
+    assert (one.attention == 0).any()
+    assert len(one.probabilities) == 4
+    assert all(one.attention[place] > 0 for place in one.most_attended())
+    assert not one.adversary.exact
+    assert one.adversary.jsd <= one.adversary.jsd_upper + 1e-6
+
+
+def test_a_prediction_without_doubt_is_not_shown_as_certain(small_run):
+    model = small_run.model
+    before = model.decoder.weight.clone()
+    with torch.no_grad():
+        model.decoder.weight *= 1e3
+    try:
+        made = small_run.explain(TEXT)
+    finally:
+        with torch.no_grad():
+            model.decoder.weight.copy_(before)
+    assert made.probabilities.max() > 0.9999
+    json.dumps(made.to_dict(), allow_nan=False)
+    certain = "1.000" if made.probabilities.max() == 1 else ">0.999"
+    assert f"predicted {made.answer} {certain}" in shown(made)
+
+
+@pytest.mark.parametrize(
+    ("run", "text", "query", "message"),
+    [
+        ("small_run", " \n", None, "expected a text of one word at least"),
+        ("small_run", "caf\udce9", None, "expected text in UTF-8"),
+        ("small_run", "w01", "w02", "small: expected no query"),
+        ("pairs_run", "ant in den", None, "small-pairs: expected a query too"),
+        ("pairs_run", "ant in den", " ", "expected a query of one word at least"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(request, run, text, query, message):
+    with pytest.raises(InputError, match=message):
+        request.getfixturevalue(run).explain(text, query=query)
+
+
+def test_what_is_no_text_is_refused(small_run):
+    with pytest.raises(TypeError, match="expected a text, got list"):
+        small_run.explain(["w01", "w02"])
+
+
+def test_a_folder_that_is_neither_a_run_nor_a_model_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"settings\.toml.*config\.json.*got neither"):
+        hm.explain(tmp_path, "w01")
+
+
+def test_what_was_cut_is_counted(small_run):
+    settings = DataSettings(source="x", max_tokens=3, min_tokens=9)
+    split, notes = one_text(settings, ["a"], "one two three four")
+    assert split.tokens == [["one", "two", "three"]]
+    assert ["4 of at least 9 words" in notes[0], "first 3 of 4 words" in notes[1]] == [True, True]
+
+
+def test_a_transformer_cuts_a_long_text_or_reads_it_in_windows():
+    text = "great film " * 40
+    cut, read = of_transformer(text), of_transformer(text, "windows")
+    assert "cut to its first 30 of 80 words" in cut.notes[0]
+    assert len(cut.windows) == 1
+    assert "read in 3 windows" in read.notes[0]
+    assert [len(one.tokens) for one in read.windows] == [30, 30, 20]
+    assert read.windows[0].attention == pytest.approx(cut.windows[0].attention, abs=1e-5)
+    mean = np.mean([one.probabilities for one in read.windows], axis=0)
+    assert read.probabilities == pytest.approx(mean)
+    assert "Window 3 of 3" in shown(read)
+    assert "Window 3 of 3" in read._repr_html_()
+    assert read.to_dataframe()["window"].tolist() == [0] * 30 + [1] * 30 + [2] * 20
+
+
+def test_words_that_the_tokenizer_does_not_know_are_named():
+    made = of_transformer("great zebra film 🙂")
+    (one,) = made.windows
+    assert one.tokens == ["great", "zebra", "film", "🙂"]
+    assert one.unknown.tolist() == [False, True, False, True]
+    assert "does not know 2 of 4 words: zebra, 🙂" in made.notes[0]
+
+
+def test_a_story_has_the_tokens_that_it_has_in_the_data_set():
+    told = [["mary", "went", "to", "the", "den", "."], ["john", "sat", "."]]
+    row = row_of(Story(told, ["where", "is", "mary", "?"], "den", (0,)), "key")
+    for settings in (
+        {"source": "babi_qa1"},
+        {"source": "stories", "dataset": "babi_qa1"},
+    ):
+        split, _ = one_text(
+            DataSettings(**settings), ["den"], "Mary went to the den. John sat.", "Where is Mary?"
+        )
+        assert split.tokens == [row.tokens]
+        assert split.queries == [row.query]
+
+
+def test_the_answers_of_a_cloze_question_are_the_texts_entities():
+    settings = DataSettings(source="cnn", dataset="cnn")
+    classes = ["@entity1", "@entity2", "@entity3"]
+    split, _ = one_text(settings, classes, "@entity3 met @entity1 .", "who met @placeholder")
+    assert split.allowed.tolist() == [[True, False, True]]
+    with pytest.raises(InputError, match="a possible answer occurs"):
+        one_text(settings, classes, "nobody", "who met @placeholder")
+
+
+@pytest.mark.slow
+def test_the_command_prints_a_table_or_json_and_the_picture_is_a_page(
+    folder, heedmap, tmp_path, monkeypatch
+):
+    done = heedmap("explain", folder, "good w01 w02 zyx")
+    assert done.code == 0, done.err
+    for said in ("predicted", "leave-one-out", "other weights", "zyx?", "1 of 4 words"):
+        assert said in done.out
+    made = json.loads(heedmap("explain", folder, "good w01 w02", "--json").out)
+    (window,) = made["windows"]
+    assert window["tokens"] == ["good", "w01", "w02"]
+    assert sum(window["attention"]) == pytest.approx(1, abs=1e-5)
+    assert made["probabilities"] == window["probabilities"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"good w01 w02")))
+    assert json.loads(heedmap("explain", folder, "-", "--json").out)["windows"] == [window]
+    page = tmp_path / "page.html"
+    assert heedmap("picture", folder, "--text", "good w01 <b>", "--out", page).code == 0
+    assert "One text explained" in page.read_text("utf-8")
+    wrong = heedmap("picture", folder, "--text", "good", "--layer", 0)
+    assert wrong.code == 2
+    assert "not options of a model of our own" in wrong.err
+    assert heedmap("explain", folder, "").code == 2
