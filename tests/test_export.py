@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +13,7 @@ from PIL import Image
 from heedmap.errors import InputError
 from heedmap.files.storage import write_atomically
 from heedmap.report.charts import PALETTE, Figure, Key
-from heedmap.report.export import COLUMN, DPI, WIDTH, draw, export, render
+from heedmap.report.export import DPI, UNIT, WIDTHS, draw, export, render
 from heedmap.report.figures import figures
 from heedmap.report.svg_text import lines, text_width
 from heedmap.runs.audit import Audit
@@ -20,6 +21,7 @@ from heedmap.runs.audit_folder import keep_tables
 from heedmap.runs.folder import RunFolder
 
 TWO = ("tau-gradient", "adversary")
+INCH = 25.4  # mm
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +46,10 @@ def pixels(content: bytes) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
 
 
-def test_every_format_is_valid(audit, tmp_path):
-    paths = export(figures(audit), tmp_path, ("pdf", "svg", "png"), TWO)
+@pytest.mark.parametrize("width", [84.0, 178.0])
+def test_every_format_is_valid_and_as_wide_as_wanted(audit, tmp_path, width):
+    inches = width / INCH
+    paths = export(figures(audit), tmp_path, ("pdf", "svg", "png"), TWO, width=width)
     assert {p.name for p in paths} == {f"{k}.{f}" for k in TWO for f in ("pdf", "svg", "png")}
     assert {p.name for p in tmp_path.iterdir()} == {p.name for p in paths}
     for key in TWO:
@@ -56,12 +60,52 @@ def test_every_format_is_valid(audit, tmp_path):
         assert pdf.startswith(b"%PDF-")
         assert pdf.rstrip().endswith(b"%%EOF")
         box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
-        assert float(box[1]) == pytest.approx(COLUMN * 72)
-        assert float(box[2]) == pytest.approx(high * COLUMN * 72 / WIDTH, abs=0.1)
+        assert float(box[1]) == pytest.approx(inches * 72, abs=0.1)
+        assert float(box[2]) == pytest.approx(high * UNIT, abs=0.1)
         assert b"/FontFile" in pdf
-        height, width, _ = pixels((tmp_path / f"{key}.png").read_bytes()).shape
-        assert width == COLUMN * DPI
-        assert height == pytest.approx(high * COLUMN * DPI / WIDTH, abs=2)
+        tall, broad, _ = pixels((tmp_path / f"{key}.png").read_bytes()).shape
+        assert broad == pytest.approx(inches * DPI, abs=1)
+        assert tall == pytest.approx(high * UNIT * DPI / 72, abs=2)
+
+
+def test_letters_have_the_same_size_in_a_wider_picture_and_can_be_read(audit):
+    for figure in figures(audit):
+        narrow, wide = (
+            {
+                float(size) * UNIT
+                for size in re.findall(r'font-size="([\d.]+)px"', draw(figure, width))
+            }
+            for width in WIDTHS.values()
+        )
+        assert narrow == wide
+        assert min(narrow) >= 7  # points
+        assert "scale(" not in draw(figure)
+
+
+def test_a_bare_picture_has_its_words_beside_it(audit, tmp_path):
+    made = figures(audit)
+    made[0] = replace(made[0], notes=["seeds 0, 1"])
+    paths = export(made, tmp_path, ("svg",), bare=True)
+    assert len(paths) == 2 * len(made)
+    for figure in made:
+        drawn = (tmp_path / f"{figure.key}.svg").read_text("utf-8")
+        told = letters(re.sub("<desc>.*?</desc>", "", drawn, flags=re.S))
+        assert figure.title not in told
+        assert figure.n not in told
+        caption = (tmp_path / f"{figure.key}.txt").read_text("utf-8")
+        for text in (figure.title, figure.n, figure.caption, *figure.notes):
+            assert text in caption
+        assert caption.count("\n") == 1
+    assert "Note: " in (tmp_path / f"{made[0].key}.txt").read_text("utf-8")
+
+
+def test_the_command_takes_a_width_and_leaves_the_words_out(heedmap, folder, tmp_path):
+    options = ("--only", TWO[0], "--format", "svg", "--out", tmp_path / "p", "--bare")
+    done = heedmap("figures", folder, *options, "--width", "120mm")
+    assert done.code == 0, done.err
+    assert f"Caption: {tmp_path / 'p' / TWO[0]}.txt" in done.out
+    root = ElementTree.parse(tmp_path / "p" / f"{TWO[0]}.svg").getroot()
+    assert float(root.attrib["width"]) * UNIT == pytest.approx(120 / INCH * 72, abs=0.01)
 
 
 def test_a_picture_says_what_the_page_says(audit):
@@ -158,6 +202,9 @@ def test_the_command_chooses_and_lists(heedmap, folder, tmp_path, audit):
         (("--format", "html"), "format 'html': expected pdf, svg, png"),
         (("--format", ""), "expected a name"),
         (("--list", "--only", "nope"), "no figure 'nope'"),
+        (("--width", "wide"), "--width: expected column, page or millimetres, got 'wide'"),
+        (("--width", "8"), "width: expected 50 to 400 mm, got 8; a column has 84, a page 178"),
+        (("--width", "nan"), "width: expected 50 to 400 mm"),
     ],
 )
 def test_bad_options_are_one_line_and_write_nothing(heedmap, folder, options, words):

@@ -92,7 +92,7 @@ def test_a_data_frame_does_as_well_and_the_picture_is_drawn():
     figure = bars(pd.DataFrame(GRID), **WORDS)
     assert figure == bars(GRID, **WORDS)
     image = pytest.importorskip("PIL.Image").open(io.BytesIO(render(figure, "png")))
-    assert image.width == 1400
+    assert image.width == 1322  # 84 mm
 
 
 @pytest.mark.parametrize(

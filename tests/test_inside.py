@@ -32,7 +32,7 @@ def told():
         if len(cells) != 11 or cells[3] != "Overall":
             continue
         for quantity, ours in zip(COMPARED, (cells[5], cells[8]), strict=True):
-            one = published()[cells[0], cells[1], cells[2], quantity, "Overall"]
+            one = published()[cells[0], cells[1], cells[2].removesuffix(" †"), quantity, "Overall"]
             values = tuple(float(x) for x in re.findall(NUMBER, ours)[:3])
             if math.isfinite(one.value):
                 found.append((one, values))

@@ -160,7 +160,7 @@ def test_lines_have_intervals_around_their_means(made):
 
 def test_kinds_without_mass_are_named_and_not_drawn(made):
     maps = {c["map"] for c in values(made["heads-mass"], "strength")}
-    assert {m.split(" (")[0] for m in maps} == {"words", "punctuation", "[CLS]"}
+    assert {m.split(", ")[0] for m in maps} == {"words", "punctuation", "[CLS]"}
     assert "[PAD]" in made["heads-mass"].caption
 
 

@@ -25,23 +25,40 @@ def figures_command(
     out: Annotated[
         Path | None, typer.Option("--out", help="A folder. [RUN/figures]", parser=opt.folder)
     ] = None,
+    width: Annotated[
+        str, typer.Option("--width", help="Of column, page (84 and 178 mm), or millimetres.")
+    ] = "column",
+    bare: Annotated[
+        bool,
+        typer.Option(
+            "--bare", help="Title, n and notes to NAME.txt, a caption, not in the picture."
+        ),
+    ] = False,
     listed: Annotated[
         bool, typer.Option("--list", help="Name the figures, and write nothing.")
     ] = False,
 ) -> None:
     """Write each figure of a run's report as a file, a paper's column wide: title, legend and n drawn in."""
-    from heedmap.report.export import choose, export
+    from heedmap.report.export import WIDTHS, choose, export
 
     figures, keys = _figures(folder), None if only is None else _parts(only)
     if listed:
         chosen = choose(figures, keys)
-        width = max(len(figure.key) for figure in chosen)
+        longest = max(len(figure.key) for figure in chosen)
         for figure in chosen:
-            say(f"{figure.key:{width}}  {figure.title} ({figure.n})")
+            say(f"{figure.key:{longest}}  {figure.title} ({figure.n})")
         return
-    written = export(figures, out or folder / "figures", _parts(formats), keys)
+    try:
+        wide = WIDTHS[width] if width in WIDTHS else float(width.removesuffix("mm"))
+    except ValueError:
+        raise InputError(
+            f"--width: expected {', '.join(WIDTHS)} or millimetres, got {width!r}"
+        ) from None
+    written = export(
+        figures, out or folder / "figures", _parts(formats), keys, width=wide, bare=bare
+    )
     for path in written:
-        say(f"Figure: {path}")
+        say(f"{'Caption' if path.suffix == '.txt' else 'Figure'}: {path}")
 
 
 def _figures(folder: Path) -> "list[Figure]":

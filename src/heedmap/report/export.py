@@ -1,7 +1,8 @@
-"""Export each figure as a file for a paper: PDF, SVG or PNG, one column wide, on white."""
+"""Export each figure as a file for a paper: PDF, SVG or PNG, a column or a page wide, on white."""
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,8 +14,10 @@ from heedmap.files.storage import refuse_file, write_atomically
 from heedmap.report.charts import QUIET, Figure
 from heedmap.report.svg_text import FONT, INK, above, below, clean
 
-COLUMN = 3.5  # inches
-WIDTH, MARGIN = 336, 6  # in the drawing's units: 10 of them are 7.5 points in print
+WIDTHS = {"column": 84.0, "page": 178.0}  # millimetres
+NARROWEST, BROADEST = 50.0, 400.0
+UNIT = 0.75  # points in print per unit of the drawing: letters of 10 have 7.5, whatever the width
+MARGIN = 6
 DPI = 400  # of a PNG
 
 CONFIG: dict[str, Any] = {
@@ -45,6 +48,9 @@ def export(
     folder: str | Path,
     formats: Sequence[str] = ("pdf",),
     only: Sequence[str] | None = None,
+    *,
+    width: float = WIDTHS["column"],
+    bare: bool = False,
 ) -> list[Path]:
     """Write figures as files, named by their keys; returns the paths.
 
@@ -53,23 +59,34 @@ def export(
         folder: the output folder; files of the same names are replaced.
         formats: any of "pdf" (fonts embedded), "svg" and "png" (400 dots per inch).
         only: keys of the wanted figures; None for all.
+        width: in millimetres; the letters keep their size.
+        bare: leave title, n and notes out of the picture; they and the caption go to KEY.txt beside it.
 
     Raises:
-        InputError: an unknown format or key, no figures, or the folder cannot be written.
+        InputError: an unknown format or key, a width that is not from 50 to 400 mm, no figures, or the folder
+            cannot be written.
     """
     for name in formats:
         if name not in FORMATS:
             raise InputError(f"format {name!r}: expected {', '.join(FORMATS)}")
     if not formats:
         raise InputError(f"no format: expected {', '.join(FORMATS)}")
+    if not NARROWEST <= width <= BROADEST:
+        raise InputError(
+            f"width: expected {NARROWEST:g} to {BROADEST:g} mm, got {width:g}; a column has "
+            f"{WIDTHS['column']:g}, a page {WIDTHS['page']:g}"
+        )
     refuse_file(Path(folder))
     chosen = choose(made, only)
     # Draw all before writing any.
-    files = [
-        (Path(folder) / f"{figure.key}.{name}", render(figure, name))
-        for figure in chosen
-        for name in dict.fromkeys(formats)
-    ]
+    files: list[tuple[Path, bytes | str]] = []
+    for figure in chosen:
+        place = Path(folder) / figure.key
+        files += [
+            (place.with_name(f"{figure.key}.{name}"), render(figure, name, width, bare))
+            for name in dict.fromkeys(formats)
+        ]
+        files += [(place.with_name(f"{figure.key}.txt"), caption(figure))] if bare else []
     for path, content in files:
         write_atomically(path, content)
     return [path for path, _ in files]
@@ -92,16 +109,25 @@ def choose(made: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
     return [figure for figure in made if only is None or figure.key in only]
 
 
-def render(figure: Figure, form: str) -> bytes:
-    """Return a figure as the content of a file in one of FORMATS."""
-    return FORMATS[form](draw(figure))
+def render(figure: Figure, form: str, width: float = WIDTHS["column"], bare: bool = False) -> bytes:
+    """Return a figure as the content of a file in one of FORMATS (see `export`)."""
+    return FORMATS[form](draw(figure, width, bare))
 
 
-def draw(figure: Figure) -> str:
-    """Return a figure as SVG: title, n and legend above the chart, notes below it."""
-    inner = WIDTH - 2 * MARGIN
+def caption(figure: Figure) -> str:
+    """Return title, n, caption and notes as a paragraph: what a paper says below the picture."""
+    title = figure.title if figure.title.endswith(("?", "!", ".")) else f"{figure.title}."
+    notes = f" Note: {'; '.join(figure.notes)}." if figure.notes else ""
+    return f"{title} {figure.n}. {figure.caption}{notes}\n"
+
+
+def draw(figure: Figure, width: float = WIDTHS["column"], bare: bool = False) -> str:
+    """Return a figure as SVG: title, n and legend above the chart, notes below it; bare, the legend alone."""
+    whole = round(width / 25.4 * 72 / UNIT, 2)
+    inner = whole - 2 * MARGIN
     chart = _chart(figure.spec, inner)
-    head, foot = above(figure, inner), below(figure, inner)
+    shown = replace(figure, title="", n="", notes=[]) if bare else figure
+    head, foot = above(shown, inner), below(shown, inner)
     size = ElementTree.fromstring(chart)
     wide, high = float(size.attrib["width"]), float(size.attrib["height"])
     total = round(2 * MARGIN + head.height + high + foot.height, 2)
@@ -109,9 +135,9 @@ def draw(figure: Figure) -> str:
     # Scale a chart that is still wider than the column.
     shrink = f' transform="scale({inner / wide:.4f})"' if wide > inner else ""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{total:g}" '
-        f'viewBox="0 0 {WIDTH} {total:g}"><desc>{clean(figure.caption)}</desc>'
-        f'<rect width="{WIDTH}" height="{total:g}" fill="white"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole:g}" height="{total:g}" '
+        f'viewBox="0 0 {whole:g} {total:g}"><desc>{clean(figure.caption)}</desc>'
+        f'<rect width="{whole:g}" height="{total:g}" fill="white"/>'
         f'<g transform="translate({MARGIN},{MARGIN})">{head.svg}<g{shrink}>{placed}</g>'
         f'<g transform="translate(0,{head.height + high:g})">{foot.svg}</g></g></svg>\n'
     )
@@ -129,10 +155,9 @@ def _chart(spec: dict[str, Any], width: float) -> str:
 
 
 def _pdf(svg: str) -> bytes:
-    points = COLUMN * 72
     sized = re.sub(
-        r'width="(\d+)" height="([\d.]+)"',
-        lambda match: f'width="{points:g}" height="{float(match[2]) * points / WIDTH:g}"',
+        r'width="([\d.]+)" height="([\d.]+)"',
+        lambda match: f'width="{float(match[1]) * UNIT:g}" height="{float(match[2]) * UNIT:g}"',
         svg,
         count=1,
     )
@@ -146,7 +171,7 @@ def _pdf(svg: str) -> bytes:
 
 
 def _png(svg: str) -> bytes:
-    content: bytes = vl_convert.svg_to_png(svg, scale=COLUMN * 72 / WIDTH, ppi=DPI)
+    content: bytes = vl_convert.svg_to_png(svg, scale=UNIT, ppi=DPI)
     return content
 
 

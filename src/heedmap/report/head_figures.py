@@ -86,7 +86,7 @@ def _mass(audit: AuditResult) -> list[Figure]:
         largest = max((v for v in cells.values() if math.isfinite(v)), default=math.nan)
         if largest >= NOTICEABLE or (kind in PLAIN and math.isfinite(largest)):
             mean = np.nanmean(list(cells.values()))
-            panels.append(Panel(f"{kind} (mean {mean:.0%})", cells))
+            panels.append(Panel(f"{kind}, {mean:.0%}", cells))
         else:
             absent.append(kind)
     if not panels:
@@ -99,7 +99,8 @@ def _mass(audit: AuditResult) -> list[Figure]:
             caption=(
                 "The share of a head's attention that falls on each kind of token, mean over all "
                 f"rows and texts (as {CLARK}): a row per layer, a column per head; no fill is "
-                "none of it. What falls on special tokens is not in a heat map of words."
+                "none of it; above, the mean of all heads. What falls on special tokens is not in a "
+                "heat map of words."
                 + (
                     f" Kinds that no head gives {NOTICEABLE:.0%} are left out: {', '.join(absent)}."
                     if absent

@@ -34,6 +34,8 @@ class SvgText:
 
 def above(figure: Figure, width: float) -> SvgText:
     """Draw title, n and legend."""
+    if not (figure.title or figure.n or figure.keys):
+        return SvgText("", 0)
     top = _text(figure.title, width, 0, size=11.5, bold=True)
     n = _text(figure.n, width, top.height, size=9.5, colour=SOFT)
     legend = _legend(figure.keys, width, top.height + n.height + 3)
@@ -44,7 +46,7 @@ def below(figure: Figure, width: float) -> SvgText:
     """Draw the notes."""
     if not figure.notes:
         return SvgText("", 0)
-    return _text(f"Note: {'; '.join(figure.notes)}.", width, 4, size=9, colour=SOFT)
+    return _text(f"Note: {'; '.join(figure.notes)}.", width, 4, size=9.5, colour=SOFT)
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
@@ -94,8 +96,9 @@ def _text(
     drawn = [
         _line(line, 0, y + size + i * step, size=size, colour=colour, bold=bold)
         for i, line in enumerate(lines(text, width, size, bold))
+        if line
     ]
-    return SvgText("".join(drawn), len(drawn) * step + 1)
+    return SvgText("".join(drawn), len(drawn) * step + 1 if drawn else 0)
 
 
 def _line(text: str, x: float, y: float, *, size: float, colour: str, bold: bool = False) -> str:

@@ -364,7 +364,7 @@ def _scatter(found: Reproduction) -> list[Figure]:
         return []
     scale = alt.Scale(domain=found.models, range=list(PALETTE[: len(found.models)]))
     base = alt.Chart(rows(data)).encode(
-        x=alt.X("weight:Q", title="weight of the most attended item − of the random one"),
+        x=alt.X("weight:Q", title="most attended item's weight − the random one's"),
         color=alt.Color("series:N", scale=scale, legend=None),
     )
     y = alt.Y("low:Q", title="JSD when erased − the random one's (nats)")
