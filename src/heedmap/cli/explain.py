@@ -28,8 +28,13 @@ def explain_command(
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
     with progress() as bar:
-        bar.add_task("reading the model and the text", total=None)
-        explanation = explain(source, text, query=query)
+        task = bar.add_task("reading the model and the text", total=None)
+        explanation = explain(
+            source,
+            text,
+            query=query,
+            announce=lambda name: bar.update(task, description=name.replace("_", " ")),
+        )
     if as_json:
         typer.echo(json.dumps(explanation.to_dict(), indent=1, allow_nan=False))
     else:

@@ -10,7 +10,7 @@ from heedmap.data.corpus import Split
 from heedmap.data.one_text import one_text, some_of
 from heedmap.errors import InputError
 from heedmap.experiments.adversary import is_exact
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.evidence import Announce, Evidence
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.flip_sets import EXACT, flip_sets
 from heedmap.files.naming import MODEL, kind_of, name_of
@@ -30,7 +30,13 @@ from heedmap.settings import AuditSettings, DataSettings, RunSettings, Transform
 TABLES = ("instances", "gradient", "leave_one_out", "found", "adversary", "flips")
 
 
-def explain(source: "Run | str | Path", text: str, *, query: str | None = None) -> Explanation:
+def explain(
+    source: "Run | str | Path",
+    text: str,
+    *,
+    query: str | None = None,
+    announce: Announce = lambda name: None,
+) -> Explanation:
     """Explain the answer to one text, and put its heat map on trial.
 
     The numbers are those of an audit's tables: with the settings of the run's audit, if it has one, the same
@@ -42,6 +48,7 @@ def explain(source: "Run | str | Path", text: str, *, query: str | None = None) 
             its name on the Hub.
         text: the text.
         query: the question or hypothesis that a model of pairs reads it given.
+        announce: called with the name of each experiment as it starts.
 
     Raises:
         InputError: a text without a word, a query that is missing or not read, or no finished run and no
@@ -53,9 +60,9 @@ def explain(source: "Run | str | Path", text: str, *, query: str | None = None) 
             raise TypeError(f"expected a text, got {kind_of(one)}; explain one text at a time")
     if isinstance(source, Run):
         place = source.folder or Path(source.name)
-        return explained(place, source.settings, source.model, text, query)
+        return explained(place, source.settings, source.model, text, query, announce)
     name = name_of(source, MODEL)
-    return explained(Path(name), *opened(name), text, query)
+    return explained(Path(name), *opened(name), text, query, announce)
 
 
 def opened(name: str) -> tuple[RunSettings, Model]:
@@ -81,7 +88,12 @@ def opened(name: str) -> tuple[RunSettings, Model]:
 
 
 def explained(
-    place: Path, settings: RunSettings, model: Model, text: str, query: str | None
+    place: Path,
+    settings: RunSettings,
+    model: Model,
+    text: str,
+    query: str | None,
+    announce: Announce = lambda name: None,
 ) -> Explanation:
     """Explain a text by an opened model (see `explain`); `place` is its folder or name."""
     name = place.name
@@ -108,7 +120,8 @@ def explained(
         more += dropped
         about = opening.facts(model)
     audit = settings.audit or AuditSettings.of(**defaults(model, settings.data))
-    evidence = Evidence(model, split, audit, first_row=_row_in_audit(place, split))
+    row = _row_in_audit(place, split)
+    evidence = Evidence(model, split, audit, announce=announce, first_row=row)
     tables = {table: evidence.table(table) for table in TABLES}
     result = AuditResult(settings, model.classes, tables, [], about)
     return Explanation(
