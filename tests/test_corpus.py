@@ -257,7 +257,7 @@ def test_taking_rows_keeps_texts_labels_and_keys_together(reviews):
     assert np.array_equal(some.rationale[0], split.rationale[5])
 
 
-PARTS = [*"a'!ßΣ漢é\t\n\u2028 ", "BC", "d-E", "  ", "...", "3/4", "ΑΣ.Β"]
+PARTS = [*"a'!ßΣİ漢é\t\n\u2028 ", "e\u0301", "👍🏽", "BC", "d-E", "  ", "...", "3/4", "ΑΣ.Β"]
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "spaces"])
@@ -301,8 +301,8 @@ def test_texts_that_are_not_known_as_written_are_refused(tmp_path):
     bare = {n: replace(split, written=None) for n, split in corpus.splits.items()}
     with pytest.raises(InputError, match="expected texts as they are written, got tokens alone"):
         as_written(replace(corpus, splits=bare))
-    # The dotted capital I is two tokens in lower case and one as it is written.
-    rows = [{"text": "İ" if i == 7 else "two words", "label": i % 2} for i in range(40)]
-    short = load(write_rows(tmp_path / "b.jsonl", rows), min_tokens=2)
-    with pytest.raises(InputError, match="one that has as many only in lower case"):
+    # A tag hides the end of a sentence.
+    rows = [{"text": "A(.<b>A" if i == 7 else "One. Two.", "label": i % 2} for i in range(40)]
+    short = load(write_rows(tmp_path / "b.jsonl", rows), min_tokens=2, tokenizer="sentences")
+    with pytest.raises(InputError, match="one that has as many only without its tags"):
         as_written(short)

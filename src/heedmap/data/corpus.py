@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.labels import match, ordered
-from heedmap.data.rationale_columns import carried
 from heedmap.data.readers import SPLITS
 from heedmap.data.rows import Parts, Row, also_in, complete, sampled, within_limits
 from heedmap.data.selection import classes_of, read_dataset
@@ -232,17 +231,17 @@ def _as_written(part: Split, settings: DataSettings) -> Split:
             "texts: give the source"
         )
     tokens = [pieces(text, settings.tokenizer) for text in part.written]
-    # One capital may be two characters in lower case, and so two tokens.
+    # A sentence may end elsewhere where tags are not dropped; words and marks are the same ones.
     if any(len(text) < settings.min_tokens for text in tokens):
         raise InputError(
-            f"{settings.source}: expected texts of {settings.min_tokens} tokens or more as they are written, "
-            "got one that has as many only in lower case; leave it out, or lower --min-tokens"
+            f"{settings.source}: expected texts of {settings.min_tokens} sentences or more as they are "
+            "written, got one that has as many only without its tags; leave it out, or lower --min-tokens"
         )
     marks = part.rationale
     if marks is not None:
         marks = [
-            mask if len(mask) == len(now) else carried(text, mask, now, settings.tokenizer)
-            for text, mask, now in zip(part.written, marks, tokens, strict=True)
+            mask if len(mask) == len(now) else np.zeros(len(now), dtype=bool)
+            for mask, now in zip(marks, tokens, strict=True)
         ]
     return replace(part, tokens=tokens, rationale=marks, written=None)
 
