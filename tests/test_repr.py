@@ -1,5 +1,7 @@
 """What a corpus, a run and an audit show of themselves: a few lines, never the texts."""
 
+import pytest
+
 import heedmap as hm
 
 
@@ -20,7 +22,8 @@ def test_many_classes_and_long_names_stay_short(tmp_path):
     path = tmp_path / "a.csv"
     rows = [f"text {i},{'x' * 90}{i % 20}\n" for i in range(100)]
     path.write_text("text,label\n" + "".join(rows))
-    shown = repr(hm.load(path))
+    with pytest.warns(match="20 of 20 classes have fewer than 10 training texts"):
+        shown = repr(hm.load(path))
     assert len(shown) < 2000
     assert "…" in shown
 

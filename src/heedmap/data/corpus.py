@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.labels import match, ordered
+from heedmap.data.quality import notes
 from heedmap.data.readers import SPLITS
 from heedmap.data.rows import Parts, Row, also_in, complete, sampled, within_limits
 from heedmap.data.selection import classes_of, read_dataset
@@ -85,6 +87,13 @@ class Split:
         """Number of texts that the rows are from."""
         return len(self) if self.text_of is None else len(np.unique(self.text_of))
 
+    @property
+    def labels_of_texts(self) -> NDArray[np.int64]:
+        """The label of each whole text."""
+        if self.text_of is None:
+            return self.labels
+        return self.labels[np.unique(self.text_of, return_index=True)[1]]
+
     def drawn(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
         """The rows, in order, of at most `count` texts drawn at random: all windows of a text or none."""
         numbers = np.arange(len(self)) if self.text_of is None else np.unique(self.text_of)
@@ -97,6 +106,7 @@ class Corpus:
     """Splits by name, the classes' names in the order of their numbers, what was left out and why.
 
     `also_in` counts the test texts that another split of the source has too, by split; they are not left out.
+    `notes` say what is odd about its labels and texts (see `heedmap.data.quality`).
     """
 
     name: str
@@ -105,18 +115,34 @@ class Corpus:
     settings: DataSettings
     left_out: dict[str, int] = field(default_factory=dict)
     also_in: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         lines = [f"Corpus {self.name}, {len(self.classes)} classes"]
         more = ", …" if len(self.classes) > NAMED else ""
-        for name, part in self.splits.items():
-            counts = [
-                f"{label} {(part.labels == i).sum()}"
-                for i, label in enumerate(self.classes[:NAMED])
-            ]
-            lines.append(f"  {name}: {part._sizes()}; {', '.join(counts)}{more}")
+        for name, counts in self.class_counts().items():
+            some = zip(self.classes[:NAMED], counts, strict=False)
+            shown = ", ".join(f"{label} {count}" for label, count in some)
+            lines.append(f"  {name}: {self.splits[name]._sizes()}; {shown}{more}")
         lines += [f"  left out: {reason}: {n}" for reason, n in list(self.left_out.items())[:NAMED]]
+        lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(f"{line[:WIDE]}…" if len(line) > WIDE else line for line in lines)
+
+    def class_counts(self) -> dict[str, list[int]]:
+        """Count the texts of each class, by split."""
+        return {
+            name: np.bincount(part.labels_of_texts, minlength=len(self.classes)).tolist()
+            for name, part in self.splits.items()
+        }
+
+    def warn(self) -> None:
+        """Give its notes as warnings, one line each, and how many test texts are in other splits too."""
+        shared = ", ".join(f"{count} in {name}" for name, count in self.also_in.items() if count)
+        also = [f"test texts that are also in other splits: {shared} (kept)"] if shared else []
+        source = self.settings.source
+        for note in (*self.notes, *also):
+            named = source if source.isprintable() else ascii(source)
+            warnings.warn(f"{named}: {note}", stacklevel=3)
 
     @property
     def pairs(self) -> bool:
@@ -159,7 +185,8 @@ def load(source: str | Path, **settings: Any) -> Corpus:
             `babi_qa1`, `babi_qa2`, `babi_qa3` (questions about stories).
         {options}
 
-    Texts that are left out or cut are counted in the corpus's `left_out`.
+    Texts that are left out or cut are counted in the corpus's `left_out`. What is odd about labels and texts is
+    in its `notes`, and each of them is a warning.
 
     Raises:
         InputError: what was expected, what came and what to do.
@@ -170,7 +197,9 @@ def load(source: str | Path, **settings: Any) -> Corpus:
     (given,) = split("load", settings, TOKENS)
     papers = "dataset" in given or source in STORIES
     most = {"max_tokens": UNLIMITED} if papers else {}
-    return load_corpus(DataSettings.of(source=source, **{**most, **given}))
+    corpus = load_corpus(DataSettings.of(source=source, **{**most, **given}))
+    corpus.warn()
+    return corpus
 
 
 def load_corpus(settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
@@ -267,10 +296,12 @@ def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> C
         )
     number = {name: i for i, name in enumerate(classes)}
     arrays, kept = {}, {}
+    unseen: list[Row] = []
     for name in SPLITS:
         known = [row for row in splits[name] if row.label in number]
-        if unseen := len(splits[name]) - len(known):
-            left_out[f"{name}: class never seen in training"] += unseen
+        if others := [row for row in splits[name] if row.label not in number]:
+            left_out[f"{name}: class never seen in training"] += len(others)
+            unseen += others
         if not known and splits[name]:
             raise InputError(
                 f"{settings.source}: no {name} label occurs in the training split: expected "
@@ -286,10 +317,10 @@ def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> C
             known = sampled(known, name, settings, left_out)
         arrays[name] = _split_of(known, number, settings.source, left_out, name)
         kept[name] = known
-    test = kept.pop("test")
-    return Corpus(
-        _name(settings.source), classes, arrays, settings, dict(left_out), also_in(test, kept)
-    )
+    found = notes(kept, unseen, classes, number, settings)
+    shared = also_in(kept.pop("test"), kept)
+    name = _name(settings.source)
+    return Corpus(name, classes, arrays, settings, dict(left_out), shared, found)
 
 
 def _to_audit(
@@ -320,6 +351,7 @@ def _to_audit(
         also_in(
             rows, {name: within_limits(part, settings, Counter()) for name, part in others.items()}
         ),
+        notes({"test": rows}, (), outputs, number, settings),
     )
 
 

@@ -12,6 +12,7 @@ from heedmap.experiments.notes import note_texts
 from heedmap.report.phrases import (
     audited_text,
     caveats,
+    classes_text,
     counts,
     interval_text,
     left_out,
@@ -71,6 +72,7 @@ def _header(audit: AuditResult) -> RenderableType:
     rows = {
         "run": str(audit.about.get("name", "")),
         "data": audit.settings.data.source,
+        "classes": classes_text(audit),
         **({"texts": pairs} if (pairs := pairs_text(audit)) else {}),
         "model": model_text(audit),
         "audited": audited_text(audit),
@@ -85,9 +87,8 @@ def _header(audit: AuditResult) -> RenderableType:
         rows["adversary"] = f"weights {kept}"
     if reasons := left_out(audit):
         rows["left out"] = counts(reasons)
-    if notes := note_texts(audit.about):
-        rows["note"] = "; ".join(notes)
-    for name, value in rows.items():
+    notes = [("note", note) for note in note_texts(audit.about)]
+    for name, value in (*rows.items(), *notes):
         grid.add_row(cell(name, style="dim"), cell(value))
     return grid
 

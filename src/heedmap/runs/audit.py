@@ -217,6 +217,7 @@ def _audit(run: Run, settings: RunSettings, evidence: Evidence, forecast: Announ
         "test_texts": whole.whole_texts,
         "audited": split.whole_texts,
         **({} if split.text_of is None else {"windows": len(split)}),
+        "class_counts": run.corpus.class_counts(),
         "left_out": run.corpus.left_out,
         **({"also_in": run.corpus.also_in} if run.corpus.also_in else {}),
         **run.facts,
@@ -228,7 +229,7 @@ def _audit(run: Run, settings: RunSettings, evidence: Evidence, forecast: Announ
         caveats += registered()[name].notes(tables, settings.model)
     for note in caveats:
         warnings.warn(note, stacklevel=2)
-    if notes := [*note_texts(about), *drift_notes, *caveats]:
+    if notes := [*run.corpus.notes, *note_texts(about), *drift_notes, *caveats]:
         about["notes"] = notes
     findings = make_findings(tables, wanted, run.model.classes, settings.model, rates)
     about = {"name": run.name, **about}

@@ -87,6 +87,7 @@ def open_model(
     )
     model, model_settings = opening.open_classifier(wanted)
     corpus = opening.corpus_for(model, data_settings)
+    corpus.warn()
     run_settings = RunSettings(
         fingerprint=corpus.fingerprint(), data=data_settings, model=model_settings
     )

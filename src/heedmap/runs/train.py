@@ -178,7 +178,9 @@ def fine_tune(
 def _raw(data: str | Path | Corpus, **options: Any) -> Corpus:
     """Load a corpus whose tokens, joined, are the raw texts."""
     if not isinstance(data, Corpus):
-        return load_corpus(DataSettings.of(source=name_of(data, DATA), raw=True, **options))
+        corpus = load_corpus(DataSettings.of(source=name_of(data, DATA), raw=True, **options))
+        corpus.warn()
+        return corpus
     return as_written(data)
 
 
