@@ -190,7 +190,7 @@ def test_by_the_codes_rules_a_single_file_is_split_before_its_limits_are_taken(t
 
 
 def test_generated_stories_have_every_word_as_an_answer_by_the_codes_rules():
-    corpus = load("babi_qa1", dataset="babi_qa1", rules="code", train_texts=50, test_texts=20)
+    corpus = load("babi_qa1", dataset="babi_qa1", rules="code", train_texts=100, test_texts=60)
     assert "moved" in corpus.classes
     assert corpus.splits["test"].allowed is None
 

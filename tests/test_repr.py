@@ -53,7 +53,8 @@ def test_many_classes_and_long_names_stay_short(tmp_path):
     path = tmp_path / "a.csv"
     rows = [f"text {i},{'x' * 90}{i % 20}\n" for i in range(100)]
     path.write_text("text,label\n" + "".join(rows))
-    corpus = hm.load(path)
+    with pytest.warns(match="20 of 20 classes have fewer than 10 training texts"):
+        corpus = hm.load(path)
     assert len(repr(corpus)) < 2000
     assert "…" in repr(corpus)
     table = words_of(corpus._repr_html_())

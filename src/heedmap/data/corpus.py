@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.labels import match, ordered
-from heedmap.data.rationale_columns import carried
+from heedmap.data.quality import notes
 from heedmap.data.readers import SPLITS
 from heedmap.data.rows import Parts, Row, also_in, complete, sampled, within_limits
 from heedmap.data.selection import classes_of, read_dataset
@@ -107,6 +108,13 @@ class Split:
         """Number of texts that the rows are from."""
         return len(self) if self.text_of is None else len(np.unique(self.text_of))
 
+    @property
+    def labels_of_texts(self) -> NDArray[np.int64]:
+        """The label of each whole text."""
+        if self.text_of is None:
+            return self.labels
+        return self.labels[np.unique(self.text_of, return_index=True)[1]]
+
     def drawn(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
         """The rows, in order, of at most `count` texts drawn at random: all windows of a text or none."""
         numbers = np.arange(len(self)) if self.text_of is None else np.unique(self.text_of)
@@ -120,6 +128,7 @@ class Corpus:
 
     `also_in` counts the test texts that another split of the source has too, by split; they are not left out.
     `given` are the texts themselves where they came from memory: a run keeps them.
+    `notes` say what is odd about its labels and texts (see `heedmap.data.quality`).
     """
 
     name: str
@@ -128,32 +137,52 @@ class Corpus:
     settings: DataSettings
     left_out: dict[str, int] = field(default_factory=dict)
     also_in: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     given: InMemory | None = None
 
     def __repr__(self) -> str:
         lines = [f"Corpus {self.name}, {len(self.classes)} classes"]
         more = ", …" if len(self.classes) > NAMED else ""
-        for name, part in self.splits.items():
-            counts = [
-                f"{label} {(part.labels == i).sum()}"
-                for i, label in enumerate(self.classes[:NAMED])
-            ]
-            lines.append(f"  {name}: {part._sizes()}; {', '.join(counts)}{more}")
+        for name, counts in self.class_counts().items():
+            some = zip(self.classes[:NAMED], counts, strict=False)
+            shown = ", ".join(f"{label} {count}" for label, count in some)
+            lines.append(f"  {name}: {self.splits[name]._sizes()}; {shown}{more}")
         lines += [f"  left out: {reason}: {n}" for reason, n in list(self.left_out.items())[:NAMED]]
+        lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(map(_cut, lines))
 
     def _repr_html_(self) -> str:
         shown = self.classes[:NAMED]
         more = [f"{len(self.classes) - NAMED} more"] if len(self.classes) > NAMED else []
         rows: list[list[object]] = []
-        for name, part in self.splits.items():
-            counts = [int((part.labels == i).sum()) for i in range(len(self.classes))]
+        for name, counts in self.class_counts().items():
             others = [sum(counts[NAMED:])] if more else []
-            rows.append([name, part._sizes(), *counts[: len(shown)], *others])
+            rows.append([name, self.splits[name]._sizes(), *counts[: len(shown)], *others])
         head = ["split", "texts", *(_cut(name, SHORT) for name in shown), *more]
         table = html_table(rows, head, f"Corpus {_cut(self.name)}, {len(self.classes)} classes")
         gone = [(_cut(reason), count) for reason, count in self.left_out.items()]
-        return table + (html_table(gone, ["left out", "texts"]) if gone else "")
+        odd = [[_cut(note)] for note in self.notes]
+        return (
+            table
+            + (html_table(gone, ["left out", "texts"]) if gone else "")
+            + (html_table(odd, ["note"]) if odd else "")
+        )
+
+    def class_counts(self) -> dict[str, list[int]]:
+        """Count the texts of each class, by split."""
+        return {
+            name: np.bincount(part.labels_of_texts, minlength=len(self.classes)).tolist()
+            for name, part in self.splits.items()
+        }
+
+    def warn(self) -> None:
+        """Give its notes as warnings, one line each, and how many test texts are in other splits too."""
+        shared = ", ".join(f"{count} in {name}" for name, count in self.also_in.items() if count)
+        also = [f"test texts that are also in other splits: {shared} (kept)"] if shared else []
+        source = self.settings.source
+        for note in (*self.notes, *also):
+            named = source if source.isprintable() else ascii(source)
+            warnings.warn(f"{named}: {note}", stacklevel=3)
 
     @property
     def pairs(self) -> bool:
@@ -208,7 +237,8 @@ def load(
         {options}
         progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
-    Texts that are left out or cut are counted in the corpus's `left_out`.
+    Texts that are left out or cut are counted in the corpus's `left_out`. What is odd about labels and texts is
+    in its `notes`, and each of them is a warning.
 
     Raises:
         InputError: what was expected, what came and what to do.
@@ -221,7 +251,9 @@ def load(
     asked = {} if queries is None else {"query": "query"}
     wanted = DataSettings.of(source=name, **{**most, **asked, **options})
     with working("reading the texts", progress, share=0.0):
-        return load_corpus(wanted, given=given)
+        corpus = load_corpus(wanted, given=given)
+    corpus.warn()
+    return corpus
 
 
 def load_corpus(
@@ -293,17 +325,17 @@ def _as_written(part: Split, settings: DataSettings) -> Split:
             "texts: give the source"
         )
     tokens = [pieces(text, settings.tokenizer) for text in part.written]
-    # One capital may be two characters in lower case, and so two tokens.
+    # A sentence may end elsewhere where tags are not dropped; words and marks are the same ones.
     if any(len(text) < settings.min_tokens for text in tokens):
         raise InputError(
-            f"{settings.source}: expected texts of {settings.min_tokens} tokens or more as they are written, "
-            "got one that has as many only in lower case; leave it out, or lower --min-tokens"
+            f"{settings.source}: expected texts of {settings.min_tokens} sentences or more as they are "
+            "written, got one that has as many only without its tags; leave it out, or lower --min-tokens"
         )
     marks = part.rationale
     if marks is not None:
         marks = [
-            mask if len(mask) == len(now) else carried(text, mask, now, settings.tokenizer)
-            for text, mask, now in zip(part.written, marks, tokens, strict=True)
+            mask if len(mask) == len(now) else np.zeros(len(now), dtype=bool)
+            for mask, now in zip(marks, tokens, strict=True)
         ]
     return replace(part, tokens=tokens, rationale=marks, written=None)
 
@@ -329,10 +361,12 @@ def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> C
         )
     number = {name: i for i, name in enumerate(classes)}
     arrays, kept = {}, {}
+    unseen: list[Row] = []
     for name in SPLITS:
         known = [row for row in splits[name] if row.label in number]
-        if unseen := len(splits[name]) - len(known):
-            left_out[f"{name}: class never seen in training"] += unseen
+        if others := [row for row in splits[name] if row.label not in number]:
+            left_out[f"{name}: class never seen in training"] += len(others)
+            unseen += others
         if not known and splits[name]:
             raise InputError(
                 f"{settings.source}: no {name} label occurs in the training split: expected "
@@ -348,10 +382,10 @@ def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> C
             known = sampled(known, name, settings, left_out)
         arrays[name] = _split_of(known, number, settings.source, left_out, name)
         kept[name] = known
-    test = kept.pop("test")
-    return Corpus(
-        _name(settings.source), classes, arrays, settings, dict(left_out), also_in(test, kept)
-    )
+    found = notes(kept, unseen, classes, number, settings)
+    shared = also_in(kept.pop("test"), kept)
+    name = _name(settings.source)
+    return Corpus(name, classes, arrays, settings, dict(left_out), shared, found)
 
 
 def _to_audit(
@@ -382,6 +416,7 @@ def _to_audit(
         also_in(
             rows, {name: within_limits(part, settings, Counter()) for name, part in others.items()}
         ),
+        notes({"test": rows}, (), outputs, number, settings),
     )
 
 

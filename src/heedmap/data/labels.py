@@ -14,6 +14,13 @@ def label_text(value: object) -> str:
     return str(value).strip()
 
 
+def trimmed(values: Iterable[object], part: str) -> dict[str, int]:
+    """Count the labels with white space around them, which `label_text` drops; `part` is their split."""
+    count = sum(isinstance(value, str) and value.strip() not in ("", value) for value in values)
+    at = "" if part == "all" else f"{part}: "
+    return {f"{at}white space around the label, dropped (kept)": count} if count else {}
+
+
 def ordered(labels: Iterable[str]) -> list[str]:
     """Sort the classes among some labels: by number where all are finite numbers, else by name.
 

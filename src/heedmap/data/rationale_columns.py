@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from heedmap.data.columns import Rows
 from heedmap.data.labels import label_text
 from heedmap.data.rows import Row
-from heedmap.data.tokens import TOKENIZERS, pieces
 from heedmap.errors import InputError
 
 NOT_FOUND = "marks not found on the tokens (kept)"
@@ -176,21 +175,3 @@ def mark(
         marks = np.zeros(len(row.tokens), dtype=bool)
         left_out[f"{split}: {NOT_FOUND}"] += 1
     row.rationale = marks
-
-
-def carried(text: str, marks: Marks, tokens: Sequence[str], tokenizer: str) -> Marks:
-    """Carry marks from a text's lower-case tokens to its `tokens` as written, of which there may be fewer.
-
-    Sentences have none where tags that were dropped have moved their ends.
-    """
-    if tokenizer == "sentences":
-        return np.zeros(len(tokens), dtype=bool)
-    words = text.split()
-    sizes = [len(TOKENIZERS[tokenizer](word)) for word in words]
-    ends = np.cumsum(sizes)
-    marked = np.array(
-        [bool(marks[end - size : end].any()) for end, size in zip(ends, sizes, strict=True)]
-    )
-    found = on_tokens(words, marked, tokens, lambda word: pieces(word, tokenizer))
-    assert found is not None, "the tokens are those of the text"
-    return found

@@ -114,12 +114,17 @@ def sampled(
     return [rows[i] for i in np.sort(rng.permutation(len(rows))[:count])]
 
 
+def text_key(row: Row) -> str:
+    """Return what is the same of two texts that are the same: their tokens, and those of their queries."""
+    return "\x1e".join(["\x1f".join(row.tokens), *(row.query or ())])
+
+
 def also_in(test: Sequence[Row], others: Parts) -> dict[str, int]:
     """Count the test texts, with their query, that occur in each of the other splits too."""
-    texts = [(tuple(row.tokens), tuple(row.query or ())) for row in test]
+    texts = [text_key(row) for row in test]
     known = set(texts)
     counts = {}
     for name, rows in others.items():
-        shared = {(tuple(row.tokens), tuple(row.query or ())) for row in rows} & known
+        shared = known.intersection(map(text_key, rows))
         counts[name] = sum(text in shared for text in texts)
     return counts

@@ -20,7 +20,7 @@ from heedmap.data.clones import read_clone
 from heedmap.data.columns import Rows, joined
 from heedmap.data.eraser_rows import is_eraser, read_eraser
 from heedmap.data.in_memory import PREFIX, InMemory
-from heedmap.data.labels import check_labels, label_text
+from heedmap.data.labels import check_labels, label_text, trimmed
 from heedmap.data.rationale_columns import marking
 from heedmap.data.reviews import reviews
 from heedmap.data.rows import ColumnSpec, Parts, Row
@@ -227,9 +227,11 @@ def _rows(
     keys = rows.values("id") if "id" in columns else range(len(rows))
     splits = rows.values(split_column) if split_column else [part] * len(rows)
     queries = rows.values(query) if query else [None] * len(rows)
+    answers = rows.values(label)
+    left_out.update(trimmed(answers, part))
     marks = marking(rows, text, label, tokenize, left_out)
     for number, (key, value, answer, split_name, question) in enumerate(
-        zip(keys, rows.values(text), rows.values(label), splits, queries, strict=True)
+        zip(keys, rows.values(text), answers, splits, queries, strict=True)
     ):
         split = files.SPLIT_NAMES.get(str(split_name).lower(), split_name)
         if split not in (*files.SPLITS, "all"):

@@ -6,22 +6,31 @@ for English, and needs no model. Serrano & Smith (2019) split theirs with a pars
 Where they tokenise with spaCy we take `words`, so that no language model has to be fetched. It keeps
 `follow-up` and `don't` whole and splits `7.5` and `3/4` at their marks; spaCy does the opposite, so our
 token counts differ from theirs.
+
+A character as a reader sees it (a grapheme: an emoji made of several, a flag, a letter and its accents) is
+never split.
 """
 
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import islice, pairwise
+from typing import Any
 
 NUMBER = "qqq"
 DE_IDENTIFIED = "<DE>"
 
 # A word may hold apostrophes and hyphens inside it; every other visible character stands alone.
 _WORD_OR_MARK = re.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]")
-_WITH_SPACE = {
-    "words": re.compile(rf"\s*(?:{_WORD_OR_MARK.pattern})"),
-    "spaces": re.compile(r"\s*\S+"),
-}
+_WORD_WITH_SPACE = re.compile(rf"\s*(?:{_WORD_OR_MARK.pattern})")
+_SPACES_WITH_SPACE = re.compile(r"\s*\S+")
+# Letters and marks of Latin, Greek, Cyrillic, Chinese and Korean writing that stand for one character each
+# whatever is beside them. All others may be a part of one, so the slower expression splits a text with any.
+_MAY_JOIN = re.compile(
+    "[^\0-\u02ff\u0370-\u0482\u048a-\u0556\u2010-\u2027\u2030-\u205e\u20a0-\u20cf\u2100-\u2bff"
+    "\u4e00-\u9fa5\uac00-\ud7a3]"
+)
 _DIGIT = re.compile(r"\d")
 # MIMIC-III writes [**Hospital 18**] where a name or date was. No bracket inside: a mark that is never
 # closed must not swallow the text up to the end of the next one.
@@ -34,7 +43,39 @@ _TAG = re.compile(r"<!--.*?-->|</?[a-z][a-z0-9]*(?:\s[^<>]*)?/?>", re.IGNORECASE
 
 def words(text: str) -> list[str]:
     """Split into lower-case words and single punctuation marks."""
-    return [sys.intern(token) for token in _WORD_OR_MARK.findall(text.lower())]
+    text = text.lower()
+    found = _graphemes()[0] if _may_join(text) else _WORD_OR_MARK
+    return [sys.intern(token) for token in found.findall(text)]
+
+
+def _may_join(text: str) -> bool:
+    return not text.isascii() and _MAY_JOIN.search(text) is not None
+
+
+def _tokens_in(text: str, tokenizer: str) -> Any:
+    """Return the expression of a token of this text with the white space before it."""
+    if tokenizer == "spaces":
+        return _SPACES_WITH_SPACE
+    return _graphemes()[1] if _may_join(text) else _WORD_WITH_SPACE
+
+
+@cache
+def _graphemes() -> tuple[Any, Any]:
+    """Compile what a word or mark is made of in texts whose characters may be several code points.
+
+    Without and with the white space before it. `\\s` and `\\w` are what they are to `re`.
+    """
+    import regex
+
+    space = r"\s\x1c-\x1f"
+    # To Unicode a sign that precedes a number makes one character even with a space, which is left out here.
+    signs = rf"\p{{GCB=Prepend}}+(?:(?![{space}\p{{GCB=Control}}])\X)?"
+    # `\X` would count the letters of flags from the text's first one on, at each of them again.
+    flag = r"\p{Regional_Indicator}{1,2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*"
+    one = rf"(?:{signs}|{flag}|\X)"
+    word = rf"(?:(?=[\p{{L}}\p{{N}}_]){one})+"
+    found = rf"{word}(?:['’\-]{word})*|(?![{space}]){one}"
+    return regex.compile(found), regex.compile(rf"[{space}]*(?:{found})")
 
 
 def spaces(text: str) -> list[str]:
@@ -70,7 +111,7 @@ def pieces(text: str, tokenizer: str) -> list[str]:
     if tokenizer == "sentences":
         ends = [0, *_sentence_ends(text)]
         return [text[start:end] for start, end in pairwise(ends)]
-    return [sys.intern(piece) for piece in _WITH_SPACE[tokenizer].findall(text)]
+    return [sys.intern(piece) for piece in _tokens_in(text, tokenizer).findall(text)]
 
 
 def spaced(tokens: Sequence[str]) -> list[str]:
@@ -83,7 +124,7 @@ def cut(text: str, tokenizer: str, count: int) -> str:
     if tokenizer == "sentences":
         ends = _sentence_ends(text)
     else:
-        ends = (piece.end() for piece in _WITH_SPACE[tokenizer].finditer(text))
+        ends = (piece.end() for piece in _tokens_in(text, tokenizer).finditer(text))
     return text[: next(islice(ends, count - 1, None), None)]
 
 

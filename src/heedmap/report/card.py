@@ -23,6 +23,7 @@ from heedmap.report.phrases import (
     SCALE,
     audited_text,
     caveats,
+    classes_text,
     counts,
     distinct_texts,
     few_texts,
@@ -122,6 +123,7 @@ def _header(audit: AuditResult) -> RenderableType:
     rows = {
         "run": str(audit.about.get("name", "")),
         "data": audit.settings.data.source,
+        "classes": classes_text(audit),
         **({"texts": pairs} if (pairs := pairs_text(audit)) else {}),
         "model": model_text(audit),
         "audited": audited_text(audit),
@@ -136,11 +138,10 @@ def _header(audit: AuditResult) -> RenderableType:
         rows["adversary"] = f"weights {kept}"
     if reasons := left_out(audit):
         rows["left out"] = counts(reasons)
-    if notes := note_texts(audit.about):
-        rows["note"] = "; ".join(notes)
     if audit.rates is not None:
         rows["not tested"] = "; ".join(not_tested(audit.findings))
-    for name, value in rows.items():
+    notes = [("note", note) for note in note_texts(audit.about)]
+    for name, value in (*rows.items(), *notes):
         grid.add_row(cell(name, style="dim"), cell(value))
     return grid
 

@@ -116,7 +116,7 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     settings = audit.settings
     facts = [
         ("data", settings.data.source),
-        ("classes", classes_text(audit.classes)),
+        ("classes", classes_text(audit)),
     ]
     if pairs := pairs_text(audit):
         facts.append(("texts", pairs))

@@ -1,7 +1,7 @@
 """Phrases shared by the card and the page: numbers in words, and the facts of a run."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.results import LEAST_ROOM, signed_percent
 from heedmap.settings import AuditSettings, TransformerSettings
 
-LISTED = 12  # classes that are listed; of more, the first ones
+LISTED, LONG = 12, 40  # classes that are listed, of more the first ones; characters of a name
 FEW = 30  # texts, below which it is said what so few can show
 SCALE = "0% is what chance reaches on these texts, 100% the best of these weights."
 QUERIES = {"question": "question", "inference": "hypothesis"}
@@ -209,12 +209,20 @@ def pairs_text(audit: AuditResult) -> str | None:
     return None if query is None else f"pairs: attention over the text, given its {query}"
 
 
-def classes_text(classes: Sequence[str]) -> str:
-    """Return the classes' names; of more than LISTED their number and the first ones."""
-    if len(classes) <= LISTED:
-        return ", ".join(classes)
-    shown = ", ".join(classes[:LISTED])
-    return f"{len(classes)}: {shown} and {len(classes) - LISTED} more"
+def classes_text(audit: AuditResult) -> str:
+    """Return the classes' names, with the texts of each by split where they were counted.
+
+    Of more than LISTED their number and the first ones.
+    """
+    names = [name if len(name) <= LONG else f"{name[:LONG]}…" for name in audit.classes[:LISTED]]
+    found = audit.about.get("class_counts")
+    counts = found if isinstance(found, Mapping) else {}
+    of_class = ["/".join(map(str, each)) for each in zip(*counts.values(), strict=True)]
+    shown = [" ".join(each) for each in zip(names, of_class, strict=False)] if counts else names
+    of = f" ({'/'.join(map(str, counts))})" if counts else ""
+    more = len(audit.classes) - len(names)
+    first = f"{len(audit.classes)}: " if more else ""
+    return f"{first}{', '.join(shown)}{f' and {more} more' if more else ''}{of}"
 
 
 def audited_text(audit: AuditResult) -> str:

@@ -274,6 +274,7 @@ def _audit(
         "test_texts": whole.whole_texts,
         "audited": split.whole_texts,
         **({} if split.text_of is None else {"windows": len(split)}),
+        "class_counts": run.corpus.class_counts(),
         "left_out": run.corpus.left_out,
         **({"also_in": run.corpus.also_in} if run.corpus.also_in else {}),
         **run.facts,
@@ -285,7 +286,7 @@ def _audit(
         caveats += registered()[name].notes(tables, settings.model)
     for caveat in caveats:
         warnings.warn(caveat, stacklevel=2)
-    if notes := [*note_texts(about), *drift_notes, *caveats]:
+    if notes := [*run.corpus.notes, *note_texts(about), *drift_notes, *caveats]:
         about["notes"] = notes
     findings = make_findings(tables, wanted, run.model.classes, settings.model, rates)
     about = {"name": run.name, **about}

@@ -104,6 +104,7 @@ def open_model(
             fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings
         )
         about = {**opening.facts(model), **opening.notes(model)}
+    corpus.warn()
     run = Run(run_settings, corpus, model, None, None, about)
     if out is None:
         return run

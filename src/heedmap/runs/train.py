@@ -184,7 +184,9 @@ def _raw(data: Source | Corpus, **options: Any) -> Corpus:
     if isinstance(data, Corpus):
         return as_written(data)
     name, given = source_of(data)
-    return load_corpus(DataSettings.of(source=name, raw=True, **options), given=given)
+    corpus = load_corpus(DataSettings.of(source=name, raw=True, **options), given=given)
+    corpus.warn()
+    return corpus
 
 
 def _find_or_make(

@@ -1,0 +1,230 @@
+"""What is odd about a corpus: labels that look alike or missing, classes of few texts, texts that repeat.
+
+Nothing is changed or left out: each note is one line, with counts. Only texts without spaces between their
+words are refused.
+"""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from heedmap.data.labels import LABELLED, ordered
+from heedmap.data.rows import Parts, Row, text_key
+from heedmap.errors import InputError
+from heedmap.settings import DataSettings
+
+FEW = 10
+"""Classes with fewer training texts are noted, in corpora of more than `LABELLED` rows."""
+MOST_NUMBERS = 20
+"""So many numbers may be names of classes; more may be an amount."""
+MOST_WITHOUT_SPACES = 0.1
+"""Share of the texts that may be written without spaces between words; more are refused."""
+LEAST_SPACES = 0.1
+"""Spaces per character of such a script from which its words are taken to be separated."""
+NAMED, WIDE = 5, 30  # labels or texts that a line names, and characters of each
+# What pandas writes and reads for a missing value, and a dash.
+MISSING = frozenset(
+    ("nan", "-nan", "none", "null", "n/a", "na", "<na>", "nat", "#n/a", "#na", "#n/a n/a", "-")
+)
+# Thai, Lao, Burmese, Khmer, Japanese kana, Chinese characters.
+_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_UNSPACED, _UNSPACED_RUN = re.compile(f"[{_SCRIPTS}]"), re.compile(f"[{_SCRIPTS}]+")
+_NO_LETTERS = re.compile(r"\W+")
+_SPACE_BETWEEN = re.compile(rf"(?<=[{_SCRIPTS}])\s+(?=[{_SCRIPTS}])")
+
+
+def notes(
+    parts: Parts,
+    others: Iterable[Row],
+    classes: Sequence[str],
+    number: Mapping[str, int],
+    settings: DataSettings,
+) -> list[str]:
+    """Return what is odd about the rows of a corpus.
+
+    Args:
+        parts: by split.
+        others: rows of classes that are none of the corpus's.
+        classes: of the corpus, in their order.
+        number: of each label's class.
+        settings: of the corpus.
+
+    Raises:
+        InputError: texts without spaces between their words, more than MOST_WITHOUT_SPACES of them.
+    """
+    rows = [row for part in parts.values() for row in part]
+    labels = Counter(row.label for row in [*rows, *others])
+    texts = {name: [_text(row, settings) for row in part] for name, part in parts.items()}
+    found = [_without_spaces(texts, settings), _alike(labels, number), _missing_labels(labels)]
+    found += [_missing_texts(texts), _numbers(labels)]
+    if len(rows) > LABELLED:
+        unmet = [name for i, name in enumerate(classes) if i not in number.values()]
+        found += _small_classes(parts, unmet)
+    elif settings.dataset is None and 2 * len(labels) > len(rows) > FEW:
+        found.append(
+            f"{len(labels)} different labels in {len(rows)} rows ({_some(labels)}): is this the label column?"
+        )
+    return [note for note in (*found, *_repeated(parts)) if note]
+
+
+def _text(row: Row, settings: DataSettings) -> str:
+    if row.written is not None:
+        return row.written
+    return ("" if settings.raw else " ").join(row.tokens)
+
+
+def quoted(text: str) -> str:
+    r"""Quote a text, with what cannot be seen of it written out.
+
+    >>> print(quoted("very\xa0good"), quoted("e\u0301"), quoted("x" * 40))
+    'very\xa0good' 'e\u0301' 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'
+    """
+    shown = text if len(text) <= WIDE else f"{text[:WIDE]}…"
+    return repr(shown) if unicodedata.is_normalized("NFC", shown) else ascii(shown)
+
+
+def _some(counts: Mapping[str, int] | Sequence[str]) -> str:
+    """Name the first NAMED, with their counts if they have any."""
+    names = list(counts)
+    shown = [
+        f"{quoted(name)} {counts[name]}" if isinstance(counts, Mapping) else quoted(name)
+        for name in names[:NAMED]
+    ]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(shown) + more
+
+
+# --- labels -----------------------------------------------------------------------------------------------
+
+
+def _alike(labels: Mapping[str, int], number: Mapping[str, int]) -> str | None:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for label in sorted(labels):
+        groups[folded(label)].append(label)
+    alike = [group for group in groups.values() if len(group) > 1]
+    if not alike:
+        return None
+    shown = [
+        f"{_some({label: labels[label] for label in group})} "
+        f"{'stay apart' if _apart(group, number) else 'are one class of the model'}"
+        for group in alike[:NAMED]
+    ]
+    more = f"; and {len(alike) - NAMED} more" if len(alike) > NAMED else ""
+    return f"labels that differ only by case, white space, accents or Unicode form: {'; '.join(shown)}{more}"
+
+
+def _apart(labels: Sequence[str], number: Mapping[str, int]) -> bool:
+    return len({number.get(label, label) for label in labels}) > 1
+
+
+def folded(label: str) -> str:
+    """Return a label without what two spellings of one name may differ by: case, white space, accents.
+
+    >>> folded("Pósitive  one") == folded("positive ONE")
+    True
+    """
+    if not label.isascii():
+        parts = unicodedata.normalize("NFKD", label)
+        # Accents of Latin, Greek and Cyrillic letters: those of other scripts make other words.
+        parts = "".join(c for c in parts if not "\u0300" <= c <= "\u036f")
+        label = "".join(c for c in parts if unicodedata.category(c) != "Cf")  # zero width
+    return " ".join(label.casefold().split())
+
+
+def _is_missing(text: str) -> bool:
+    return len(text) <= 20 and text.strip().casefold() in MISSING
+
+
+def _missing_labels(labels: Mapping[str, int]) -> str | None:
+    found = {label: labels[label] for label in sorted(labels) if _is_missing(label)}
+    return f"labels that say a value is missing are classes: {_some(found)}" if found else None
+
+
+def _numbers(labels: Mapping[str, int]) -> str | None:
+    if len(labels) <= MOST_NUMBERS:
+        return None
+    try:
+        [float(label) for label in labels]
+    except ValueError:
+        return None
+    names = ordered(labels)
+    return (
+        f"{len(labels)} different numbers as labels ({names[0]} to {names[-1]}), each a class of its own: "
+        "if they are an amount, group them into a few classes"
+    )
+
+
+def _small_classes(parts: Parts, unmet: Sequence[str]) -> list[str]:
+    """Name classes of few training texts or no test text; `unmet` are a model's classes that are no text's."""
+    train, test = (Counter(row.label for row in parts.get(name, ())) for name in ("train", "test"))
+    names = ordered(row.label for part in parts.values() for row in part)
+    few = {name: train[name] for name in names if train[name] < FEW} if train else {}
+    without = [*unmet, *(name for name in names if not test[name])]
+    of = f"of {len(names) + len(unmet)} classes have"
+    found = [f"{len(few)} {of} fewer than {FEW} training texts: {_some(few)}"] if few else []
+    return [*found, *([f"{len(without)} {of} no test text: {_some(without)}"] if without else [])]
+
+
+# --- texts ------------------------------------------------------------------------------------------------
+
+
+def _missing_texts(texts: Mapping[str, Sequence[str]]) -> str | None:
+    found = {
+        name: [text.strip() for text in part if _is_missing(text)] for name, part in texts.items()
+    }
+    where = ", ".join(f"{len(part)} in {name}" for name, part in found.items() if part)
+    counts = Counter(text for part in found.values() for text in part)
+    return (
+        f"texts that only say that a value is missing: {where} ({_some(counts)})" if where else None
+    )
+
+
+def _without_spaces(texts: Mapping[str, Sequence[str]], settings: DataSettings) -> str | None:
+    characters = spaces = count = 0
+    for text in (text for part in texts.values() for text in part if not text.isascii()):
+        if _UNSPACED.search(text) is None:
+            continue
+        others = _UNSPACED_RUN.sub("", text)
+        of_script = len(text) - len(others)
+        if of_script >= len(_NO_LETTERS.sub("", others)):
+            count += 1
+            characters += of_script
+            spaces += len(_SPACE_BETWEEN.findall(text))
+    if not count or spaces >= LEAST_SPACES * characters:
+        return None
+    total = sum(map(len, texts.values()))
+    what = (
+        f"{count} of {total} texts without spaces between their words (as Chinese, Japanese, Thai, Lao, Khmer "
+        "and Burmese are written)"
+    )
+    remedy = "split them into words, put spaces between these and use --tokenizer spaces"
+    if count > MOST_WITHOUT_SPACES * total:
+        raise InputError(
+            f"{settings.source}: expected words with spaces between them, got {what}: a heat map would be of "
+            f"whole clauses; {remedy}"
+        )
+    return f"{what}: a word of theirs is a whole clause; {remedy}"
+
+
+def _repeated(parts: Parts) -> list[str]:
+    places: dict[str, list[tuple[str, Row]]] = defaultdict(list)
+    for name, part in parts.items():
+        for row in part:
+            places[text_key(row)].append((name, row))
+    several = [found for found in places.values() if len(found) > 1]
+    again: Counter[str] = Counter()
+    for found in several:
+        again.update({name: n - 1 for name, n in Counter(name for name, _ in found).items()})
+    shown = [
+        f"{again[name]} of {len(part)} in {name}" for name, part in parts.items() if again[name]
+    ]
+    notes = [f"texts that repeat another: {', '.join(shown)} (kept)"] if shown else []
+    labels = [Counter(row.label for _, row in found) for found in several]
+    if at := [i for i, counts in enumerate(labels) if len(counts) > 1]:
+        first = " ".join(several[at[0]][0][1].tokens)
+        notes.append(
+            f"texts that have different labels: {len(at)} (first: {quoted(' '.join(first.split()))}, "
+            f"{_some(labels[at[0]])})"
+        )
+    return notes
