@@ -328,8 +328,103 @@ def test_a_disk_that_fills_up_while_training_is_one_clear_line(tmp_path, csv_fil
             command("train", "--data", csv_file, "--out", disk / "run", "--epochs", "1")
         )
         assert code == 2
-        assert "No space left on device" in err
-        assert len(err.strip().splitlines()) == 1
+        *progress, last = err.splitlines()
+        assert "No space left on device" in last
+        assert all(" training: epoch " in line for line in progress)
         assert not [p for p in disk.rglob(".*") if p.is_file()]
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+COMMANDS = ("audit", "train", "retrain", "report", "list", "calibrate", "check", "support", "picture",
+            "figures", "eraser", "reproduce snell", "reproduce jain-wallace")  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_short_help_that_fits_and_ends_with_examples(
+    heedmap, monkeypatch, command
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = heedmap(*command.split(), "-h")
+    assert (done.code, done.err) == (0, "")
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert "-q, --quiet" in done.out
+    if not command.startswith("reproduce"):
+        assert f"Examples:\n  heedmap {command}" in done.out
+    assert heedmap(*command.split(), "-V").out == heedmap("--version").out
+
+
+def test_the_help_has_the_options_in_groups_with_their_choices(heedmap):
+    text = heedmap("audit", "--help").out
+    heads = [line[:-1] for line in text.splitlines() if re.match(r"[A-Z][a-z ]+:$", line)]
+    assert heads == [
+        "Options", "Data", "Model", "Training", "Transformer", "Audit", "General", "Examples", "What is asked",
+    ]  # fmt: skip
+    assert "--encoder [lstm|cnn|average|gru|small-cnn|none]" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["audt"], "No such command 'audt'. Did you mean 'audit'? See `heedmap --help`"),
+        (["train", "--data", "reviews", "--encoder", "ltsm"], "did you mean lstm? See"),
+        (["check", "x", "--dtype", "float23"], "expected float32, bfloat16 or float16, got"),
+        (["reproduce", "snel"], "Did you mean 'snell'?"),
+    ],
+)
+def test_what_was_misspelt_is_told_with_the_nearest(heedmap, arguments, expected):
+    done = heedmap(*arguments)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert expected in done.err
+
+
+@pytest.mark.slow
+def test_json_is_all_that_is_printed_and_holds_the_answer(heedmap, csv_file, tmp_path):
+    run = tmp_path / "runs" / "mine"
+    said = heedmap("audit", "--data", csv_file, "--out", run, *QUICK, "--json")
+    assert said.code == 0, said.err
+
+    def refuse(name):
+        raise AssertionError(f"{name} is no JSON")
+
+    found = json.loads(said.out, parse_constant=refuse)
+    assert list(found) == ["folder", "report", "bottom_line", "about", "findings", "rates"]
+    assert found["bottom_line"]["answer"] in ("yes", "no", "cannot tell")
+    assert json.loads(heedmap("report", run, "--json").out) == found
+    (listed,) = json.loads(heedmap("list", tmp_path, "--json").out)
+    assert (listed["folder"], listed["state"]) == (str(run), "audited")
+    assert listed["answer"] == found["bottom_line"]["answer"]
+    (run / "findings.json").write_text("{")
+    assert "unreadable" in heedmap("list", tmp_path).out
+    assert heedmap("report", run).code == 0
+    assert "unreadable" not in heedmap("list", tmp_path).out
+
+
+def test_a_list_names_calibrations_and_reproductions_too(heedmap, tmp_path):
+    for name, mark in (("one", "calibration.md"), ("two", "result.md")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / mark).touch()
+    kinds = [line.split()[1] for line in heedmap("list", tmp_path).out.splitlines()[1:]]
+    assert kinds == ["calibration", "reproduction"]
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "heedmap", "-V"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"heedmap {hm.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("heedmap cal", ["calibrate"]),
+        ("heedmap train --encoder c", ["cnn"]),
+        ("heedmap reproduce s", ["serrano-smith", "snell"]),
+    ],
+)
+def test_the_shell_completes_commands_options_and_choices(heedmap, monkeypatch, words, completed):
+    monkeypatch.setenv("_HEEDMAP_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    assert heedmap().out.split() == completed

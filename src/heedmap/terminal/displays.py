@@ -125,6 +125,7 @@ class TerminalBar(Nothing):
     def __init__(self, title: str) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn
+        from rich.table import Column
         from rich.text import Text
 
         class Words(TextColumn):
@@ -132,7 +133,9 @@ class TerminalBar(Nothing):
                 return cell(task.fields[self.text_format])
 
         self._title = title
-        columns = (Words("what"), BarColumn(24), TimeElapsedColumn(), Words("left"))
+        one_line = Column(no_wrap=True, overflow="ellipsis")
+        what = Words("what", table_column=one_line)
+        columns = (BarColumn(24), TimeElapsedColumn(), Words("left"), what)
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._task = self._bar.add_task("", total=None, what=title, left="")
         self._bar.start()

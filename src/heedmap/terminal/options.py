@@ -128,10 +128,13 @@ def one_of(*choices: str) -> dict[str, Any]:
         *some, last = choices
         raise typer.BadParameter(f"expected {', '.join(some)} or {last}, got {value!r}{guess}")
 
+    def complete(incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
     return {
         "metavar": f"[{'|'.join(choices)}]",
         "callback": check,
-        "autocompletion": lambda: list(choices),
+        "autocompletion": complete,
     }
 
 

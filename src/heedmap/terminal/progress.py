@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 from heedmap.terminal.displays import Nothing, display_for
 
 T = TypeVar("T")
-SOON = 2.0  # seconds after which the time left is worth a guess
+SOON, LITTLE = 2.0, 0.03  # seconds and share of the work after which the time left is worth a guess
 PRIOR = 0.1  # weight of a forecast, as a share of the work done at its pace
 
 
@@ -149,7 +149,7 @@ class Work:
     def _left(self) -> float | None:
         elapsed, done = time.monotonic() - self._planned, self._most
         if self.expected is None:
-            return elapsed * (1 - done) / done if done and elapsed > SOON else None
+            return elapsed * (1 - done) / done if done > LITTLE and elapsed > SOON else None
         return (1 - done) * (PRIOR * self.expected + elapsed) / (PRIOR + done)
 
 
