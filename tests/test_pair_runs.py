@@ -156,7 +156,11 @@ def test_hundreds_of_classes_are_told_in_few_words(asked):
     run = train(replace(corpus, classes=names), **SMALL)
     result = audit(run, permutations=5)
     html = page(result)
-    assert "300: @entity0, @entity1, " in html
+    counts = [
+        "/".join(str(n) for n in each)
+        for each in zip(*run.corpus.class_counts().values(), strict=True)
+    ]
+    assert f"300: @entity0 {counts[0]}, @entity1 {counts[1]}, " in html
     assert "and 288 more" in html
     assert "of 300 are predicted)</summary>" in html
     told = {figure.key: figure for figure in figures(result)}
