@@ -13,6 +13,8 @@ from conftest import small_corpus, watched
 from heedmap.errors import InputError
 from heedmap.files.storage import write_atomically
 from heedmap.runs.train import train
+from heedmap.terminal.progress import at
+from heedmap.training.sweep import TELL_EVERY
 
 SMALL = {
     "embedding_size": 12,
@@ -27,12 +29,12 @@ def trained(out, epochs, seed):
     """A real training, kept in a run folder; the threads it ran with."""
     kill = out / f"kill-{seed}"
 
-    def at(done, text):
+    def kill_it(done, text):
         if "epoch 2 " in text and kill.exists():
             kill.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with watched(at) if kill.exists() else nullcontext():
+    with watched(kill_it) if kill.exists() else nullcontext():
         run = train(small_corpus(), seed=seed, epochs=epochs, out=out / f"seed-{seed}", **SMALL)
     return seed, run.training.threads
 
@@ -41,6 +43,12 @@ def seen(cell):
     """The worker's settings."""
     warnings.warn("only once", UserWarning, stacklevel=1)
     return cell, os.environ["OMP_NUM_THREADS"], os.getpid(), os.getppid()
+
+
+def halfway(cell):
+    """A cell that says once that half of it is done."""
+    time.sleep(2 * TELL_EVERY)
+    at(1, 2, "half")
 
 
 def unpicklable(cell):

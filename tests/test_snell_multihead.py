@@ -162,11 +162,12 @@ def test_a_reproduction_resumes_to_the_same_bytes_with_any_workers(tmp_path):
     class Stop(Exception):
         pass
 
-    finished = set()
+    begun = set()
 
     def stop(done, text):
-        finished.add(text.split(":")[0])
-        if len(finished) > 3 and "epoch 10 of" in text:
+        name, _, epoch = text.partition(", epoch ")
+        begun.update([name] if epoch else [])
+        if len(begun) > 2 and epoch.startswith("10 of"):
             raise Stop
 
     whole = reproduce(out=tmp_path / "whole", workers=1, **TINY)
