@@ -210,9 +210,7 @@ def test_the_quick_copy_is_learned_and_its_attention_hidden(tmp_path):
         every = sequences.SequenceSettings.of(task="copy", **settings)
         splits = sequences.Data({"train": data, "dev": held, "test": held}, 33, 33, [])
         (tmp_path / f"{penalty}" / "parts").mkdir(parents=True)
-        (row,) = sequences.run(
-            cell, lambda text: None, data=splits, settings=every, folder=tmp_path / f"{penalty}"
-        )
+        (row,) = sequences.run(cell, data=splits, settings=every, folder=tmp_path / f"{penalty}")
         found[penalty] = row
     assert found[0.0]["accuracy"] > 0.9
     assert found[0.0]["mass"] > 0.7

@@ -36,7 +36,7 @@ app = typer.Typer(
     context_settings=HELP,
 )
 INTERRUPTED = 130
-PIPE_CLOSED = 141
+PIPE_CLOSED = 1  # as typer ends where it notices first
 
 add_command(app, "audit", audit_command, cls=AuditCommand, examples=(
     "heedmap audit --data reviews.csv",

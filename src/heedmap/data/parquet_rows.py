@@ -69,12 +69,9 @@ def _table(path: Path) -> "pa.Table":
 
 def _class_names(schema: "pa.Schema") -> dict[str, list[str]]:
     """Return the classes' names by column, from what the `datasets` library writes into a file."""
-    try:
-        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        return {
-            name: [str(label) for label in feature["names"]]
-            for name, feature in features.items()
-            if feature.get("_type") == "ClassLabel"
-        }
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):  # anybody's metadata
-        return {}
+    about = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    return {
+        name: [str(label) for label in feature["names"]]
+        for name, feature in ((about.get("info") or {}).get("features") or {}).items()
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
+    }
