@@ -132,21 +132,35 @@ BRIEFLY = {
 }
 
 
+def documented():
+    """Blocks of commands, in the README and in the pages of docs/, each of which stands on its own."""
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        found = re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+        for number, block in enumerate(found, start=1):
+            lines = [line.split("#")[0].strip() for line in block.splitlines()]
+            commands = [line.removeprefix("heedmap ") for line in lines if line[:8] == "heedmap "]
+            if commands:
+                yield pytest.param(commands, id=f"{page.stem}-{number}")
+
+
+def brief(command):
+    return next((start for start in BRIEFLY if command.startswith(start)), "")
+
+
+def test_what_is_made_brief_is_documented():
+    commands = [command for block in documented() for command in block.values[0]]
+    assert {brief(command) for command in commands} == {*BRIEFLY, ""}
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore:.*too few for the edges"
 )  # of the two seeds that a test can wait for
-def test_the_commands_of_the_readme_run(heedmap, desk):
-    lines = [line.split("#")[0].strip() for block in blocks("sh") for line in block.splitlines()]
-    commands = [line.removeprefix("heedmap ") for line in lines if line.startswith("heedmap ")]
-    assert len(commands) >= 4
-    shortened = set()
-    for line in commands:
-        (brief, *_) = [*(start for start in BRIEFLY if line.startswith(start)), ""]
-        shortened.add(brief)
-        done = heedmap(*shlex.split(f"{line} {BRIEFLY.get(brief, '')}"))
-        assert done.code == 0, (line, done.err)
-    assert shortened == {*BRIEFLY, ""}
+@pytest.mark.parametrize("commands", [*documented()])
+def test_documented_commands_run(heedmap, desk, commands):
+    for command in commands:
+        done = heedmap(*shlex.split(f"{command} {BRIEFLY.get(brief(command), '')}"))
+        assert done.code == 0, (command, done.err)
 
 
 @pytest.mark.slow
