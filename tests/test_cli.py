@@ -257,7 +257,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path, big_cs
     wait_for(run / "checkpoint.safetensors", process)
     process.send_signal(signal.SIGINT)
     code, err = finish(process)
-    assert code == 130
+    assert code == 130, err
     assert "interrupted; run the same command again to resume" in err
     assert "Traceback" not in err
     assert not list(run.glob(".*")), "no half-written file"

@@ -4,6 +4,7 @@ import datasets
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import watched
 from tiny_transformers import reviews_classifier
 
 import heedmap as hm
@@ -146,8 +147,8 @@ def test_a_frames_run_is_audited_saved_and_opened_again(tmp_path):
 
 @pytest.mark.slow
 def test_the_same_texts_resume_a_run_to_the_same_bytes_and_others_are_noticed(tmp_path):
-    def audited(folder, source, **options):
-        hm.audit(hm.train(hm.load(source), out=folder, **SMALL), **QUICK, **options)
+    def audited(folder, source):
+        hm.audit(hm.train(hm.load(source), out=folder, **SMALL), **QUICK)
 
     def stop(name):
         if name == "permutation":
@@ -155,8 +156,8 @@ def test_the_same_texts_resume_a_run_to_the_same_bytes_and_others_are_noticed(tm
 
     audited(tmp_path / "run", FRAME)
     whole = files_of(tmp_path / "run")
-    with pytest.raises(KeyboardInterrupt):
-        audited(tmp_path / "again" / "run", FRAME, announce=stop)
+    with pytest.raises(KeyboardInterrupt), watched(step=stop):
+        audited(tmp_path / "again" / "run", FRAME)
     audited(tmp_path / "again" / "run", FRAME.to_dict("records"))
     assert files_of(tmp_path / "again" / "run") == whole
     with pytest.raises(
