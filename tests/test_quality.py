@@ -109,7 +109,7 @@ def test_white_space_around_a_label_is_dropped_and_counted(tmp_path):
     rows = [{"text": f"text {i}", "label": ("no ", " yes", "no")[i % 3]} for i in range(60)]
     corpus = load(write_rows(tmp_path / "a.csv", rows))
     assert corpus.classes == ["no", "yes"]
-    assert corpus.left_out == {"white space around the label, dropped (kept)": 40}
+    assert corpus.left_out == {"labels trimmed of white space (kept)": 40}
 
 
 @pytest.mark.parametrize("word", ["NaN", "nan", "None", "null", "N/A", "NA", "-", "#N/A", "<NA>"])

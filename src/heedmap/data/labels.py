@@ -18,7 +18,7 @@ def trimmed(values: Iterable[object], part: str) -> dict[str, int]:
     """Count the labels with white space around them, which `label_text` drops; `part` is their split."""
     count = sum(isinstance(value, str) and value.strip() not in ("", value) for value in values)
     at = "" if part == "all" else f"{part}: "
-    return {f"{at}white space around the label, dropped (kept)": count} if count else {}
+    return {f"{at}labels trimmed of white space (kept)": count} if count else {}
 
 
 def ordered(labels: Iterable[str]) -> list[str]:

@@ -38,6 +38,7 @@ from heedmap.papers.pruthi.published import (
 )
 from heedmap.papers.pruthi.settings import BERT, PAPERS_BERT, TASKS, PruthiSettings
 from heedmap.report import retraining_figures as drawn
+from heedmap.report.phrases import plural
 
 HOW = """Shares: accuracy, and the mean attention to impermissible words in texts that have any; ours are \
 means and 95 % intervals over the seeds. Blocked: accuracy with that attention set to 0 at test; nothing fills \
@@ -154,12 +155,20 @@ def differences(found: Reproduction) -> list[str]:
             else []
         ),
         *(
-            [f"{settings.bert_epochs} epochs of bert instead of 4"]
+            [f"{plural(settings.bert_epochs, 'epoch')} of bert instead of 4"]
             if settings.base is not None and settings.bert_epochs != BERT["epochs"]
             else []
         ),
-        *([] if settings.seeds == SEEDS else [f"{settings.seeds} seeds instead of {SEEDS}"]),
-        *([] if settings.epochs == epochs else [f"{settings.epochs} epochs instead of {epochs}"]),
+        *(
+            []
+            if settings.seeds == SEEDS
+            else [f"{plural(settings.seeds, 'seed')} instead of {SEEDS}"]
+        ),
+        *(
+            []
+            if settings.epochs == epochs
+            else [f"{plural(settings.epochs, 'epoch')} instead of {epochs}"]
+        ),
         *([] if settings.rule == "paper" else ["epochs chosen by the released code's rule"]),
     ]
 

@@ -14,6 +14,7 @@ from heedmap.papers.snell.attraction import CHOICES, Compared
 from heedmap.papers.snell.classification_figures import figures, toy
 from heedmap.papers.snell.published import AGREEMENT, NOTEBOOK, XI
 from heedmap.papers.snell.settings import ClassificationSettings
+from heedmap.report.phrases import plural
 from heedmap.training.dynamics import TEXTS
 
 LEVEL = 0.95
@@ -108,7 +109,7 @@ def differences(found: Classification) -> list[str]:
     ]
     return [
         *changed,
-        f"{settings.seeds} models and {settings.seeds} twins instead of 6 and 1",
+        f"{plural(settings.seeds, 'model')} and {plural(settings.seeds, 'twin')} instead of 6 and 1",
         f"at most {TEXTS} texts are compared",
         "the attention scores states by tanh instead of ReLU",
         "AMSGrad, the positives of two classes weighted",

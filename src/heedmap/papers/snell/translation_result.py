@@ -22,6 +22,7 @@ from heedmap.papers.snell.per_position import EPSILON, PERMUTATIONS, SENTENCES
 from heedmap.papers.snell.published import PERFORMANCE
 from heedmap.papers.snell.settings import TranslationSettings
 from heedmap.papers.snell.translation_task import RECORDED
+from heedmap.report.phrases import plural
 
 MAPS = {
     "attention": "attention",
@@ -120,7 +121,7 @@ def differences(found: Translation) -> list[str]:
         changed.append(f"at most {settings.train_pairs} pairs to train on")
     return [
         *changed,
-        f"{settings.seeds} models and {settings.seeds} twins instead of 2 and 1",
+        f"{plural(settings.seeds, 'model')} and {plural(settings.seeds, 'twin')} instead of 2 and 1",
         f"{RECORDED} sentences are compared",
         "byte pair encoding by tokenizers instead of sentencepiece",
         "gradients clipped",

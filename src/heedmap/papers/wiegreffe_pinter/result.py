@@ -28,6 +28,7 @@ from heedmap.papers.wiegreffe_pinter.published import (
 )
 from heedmap.papers.wiegreffe_pinter.settings import WiegreffePinterSettings
 from heedmap.report import retraining_figures as drawn
+from heedmap.report.phrases import plural
 from heedmap.settings import TrainSettings
 
 F1_HOW = """F1 of class 1 on the test texts; ours: mean and 95 % interval over the seeds. The paper's models \
@@ -154,13 +155,17 @@ def differences(found: Reproduction) -> list[str]:
     settings = found.settings
     return [
         *([] if train.vectors else ["no pretrained word vectors"]),
-        *([] if settings.seeds == SEEDS else [f"{settings.seeds} seeds instead of {SEEDS}"]),
-        *([] if train.epochs == 8 else [f"{train.epochs} epochs instead of 8"]),
+        *(
+            []
+            if settings.seeds == SEEDS
+            else [f"{plural(settings.seeds, 'seed')} instead of {SEEDS}"]
+        ),
+        *([] if train.epochs == 8 else [f"{plural(train.epochs, 'epoch')} instead of 8"]),
         *(
             []
             if settings.adversary_epochs == ADVERSARY_EPOCHS
             else [
-                f"adversaries of {settings.adversary_epochs} epochs instead of {ADVERSARY_EPOCHS}"
+                f"adversaries of {plural(settings.adversary_epochs, 'epoch')} instead of {ADVERSARY_EPOCHS}"
             ]
         ),
         *(
