@@ -277,7 +277,8 @@ def test_the_best_is_offered_with_its_share_and_the_one_of_attention_beside_it()
     assert found.relative.share == pytest.approx(0.8, abs=0.01)
     assert found.n == 100
     assert found.left_out == {"used to choose the map": 100}
-    assert offered([found]) == f"show {found.reading}"
+    assert offered([found]) is found
+    assert found.because == "show integrated gradients"
     assert offered([]) is None
 
 
@@ -426,7 +427,7 @@ def test_the_one_faithful_head_gets_all_the_weight():
     assert candidates["mix"].share > 0.9
     shown = evidence.table("instead")["mix"].to_pylist()
     assert [len(heat) for heat in shown] == [len(text) for text in evidence.texts]
-    assert offered([found_by(evidence)]).startswith("show ")
+    assert offered([found_by(evidence)]).because.startswith("show ")
 
 
 @pytest.mark.slow

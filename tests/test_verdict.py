@@ -474,16 +474,12 @@ def test_the_bottom_line_of_the_hand_made_tables():
     line = bottom_line(list(made.values()), RATES)
     assert line.answer == "cannot tell"
     skill = made.pop("skill")
-    assert line.because == (
-        "it is not certain that the model predicts better than its commonest class (accuracy "
-        f"0.83 [{skill.low:.2f}, {skill.high:.2f}]; {skill.meaning})"
-    )
+    assert line.measured == (f"accuracy 0.83 [{skill.low:.2f}, {skill.high:.2f}]", skill.meaning)
     line = bottom_line(list(made.values()), RATES)
     assert line.answer == "no"
-    assert line.because.startswith(
-        "the words it highlights carry too little of the importance: by integrated gradients 14% of the "
-        "attainable [−8%, 31%] (by leave-one-out "
-    )
+    first, second, _ = line.measured
+    assert first == "by integrated gradients 14% of the attainable [−8%, 31%]: against"
+    assert second.startswith("by leave-one-out ")
 
 
 def test_undefined_and_infinite_numbers_are_null_in_json():

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from heedmap.experiments.findings import COLOURS, LEVEL_WORDS, WEAK, Finding, Level
+from heedmap.experiments.findings import COLOURS, WEAK, Finding, Level
 from heedmap.experiments.instances import ONE_CLASS
 from heedmap.experiments.instead import offered
 from heedmap.experiments.rates import DECISIVE, Rates
@@ -27,13 +27,15 @@ from heedmap.terminal.html import escaped
 Answer = Literal["yes", "no", "cannot tell"]
 
 LEVELS: dict[Answer, Level] = {"yes": "for", "no": "against", "cannot tell": "cannot tell"}
+CARRY = "the words it highlights carry"
 WIDE = 0.2  # an interval of a share that is longer than this is for want of texts
 
 
 @dataclass(frozen=True, repr=False)
 class BottomLine:
-    """The answer, why, and what would help where there is none.
+    """The answer, why, and what would help where there is none, in words; and the numbers apart from them.
 
+    `measured`: the numbers that the answer rests on, and those of what would do better, each a clause.
     `rates`: how often the rule says this of planted maps, a sentence. `instead`: what would do better, where
     that is known. `not_tested`: what the audit has not asked.
     """
@@ -41,6 +43,7 @@ class BottomLine:
     answer: Answer
     because: str
     would: str = ""
+    measured: tuple[str, ...] = ()
     rates: str = ""
     instead: str = ""
     not_tested: tuple[str, ...] = ()
@@ -52,7 +55,7 @@ class BottomLine:
 
     @property
     def sentence(self) -> str:
-        """The bottom line as one sentence."""
+        """The bottom line as one sentence, without numbers."""
         if self.answer == "yes":
             return (
                 "Yes, this map may be shown as what the model's answer rests on, for texts like these: "
@@ -69,20 +72,27 @@ class BottomLine:
             f"{self.because}; what would: {self.would}{instead}."
         )
 
+    @property
+    def details(self) -> list[str]:
+        """The numbers below the sentence, one sentence each: what was measured, and how sure the rule is."""
+        measured = [f"Measured: {'; '.join(self.measured)}."] if self.measured else []
+        return [*measured, *([f"How sure: {self.rates}."] if self.rates else [])]
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        sure = f"<div>How sure: {escaped(self.rates)}.</div>" if self.rates else ""
+        details = "".join(f"<div>{escaped(one)}</div>" for one in self.details)
         return (
             f'<div style="border-left:4px solid {COLOURS[LEVELS[self.answer]]};padding:2px 0 2px 10px">'
-            f"<div><b>{escaped(self.sentence)}</b></div>{sure}"
+            f"<div><b>{escaped(self.sentence)}</b></div>{details}"
             f"<div>Not tested: {escaped('; '.join(self.not_tested))}.</div></div>"
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {**asdict(self), "sentence": self.sentence, "not_tested": list(self.not_tested)}
+        lists = {"measured": list(self.measured), "not_tested": list(self.not_tested)}
+        return {**asdict(self), "sentence": self.sentence, **lists}
 
 
 def answer(levels: Mapping[str, Level]) -> Answer:
@@ -105,10 +115,16 @@ def bottom_line(
     skill = next((finding for finding in findings if finding.key == "skill"), None)
     open_ = not_tested(findings)
     if skill is not None and (doubt := _doubt(skill)) is not None:
-        return BottomLine("cannot tell", *doubt, told, not_tested=open_)
+        return replace(doubt, rates=told, not_tested=open_)
     line = replace(_line(findings, rates), rates=told, not_tested=open_)
     better = offered(findings) if line.answer != "yes" else None
-    return replace(line, instead=better.replace("show", "rather show", 1) if better else "")
+    if better is None:
+        return line
+    return replace(
+        line,
+        instead=better.because.replace("show", "rather show", 1),
+        measured=(*line.measured, better.reading),
+    )
 
 
 def not_tested(findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -123,19 +139,21 @@ def not_tested(findings: Sequence[Finding]) -> tuple[str, ...]:
     )
 
 
-def _doubt(skill: Finding) -> tuple[str, str] | None:
-    """Return why there may be nothing to explain, and what would help; None if the model predicts."""
+def _doubt(skill: Finding) -> BottomLine | None:
+    """Return the line of a model that may have nothing to explain; None if it predicts."""
     if skill.reading == ONE_CLASS:
-        return (
+        return BottomLine(
+            "cannot tell",
             "the audited texts are of one class, so that it cannot be seen whether the model predicts",
             "texts of several classes",
         )
     if WEAK not in skill.reading:
         return None
-    return (
-        "it is not certain that the model predicts better than its commonest class (accuracy "
-        f"{skill.value:.2f} [{skill.low:.2f}, {skill.high:.2f}]; {skill.meaning})",
+    return BottomLine(
+        "cannot tell",
+        "it is not certain that the model predicts better than its commonest class",
         "a model that predicts" if skill.level == "against" else "more texts, or a better model",
+        (f"accuracy {skill.value:.2f} [{skill.low:.2f}, {skill.high:.2f}]", skill.meaning),
     )
 
 
@@ -144,22 +162,19 @@ def _line(findings: Sequence[Finding], rates: Rates) -> BottomLine:
     said = answer({key: f.level for key, f in related.items()})
     decisive = [related[key] for key in DECISIVE if key in related]
     if said == "yes":
-        return BottomLine(said, _carried(decisive))
+        return BottomLine(said, f"{CARRY} the importance", measured=_measured(decisive))
     if said == "no":
-        against = [f for f in decisive if f.level == "against"]
-        others = [
-            f"{f.because}, which {LEVEL_WORDS[f.level]}" for f in decisive if f.level != "against"
-        ]
-        beside = f" ({'; '.join(others)})" if others else ""
-        return BottomLine(said, _carried(against, "too little of ") + beside)
-    return BottomLine(said, *_why_not(related, rates))
+        return BottomLine(
+            said, f"{CARRY} too little of the importance", measured=_measured(decisive)
+        )
+    return _why_not(related, rates)
 
 
-def _carried(findings: Sequence[Finding], how_much: str = "") -> str:
-    """Say how much of the importance lies under the map, by each measure."""
-    return f"the words it highlights carry {how_much}the importance: " + ", ".join(
-        f.because for f in findings
-    )
+def _measured(decisive: Sequence[Finding]) -> tuple[str, ...]:
+    """Say how much of the importance lies under the map, by each measure; those against it first."""
+    against = [f for f in decisive if f.level == "against"]
+    others = [f for f in decisive if f.level != "against"]
+    return tuple(f"{f.because}: {f.level}" for f in (*against, *others))
 
 
 def _told(rates: Rates, is_transformer: bool) -> str:
@@ -180,41 +195,42 @@ def _told(rates: Rates, is_transformer: bool) -> str:
     )
 
 
-def _why_not(related: Mapping[str, Finding], rates: Rates) -> tuple[str, str]:
-    """Return why there is no answer, and what would give one."""
+def _why_not(related: Mapping[str, Finding], rates: Rates) -> BottomLine:
+    """Return the line where there is no answer: why, and what would give one."""
+
+    def cannot_tell(because: str, would: str) -> BottomLine:
+        return BottomLine("cannot tell", because, would, _measured(decisive))
+
     decisive = [related[key] for key in DECISIVE if key in related]
     if not decisive or DECISIVE[0] not in related:
-        return (
+        return cannot_tell(
             "no importance could be measured that the map might be compared with",
             "texts of several words whose deletion changes the prediction",
         )
     open_ones = [f for f in decisive if f.level != "for"]
     if not rates.decides:
-        return (
+        return cannot_tell(
             "the calibration has too few planted models for edges",
             "`heedmap calibrate` with more --seeds",
         )
     unknown = [f for f in open_ones if f.relative is None or not math.isfinite(f.relative.low)]
     if unknown:
-        return "there are too few different texts for an interval", "more of them, some hundred"
-    wide = [f for f in open_ones if f.relative and f.relative.high - f.relative.low > WIDE]
-    because = _carried(open_ones, "a part of ")
-    if wide:
-        because = (
-            "how much of the importance the words it highlights carry is not certain: "
-            + ", ".join(f.because for f in open_ones)
+        return cannot_tell(
+            "there are too few different texts for an interval", "more of them, some hundred"
         )
+    wide = [f for f in open_ones if f.relative and f.relative.high - f.relative.low > WIDE]
+    if wide:
         needed = max(
             math.ceil(f.relative.n * ((f.relative.high - f.relative.low) / WIDE) ** 2)
             for f in wide
             if f.relative
         )
-        return (
-            because,
+        return cannot_tell(
+            "how much of the importance the words it highlights carry is not certain",
             f"more texts, about {needed} instead of {max(f.relative.n for f in wide if f.relative)}",
         )
-    return (
-        because,
+    return cannot_tell(
+        f"{CARRY} a part of the importance",
         "no number of texts, for the map is between right and wrong: another map of this model, or a model "
         "that is made to attend to what it uses",
     )

@@ -318,7 +318,7 @@ def _findings(results: Results) -> list[Finding]:
             reading=f"nothing is offered, {best.name}: {best.withheld}"
             if best.withheld
             else clause,
-            because="" if best.withheld else f"show {clause}",
+            because="" if best.withheld else f"show {best.name}",
         )
     ]
 
@@ -335,9 +335,9 @@ def _share_of_trial(results: Results, best: Candidate) -> str:
     return _percent(mean(share), *intervals.of_mean(rounded, clusters, seed, (-1.0, 1.0)))
 
 
-def offered(findings: Sequence[Finding]) -> str | None:
-    """Return the clause `show ... instead` of the bottom line; None where nothing better can be offered."""
-    return next((f.because for f in findings if f.key == KEY and f.because), None)
+def offered(findings: Sequence[Finding]) -> Finding | None:
+    """Return the finding of what would do better; None where nothing can be offered."""
+    return next((f for f in findings if f.key == KEY and f.because), None)
 
 
 def _heat_maps(row: Row) -> list[HeatMap]:

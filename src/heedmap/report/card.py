@@ -80,8 +80,7 @@ def _bottom_line(audit: AuditResult, texts: int) -> list[RenderableType]:
         line = bottom_line(audit.findings, audit.rates, audit.settings.model)
         sentence = f"{SIGNS[line.level]} {line.sentence}"
         lines.append(cell(sentence, style=f"bold {STYLES[line.level]}"))
-        if line.rates:
-            lines.append(_indented(f"How sure: {line.rates}."))
+        lines += map(_indented, line.details)
     if few := few_texts(texts):
         lines.append(_indented(f"Mind: {few}."))
     return [*lines, Rule(style="dim")] if lines else []
