@@ -80,7 +80,8 @@ def _flipping(explanation: Explanation, window: Window) -> str:
             f"No {unit}s flip the answer when their weight is erased, while one is left: a proof."
         )
     if flip is None:
-        return f"The answer stays when weights are erased in the order of {', '.join(RANKINGS.values())}."
+        orders = "; ".join(RANKINGS.values())
+        return f"The answer stays when weights are erased in any of these orders: {orders}."
     words = [f"{window.tokens[place]} ({place + 1})" for place in flip.words[:NAMED]]
     more = len(flip.words) - len(words)
     named = ", ".join(words) + (f" and {more} more" if more else "")
