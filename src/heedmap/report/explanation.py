@@ -93,7 +93,7 @@ class Explanation:
 
     @property
     def probabilities(self) -> Floats:
-        """The prediction: one probability per class, the mean over the windows."""
+        """The predicted probability of each class, the mean over the windows."""
         mean: Floats = np.stack([window.probabilities for window in self.windows]).mean(0)
         return mean
 
