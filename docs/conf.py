@@ -21,10 +21,13 @@ REPOSITORY = "https://github.com/heedmap/heedmap"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath"]
+myst_fence_as_directive = ["math"]  # GitHub draws these too
 myst_heading_anchors = 4
 nitpicky = True
 # Other libraries' types are not looked up, since a build needs no network, nor our own that no page is about.
 nitpick_ignore_regex = [("py:.*", ".*")]
+napoleon_use_ivar = True
+autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # of options they are pydantic's, and long
 default_role = "code"  # `x` in docstrings
 
@@ -56,7 +59,8 @@ def mark_options(
     app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
 ) -> None:
     """Mark the options of the command line in docstrings as code, so that they keep their dashes."""
-    lines[:] = [re.sub(r"(?<![\w`-])--[a-z][\w-]*", r"``\g<0>``", line) for line in lines]
+    pattern = r"(`+[^`]+`+)|(?<![\w-])(--[a-z][\w-]*)"  # not what is code already
+    lines[:] = [re.sub(pattern, lambda x: x[1] or f"``{x[2]}``", line) for line in lines]
 
 
 def write_math(self: HTML5Translator, node: nodes.math | nodes.math_block) -> None:

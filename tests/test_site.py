@@ -41,7 +41,7 @@ def test_a_page_asks_in_the_words_of_the_code_and_leaves_nothing_out(name):
     assert parts[1::2] == HEADINGS
     said = dict(zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True))
     assert all(said.values())
-    assert "$$" in said["Formula"]
+    assert "```math" in said["Formula"]
     assert f"../../src/heedmap/experiments/{name}.py" in said["Source"]
     for table in names:
         assert f"](../columns.md#{table})" in said["Where to see it"]

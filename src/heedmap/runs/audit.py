@@ -326,12 +326,11 @@ def open_audit(folder: str | Path) -> Audit:
 
     >>> import heedmap as hm
     >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     run = hm.train(
-    ...         hm.load("reviews"), encoder="average", epochs=1, out=folder, progress=False
-    ...     )
+    >>> corpus = hm.load("reviews")
+    >>> with TemporaryDirectory() as out:
+    ...     run = hm.train(corpus, encoder="average", epochs=1, out=out, progress=False)
     ...     made = hm.audit(run, instances=6, progress=False)
-    ...     read, again = hm.open_audit(folder), hm.open_run(folder)
+    ...     read, again = hm.open_audit(out), hm.open_run(out)
     >>> read.findings[0].value == made.findings[0].value, again.training == run.training
     (True, True)
 
