@@ -1,12 +1,13 @@
 # make demo: a fresh machine's environment, then the main job on the embedded corpus, then the report's path.
 # make test: a fresh machine's environment, then every test.
 # make package: the source archive and the wheel, and the wheel tried in an environment without what is optional.
+# make docs: the examples in docstrings and pages are run, and the site is built to build/docs; any warning is an error.
 # make calibration: the rates that come with heedmap, and docs/calibration.md; the better part of an hour.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check package calibration clean
+.PHONY: demo test check docs package calibration clean
 
 demo: $(VENV)/.run
 	$(BIN)/heedmap audit --data reviews --out runs/demo
@@ -18,6 +19,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m pytest -o addopts=--quiet --doctest-modules --doctest-glob='*.md' src/heedmap docs
+	$(BIN)/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning --keep-going docs build/docs
 
 package: $(VENV)/.dev
 	rm -rf build dist

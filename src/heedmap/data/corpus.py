@@ -83,7 +83,7 @@ class Split:
 
     @property
     def texts(self) -> Sequence[Text]:
-        """What a model reads: the tokens, or `Pair`s of tokens and their query."""
+        """What a model reads, which is the tokens, or each `Pair` of tokens and their query."""
         if self.queries is None:
             return self.tokens
         allowed = [None] * len(self) if self.allowed is None else list(self.allowed)
@@ -236,6 +236,12 @@ def load(
         queries: of a list of texts, one for each: the question or hypothesis that it is read given.
         {options}
         progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
+
+    >>> corpus = load("reviews")
+    >>> corpus.classes, len(corpus.splits["test"])
+    (['negative', 'positive'], 800)
+    >>> load(["A fine film.", "A dull one."] * 9, labels=["good", "bad"] * 9).classes
+    ['bad', 'good']
 
     Texts that are left out or cut are counted in the corpus's `left_out`. What is odd about labels and texts is
     in its `notes`, and each of them is a warning.

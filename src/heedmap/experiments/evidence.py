@@ -132,7 +132,7 @@ class Evidence:
 
     @cached_property
     def texts(self) -> Sequence[Text]:
-        """The model's input: tokens, or pairs of texts."""
+        """The model's input, which is tokens or pairs of texts."""
         return self.split.texts
 
     def sample(self, name: str, count: int) -> NDArray[np.int64]:

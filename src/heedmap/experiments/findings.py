@@ -107,8 +107,9 @@ class Finding:
         topic: the same in a few words.
         measure: what `value` is, in words.
         value: the mean over texts, or with `of_median` the median; NaN if undefined.
-        low, high: its 95 % interval over texts, for this one trained model (`heedmap.experiments.intervals`).
-            Where both are NaN, `no_interval` says why.
+        low: the lower end of its 95 % interval over texts, for this one trained model
+            (`heedmap.experiments.intervals`). Where it is NaN, `no_interval` says why.
+        high: the upper end.
         n: the texts that have a value.
         left_out: the others, counted by reason.
         reading: the number in words.

@@ -183,7 +183,11 @@ def _shuffles(evidence: Evidence, trace: Trace) -> Float[Tensor, "S B T"]:
 
 
 def efficiency(least: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return k_min / k of a ranking: 0 where it never flips, NaN where no set does."""
+    """Return k_min / k of a ranking: 0 where it never flips, NaN where no set does.
+
+    >>> efficiency(np.array([1.0, 2.0, 2.0, 0.0]), np.array([1.0, 5.0, 0.0, 0.0]))
+    array([1. , 0.4, 0. , nan])
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(count > 0, least / count, 0.0)
     return np.where((least > 0) & np.isfinite(count), share, np.nan)

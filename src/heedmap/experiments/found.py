@@ -55,7 +55,11 @@ def found(evidence: Evidence) -> pa.Table:
 
 
 def share_found(weights: NDArray[np.float64], importance: NDArray[np.float64]) -> float:
-    """Return Σ α m / (Σ α Σ m); NaN where that is undefined."""
+    """Return Σ α m / (Σ α Σ m); NaN where that is undefined.
+
+    >>> round(share_found(np.array([0.7, 0.2, 0.1]), np.array([0.4, 0.0, 0.1])), 3)
+    0.58
+    """
     total = weights.sum() * importance.sum()
     return float((weights * importance).sum() / total) if total > 0 else np.nan
 

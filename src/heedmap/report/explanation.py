@@ -93,7 +93,7 @@ class Explanation:
 
     @property
     def probabilities(self) -> Floats:
-        """The prediction: one probability per class, the mean over the windows."""
+        """The predicted probability of each class, the mean over the windows."""
         mean: Floats = np.stack([window.probabilities for window in self.windows]).mean(0)
         return mean
 
@@ -109,7 +109,7 @@ class Explanation:
 
     @property
     def attention(self) -> Floats:
-        """The heat map on trial: one weight per token; each window's add up by themselves."""
+        """The weights of the heat map on trial, one per token; each window's add up by themselves."""
         return np.concatenate([window.attention for window in self.windows])
 
     def __repr__(self) -> str:

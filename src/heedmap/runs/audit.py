@@ -177,6 +177,14 @@ def audit(
 ) -> Audit:
     """Put a run's attention on trial, on its test split.
 
+    >>> import heedmap as hm
+    >>> run = hm.train(hm.load("reviews"), encoder="average", epochs=1, progress=False)
+    >>> audit = hm.audit(run, instances=12, progress=False)
+    >>> audit.findings[1].question, audit.findings[1].level
+    ('Do the words that the map highlights carry the importance, by leave-one-out?', 'for')
+    >>> list(audit["sign"].columns)
+    ['row', 'predicted', 'against', 'against_chance']
+
     Args:
         run: from `heedmap.train` or `heedmap.open_run`. Where it has a folder, tables are kept there as
             they are made, and a later call goes on where this one stopped.
@@ -315,6 +323,16 @@ def _rates_for(run: Run, tables: TableFolder | None) -> Rates:
 
 def open_audit(folder: str | Path) -> Audit:
     """Read an audit from the tables in a run folder, without model and corpus.
+
+    >>> import heedmap as hm
+    >>> from tempfile import TemporaryDirectory
+    >>> corpus = hm.load("reviews")
+    >>> with TemporaryDirectory() as out:
+    ...     run = hm.train(corpus, encoder="average", epochs=1, out=out, progress=False)
+    ...     made = hm.audit(run, instances=6, progress=False)
+    ...     read, again = hm.open_audit(out), hm.open_run(out)
+    >>> read.findings[0].value == made.findings[0].value, again.training == run.training
+    (True, True)
 
     Raises:
         InputError: no run or no finished audit there, a damaged file, or tables of another model or of

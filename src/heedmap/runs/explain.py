@@ -37,6 +37,12 @@ def explain(source: "Run | str | Path", text: str, *, query: str | None = None) 
     for the same text up to rounding. An adversary that is found by search may end elsewhere than in the audit,
     which searches for many texts at once; its bound is the same.
 
+    >>> import heedmap as hm
+    >>> run = hm.train(hm.load("reviews"), encoder="average", epochs=1, progress=False)
+    >>> one = hm.explain(run, "A dull plot, and yet I laughed.")
+    >>> one.answer, one.tokens[:2]
+    ('negative', ['a', 'dull'])
+
     Args:
         source: a run, a run's folder (whose corpus is not read), or a Hugging Face classifier: its folder or
             its name on the Hub.

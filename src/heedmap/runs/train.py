@@ -60,6 +60,11 @@ def train(
     What is not given is as a paper has it that trains on this data set (`heedmap.runs.defaults`), if there is
     one.
 
+    >>> import heedmap as hm
+    >>> run = hm.train(hm.load("reviews"), encoder="average", epochs=1, progress=False)
+    >>> run.name, run.training.best_epoch, round(run.training.scores[0]["accuracy"], 1)
+    ('reviews', 0, 0.8)
+
     Args:
         corpus: from `heedmap.load`.
         {options}

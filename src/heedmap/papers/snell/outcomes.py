@@ -79,7 +79,7 @@ def more_often(some: Sequence[bool], others: Sequence[bool]) -> float:
     """Return the p-value of a larger share in the first: Boschloo's exact test, one-sided; 1 if all are equal.
 
     >>> round(more_often([True] * 10 + [False] * 10, [False] * 20), 5)
-    0.00015
+    0.0001
     """
     yes, no = [sum(some), sum(others)], [len(some) - sum(some), len(others) - sum(others)]
     if not any(yes) or not any(no):
