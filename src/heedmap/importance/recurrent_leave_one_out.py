@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from heedmap.data.batches import Batch
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import GRU, LSTM, reverse_rows
-from heedmap.models.scores import Additive, Dot, PairAdditive, PairDot
+from heedmap.models.scores import Additive, Dot, PairAdditive, PairDot, Uniform
 
 # Numbers per block of states: their gates, 1 MB, stay in the processor's cache.
 BLOCK = 1 << 16
@@ -88,9 +88,8 @@ class _Features:
         self, model: AttentionClassifier, hidden: int, query: Tensor | None, scale: float
     ) -> None:
         score = model.score
-        assert isinstance(
-            score, Additive | PairAdditive | Dot | PairDot
-        )  # `Lexical` does not score states
+        # `Lexical` does not score states.
+        assert isinstance(score, Additive | PairAdditive | Dot | PairDot | Uniform)
         self.score = score
         halves = (slice(0, hidden), slice(hidden, None))
         self.decoder = [scale * model.projection.weight[:, half].T.contiguous() for half in halves]
@@ -103,7 +102,10 @@ class _Features:
             self.bias = score.hidden.bias + score.query(query)  # (B, 1, A)
         elif isinstance(score, Additive):
             self.bias = score.hidden.bias
-        first = (score.vector if isinstance(score, Dot) else score.hidden).weight
+        if isinstance(score, Uniform):  # every score is 0, as if of a vector of zeros
+            first = model.projection.weight.new_zeros(1, 2 * hidden)
+        else:
+            first = (score.vector if isinstance(score, Dot) else score.hidden).weight
         self.first = [scale * first[:, half].T.contiguous() for half in halves]
 
     def of(self, states: Float[Tensor, "B T D"], way: int) -> Float[Tensor, "B T A"]:
@@ -121,7 +123,9 @@ class _Features:
             return ((states * self.query[way]).sum(-1) + other[:, 0]) * self.score.scale
         hidden = states.new_empty(*states.shape[:2], other.shape[-1]).copy_(other)
         hidden = hidden.flatten(0, 1).addmm_(states.flatten(0, 1), self.first[way])
-        if isinstance(self.score, Dot):
+        if isinstance(self.score, Uniform):
+            scores = hidden
+        elif isinstance(self.score, Dot):
             scores = hidden * self.score.scale
         else:
             scores = hidden.tanh_() @ self.score.vector.weight.T
