@@ -114,7 +114,11 @@ def test_every_command_of_the_readme_is_in_a_block_that_is_run():
 # What takes long is given more options: fewer texts and epochs on the same way through.
 BRIEFLY = {
     "audit --model": "--instances 6",
-    "audit --data reviews.csv": "--instances 12",
+    "audit --data reviews --out": "--encoder average --epochs 1 --train-texts 200 --instances 12",
+    "audit --data reviews.csv": "--encoder average --instances 12",
+    "audit --run": "--instances 12",
+    "figures runs/mine": "--only permutation",
+    "figures runs/cnn": "--only permutation",
     "audit --data movies": "--encoder average --epochs 1",
     "calibrate": "--seeds 2",
     "retrain --run": "--seeds 2 --lambdas 0.01 --adversary-epochs 1",

@@ -216,6 +216,7 @@ def test_without_a_name_the_data_sets_are_listed_with_what_they_need(heedmap, ss
         assert f"{name} ({one.title})" in said.out
     assert f"sst (SST): {sst}" in said.out
     assert "adr (ADR Tweets): not at hand" in said.out
+    assert "imdb (IMDB): with --hub" in said.out
 
 
 @pytest.mark.parametrize(

@@ -117,9 +117,9 @@ def test_the_card_and_the_page_count_repeated_texts_and_say_what_the_interval_ho
     audit = replace(audit, about={**audit.about, "also_in": {"train": 12, "dev": 0}})
     html = " ".join(page(audit).split())
     for text in (printed(audit), html):
-        assert "36 of the 40 audited texts repeat another" in text
+        assert "36 of the 40 audited texts repeat another: intervals count each once" in text
         assert "of the 45 test texts there are also in other splits: 12 in train (kept)" in text
-        assert "4 of the 40 texts are distinct; the interval counts these" in text
+        assert "n = 40 (4 different)" in text
         assert "o interval of fewer than 5 distinct texts (here 4)" in text
     assert "[ ] 95 % interval over texts, of this one model" in printed(audit)
     assert "a 95 % interval over texts (of this one model, not over training seeds)" in html
@@ -129,7 +129,7 @@ def test_where_no_text_repeats_nothing_is_said_of_it():
     audit = make_audit(n=4)
     for text in (printed(audit), page(audit)):
         assert "repeat another" not in text
-        assert "distinct;" not in text
+        assert "different)" not in text
         assert "other splits" not in text
 
 

@@ -26,7 +26,7 @@ from heedmap.models.trace import Trace
 SHUFFLES = 5  # random rankings, as in the paper
 RANKINGS = {
     "attention": "the map",
-    "ascending": "the map, the least attended first",
+    "ascending": "the map upside down",
     "gradient": "the gradient by the weights",
     "product": "gradient × attention",
     "leave_one_out": "leave-one-out",

@@ -22,8 +22,9 @@ from heedmap.experiments.notes import note_texts
 from heedmap.report.phrases import (
     SCALE,
     audited_text,
-    caveats,
+    caveat,
     classes_text,
+    count_text,
     counts,
     distinct_texts,
     few_texts,
@@ -153,12 +154,13 @@ def _block(finding: Finding, texts: int) -> list[RenderableType]:
     lines: list[RenderableType] = [
         cell(finding.question, style="bold"),
         _indented(f"{level_text(finding)}{answer}", style=STYLES[finding.level]),
-        _indented(f"{number(finding.value)} {interval}, n = {finding.n}{scale}"),
+        _indented(f"{number(finding.value)} {interval}, {count_text(finding)}{scale}"),
         _indented(f"{finding.measure}: {finding.meaning}"),
     ]
     if finding.relative is not None:
         lines.append(_indented(rates_text(finding), style="dim"))
-    asides = caveats(finding, texts)
+    aside = caveat(finding, texts)
+    asides = [aside] if aside else []
     if finding.left_out:
         asides.append(f"left out: {counts(finding.left_out)}")
     return [*lines, *(_indented(text, style="italic") for text in asides)]

@@ -12,7 +12,7 @@ from heedmap.experiments.findings import (
     level_text,
 )
 from heedmap.report.page import page
-from heedmap.report.phrases import interval_text, number
+from heedmap.report.phrases import count_text, interval_text, number
 from heedmap.terminal.html import escaped, html_table
 
 HEIGHT = 720  # pixels of the frame, which can be dragged; its own window has no height to take a share of
@@ -39,7 +39,7 @@ def _table(findings: list[Finding]) -> str:
         (
             level_text(f),
             f.question,
-            f"{number(f.value)} {interval_text(f)}, n = {f.n}",
+            f"{number(f.value)} {interval_text(f)}, {count_text(f)}",
             answer_text(f),
         )
         for f in findings

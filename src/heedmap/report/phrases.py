@@ -63,6 +63,12 @@ def interval_text(finding: Finding) -> str:
     return "no interval"
 
 
+def count_text(finding: Finding) -> str:
+    """Return n, and how many different texts the interval counts where some repeat."""
+    different = f" ({finding.distinct} different)" if finding.distinct < finding.n else ""
+    return f"n = {finding.n}{different}"
+
+
 def scale_text(finding: Finding) -> str | None:
     """Say what chance and these weights at best reach; None where that is not known."""
     if (relative := finding.relative) is None:
@@ -111,14 +117,10 @@ def rates_text(finding: Finding) -> str:
     return " ".join(parts).replace("-", "−")
 
 
-def caveats(finding: Finding, audited: int) -> list[str]:
-    """Say why there is no interval, that texts repeat, and that they are few though many were `audited`."""
-    again = f"{finding.distinct} of the {finding.n} texts are distinct; the interval counts these"
+def caveat(finding: Finding, audited: int) -> str | None:
+    """Say why there is no interval, or that the texts are few though many were `audited`."""
     few = few_texts(finding.distinct) if few_texts(audited) is None else None
-    return [
-        *([again] if finding.distinct < finding.n else []),
-        *([text] if (text := finding.no_interval or few) else []),
-    ]
+    return finding.no_interval or few
 
 
 def few_texts(n: int) -> str | None:
@@ -153,7 +155,12 @@ def repeats_text(audit: AuditResult) -> str | None:
     """Say how many texts occur several times, and in other splits; None if none does. `audit`: pooled."""
     instances = audit.tables["instances"]
     again = instances.num_rows - distinct_texts(audit)
-    parts = [f"{again} of the {instances.num_rows} audited texts repeat another"] if again else []
+    parts = []
+    if again:
+        repeat = (
+            f"{again} of the {instances.num_rows} audited texts repeat{'s' * (again == 1)} another"
+        )
+        parts.append(f"{repeat}: intervals count each once")
     also_in = audit.about.get("also_in")
     if isinstance(also_in, Mapping) and any(also_in.values()):
         counts = ", ".join(f"{n} in {name}" for name, n in also_in.items() if n)

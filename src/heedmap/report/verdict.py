@@ -17,8 +17,9 @@ from heedmap.experiments.findings import (
 )
 from heedmap.experiments.results import signed_percent
 from heedmap.report.phrases import (
-    caveats,
+    caveat,
     column,
+    count_text,
     counts,
     distinct_texts,
     interval_text,
@@ -53,6 +54,7 @@ class Verdict:
     overview: str
     value: str
     interval: str
+    n: str
     answer: str
     low_end: str
     high_end: str
@@ -62,7 +64,7 @@ class Verdict:
     zones: list[Zone]
     scale: str | None
     rates: str
-    caveats: list[str]
+    caveat: str | None
     left_out: str
     by_class: list[tuple[str, str]]
 
@@ -119,6 +121,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         overview=overview_number(f),
         value=number(f.value),
         interval=interval_text(f),
+        n=count_text(f),
         answer=answer_text(f),
         low_end=low_end,
         high_end=high_end,
@@ -128,7 +131,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         zones=zones,
         scale=scale_text(f),
         rates=rates_text(f) if f.relative is not None else "",
-        caveats=caveats(f, texts),
+        caveat=caveat(f, texts),
         left_out=counts(f.left_out),
         by_class=[(name, number(x)) for name, x in f.by_class.items()],
     )

@@ -74,7 +74,9 @@ def listing(data: Path | None) -> list[tuple[str, str, str, str]]:
     for name, one in CATALOG.items():
         found = locate(name, data)
         where = (
-            "generated" if found in EMBEDDED else found or ("--hub" if one.hub else "not at hand")
+            "generated"
+            if found in EMBEDDED
+            else found or ("with --hub" if one.hub else "not at hand")
         )
         lines.append((name, one.title, where, one.needs))
     return lines
