@@ -23,7 +23,8 @@ def code(page, language):
 
 def commands(page):
     """The commands that a page's console blocks type."""
-    lines = [line for block in code(page, "console") for line in block.splitlines()]
+    blocks = (block.replace("\\\n", " ") for block in code(page, "console"))
+    lines = [line for block in blocks for line in block.splitlines()]
     typed = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
     return [shlex.split(line, comments=True)[1:] for line in typed if line.startswith("heedmap ")]
 
