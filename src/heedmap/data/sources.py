@@ -198,21 +198,20 @@ def _rows(
     label = _find(columns, settings.label, spec.label)
     query = _find(columns, settings.query, spec.query)
     read_as = f" ({rows.read_as})" if len(columns) == 1 and rows.read_as else ""
-    for what, found, option, guesses in (
-        ("text", text, "--text-column", spec.text),
-        ("label", label, "--label-column", spec.label),
-        ("query", query, "--query-column", spec.query),
-    ):
+    missing = []
+    for what, found, guesses in (
+        ("text", text, spec.text), ("label", label, spec.label), ("query", query, spec.query),
+    ):  # fmt: skip
         if found is None and (what != "query" or settings.query or spec.query):
             wanted = getattr(settings, what) or " / ".join(guesses)
-            missing = [
-                name for name in wanted.split(",") if name not in columns
-            ]  # of several to join
-            wanted = ", ".join(missing) or wanted
-            raise InputError(
-                f"{settings.source}: no {what} column ({wanted}); the columns are "
-                f"{_some(columns)}{read_as}; name it with {option}"
-            )
+            absent = [name for name in wanted.split(",") if name not in columns]  # of several to join
+            missing.append((f"no {what} column ({', '.join(absent) or wanted})", f"--{what}-column"))
+    if missing:
+        raise InputError(
+            f"{settings.source}: {' and '.join(said for said, _ in missing)}; the columns are "
+            f"{_some(columns)}{read_as}; name {'it' if len(missing) == 1 else 'them'} with "
+            f"{' and '.join(option for _, option in missing)}"
+        )
     for what, other in (("query", query), ("label", label)):
         if text is not None and other in (text, *text.split(",")):
             raise InputError(
