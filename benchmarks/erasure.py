@@ -18,7 +18,8 @@ import torch
 
 from benchmarks.battery import Row, row, timed
 from heedmap.counterfactual.erasure import smallest, without_each
-from heedmap.data.corpus import Split, load
+from heedmap.data.corpus import Split
+from heedmap.data.load import load
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import linear
 from heedmap.models.attention_classifier import TextClassifier

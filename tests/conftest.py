@@ -13,7 +13,8 @@ import torch
 from tiny_transformers import reviews_classifier
 
 from heedmap import cli
-from heedmap.data.corpus import Corpus, Split, load
+from heedmap.data.corpus import Corpus, Split
+from heedmap.data.load import load
 from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.experiments.evidence import Evidence

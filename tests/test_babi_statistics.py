@@ -8,7 +8,7 @@ import pytest
 from babi_solvers import ours, tasks, theirs
 
 from heedmap.data.babi import ACTORS, PLACES, QUESTIONS_PER_WORLD, THINGS
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.runs.train import train
 from heedmap.training.evaluation import evaluate
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 from conftest import random_pairs, random_texts, small_corpus, watched
 
-from heedmap.data.corpus import Corpus, Split, load
+from heedmap.data.corpus import Corpus, Split
+from heedmap.data.load import load
 from heedmap.data.vocabulary import UNKNOWN_WORD, Vocabulary
 from heedmap.errors import InputError
 from heedmap.importance.deletions import reread_without_each

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heedmap.data.biographies import AGREEING, GENDERED, LEANING, UNRELATED, biographies
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.data.marks import marks_of
 
 FEMALE = {"she", "her", "herself", "ms"}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heedmap.data.catalog import CATALOG
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.data.tokens import words_alone
 from heedmap.errors import InputError
 from heedmap.papers.jain_wallace.settings import PUBLISHED_SIZES

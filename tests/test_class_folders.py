@@ -2,7 +2,7 @@
 
 import pytest
 
-from heedmap.data.corpus import load, load_corpus
+from heedmap.data.load import load, load_corpus
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from making import ROWS, write_rows
 
-from heedmap.data.corpus import as_written, load, load_corpus
+from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.tokens import spaces, words
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings

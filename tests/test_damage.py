@@ -12,7 +12,7 @@ from conftest import QUICK, WORDS, contents, stamped, watched
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.errors import InputError
 from heedmap.files.tables import write_table
 from heedmap.papers.drozdyuk.interventions import SCHEMA

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.data.readers import read_rows
 from heedmap.errors import InputError
 from heedmap.files.identity import identity

@@ -15,7 +15,7 @@ from tiny_transformers import reviews_classifier
 from transformers import BertConfig, BertForSequenceClassification
 
 import heedmap.papers.drozdyuk.paper as paper
-from heedmap.data.corpus import as_written, load
+from heedmap.data.load import as_written, load
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.files.tables import read_table

@@ -5,7 +5,7 @@ import pytest
 import torch
 from conftest import QUICK, contents, small_corpus, small_pairs, watched
 
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.errors import InputError
 from heedmap.importance.gradients import influence
 from heedmap.runs.open import open_run

@@ -8,8 +8,8 @@ import pytest
 from eraser_files import eraser_folder
 from making import write_rows
 
-from heedmap.data.corpus import as_written, load, load_corpus
 from heedmap.data.documents import documents, owners
+from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.tokens import TOKENIZERS
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from heedmap.data import streams
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.data.readers import read_rows
 from heedmap.errors import InputError
 

@@ -15,8 +15,8 @@ import pytest
 
 from heedmap.data import readers as files
 from heedmap.data import streams
-from heedmap.data.corpus import load
 from heedmap.data.labels import check_labels, match
+from heedmap.data.load import load
 from heedmap.data.readers import read_hub, read_rows
 from heedmap.data.vocabulary import Vocabulary, read_vectors
 from heedmap.errors import InputError
@@ -331,7 +331,7 @@ def test_a_folder_that_may_not_be_read_is_one_clear_line(tmp_path):
     (tmp_path / "closed").chmod(0o700)
     tmp_path.chmod(0o755)
     script = (
-        "import os, sys\nfrom heedmap.data.corpus import load\nfrom heedmap.errors import InputError\n"
+        "import os, sys\nfrom heedmap.data.load import load\nfrom heedmap.errors import InputError\n"
         "os.setuid(65534)\n"
         "for path in sys.argv[1:]:\n    try: load(path)\n    except InputError as e: print(e)\n"
     )
@@ -512,7 +512,7 @@ def watched(code, *arguments, tmp_path):
 
 
 READ = """
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 for source in sys.argv[1:]:
     load(source)
 """

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 import heedmap as hm
-from heedmap.data.corpus import load_corpus
+from heedmap.data.load import load_corpus
 from heedmap.errors import InputError
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.listing import describe

@@ -8,7 +8,7 @@ import pytest
 import regex
 from making import write_rows
 
-from heedmap.data.corpus import as_written, load
+from heedmap.data.load import as_written, load
 from heedmap.data.tokens import _MAY_JOIN, _graphemes, cut, pieces, words
 
 PLAIN = re.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]")  # the rule for texts of a code point per character

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from heedmap.data.corpus import load
 from heedmap.data.labels import ordered
+from heedmap.data.load import load
 
 SEEDS = range(6)
 LABELS = ("nan", "0", "1", "01", "+1")
@@ -61,7 +61,7 @@ def test_a_corpus_has_one_fingerprint_in_every_process(tmp_path):
     path = tmp_path / "texts.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     code = (
-        "from heedmap.data.corpus import load\n"
+        "from heedmap.data.load import load\n"
         f"corpus = load({str(path)!r})\nprint(corpus.classes, corpus.fingerprint())"
     )
     (found,) = of_every_hash_seed(code)

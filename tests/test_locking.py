@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import contents
 
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.errors import InputError
 from heedmap.files import locking
 from heedmap.files.locking import BusyError, whole_command, writing

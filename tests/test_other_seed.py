@@ -7,7 +7,8 @@ from conftest import small_corpus
 from making import write_rows
 from scipy import stats
 
-from heedmap.data.corpus import Corpus, load
+from heedmap.data.corpus import Corpus
+from heedmap.data.load import load
 from heedmap.errors import InputError
 from heedmap.runs.audit import audit
 from heedmap.runs.other_seed import other_seed

@@ -12,7 +12,7 @@ from conftest import QUICK, small_pairs, watched
 import heedmap as hm
 from heedmap.data import readers as files
 from heedmap.data.catalog import CATALOG
-from heedmap.data.corpus import as_written, load
+from heedmap.data.load import as_written, load
 from heedmap.data.rows import Row
 from heedmap.errors import InputError
 from heedmap.report.figures import figures

@@ -7,7 +7,7 @@ import pytest
 from conftest import contents, small_corpus, small_pairs
 from tiny_transformers import reviews_classifier
 
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.errors import InputError
 from heedmap.papers.kit.registry import figures as figures_of
 from heedmap.papers.kit.render import markdown

@@ -13,7 +13,7 @@ from made_audits import make_audit
 from making import write_rows
 
 import heedmap as hm
-from heedmap.data.corpus import as_written, load, load_corpus
+from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.quality import folded, notes, quoted
 from heedmap.data.rows import Row
 from heedmap.errors import InputError

@@ -14,7 +14,7 @@ from scipy import stats
 from torch.nn import functional
 
 import heedmap as hm
-from heedmap.data.corpus import load_corpus
+from heedmap.data.load import load_corpus
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.kendall import kendall_tau

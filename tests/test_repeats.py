@@ -13,7 +13,7 @@ from making import write_rows
 from rich.console import Console
 
 import heedmap as hm
-from heedmap.data.corpus import load, load_corpus
+from heedmap.data.load import load, load_corpus
 from heedmap.data.rows import Row, also_in
 from heedmap.experiments.findings import to_json
 from heedmap.experiments.intervals import of_mean, of_share

@@ -8,7 +8,8 @@ import torch
 from tiny_transformers import reviews_classifier, tiny_classifier
 
 from heedmap.data.batches import Ragged
-from heedmap.data.corpus import Split, load
+from heedmap.data.corpus import Split
+from heedmap.data.load import load
 from heedmap.data.marks import marks_of
 from heedmap.errors import InputError
 from heedmap.experiments.deception import masses

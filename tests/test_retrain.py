@@ -7,7 +7,7 @@ from conftest import WORDS, contents, small_corpus, small_pairs, watched
 from making import left_over
 
 import heedmap.retraining.trainer as trainer
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.data.marks import marks_of
 from heedmap.errors import InputError
 from heedmap.experiments.registry import registered

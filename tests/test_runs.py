@@ -4,7 +4,7 @@ import pytest
 import torch
 from conftest import small_corpus, watched
 
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.errors import InputError
 from heedmap.runs import audit as auditing
 from heedmap.runs.audit import audit, open_audit

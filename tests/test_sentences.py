@@ -11,7 +11,7 @@ from conftest import SHARED, random_sentences, small_model
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedmap.data.corpus import as_written, load
+from heedmap.data.load import as_written, load
 from heedmap.data.tokens import cut, pieces, sentences, words
 from heedmap.errors import InputError
 from heedmap.models.encoders import ENCODERS

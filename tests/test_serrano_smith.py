@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 from safetensors.torch import load_file
 
 import heedmap.papers.serrano_smith.paper as paper
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.errors import InputError
 from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier

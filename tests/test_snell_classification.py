@@ -8,7 +8,7 @@ import torch
 from conftest import small_corpus, small_pairs
 from scipy.integrate import solve_ivp
 
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.errors import InputError
 from heedmap.papers.snell import classification
 from heedmap.papers.snell.attraction import rows_of_seed

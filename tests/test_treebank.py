@@ -2,7 +2,7 @@
 
 import pytest
 
-from heedmap.data.corpus import load
+from heedmap.data.load import load
 from heedmap.errors import InputError
 
 

@@ -5,7 +5,7 @@ import transformers as hf
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
-from heedmap.data.corpus import load_corpus
+from heedmap.data.load import load_corpus
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.settings import DataSettings, TransformerSettings
 

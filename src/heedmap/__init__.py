@@ -14,7 +14,8 @@ from heedmap.runs.defaults import register as _register
 
 if TYPE_CHECKING:
     from heedmap.calibration.calibrate import calibrate
-    from heedmap.data.corpus import Corpus, Split, load
+    from heedmap.data.corpus import Corpus, Split
+    from heedmap.data.load import load
     from heedmap.errors import InputError
     from heedmap.experiments.findings import Finding
     from heedmap.runs.audit import Audit, audit, open_audit
@@ -38,7 +39,7 @@ _HOMES = {
     "open_audit": "runs.audit",
     "Corpus": "data.corpus",
     "Split": "data.corpus",
-    "load": "data.corpus",
+    "load": "data.load",
     "InputError": "errors",
     "Finding": "experiments.findings",
     "explain": "runs.explain",

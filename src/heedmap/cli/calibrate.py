@@ -34,7 +34,7 @@ def calibrate_command(
     """
     with working("reading the texts"):
         from heedmap.calibration.calibrate import PAGE, calibrate
-        from heedmap.data.corpus import load
+        from heedmap.data.load import load
         from heedmap.experiments.rates import FILE
 
         corpus = None if data is None else load(data, **given.of(TOKENS))

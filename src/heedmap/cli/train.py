@@ -55,7 +55,7 @@ def train_command(
 def train_own(data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
     """Train an attention model, with the options of `train` and `audit`."""
     with working("reading the texts"):
-        from heedmap.data.corpus import load
+        from heedmap.data.load import load
         from heedmap.runs.train import train
 
         corpus = load(data, **given.of(TOKENS))

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from heedmap.data.corpus import Corpus, Split, load_corpus
+from heedmap.data.corpus import Corpus, Split
 from heedmap.data.in_memory import InMemory
+from heedmap.data.load import load_corpus
 from heedmap.data.one_text import some_of
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash

@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedmap.data.corpus import Corpus, load_corpus
+from heedmap.data.corpus import Corpus
 from heedmap.data.in_memory import Source, Values, kept_in, source_of
+from heedmap.data.load import load_corpus
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.files.identity import identity, weights_hash

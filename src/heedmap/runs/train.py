@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from heedmap.data.corpus import Corpus, as_written, load_corpus
+from heedmap.data.corpus import Corpus
 from heedmap.data.in_memory import Source, source_of
+from heedmap.data.load import as_written, load_corpus
 from heedmap.data.vocabulary import vectors_hash
 from heedmap.files.naming import MODEL, kind_of, name_of
 from heedmap.keywords import split, takes

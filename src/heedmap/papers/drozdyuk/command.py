@@ -67,7 +67,7 @@ def command(
         "per_layer": per_layer, "pooling": pooling, "epochs": epochs, "learning_rate": learning_rate,
         "batch_size": batch_size, "adversary_epochs": adversary_epochs, "alpha": alpha,
     }  # fmt: skip
-    from heedmap.data.corpus import load
+    from heedmap.data.load import load
     from heedmap.papers.drozdyuk.paper import PAPER, reproduce
 
     with working("drozdyuk"):

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from torch import nn
 
-from heedmap.data.corpus import Corpus, Split, as_written
+from heedmap.data.corpus import Corpus, Split
+from heedmap.data.load import as_written
 from heedmap.data.readers import SPLITS
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError

@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from heedmap.data.catalog import CATALOG
-from heedmap.data.corpus import Corpus, load
+from heedmap.data.corpus import Corpus
+from heedmap.data.load import load
 from heedmap.data.vocabulary import check_there
 from heedmap.errors import InputError
 from heedmap.files.locking import writing

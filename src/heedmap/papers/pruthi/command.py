@@ -115,7 +115,7 @@ def command(
     options = {
         key: value for key, value in every.items() if value is not None and key not in elsewhere
     }
-    from heedmap.data.corpus import load
+    from heedmap.data.load import load
     from heedmap.papers.pruthi.paper import PAPER, reproduce
 
     with working("pruthi"):

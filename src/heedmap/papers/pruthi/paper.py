@@ -9,7 +9,8 @@ stopped call goes on.
 from pathlib import Path
 from typing import Any
 
-from heedmap.data.corpus import Corpus, as_written
+from heedmap.data.corpus import Corpus
+from heedmap.data.load import as_written
 from heedmap.data.marks import marked_words
 from heedmap.errors import InputError
 from heedmap.experiments.findings import AuditResult

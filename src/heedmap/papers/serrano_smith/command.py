@@ -85,7 +85,7 @@ def command(
         **(recipe.options if recipe else {}),
         **{key: value for key, value in given.items() if value is not None},
     }
-    from heedmap.data.corpus import load
+    from heedmap.data.load import load
     from heedmap.papers.serrano_smith.paper import PAPER, reproduce
 
     with working("serrano-smith"):

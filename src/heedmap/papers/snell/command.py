@@ -75,7 +75,7 @@ def command(
     if part is None:
         typer.echo(NEEDS)
         return
-    from heedmap.data.corpus import load
+    from heedmap.data.load import load
     from heedmap.papers.snell.paper import PAPER, PARTS
     from heedmap.papers.snell.settings import QUICK
 

@@ -56,7 +56,7 @@ def command(
         "seeds": seeds, "epochs": epochs, "vectors": vectors, "lambdas": lambdas,
         "adversary_epochs": adversary_epochs, "patience": patience,
     }  # fmt: skip
-    from heedmap.data.corpus import load
+    from heedmap.data.load import load
     from heedmap.papers.wiegreffe_pinter.paper import PAPER, reproduce
 
     with working("wiegreffe-pinter"):
