@@ -163,6 +163,7 @@ def test_the_embedded_corpus_knows_its_rationale(reviews):
         ("a.csv", b"", "the file is empty"),
         ("a.csv", b"text,label\n", "no rows"),
         ("a.csv", b"id,words\n1,x\n", "no text column (text / sentence / review"),
+        ("a.csv", b"id,words\n1,x\n", "; name them with --text-column and --label-column"),
         (
             "a.csv",
             b"text,answer\nx,1\n",

@@ -204,8 +204,12 @@ def _rows(
     ):  # fmt: skip
         if found is None and (what != "query" or settings.query or spec.query):
             wanted = getattr(settings, what) or " / ".join(guesses)
-            absent = [name for name in wanted.split(",") if name not in columns]  # of several to join
-            missing.append((f"no {what} column ({', '.join(absent) or wanted})", f"--{what}-column"))
+            absent = [
+                name for name in wanted.split(",") if name not in columns
+            ]  # of several to join
+            missing.append(
+                (f"no {what} column ({', '.join(absent) or wanted})", f"--{what}-column")
+            )
     if missing:
         raise InputError(
             f"{settings.source}: {' and '.join(said for said, _ in missing)}; the columns are "
