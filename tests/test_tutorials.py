@@ -68,7 +68,7 @@ def test_a_wrong_command_does_not_parse(line, why):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_python_blocks_compile(page):
     for block in code(page, "python"):
-        compile(block, str(page), "exec")
+        assert compile(block, str(page), "exec")
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)

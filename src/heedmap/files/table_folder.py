@@ -5,7 +5,6 @@ computed from. A file that is not listed, or has another hash, counts as missing
 """
 
 import hashlib
-import io
 import json
 from pathlib import Path
 
@@ -49,7 +48,7 @@ class TableFolder:
         content = self.get(f"{name}.parquet")
         if content is None:
             return None
-        return read_table(self.folder / f"{name}.parquet", io.BytesIO(content))
+        return read_table(self.folder / f"{name}.parquet", content)
 
     def keep(self, name: str, content: pa.Table) -> None:
         """Write a table; the same table gives the same bytes."""

@@ -87,15 +87,16 @@ def write_table(path: Path, content: pa.Table) -> None:
     write_atomically(path, parquet(content))
 
 
-def read_table(path: Path, content: io.BytesIO | None = None) -> pa.Table:
+def read_table(path: Path, content: bytes | None = None) -> pa.Table:
     """Read a Parquet file, or its `content` that was read already.
 
     Raises:
         InputError: it is damaged.
     """
     try:
-        # Not by path, which Arrow may take for a URL.
-        return pq.read_table(io.BytesIO(path.read_bytes()) if content is None else content)
+        # Not by path, which Arrow may take for a URL, nor as a Python file: a thread of Arrow's that still
+        # holds one when the interpreter ends aborts the process.
+        return pq.read_table(pa.BufferReader(path.read_bytes() if content is None else content))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
             f"{path}: damaged ({str(error).splitlines()[0]}); delete it and run the audit again"
