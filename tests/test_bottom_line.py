@@ -72,7 +72,7 @@ OTHER_MAP = (
     "made to attend to what it uses"
 )
 CARRY = "the words it highlights carry"
-GUESS = "it is not certain that the model predicts better than its commonest class"
+GUESS = "it is not certain that the model predicts clearly better than its commonest class"
 UNCERTAIN = "how much of the importance the words it highlights carry is not certain"
 PART = f"{CARRY} a part of the importance"
 ALL_CARRIED = f"{CARRY} the importance"

@@ -5,8 +5,8 @@ others are weaker witnesses: many of them, each wrong now and then, would togeth
 
 * yes, if every question of DECISIVE that could be asked reads "for";
 * no, if any of them reads "against";
-* otherwise, or if it is not certain that the model predicts better than its commonest class, this audit cannot
-  tell.
+* otherwise, or if it is not certain that the model predicts clearly better than its commonest class, this
+  audit cannot tell.
 
 The edges of "for" and "against" are chosen so that together at most 5 % of wrong maps get a yes and 5 % of
 right ones a no; `Rates.verdicts` holds how often they did on plants that the edges were not chosen on.
@@ -151,7 +151,7 @@ def _doubt(skill: Finding) -> BottomLine | None:
         return None
     return BottomLine(
         "cannot tell",
-        "it is not certain that the model predicts better than its commonest class",
+        "it is not certain that the model predicts clearly better than its commonest class",
         "a model that predicts" if skill.level == "against" else "more texts, or a better model",
         (f"accuracy {skill.value:.2f} [{skill.low:.2f}, {skill.high:.2f}]", skill.meaning),
     )
