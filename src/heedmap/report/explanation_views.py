@@ -1,7 +1,6 @@
 """An explanation in words, in the terminal, in a notebook and as a page. All text is escaped."""
 
 import math
-from importlib.resources import files
 
 import numpy as np
 from markupsafe import Markup
@@ -136,8 +135,8 @@ def terminal(explanation: Explanation) -> RenderableType:
             best = int(window.probabilities.argmax())
             parts.append(
                 cell(
-                    f"\nWindow {place} of {len(explanation.windows)}: {explanation.classes[best]} "
-                    f"{share(window.probabilities[best])}".strip("\n"),
+                    f"Window {place} of {len(explanation.windows)}: {explanation.classes[best]} "
+                    f"{share(window.probabilities[best])}",
                     style="bold",
                 )
             )
@@ -236,9 +235,8 @@ def page(explanation: Explanation) -> str:
         environment()
         .get_template("explanation_page.html")
         .render(
-            title=explanation.name,
+            name=explanation.name,
             body=Markup(fragment(explanation)),
-            style=Markup(files("heedmap.report").joinpath("style.css").read_text("utf-8")),
             policy=policy(),
         )
     )

@@ -50,7 +50,6 @@ def page(audit: AuditResult) -> str:
         .get_template("page.html")
         .render(
             name=str(audit.about.get("name", "")),
-            style=Markup(files("heedmap.report").joinpath("style.css").read_text("utf-8")),
             policy=policy(bundle(), DRAW),
             bundle=bundle(),
             draw=Markup(DRAW),
@@ -96,7 +95,7 @@ def _visible(value: object) -> object:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Return the template environment of this package; everything inserted is escaped."""
+    """Return the template environment of this package, with its styles; everything inserted is escaped."""
     environment = Environment(
         loader=PackageLoader("heedmap", "report"),
         autoescape=True,
@@ -105,6 +104,9 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+    )
+    environment.globals["style"] = Markup(
+        files("heedmap.report").joinpath("style.css").read_text("utf-8")
     )
     environment.filters["shade"] = lambda x: f"{x:.3f}".rstrip("0").rstrip(".")
     environment.filters["slug"] = lambda level: level.replace(" ", "-")

@@ -5,12 +5,10 @@ the keys or the weights of all layers.
 """
 
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 import torch
 from jaxtyping import Float
-from markupsafe import Markup
 from torch import Tensor
 
 from heedmap.data.tokens import pieces
@@ -131,7 +129,6 @@ def page(picture: Picture) -> str:
         .get_template("picture.html")
         .render(
             picture=picture,
-            style=Markup(files("heedmap.report").joinpath("style.css").read_text("utf-8")),
             policy=policy(),
         )
     )

@@ -1,7 +1,6 @@
 """A result as HTML, Markdown, CSV and LaTeX, and on the terminal; the same result gives the same bytes."""
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,6 @@ def page(result: Result) -> str:
     template = environment().get_template("grid.html")
     return template.render(
         result=result,
-        style=Markup(files("heedmap.report").joinpath("style.css").read_text("utf-8")),
         policy=policy(bundle(), DRAW),
         bundle=bundle(),
         draw=Markup(DRAW),
