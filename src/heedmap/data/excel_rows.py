@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from heedmap.data.columns import Rows, check_names
 from heedmap.data.streams import first_line, grown, limit_of, open_bytes, reading
 from heedmap.errors import InputError, check_installed
+from heedmap.terminal.output import some_of
 
 if TYPE_CHECKING:
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet as Sheet
@@ -45,11 +46,11 @@ def read_excel(path: Path) -> Rows:
         raise InputError(f"{path}: not readable as XLSX ({first_line(error)})") from error
     names = [sheet.title for sheet in sheets]
     for said in (
-        f"sheets {_some(names)}: read the first alone; move another to the front to read that"
+        f"sheets {some_of(names)}: read the first alone; move another to the front to read that"
         if len(names) > 1
         else "",
-        f"columns {_some(nameless)}: no name in the first row; not read" if nameless else "",
-        f"formulas in {_some(empty)}: no value stored with them, read as empty; open the file in a "
+        f"columns {some_of(nameless)}: no name in the first row; not read" if nameless else "",
+        f"formulas in {some_of(empty)}: no value stored with them, read as empty; open the file in a "
         "spreadsheet program and save it there"
         if empty
         else "",
@@ -60,11 +61,6 @@ def read_excel(path: Path) -> Rows:
     return Rows(
         list(columns), count, lambda name: columns[name], where=lambda i: f"{path}, row {i + 2}"
     )
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return ", ".join(names[:8]) + more
 
 
 def _check(path: Path, file: IO[bytes]) -> bool:

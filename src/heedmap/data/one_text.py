@@ -12,8 +12,6 @@ from heedmap.data.sources import STORIES, tokenizer_of
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
-NAMED = 8  # words in a note
-
 
 def one_text(
     settings: DataSettings, classes: Sequence[str], text: str, query: str | None = None
@@ -64,10 +62,3 @@ def one_text(
         queries=None if row.query is None else [row.query],
         allowed=allowed,
     ), notes
-
-
-def some_of(words: Sequence[str]) -> str:
-    """Name some different words, and say how many more there are."""
-    different = list(dict.fromkeys(words))
-    more = f" and {len(different) - NAMED} more" if len(different) > NAMED else ""
-    return ", ".join(different[:NAMED]) + more

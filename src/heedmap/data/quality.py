@@ -13,6 +13,7 @@ from heedmap.data.labels import LABELLED, ordered
 from heedmap.data.rows import Parts, Row, text_key
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
+from heedmap.terminal.output import some_of
 
 FEW = 10
 """Classes with fewer training texts are noted, in corpora of more than `LABELLED` rows."""
@@ -86,13 +87,13 @@ def quoted(text: str) -> str:
 
 def _some(counts: Mapping[str, int] | Sequence[str]) -> str:
     """Name the first NAMED, with their counts if they have any."""
-    names = list(counts)
-    shown = [
-        f"{quoted(name)} {counts[name]}" if isinstance(counts, Mapping) else quoted(name)
-        for name in names[:NAMED]
-    ]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(shown) + more
+    return some_of(
+        [
+            f"{quoted(name)} {counts[name]}" if isinstance(counts, Mapping) else quoted(name)
+            for name in counts
+        ],
+        NAMED,
+    )
 
 
 # --- labels -----------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from heedmap.data.tokens import TOKENIZERS, pieces, spaced
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
+from heedmap.terminal.output import some_of
 
 STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")
 BIOGRAPHIES = {"biographies-gender": "gender", "biographies-occupation": "occupation"}
@@ -213,7 +214,7 @@ def _rows(
     if missing:
         raise InputError(
             f"{settings.source}: {' and '.join(said for said, _ in missing)}; the columns are "
-            f"{_some(columns)}{read_as}; name {'it' if len(missing) == 1 else 'them'} with "
+            f"{some_of(columns, 20)}{read_as}; name {'it' if len(missing) == 1 else 'them'} with "
             f"{' and '.join(option for _, option in missing)}"
         )
     for what, other in (("query", query), ("label", label)):
@@ -279,11 +280,6 @@ def _class_name(answer: Any, column: str, names: Sequence[str] | None) -> str:
             "another column with --label-column"
         )
     return name
-
-
-def _some(columns: Sequence[str]) -> str:
-    more = f" and {len(columns) - 20} more" if len(columns) > 20 else ""
-    return ", ".join(columns[:20]) + more
 
 
 def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:

@@ -15,6 +15,7 @@ right ones a no; `Rates.verdicts` holds how often they did on plants that the ed
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from heedmap.experiments.findings import COLOURS, WEAK, Finding, Level
@@ -197,11 +198,8 @@ def _told(rates: Rates, is_transformer: bool) -> str:
 
 def _why_not(related: Mapping[str, Finding], rates: Rates) -> BottomLine:
     """Return the line where there is no answer: why, and what would give one."""
-
-    def cannot_tell(because: str, would: str) -> BottomLine:
-        return BottomLine("cannot tell", because, would, _measured(decisive))
-
     decisive = [related[key] for key in DECISIVE if key in related]
+    cannot_tell = partial(BottomLine, "cannot tell", measured=_measured(decisive))
     if not decisive or DECISIVE[0] not in related:
         return cannot_tell(
             "no importance could be measured that the map might be compared with",

@@ -14,7 +14,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.in_memory import InMemory
 from heedmap.data.load import load_corpus
-from heedmap.data.one_text import some_of
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.storage import folder_written_whole
@@ -27,6 +26,7 @@ from heedmap.huggingface.pairs import sign_of_pairs
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings, TransformerSettings
+from heedmap.terminal.output import some_of
 
 _TWO_ENDS = "hold the model's own end-of-text token"
 
@@ -156,7 +156,7 @@ def unread_words(
         marks.append(of_unknown | without)
     total = sum(map(len, texts))
     notes = [
-        f"{what} {len(some)} of {total} words: {some_of(some)}"
+        f"{what} {len(some)} of {total} words: {some_of([*dict.fromkeys(some)])}"
         for what, some in (
             ("the tokenizer does not know", unknown),
             ("the tokenizer drops", dropped),

@@ -34,10 +34,12 @@ from heedmap.errors import InputError
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.encoders import KERNELS
 from heedmap.settings import ModelSettings
+from heedmap.terminal.output import some_of
 
 Arrays = Mapping[str, Tensor | NDArray[Any]]
 
 EMBEDDING, OUTPUT = "encoder.embedding.weight", "decoder.linear_1.weight"
+NAMED = 6  # weights or words in an error
 FAMILIES = {"rnn": "lstm", "convolutions": "cnn", "projection": "average"}
 # The array from which the hidden size is read, and its shape.
 SIZE_SOURCES = {
@@ -95,13 +97,13 @@ def from_jain_wallace(
     names = _names(encoder, score)
     if missing := names.keys() - tensors.keys():
         raise InputError(
-            f"weights: {_some(sorted(missing))} missing; the other names are those of a model with {encoder} "
-            f"encoder and {score} score"
+            f"weights: {some_of(sorted(missing), NAMED)} missing; the other names are those of a model with "
+            f"{encoder} encoder and {score} score"
         )
     if unexpected := tensors.keys() - names.keys():
         raise InputError(
-            f"weights: {_some(sorted(unexpected))} not expected in a model with {encoder} encoder and {score} "
-            "score; leave out what is not of this model"
+            f"weights: {some_of(sorted(unexpected), NAMED)} not expected in a model with {encoder} encoder "
+            f"and {score} score; leave out what is not of this model"
         )
     settings = _settings(tensors, encoder, score)
     words = _words(vocabulary, len(tensors[EMBEDDING]))
@@ -130,7 +132,7 @@ def _kinds(names: Collection[str]) -> tuple[str, str]:
     if len(encoders) != 1:
         raise InputError(
             "weights: expected the names of one encoder (encoder.rnn…, encoder.convolutions… or "
-            f"encoder.projection…), got {_some(sorted(names)) or 'none'}"
+            f"encoder.projection…), got {some_of(sorted(names), NAMED) or 'none'}"
         )
     additive = {"decoder.attention.attn1.bias", "decoder.attention.attn2.weight"}
     return encoders[0], "additive" if additive & set(names) else "dot"
@@ -220,7 +222,7 @@ def _words(vocabulary: str | Path | Mapping[str, SupportsIndex], rows: int) -> l
     if gaps := [number for number in range(rows) if number not in word_at]:
         raise InputError(
             f"vocabulary: expected a word for every embedding, 0 to {rows - 1} (0 to 3 are padding, unknown "
-            f"word, start and end), got none for {_some(gaps)}"
+            f"word, start and end), got none for {some_of(gaps, NAMED)}"
         )
     return [word_at[number] for number in range(len(SPECIAL), rows)]
 
@@ -292,9 +294,3 @@ def _tensor(name: str, values: object) -> Tensor:
             f"{name}: expected finite numbers, got some that are infinite or not a number"
         )
     return tensor
-
-
-def _some(things: Sequence[object]) -> str:
-    """List the first few."""
-    more = f" and {len(things) - 6} more" if len(things) > 6 else ""
-    return ", ".join(map(str, things[:6])) + more

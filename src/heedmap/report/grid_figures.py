@@ -19,6 +19,7 @@ from heedmap.report.charts import (
     specification,
     vertical,
 )
+from heedmap.terminal.output import some_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +162,7 @@ def _notes(cells: list[_Cell], datasets: list[str], series: list[str], undrawn: 
     notes = []
     for seeds, names in sorted(groups.items(), key=lambda group: group[0] != usual):
         if not seeds:
-            notes.append(f"no value: {_listed(names)}")
+            notes.append(f"no value: {some_of(names, LISTED)}")
             continue
         text = (
             f"seeds {', '.join(seeds)}"
@@ -169,10 +170,10 @@ def _notes(cells: list[_Cell], datasets: list[str], series: list[str], undrawn: 
             else f"one seed only ({seeds[0]}), no line"
         )
         rest = " where no others are named" if sum(map(bool, groups)) > 1 else ""
-        notes.append(text + rest if seeds == usual else f"{text}: {_listed(names)}")
+        notes.append(text + rest if seeds == usual else f"{text}: {some_of(names, LISTED)}")
     present = {(cell.dataset, cell.series) for cell in cells}
     if absent := [f"{d} {s}" for d in datasets for s in series if (d, s) not in present]:
-        notes.append(f"no run: {_listed(absent)}")
+        notes.append(f"no run: {some_of(absent, LISTED)}")
     if undrawn:
         notes.append(f"published numbers without a bar here, not drawn: {undrawn}")
     return notes
@@ -180,11 +181,6 @@ def _notes(cells: list[_Cell], datasets: list[str], series: list[str], undrawn: 
 
 def _by_number(seed: str) -> tuple[int, str]:
     return (int(seed), "") if seed.isdecimal() else (0, seed)
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
 
 
 def _chart(

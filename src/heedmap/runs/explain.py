@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
-from heedmap.data.one_text import one_text, some_of
+from heedmap.data.one_text import one_text
 from heedmap.errors import InputError
 from heedmap.experiments.adversary import is_exact
 from heedmap.experiments.evidence import Evidence
@@ -26,6 +26,7 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import model_in
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings, DataSettings, RunSettings, TransformerSettings
+from heedmap.terminal.output import some_of
 
 TABLES = ("instances", "gradient", "leave_one_out", "found", "adversary", "flips")
 
@@ -191,5 +192,5 @@ def _unknown(model: AttentionClassifier, split: Split) -> tuple[list[NDArray[np.
         return [marks], []
     return [marks], [
         f"the model does not know {len(missing)} of {len(words)} words, and reads each as the same unknown "
-        f"word: {some_of(missing)}"
+        f"word: {some_of([*dict.fromkeys(missing)])}"
     ]

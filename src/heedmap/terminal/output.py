@@ -3,7 +3,7 @@
 import codecs
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
@@ -32,6 +32,16 @@ def printable(text: object) -> str:
     'a\\x1b[31m\\nb'
     """
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), str(text))
+
+
+def some_of(things: Sequence[object], most: int = 8) -> str:
+    """Name the first things, and say how many more there are.
+
+    >>> some_of(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(things) - most} more" if len(things) > most else ""
+    return ", ".join(map(str, things[:most])) + more
 
 
 def cell(text: object, style: str = "") -> "Text":
