@@ -19,6 +19,7 @@ from heedmap.papers.drozdyuk.published import (
     intervention_of,
 )
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
+from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike, with_unlike
 from heedmap.report.charts import Figure
@@ -76,9 +77,14 @@ class Reproduction:
         return self.settings.seeds * len(self.settings.activations) - len(finished)
 
     @cached_property
+    def learned(self) -> Learned:
+        """Which classifiers have learned, by their activation."""
+        return learned(self.rows)
+
+    @cached_property
     def claims(self) -> list[Claim]:
         """The paper's two claims; none for a trained model, which has one activation only."""
-        return [learned(self.rows).judged(claim, *ACTIVATIONS) for claim in claims(self.rows)]
+        return [self.learned.judged(claim, *ACTIVATIONS) for claim in claims(self.rows)]
 
 
 def result(found: Reproduction) -> Result:
@@ -99,14 +105,14 @@ def result(found: Reproduction) -> Result:
         figures=figures(found),
         rows=pd.DataFrame(
             [
-                {**row, "learned": learned(found.rows).of(row["activation"], row["seed"])}
+                {**row, "learned": found.learned.of(row["activation"], row["seed"])}
                 for row in found.rows
             ],
             columns=[*names, "learned"],
         ),
         latex=Table(title, heads, lines, HOW_TO_READ),
         columns=COLUMNS,
-        not_learned=learned(found.rows).sentence(),
+        not_learned=found.learned.sentence(),
     )
 
 
@@ -233,4 +239,4 @@ def _bars(
         runs, key=key, title=f"{title} ({found.name})", measure=measure, none=none, caption=caption,
         published=marks, unit="values",
     )  # fmt: skip
-    return with_unlike(figure, differences(found.settings), learned(found.rows).failed)
+    return with_unlike(figure, differences(found.settings), found.learned.failed)

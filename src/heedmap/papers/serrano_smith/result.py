@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import altair as alt
@@ -95,6 +96,11 @@ class Reproduction:
         """The models of which a seed is finished, in order."""
         return [model for model in MODELS if of_model(self.trials, model)]
 
+    @cached_property
+    def learned(self) -> Learned:
+        """Which models have learned."""
+        return learned(self.trials)
+
     @property
     def missing(self) -> int:
         """The number of cells that are still to be run."""
@@ -111,10 +117,10 @@ def result(found: Reproduction) -> Result:
         summary=tables[2],
         sections=[*tables, *claims(found.trials)],
         figures=figures(found),
-        rows=pd.DataFrame([_row(trial, learned(found.trials)) for trial in found.trials]),
+        rows=pd.DataFrame([_row(trial, found.learned) for trial in found.trials]),
         latex=tables[2],
         columns=COLUMNS,
-        not_learned=learned(found.trials).sentence(),
+        not_learned=found.learned.sentence(),
     )
 
 
@@ -141,7 +147,7 @@ def differences(found: Reproduction) -> list[str]:
 
 def _name(found: Reproduction, model: str) -> str:
     """Return a model's name, with the mark if a training has not learned."""
-    return learned(found.trials).marked(model, model)
+    return found.learned.marked(model, model)
 
 
 def _mean(trials: Sequence[Trial], measure: Callable[[Trial], float]) -> list[float]:
@@ -297,7 +303,7 @@ def figures(found: Reproduction) -> list[Figure]:
         unit="values",
     )] if known else []  # fmt: skip
     return [
-        with_unlike(one, differences(found), learned(found.trials).failed)
+        with_unlike(one, differences(found), found.learned.failed)
         for one in (*efficiency, *_boxes(found), *_scatter(found))
     ]
 
