@@ -22,6 +22,7 @@ from heedmap.data.babi_rows import row_of
 from heedmap.data.one_text import one_text
 from heedmap.errors import InputError
 from heedmap.report.explanation_views import sentences
+from heedmap.report.phrases import number
 from heedmap.runs.audit import audited_split
 from heedmap.runs.explain import explained
 from heedmap.runs.train import train
@@ -225,6 +226,15 @@ def test_any_text_is_shown_in_the_terminal_and_as_html(small_run, text, said):
     assert not [tag for tag, _ in found if tag in ("script", "img", "link", "iframe", "style")]
     json.dumps(made.to_dict(), allow_nan=False)
     assert len(made.to_dataframe()) == len(made.tokens)
+
+
+def test_a_narrow_terminal_has_every_number_whole(small_run):
+    made = small_run.explain(TEXT)
+    narrow = " ".join(shown(made, 40).split())
+    (one,) = made.windows
+    for i, token in enumerate(one.tokens):
+        assert f"{i + 1} {token} attention {number(one.attention[i])}" in narrow
+    assert max(map(len, shown(made, 40).splitlines())) <= 40
 
 
 def test_the_reading_counts_what_the_arrays_have(small_run):
