@@ -228,6 +228,12 @@ def test_any_text_is_shown_in_the_terminal_and_as_html(small_run, text, said):
     assert len(made.to_dataframe()) == len(made.tokens)
 
 
+def test_as_a_string_it_is_what_a_terminal_shows(small_run):
+    made = small_run.explain(TEXT)
+    assert str(made) == shown(made, 100).rstrip("\n")
+    assert repr(made).startswith("<Explanation of ")
+
+
 def test_a_narrow_terminal_has_every_number_whole(small_run):
     made = small_run.explain(TEXT)
     narrow = " ".join(shown(made, 40).split())
