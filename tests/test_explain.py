@@ -334,6 +334,13 @@ def test_a_transformer_cuts_a_long_text_or_reads_it_in_windows():
     assert read.to_dataframe()["window"].tolist() == [0] * 30 + [1] * 30 + [2] * 20
 
 
+def test_a_model_alone_says_once_that_it_cuts(tmp_path):
+    tiny_model().save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    (note,) = hm.explain(tmp_path, "great film " * 300).notes
+    assert "cut to its first 30 of 600 words" in note
+
+
 def test_words_that_the_tokenizer_does_not_know_are_named():
     made = of_transformer("great zebra film 🙂")
     (one,) = made.windows
