@@ -85,6 +85,15 @@ def test_cells_are_one_line_of_text():
     assert words_of(html_table([("a\nb", 1 < 2)], ["<i>"], "&amp;")) == "&amp; <i> a\\nb True"
 
 
+def test_of_a_marked_row_only_the_first_cell_stays_on_one_line():
+    styles = [
+        a["style"]
+        for tag, a in Elements(html_table([("− no", "b c")], marks=["red"])).found
+        if tag == "td"
+    ]
+    assert [style.split("white-space:")[-1] for style in styles] == ["nowrap", "normal"]
+
+
 def test_a_run_shows_what_it_is(run, reviews):
     shown = repr(run)
     assert shown.startswith("Run reviews\n  model: TextClassifier, average encoder, additive score")
