@@ -369,6 +369,14 @@ def test_the_help_has_the_options_in_groups_with_their_choices(heedmap):
         (["audt"], "No such command 'audt'. Did you mean 'audit'? See `heedmap --help`"),
         (["train", "--data", "reviews", "--encoder", "ltsm"], "did you mean lstm? See"),
         (["check", "x", "--dtype", "float23"], "expected float32, bfloat16 or float16, got"),
+        (
+            ["explain", "x", "-5 stars"],
+            "No such option: -5; put -- before a text that",
+        ),
+        (
+            ["explain", "x", "--jsn"],
+            "No such option: --jsn (Possible options: --json); see `heedmap explain",
+        ),
         (["reproduce", "snel"], "Did you mean 'snell'?"),
     ],
 )

@@ -22,6 +22,7 @@ from heedmap.data.babi_rows import row_of
 from heedmap.data.one_text import one_text
 from heedmap.errors import InputError
 from heedmap.report.explanation_views import sentences
+from heedmap.report.phrases import number
 from heedmap.runs.audit import audited_split
 from heedmap.runs.explain import explained
 from heedmap.runs.train import train
@@ -227,6 +228,21 @@ def test_any_text_is_shown_in_the_terminal_and_as_html(small_run, text, said):
     assert len(made.to_dataframe()) == len(made.tokens)
 
 
+def test_as_a_string_it_is_what_a_terminal_shows(small_run):
+    made = small_run.explain(TEXT)
+    assert str(made) == shown(made, 100).rstrip("\n")
+    assert repr(made).startswith("<Explanation of ")
+
+
+def test_a_narrow_terminal_has_every_number_whole(small_run):
+    made = small_run.explain(TEXT)
+    narrow = " ".join(shown(made, 40).split())
+    (one,) = made.windows
+    for i, token in enumerate(one.tokens):
+        assert f"{i + 1} {token} attention {number(one.attention[i])}" in narrow
+    assert max(map(len, shown(made, 40).splitlines())) <= 40
+
+
 def test_the_reading_counts_what_the_arrays_have(small_run):
     made = small_run.explain(TEXT)
     (one,) = made.windows
@@ -316,6 +332,13 @@ def test_a_transformer_cuts_a_long_text_or_reads_it_in_windows():
     assert "Window 3 of 3" in shown(read)
     assert "Window 3 of 3" in read._repr_html_()
     assert read.to_dataframe()["window"].tolist() == [0] * 30 + [1] * 30 + [2] * 20
+
+
+def test_a_model_alone_says_once_that_it_cuts(tmp_path):
+    tiny_model().save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    (note,) = hm.explain(tmp_path, "great film " * 300).notes
+    assert "cut to its first 30 of 600 words" in note
 
 
 def test_words_that_the_tokenizer_does_not_know_are_named():

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import subprocess
 from pathlib import Path
 from shutil import which
@@ -16,8 +17,9 @@ from threadpoolctl import threadpool_info
 from heedmap.errors import InputError
 from heedmap.papers import __path__ as papers
 from heedmap.papers.kit.registry import names
-from heedmap.papers.kit.render import FILES, csv_text, latex, markdown, page, write
+from heedmap.papers.kit.render import FILES, csv_text, latex, markdown, page, terminal, write
 from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike
+from heedmap.terminal.output import show
 from heedmap.terminal.progress import at
 from heedmap.training.cells import run_cells
 
@@ -139,12 +141,11 @@ def test_every_paper_is_listed_with_what_it_is(heedmap, toy, arguments):
     assert "Squares are not explanations." in said.out
 
 
-def test_a_paper_that_is_not_there_is_one_line_with_a_near_one(heedmap):
-    said = heedmap("reproduce", "jain-walace")
+@pytest.mark.parametrize("name", ["jain-walace", "jain", "Wallace"])
+def test_a_paper_that_is_not_there_is_one_line_with_a_near_one(heedmap, name):
+    said = heedmap("reproduce", name)
     assert said.code == 2
-    assert said.err.startswith(
-        "heedmap: No such command 'jain-walace'. Did you mean 'jain-wallace'?"
-    )
+    assert said.err.startswith(f"heedmap: No such command '{name}'. Did you mean 'jain-wallace'?")
 
 
 def test_a_new_paper_has_a_command_a_result_and_figures_and_resumes(heedmap, toy, tmp_path):
@@ -296,6 +297,12 @@ def result(**more):
         "columns": {name: f"the {name}" for name in rows},
     }  # fmt: skip
     return Result("A & B", **{**parts, **more})
+
+
+def test_a_negative_number_has_a_minus_in_the_terminal(capsys):
+    line = ["a -1", "-0.033 [-0.1, 1e-05]"]
+    show(*terminal(result(summary=Table("", ["model", "number"], [line]))), width=80)
+    assert re.search(r"a -1 +−0\.033 \[−0\.1, 1e-05\]", capsys.readouterr().out)
 
 
 def test_markdown_has_labels_on_the_left_and_numbers_on_the_right():

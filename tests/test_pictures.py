@@ -188,7 +188,11 @@ def test_of_a_large_picture_only_the_layer_on_trial_is_drawn(monkeypatch):
 def test_the_command_refuses_what_it_cannot_draw(heedmap, tmp_path):
     for arguments, said in (
         (("--text", " "), "expected a text of one word"),
+        ((), "expected a text of one word"),
+        (("good", "--text", "bad"), "expected one text, got two"),
+        (("-5 stars",), "put -- before a text"),
         (("--text", "good"), "nothing"),  # no such model
+        (("good",), "nothing"),
     ):
         found = heedmap("picture", tmp_path / "nothing", *arguments)
         assert found.code == 2

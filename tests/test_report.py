@@ -9,6 +9,7 @@ from heedmap.experiments.results import make_findings
 from heedmap.measures import LN2
 from heedmap.report.figures import figures
 from heedmap.report.page import page
+from heedmap.report.phrases import overview_number
 from heedmap.report.picks import pick_instances
 from heedmap.runs.audit import Audit
 
@@ -36,6 +37,15 @@ def test_the_card_shows_every_finding_whole(classes: int, width: int) -> None:
     assert "40 of 45 test texts" in text
     assert "test: label missing: 7" in text
     assert "undefined: one token: 10" in text  # a fourth of the texts
+
+
+def test_on_a_narrow_terminal_the_overview_keeps_words_and_numbers_whole(audit: Audit) -> None:
+    lines = printed(audit, 40).splitlines()
+    text = " ".join(" ".join(line.strip("│") for line in lines).split())
+    judged = [f for f in audit.findings if f.level != "for comparison"]
+    assert judged
+    for finding in judged:
+        assert f"{finding.topic or finding.question} {overview_number(finding)}" in text
 
 
 def test_the_card_takes_nothing_for_markup(audit: Audit) -> None:

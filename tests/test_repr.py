@@ -9,6 +9,7 @@ from made_audits import EVIL, Elements, make_audit
 import heedmap as hm
 from heedmap.data.corpus import Split
 from heedmap.experiments.findings import SIGNS, answer_text, level_text
+from heedmap.report.phrases import overview_number
 from heedmap.terminal.html import html_table
 
 
@@ -84,6 +85,15 @@ def test_cells_are_one_line_of_text():
     assert words_of(html_table([("a\nb", 1 < 2)], ["<i>"], "&amp;")) == "&amp; <i> a\\nb True"
 
 
+def test_of_a_marked_row_only_the_first_cell_stays_on_one_line():
+    styles = [
+        a["style"]
+        for tag, a in Elements(html_table([("− no", "b c")], marks=["red"])).found
+        if tag == "td"
+    ]
+    assert [style.split("white-space:")[-1] for style in styles] == ["nowrap", "normal"]
+
+
 def test_a_run_shows_what_it_is(run, reviews):
     shown = repr(run)
     assert shown.startswith("Run reviews\n  model: TextClassifier, average encoder, additive score")
@@ -96,7 +106,9 @@ def test_an_audit_shows_its_bottom_line_and_what_speaks_for_and_against(audit):
     judged = [f for f in audit.findings if f.level != "for comparison"]
     shown = repr(audit)
     assert len(shown) < 3000
-    assert len(shown.splitlines()) == 3 + len(judged)
+    assert len(shown.splitlines()) == 4 + len(judged)
+    for finding in judged:
+        assert f"{finding.question} {overview_number(finding)}, n = {finding.n}" in shown
     assert audit.bottom_line.sentence in shown
     assert repr(audit.bottom_line) == f"<BottomLine: {audit.bottom_line.sentence}>"
     card = words_of(audit._repr_html_())

@@ -9,12 +9,13 @@ from heedmap.terminal.commands import Json, print_json
 from heedmap.terminal.progress import working
 
 SOURCE = "A run's folder, or a Hugging Face classifier: its folder or its name on the Hub."
+TEXT = "The text; - reads it from standard input."
 QUERY = "The question or hypothesis that a model of pairs reads the text given."
 
 
 def explain_command(
     source: Annotated[str, typer.Argument(metavar="RUN|MODEL", help=SOURCE)],
-    text: Annotated[str, typer.Argument(help="The text; - reads it from standard input.")],
+    text: Annotated[str, typer.Argument(help=TEXT)],
     query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
     as_json: Json = False,
 ) -> None:
@@ -23,11 +24,14 @@ def explain_command(
     """
     from heedmap.runs.explain import explain
 
-    if text == "-":
-        text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
     with working("reading the model and the text"):
-        explanation = explain(source, text, query=query)
+        explanation = explain(source, read(text), query=query)
     if as_json:
         print_json(explanation.to_dict())
     else:
         explanation.show()
+
+
+def read(text: str) -> str:
+    """Return a command's text, or standard input for -."""
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if text == "-" else text

@@ -4,6 +4,7 @@ Slow imports are inside the functions, so that `heedmap --help` answers at once.
 """
 
 import os
+import re
 import sys
 import warnings
 from typing import Annotated, Any
@@ -63,7 +64,7 @@ add_command(app, "explain", explain_command, examples=(
     'heedmap explain my-classifier "A dull plot, and yet I laughed." --json',
 ))  # fmt: skip
 add_command(app, "picture", picture_command, examples=(
-    'heedmap picture my-classifier --text "A dull plot, and yet I laughed."',
+    'heedmap picture my-classifier "A dull plot, and yet I laughed."',
 ))  # fmt: skip
 add_command(app, "figures", figures_command, examples=(
     "heedmap figures runs/mine --list", "heedmap figures runs/mine --format pdf,png",
@@ -140,6 +141,9 @@ def _usage(error: Any) -> None:
     context = getattr(error, "ctx", None)  # none for an unknown command
     command = context.command_path if context else "heedmap"
     said = error.format_message().rstrip(".")
+    like_text = any(re.match(r"-+\d|-[^=]* ", argument) for argument in sys.argv[1:])
+    if like_text and context and context.info_name in ("explain", "picture"):
+        said += "; put -- before a text that begins with a minus"
     _stop(f"{said}{' S' if said.endswith('?') else '; s'}ee `{command} --help`", 2)
 
 

@@ -1,4 +1,4 @@
-"""`heedmap picture RUN|MODEL --text "..."`: one text as a page."""
+"""`heedmap picture RUN|MODEL "text"`: one text as a page."""
 
 import hashlib
 import re
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedmap.cli.explain import QUERY, SOURCE
+from heedmap.cli.explain import QUERY, SOURCE, TEXT, read
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def picture_command(
     source: Annotated[str, typer.Argument(metavar="RUN|MODEL", help=SOURCE)],
-    text: Annotated[str, typer.Option("--text", help="The text to read.")],
+    text: Annotated[str | None, typer.Argument(help=TEXT)] = None,
+    same: Annotated[str | None, typer.Option("--text", help="The text, as an option.")] = None,
     query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
     layer: Annotated[
         int | None,
@@ -40,8 +41,11 @@ def picture_command(
     """
     from heedmap.errors import InputError
 
+    if text is not None and same is not None:
+        raise InputError("expected one text, got two; give it after the model or with --text")
+    text = read(text or same or "")
     if not text.strip():
-        raise InputError("expected a text of one word at least, got none; give one with --text")
+        raise InputError("expected a text of one word at least, got none; give one after the model")
     from heedmap.files.storage import write_atomically
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
     from heedmap.report.pictures import draw, page

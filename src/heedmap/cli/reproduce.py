@@ -18,6 +18,13 @@ class Papers(TyperGroup):
         self.commands = {name: _command(name) for name in names()}
         return super().parse_args(ctx, args)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the paper, or name one of which a part was given."""
+        near = [name for name in self.commands if args[0] and args[0].lower() in name]
+        if near and args[0] not in self.commands:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
+        return super().resolve_command(ctx, args)
+
 
 def _command(name: str) -> Any:
     single = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -41,7 +41,9 @@ from heedmap.report.phrases import (
     vectors_text,
     weights_kept,
 )
-from heedmap.terminal.output import cell
+from heedmap.terminal.output import Either, cell
+
+OVERVIEW = 52  # columns of a level, a question and its number beside each other
 
 STYLES: dict[Level, str] = {
     "for": "green",
@@ -93,6 +95,7 @@ def _overview(findings: Sequence[Finding]) -> list[RenderableType]:
     judged.add_column(no_wrap=True)
     judged.add_column(overflow="fold", ratio=1)
     judged.add_column(no_wrap=True)
+    narrow: list[RenderableType] = []
     others = []
     for finding in findings:
         topic = finding.topic or finding.question
@@ -105,7 +108,9 @@ def _overview(findings: Sequence[Finding]) -> list[RenderableType]:
             cell(topic),
             cell(overview_number(finding)),
         )
-    lines: list[RenderableType] = [judged] if judged.rows else []
+        narrow += [cell(level_text(finding), style=style), _indented(topic)]
+        narrow.append(_indented(overview_number(finding)))
+    lines: list[RenderableType] = [Either(judged, Group(*narrow), OVERVIEW)] if narrow else []
     if any(finding.relative is not None for finding in findings):
         lines.append(cell(SCALE, style="dim"))
     if others:

@@ -1,5 +1,6 @@
 """What one text's answer rests on, and how far its heat map says so: the result of `heedmap.explain`."""
 
+import io
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 MOST_ATTENDED = 3
+TEXT_WIDTH = 100  # columns as a string
 SAME = 1e-6  # of a weight: less is rounding
 
 
@@ -117,6 +119,13 @@ class Explanation:
         text = f"{self.text[:60]}…" if len(self.text) > 60 else self.text
         share = self.probabilities.max()
         return f"<Explanation of {text!r}: {self.answer} ({share:.3f}), {size} {self.unit}s>"
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        file = io.StringIO()
+        Console(file=file, width=TEXT_WIDTH, color_system=None).print(self)
+        return file.getvalue().rstrip("\n")
 
     def __rich__(self) -> "RenderableType":
         from heedmap.report.explanation_views import terminal

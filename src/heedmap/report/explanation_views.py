@@ -5,7 +5,7 @@ import math
 import numpy as np
 from markupsafe import Markup
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from heedmap.experiments.adversary import NOT_ASKED
@@ -18,11 +18,12 @@ from heedmap.report.heatmaps import Row, shaded
 from heedmap.report.page import environment
 from heedmap.report.phrases import number, plural
 from heedmap.report.scripts import policy
-from heedmap.terminal.output import cell
+from heedmap.terminal.output import Either, cell
 
 LISTED = 40  # rows of the table
 NAMED = 8  # words, and classes, of a sentence
 BAR = 6  # characters
+TABLE = 80  # columns of the table: less, and each number is on a line of its own
 COUNTS = {1: "", 2: "two ", 3: "three "}
 LEAVE_ONE_OUT = "leave-one-out"
 
@@ -169,14 +170,15 @@ def _table(explanation: Explanation, window: Window) -> RenderableType:
         columns.append(("other weights", other, top, "yellow"))
     for name, _, _, style in columns:
         table.add_column(name, style=style, no_wrap=True)
+    narrow = Table.grid("", Column(overflow="fold"), Column(no_wrap=True), padding=(0, 2))
     shown = _most_telling([values for _, values, _, _ in columns])
     for place in shown:
-        unknown = "?" if window.unknown[place] else ""
-        table.add_row(
-            str(place + 1),
-            cell(f"{window.tokens[place]}{unknown}"),
-            *(_bar(float(values[place]), most) for _, values, most, _ in columns),
-        )
+        token = cell(f"{window.tokens[place]}{'?' if window.unknown[place] else ''}")
+        bars = [_bar(float(values[place]), most) for _, values, most, _ in columns]
+        table.add_row(str(place + 1), token, *bars)
+        narrow.add_row(cell(str(place + 1), style="dim"), token)
+        for (name, _, _, style), bar in zip(columns, bars, strict=True):
+            narrow.add_row("", name, bar, style=style)
     unit = explanation.unit
     keys = [f"negative: the answer is likelier without the {unit}"] if (signed < 0).any() else []
     keys += ["?: holds an unknown word" if unit == "sentence" else "?: unknown word"] * bool(
@@ -186,7 +188,7 @@ def _table(explanation: Explanation, window: Window) -> RenderableType:
         keys.append(
             f"{len(window.tokens) - len(shown)} {unit}s that stand out in no column are not listed"
         )
-    return Group(table, *(cell(key, style="dim") for key in keys))
+    return Group(Either(table, narrow, TABLE), *(cell(key, style="dim") for key in keys))
 
 
 def _most_telling(columns: list[Floats]) -> list[int]:

@@ -30,6 +30,7 @@ from heedmap.keywords import split, takes
 from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
+from heedmap.report.phrases import SCALE, overview_number
 from heedmap.runs.audit_folder import (
     claim_audit,
     keep_tables,
@@ -72,7 +73,11 @@ class Audit(AuditResult):
             [
                 f"Audit of {self.settings.data.source}: {self.bottom_line.answer}",
                 f"  {self.bottom_line.sentence}",
-                *(f"  {text:13} {f.question} {f.number}" for text, f in judged),
+                *(
+                    f"  {text:13} {f.question} {overview_number(f)}, n = {f.n}"
+                    for text, f in judged
+                ),
+                *([f"  {SCALE}"] if any(f.relative for _, f in judged) else []),
                 f"  {len(self.findings) - len(judged)} more for comparison; tables: {', '.join(self)}",
             ]
         )

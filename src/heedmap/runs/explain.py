@@ -23,7 +23,7 @@ from heedmap.report.explanation import Adversary, Explanation, Window
 from heedmap.report.phrases import architecture_text
 from heedmap.runs.audit import defaults
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.open import model_in
+from heedmap.runs.open import UNLIMITED, model_in
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings, DataSettings, RunSettings, TransformerSettings
 from heedmap.terminal.output import some_of
@@ -82,9 +82,8 @@ def opened(name: str) -> tuple[RunSettings, Model]:
     from heedmap.huggingface.opening import open_classifier
 
     model, settings = open_classifier(TransformerSettings.of(source=name))
-    return RunSettings(
-        fingerprint="", data=DataSettings(source="text", raw=True), model=settings
-    ), model
+    data = DataSettings(source="text", raw=True, max_tokens=UNLIMITED)
+    return RunSettings(fingerprint="", data=data, model=settings), model
 
 
 def explained(

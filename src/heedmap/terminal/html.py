@@ -19,17 +19,23 @@ def html_table(
     title: object = "",
     marks: Sequence[str] = (),
 ) -> str:
-    """Return a table as HTML: numbers and texts, escaped. `marks`: a colour beside each row."""
+    """Return a table as HTML: numbers and texts, escaped. `marks`: a colour beside each row, whose first
+    cell is then not wrapped.
+    """
     lines = [_line(head, "th")] if head else []
     for i, row in enumerate(rows):
-        lines.append(_line(row, "td", f"border-left:4px solid {marks[i]};" if marks else ""))
+        lines.append(
+            _line(
+                row, "td", f";border-left:4px solid {marks[i]};white-space:nowrap" if marks else ""
+            )
+        )
     above = f"<div><b>{escaped(title)}</b></div>" if title else ""
     return f'{above}<table style="margin:4px 0">{"".join(lines)}</table>'
 
 
 def _line(cells: Sequence[object], tag: str, mark: str = "") -> str:
     parts = [
-        f'<{tag} style="{mark if not i else ""}{_CELL}">{escaped(cell)}</{tag}>'
+        f'<{tag} style="{_CELL}{mark if not i else ""}">{escaped(cell)}</{tag}>'
         for i, cell in enumerate(cells)
     ]
     return f"<tr>{''.join(parts)}</tr>"

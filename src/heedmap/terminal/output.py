@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,20 @@ def _cell_type() -> "type[Text]":
             return Text(plain, style=self.style, end=self.end)
 
     return Cell
+
+
+@dataclass(frozen=True)
+class Either:
+    """What is shown `wide` where there are `least` columns, and else `narrow`."""
+
+    wide: "RenderableType"
+    narrow: "RenderableType"
+    least: int
+
+    def __rich_console__(
+        self, console: "Console", options: "ConsoleOptions"
+    ) -> "Iterator[RenderableType]":
+        yield self.wide if options.max_width >= self.least else self.narrow
 
 
 def say(text: object, *, error: bool = False) -> None:

@@ -1,5 +1,6 @@
 """A result as HTML, Markdown, CSV and LaTeX, and on the terminal; the same result gives the same bytes."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from heedmap.terminal.output import cell, printable
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+_HYPHEN = re.compile(r"(?<![\w.])-(?=[\d.])")  # of a negative number
 FILES = (RESULT, "result.html", "result.csv", "result.tex")
 
 
@@ -82,7 +84,8 @@ def terminal(result: Result) -> "Iterator[RenderableType]":
         side = "left" if i < summary.labels else "right"
         grid.add_column(cell(head), justify=side, overflow="fold")  # type: ignore[arg-type]
     for line in summary.lines:
-        grid.add_row(*map(cell, line))
+        words, numbers = line[: summary.labels], line[summary.labels :]
+        grid.add_row(*map(cell, words), *(cell(_HYPHEN.sub("−", text)) for text in numbers))
     yield grid
     for claim in result.claims:
         verdict = f"  {claim.verdict.upper()}. {claim.basis}".removesuffix(". ")
