@@ -109,7 +109,7 @@ def test_what_cannot_be_read_is_one_clear_line(tmp_path):
         (bytes.fromhex("d0cf11e0a1b11ae1") + bytes(512), "got one with a password, or an old .xls"),
         (whole[: len(whole) // 2], "not readable as XLSX"),
         (whole[:900] + bytes(40) + whole[940:], "cannot be read|not readable as XLSX"),
-        (b"text,label\n", "not readable as XLSX"),
+        (b"text,label\n", "no Excel file, though its name says so; name it .csv if it is one"),
         (b"", "the file is empty"),
     ):
         (tmp_path / "a.xlsx").write_bytes(content)

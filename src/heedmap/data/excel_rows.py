@@ -69,10 +69,15 @@ def _some(names: list[str]) -> str:
 
 def _check(path: Path, file: IO[bytes]) -> bool:
     """Refuse what is no archive or unpacks beyond the limit; tell whether any sheet has a formula."""
-    if file.read(len(_OLE)) == _OLE:
+    start = file.read(len(_OLE))
+    if start == _OLE:
         raise InputError(
             f"{path}: expected an .xlsx file without a password, got one with a password, or an old .xls; save "
             "it as .xlsx without a password"
+        )
+    if not start.startswith(b"PK"):
+        raise InputError(
+            f"{path}: no Excel file, though its name says so; name it .csv if it is one"
         )
     with zipfile.ZipFile(file) as archive:
         # Of each part, zipfile unpacks no more than it says here.
