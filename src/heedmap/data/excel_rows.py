@@ -4,6 +4,7 @@ import io
 import re
 import warnings
 import zipfile
+from datetime import datetime, time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -107,6 +108,8 @@ def _columns(path: Path, sheet: "Sheet") -> tuple[dict[str, list[Any]], list[str
     def value(cell: Any) -> Any:
         if cell.data_type == "e":
             return None
+        if isinstance(cell.value, datetime) and cell.value.time() == time():
+            return cell.value.date()  # a cell that holds a date alone has midnight with it
         return unescape(cell.value) if isinstance(cell.value, str) else cell.value
 
     header = map(value, next(sheet.iter_rows(max_row=1, max_col=MOST_COLUMNS), ()))
