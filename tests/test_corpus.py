@@ -172,7 +172,7 @@ def test_the_embedded_corpus_knows_its_rationale(reviews):
         (
             "a.csv",
             b"text,answer\nx,1\n",
-            "the columns are text, answer; name it with --label-column",
+            "the columns are text, answer; name it with --label-column (in Python label=)",
         ),
         ("a.csv", b"text,label\na,1\nb,1\nc,1\n", "expected at least two classes"),
         ("a.csv", b"text,label\na,1\nb,0\n", "no rows for the dev split"),
