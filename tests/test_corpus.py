@@ -158,7 +158,12 @@ def test_the_embedded_corpus_knows_its_rationale(reviews):
     ("name", "content", "expected"),
     [
         ("missing.csv", None, "no such file"),
-        ("a.ods", b"PK", "unknown kind of file"),
+        ("a.doc", b"PK", "unknown kind of file"),
+        ("a.ods", b"PK", "(each also with .gz); save it as .xlsx"),
+        ("a.txt", b"text\tlabel\n", "; name a table with tabs between its columns .tsv"),
+        ("a.csv", b"PK\x03\x04 an archive", "got an Excel file or another archive; name an Excel"),
+        ("a.jsonl", b"\x1f\x8b\x08 packed", "got a gzipped file; add .gz to its name"),
+        ("a.csv", b"\x89PNG\r\n\x1a\n", "expected a text file, got a picture"),
         ("a.xlsx", b"PK", "not readable as XLSX"),
         ("a.csv", b"", "the file is empty"),
         ("a.csv", b"text,label\n", "no rows"),
@@ -167,7 +172,7 @@ def test_the_embedded_corpus_knows_its_rationale(reviews):
         (
             "a.csv",
             b"text,answer\nx,1\n",
-            "the columns are text, answer; name it with --label-column",
+            "the columns are text, answer; name it with --label-column (in Python label=)",
         ),
         ("a.csv", b"text,label\na,1\nb,1\nc,1\n", "expected at least two classes"),
         ("a.csv", b"text,label\na,1\nb,0\n", "no rows for the dev split"),

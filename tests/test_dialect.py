@@ -66,6 +66,29 @@ def test_where_both_would_do_it_is_the_comma(tmp_path):
     assert read_rows(path).columns == ["a;b", "c"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "^"])
+def test_a_first_line_that_says_the_separator_is_no_row(tmp_path, encoding, separator):
+    path = tmp_path / "a.csv"
+    lines = [f"text{separator}label", f"good | fine{separator}1", "two"]
+    path.write_bytes("\r\n".join([f"sep={separator}", *lines[:2]]).encode(encoding))
+    assert read(path) == [("good | fine", 1)]
+    path.write_text("\n".join([f"sep={separator}", *lines[:2], f'"two\nlines"{separator}"a\nb"']))
+    with pytest.raises(InputError, match="line 4: expected a label of one line"):
+        load(path)
+
+
+def test_one_row_of_too_many_fields_does_not_hide_the_separator(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = ['"a text\nof two lines";good', "prima; wirklich;good", *["prima, ja;bad"] * 9]
+    for odd in (rows, rows[1:]):  # pandas takes a first row that is longer for one with a name
+        path.write_text("\n".join(["text;label", *odd]))
+        line = 2 + 2 * (odd is rows)
+        said = rf"a.csv, line {line}: expected as many fields as the header has \(2\), got 3, .*semicolons"
+        with pytest.raises(InputError, match=said):
+            read_rows(path)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

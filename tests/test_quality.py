@@ -147,6 +147,10 @@ def test_many_numbers_may_be_an_amount():
     assert not [n for n in said(train=numbers(20), test=numbers(20)) if "numbers" in n]
     (note,) = [n for n in said(train=numbers(21), test=numbers(21)) if "numbers" in n]
     assert note.startswith("21 different numbers as labels (0 to 20), each a class of its own")
+    (note,) = [
+        n for n in said([f"{i % 21 / 2}".replace(".", ",") for i in range(800)]) if "numb" in n
+    ]
+    assert note.startswith("21 different numbers as labels (0,0 to 10,0)")
     names = [f"{i % 40}th" for i in range(800)]
     assert not [n for n in said(names) if "numbers" in n]
 

@@ -2,11 +2,12 @@
 
 import csv
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedmap.data.columns import Rows, check_names
-from heedmap.data.dialect import SEPARATORS, Opened, as_utf8, described, separator_of
+from heedmap.data.dialect import SEPARATORS, Opened, as_utf8, declared, described, separator_of
 from heedmap.data.streams import first_line, reading
 from heedmap.errors import InputError
 
@@ -19,7 +20,8 @@ LONGEST_HEADER = 1 << 20
 def read_csv(path: Path, separator: str | None = None, encoding: str | None = None) -> Rows:
     """Read a CSV file. Each column is of numbers, of truth values or of texts; empty fields are missing.
 
-    Encoding and separator are found where they are not given (`dialect`).
+    Encoding and separator are found where they are not given (`dialect`); a first line that says the separator
+    for Excel is no row.
 
     Raises:
         InputError: another encoding, no header of different names, one that the given separator does not split,
@@ -29,7 +31,8 @@ def read_csv(path: Path, separator: str | None = None, encoding: str | None = No
     import pyarrow as pa
 
     opened, encoding, lone = as_utf8(path, encoding)
-    given, separator = separator, separator or separator_of(opened)
+    said, opened = declared(opened)
+    given, separator = separator, separator or said or separator_of(opened)
     if lone:
         _check_line_ends(path, opened, separator)
     names = _header(path, opened, separator)
@@ -44,23 +47,20 @@ def read_csv(path: Path, separator: str | None = None, encoding: str | None = No
             frame = pd.read_csv(
                 file, sep=separator, keep_default_na=False, na_values=[""], low_memory=False
             )
-            ragged = not isinstance(frame.index, pd.RangeIndex)
-            if not ragged:
-                frame = frame.assign(**_ambiguous(opened, separator, frame))
+            if not isinstance(
+                frame.index, pd.RangeIndex
+            ):  # it takes the first fields for rows' names
+                raise ValueError("rows of more fields than the header has")
+            frame = frame.assign(**_ambiguous(opened, separator, frame))
             table = pa.Table.from_pandas(frame, preserve_index=False)
         except pd.errors.EmptyDataError as error:
             raise InputError(f"{path}: no header; expected the names of the columns") from error
         except (ValueError, OverflowError, pa.ArrowException) as error:  # pandas' are ValueErrors
+            _check_widths(path, opened, separator, encoding)
             raise InputError(
                 f"{path}: not readable as CSV ({first_line(error)}), {described(encoding, separator)}; put "
                 "texts that hold the separator or a line break in quotes, or name another --separator"
             ) from error
-    if ragged:  # pandas takes the first fields for the rows' names
-        raise InputError(
-            f"{path}: expected as many fields as the header has ({len(frame.columns)}), got more, "
-            f"{described(encoding, separator)}; put texts that hold the separator in quotes, or name another "
-            "--separator"
-        )
     return Rows(
         table.column_names,
         len(table),
@@ -100,20 +100,37 @@ def _lines(opened: Opened) -> Iterator[str]:
             yield line.decode("utf-8", errors="replace")
 
 
-def _line(opened: Opened, separator: str, row: int) -> str:
-    """Name the line on which a row begins, counted as an editor does; of a field of 128 kB or more the row."""
+def _numbered(opened: Opened, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row and the line on which it begins, as an editor counts; up to a field of 128 kB."""
     rows = csv.reader(_lines(opened), delimiter=separator)
-    start, left = 1, row + 1  # the header comes first
+    start = 1
     try:
         for fields in rows:
             if len(fields) > 1 or (fields and not fields[0].isspace()):  # as pandas skips lines
-                if left == 0:
-                    return f"line {start}"
-                left -= 1
+                yield start, fields
             start = rows.line_num + 1
     except csv.Error:
         pass
-    return f"row {row + 1}"
+
+
+def _line(opened: Opened, separator: str, row: int) -> str:
+    """Name the line on which a row begins, or the row where that is not to be found."""
+    found = next(
+        islice(_numbered(opened, separator), row + 1, None), None
+    )  # the header comes first
+    return f"row {row + 1}" if found is None else f"line {found[0]}"
+
+
+def _check_widths(path: Path, opened: Opened, separator: str, encoding: str) -> None:
+    """Refuse rows of more fields than the header has, with the line of the first."""
+    rows = _numbered(opened, separator)
+    header = next(rows, (0, []))[1]
+    if (wide := next((row for row in rows if len(row[1]) > len(header)), None)) is not None:
+        raise InputError(
+            f"{path}, line {wide[0]}: expected as many fields as the header has ({len(header)}), got "
+            f"{len(wide[1])}, {described(encoding, separator)}; put texts that hold the separator in quotes, "
+            "or name another --separator"
+        )
 
 
 def _check_line_ends(path: Path, opened: Opened, separator: str) -> None:

@@ -25,6 +25,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _GUESSED = {"cp1252": "Windows-1252 (Western Europe)", "mac-roman": "Mac Roman"}
+_DECLARED = re.compile(rb"(?:\xef\xbb\xbf)?sep=([,;|\t^~:#])(?=[\r\n])", re.IGNORECASE)
 _LONE_CR = re.compile(r"\r(?!\n)")
 Opened = Callable[[], IO[bytes]]
 
@@ -134,26 +135,44 @@ def may_be(content: bytes, encoding: str) -> bool:
     return set(letters) == {"\ufffd"} and not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", text)
 
 
+def declared(opened: Opened) -> tuple[str | None, Opened]:
+    """Return the separator that a first line says for Excel (sep=;), and the file with that line empty."""
+    with opened() as file:
+        found = _DECLARED.match(file.readline(16))
+    if found is None:
+        return None, opened
+
+    def without() -> IO[bytes]:
+        file = opened()
+        file.read(found.end())
+        return file
+
+    return found[1].decode(), without
+
+
 def separator_of(opened: Opened) -> str:
     """Return what separates the fields: the first that splits the header and every row after it alike.
 
-    Where none does it is a comma.
+    Where none does it is the one that splits most rows as the header, which are more than half; else a comma.
     """
     with opened() as file:
         seen = file.read(SEEN).decode("utf-8", errors="replace").removeprefix("\ufeff")
     lines = io.StringIO(seen, newline="").readlines()
     cut = len(seen.encode()) >= SEEN
-    return next((one for one in SEPARATORS if _fits(lines, one, cut)), ",")
+    shares = {one: _share(lines, one, cut) for one in SEPARATORS}
+    best = max(shares, key=lambda one: shares[one])  # the first of equals
+    return best if shares[best] > 0.5 else ","
 
 
-def _fits(lines: list[str], separator: str, cut: bool) -> bool:
+def _share(lines: list[str], separator: str, cut: bool) -> float:
+    """Return the share of rows that have as many fields as the header; 0 where that is one."""
     try:
         rows = [row for row in csv.reader(lines, delimiter=separator) if row]
     except csv.Error:
-        return False
+        return 0.0
     whole = rows[:-1] if cut else rows  # the last one seen may go on, a line break in its quotes
-    widths = {len(row) for row in whole[:ROWS]}
-    return len(widths) == 1 and widths.pop() > 1
+    widths = [len(row) for row in whole[:ROWS]]
+    return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
 
 
 def described(encoding: str, separator: str) -> str:

@@ -4,6 +4,7 @@ import io
 import re
 import warnings
 import zipfile
+from datetime import datetime, time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -65,10 +66,15 @@ def read_excel(path: Path) -> Rows:
 
 def _check(path: Path, file: IO[bytes]) -> bool:
     """Refuse what is no archive or unpacks beyond the limit; tell whether any sheet has a formula."""
-    if file.read(len(_OLE)) == _OLE:
+    start = file.read(len(_OLE))
+    if start == _OLE:
         raise InputError(
             f"{path}: expected an .xlsx file without a password, got one with a password, or an old .xls; save "
             "it as .xlsx without a password"
+        )
+    if not start.startswith(b"PK"):
+        raise InputError(
+            f"{path}: no Excel file, though its name says so; name it .csv if it is one"
         )
     with zipfile.ZipFile(file) as archive:
         # Of each part, zipfile unpacks no more than it says here.
@@ -98,6 +104,8 @@ def _columns(path: Path, sheet: "Sheet") -> tuple[dict[str, list[Any]], list[str
     def value(cell: Any) -> Any:
         if cell.data_type == "e":
             return None
+        if isinstance(cell.value, datetime) and cell.value.time() == time():
+            return cell.value.date()  # a cell that holds a date alone has midnight with it
         return unescape(cell.value) if isinstance(cell.value, str) else cell.value
 
     header = map(value, next(sheet.iter_rows(max_row=1, max_col=MOST_COLUMNS), ()))

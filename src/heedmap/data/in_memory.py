@@ -9,7 +9,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -111,6 +111,14 @@ def source_of(
         and not isinstance(data, str | bytes)
     ):
         tables = {"all": _of_texts(data, labels, queries)}
+    elif (
+        tables is None
+        and isinstance(data, Iterable)
+        and not isinstance(data, str | bytes | Mapping)
+    ):
+        raise TypeError(
+            f"expected a list of texts or of records, got {kind_of(data)}; make a list of it: list(...)"
+        )
     elif labels is not None or queries is not None:
         raise TypeError(
             f"expected labels and queries as lists with a list of texts alone, got them with {kind_of(data)}; "
@@ -155,6 +163,12 @@ def _of_texts(texts: Values, labels: Values | None, queries: Values | None) -> R
     """Return a list of texts as a table, with its labels and queries beside it."""
     kind = kind_of(texts)
     if labels is None:
+        found = _list(texts, "text")
+        others = [i for i, row in enumerate(found) if not isinstance(row, Mapping)]
+        if 0 < len(others) < len(found):
+            raise TypeError(
+                f"expected records (dicts) alone, got {kind_of(found[others[0]])} as record {others[0]}"
+            )
         raise TypeError(
             f"expected a label for each text of a {kind}: heedmap.load(texts, labels=[...]); or a pandas "
             "DataFrame, a datasets.Dataset, records (a list of dicts), a file, a folder or a name on the Hub"

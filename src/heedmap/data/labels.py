@@ -27,13 +27,27 @@ def ordered(labels: Iterable[str]) -> list[str]:
     Equal numbers (1, 01, +1) are sorted by name: the order of a set changes from process to process.
     """
     found = sorted(set(labels))
-    try:
-        numbers = [float(label) for label in found]
-    except ValueError:
-        return found
-    if not all(map(math.isfinite, numbers)):  # nothing is less than nan, nor more
+    numbers = numbers_of(found)
+    if numbers is None or not all(
+        map(math.isfinite, numbers)
+    ):  # nothing is less than nan, nor more
         return found
     return [label for _, label in sorted(zip(numbers, found, strict=True))]
+
+
+def numbers_of(labels: Iterable[str]) -> list[float] | None:
+    """Return the numbers that labels are, all with decimal points or all with commas; else None.
+
+    >>> numbers_of(["10", "2.5"]), numbers_of(["10", "2,5"]), numbers_of(["2.5", "2,5"])
+    ([10.0, 2.5], [10.0, 2.5], None)
+    """
+    written = list(labels)
+    if not any("." in label for label in written):
+        written = [label.replace(",", ".") for label in written]
+    try:
+        return [float(label) for label in written]
+    except ValueError:
+        return None
 
 
 LABELLED = 50

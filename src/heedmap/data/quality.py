@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from heedmap.data.labels import LABELLED, ordered
+from heedmap.data.labels import LABELLED, numbers_of, ordered
 from heedmap.data.rows import Parts, Row, text_key
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -143,11 +143,7 @@ def _missing_labels(labels: Mapping[str, int]) -> str | None:
 
 
 def _numbers(labels: Mapping[str, int]) -> str | None:
-    if len(labels) <= MOST_NUMBERS:
-        return None
-    try:
-        [float(label) for label in labels]
-    except ValueError:
+    if len(labels) <= MOST_NUMBERS or numbers_of(labels) is None:
         return None
     names = ordered(labels)
     return (

@@ -15,7 +15,7 @@ from heedmap.data.csv_rows import read_csv
 from heedmap.data.excel_rows import read_excel
 from heedmap.data.json_rows import read_json
 from heedmap.data.parquet_rows import read_parquet
-from heedmap.data.streams import first_line, reading
+from heedmap.data.streams import first_line, open_bytes, reading
 from heedmap.errors import InputError, check_installed
 
 if TYPE_CHECKING:
@@ -32,6 +32,20 @@ KINDS = {
 }
 _READERS = {"json": read_json, "parquet": read_parquet, "excel": read_excel}
 _KNOWN = ", ".join(KINDS) + " (each also with .gz)"
+_REMEDIES = {
+    ".txt": "name a table with tabs between its columns .tsv, with commas or semicolons .csv",
+    **dict.fromkeys((".xls", ".xlsm", ".xlsb", ".ods"), "save it as .xlsx"),
+}
+_BINARY = {
+    b"PK\x03\x04": "an Excel file or another archive; name an Excel file .xlsx, unpack another",
+    b"\xd0\xcf\x11\xe0": "an old Excel file, or one with a password; save it as .xlsx without one",
+    b"\x1f\x8b": "a gzipped file; add .gz to its name",
+    b"PAR1": "a Parquet file; name it .parquet",
+    b"%PDF-": "a PDF; save its texts and labels as a table",
+    b"\x89PNG": "a picture; save its texts and labels as a table",
+    b"\xff\xd8\xff": "a picture; save its texts and labels as a table",
+}
+"""How files begin that are no text, and what they are."""
 
 
 def kind_of(path: Path) -> str | None:
@@ -60,9 +74,14 @@ def read_rows(path: Path, separator: str | None = None, encoding: str | None = N
             raise InputError(f"{path}: no such file; give a {_KNOWN} file, a folder or a Hub name")
         kind, size = kind_of(path), path.stat().st_size
     if kind is None:
-        raise InputError(f"{path}: unknown kind of file; expected one of {_KNOWN}")
+        remedy = _REMEDIES.get(_suffix(path))
+        raise InputError(
+            f"{path}: unknown kind of file; expected one of {_KNOWN}{f'; {remedy}' if remedy else ''}"
+        )
     if size == 0:
         raise InputError(f"{path}: the file is empty; expected rows with a text and a label")
+    if kind in ("csv", "json"):
+        _check_text(path)
     if kind == "csv":
         tabs = "\t" if _suffix(path) == ".tsv" else None
         rows = read_csv(path, separator or tabs, encoding)
@@ -72,6 +91,14 @@ def read_rows(path: Path, separator: str | None = None, encoding: str | None = N
     if len(rows) == 0:
         raise InputError(f"{path}: no rows; expected rows with a text and a label")
     return rows
+
+
+def _check_text(path: Path) -> None:
+    with reading(path), open_bytes(path) as file:
+        start = file.read(8)
+    for magic, what in _BINARY.items():
+        if start.startswith(magic):
+            raise InputError(f"{path}: expected a text file, got {what}")
 
 
 def refuse_dialect(what: str | Path, separator: str | None, encoding: str | None = None) -> None:

@@ -208,14 +208,13 @@ def _rows(
             absent = [
                 name for name in wanted.split(",") if name not in columns
             ]  # of several to join
-            missing.append(
-                (f"no {what} column ({', '.join(absent) or wanted})", f"--{what}-column")
-            )
+            missing.append((f"no {what} column ({', '.join(absent) or wanted})", what))
     if missing:
         raise InputError(
             f"{settings.source}: {' and '.join(said for said, _ in missing)}; the columns are "
             f"{some_of(columns, 20)}{read_as}; name {'it' if len(missing) == 1 else 'them'} with "
-            f"{' and '.join(option for _, option in missing)}"
+            f"{' and '.join(f'--{what}-column' for _, what in missing)} "
+            f"(in Python {', '.join(f'{what}=' for _, what in missing)})"
         )
     for what, other in (("query", query), ("label", label)):
         if text is not None and other in (text, *text.split(",")):
