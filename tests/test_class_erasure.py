@@ -217,6 +217,10 @@ def test_findings_are_means_over_texts_of_means_over_classes(classes):
     assert against.left_out["one token: nothing else is left"] == 2
     assert against.n + sum(against.left_out.values()) == len(LENGTHS)
     assert ("speaks for the other" in against.meaning) == (classes == 2)
+    fair = by_row[["tau_for", "tau_for_chance"]].mean().dropna()
+    for value in fair.mean():
+        assert f" {value:.2f}".replace("-", "−") in against.meaning
+    assert f"n = {len(fair)})" in against.meaning
     if classes == 2:
         assert list(found) == ["skill", "class_against"]
         return
@@ -305,10 +309,11 @@ def test_the_figure_draws_the_means_of_the_table(classes):
     frame = tables["class_erasure"].to_pandas()
     for c, name in enumerate(names):
         for side in SIDES:
-            for kind, what in (("the map", ""), ("shuffled", "_chance")):
-                values = frame[frame["class"] == c][f"tau_{side}{what}"].dropna()
-                if len(values):
-                    assert drawn.pop((name, side, kind)) == pytest.approx(values.mean(), abs=1e-4)
+            both = frame[frame["class"] == c][[f"tau_{side}", f"tau_{side}_chance"]].dropna()
+            for kind, values in zip(("the map", "shuffled"), both, strict=True):
+                if len(both):
+                    tau = both[values].mean()
+                    assert drawn.pop((name, side, kind)) == pytest.approx(tau, abs=1e-4)
     assert not drawn
     assert "8 texts" in figure.n
     assert "2 of one word" in figure.n

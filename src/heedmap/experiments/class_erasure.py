@@ -206,6 +206,8 @@ def _against(results: Results, several: bool) -> Finding:
     }
     both = np.isfinite(values["tau_for"]) & np.isfinite(values["tau_against"])
     less = mean((values["tau_against"] < values["tau_for"])[both].astype(float))
+    # Few texts may have two words on a side, while under shuffled weights many do: like with like.
+    fair = np.isfinite(values["tau_for"]) & np.isfinite(values["tau_for_chance"])
     alone = "; what speaks against one of two classes speaks for the other"
     which = "the answer"
     if several:
@@ -231,9 +233,10 @@ def _against(results: Results, several: bool) -> Finding:
         measure=f"mean Kendall tau-b of the map with the effect of erasing a word, among those against {which}",
         meaning="1 = same order, −1 = the reverse",
         summary=(
-            f"among those for it {_number(values['tau_for'])} (weights shuffled "
-            f"{_number(values['tau_for_chance'])}), in {percent(less)} of the texts lower among those against "
-            f"it; {percent(mean(values['share_against']))} of the words speak against it and have "
+            f"among those for it {_number(values['tau_for'][fair])} (weights shuffled "
+            f"{_number(values['tau_for_chance'][fair])}, n = {fair.sum()}); lower among those against it in "
+            f"{percent(less)} of the {both.sum()} texts with both; "
+            f"{percent(mean(values['share_against']))} of the words speak against it and have "
             f"{percent(mean(values['weight_against']))} of the weight, "
             f"{percent(mean(values['share_for']))} for it, with {percent(mean(values['weight_for']))}{alone}"
         ),
