@@ -113,6 +113,16 @@ CASES = {
         GUESS,
         "more texts, or a better model",
     ),
+    "the model is always right, of few texts that differ": (
+        [replace(DOUBTFUL, value=1.0, distinct=2), *three("for")], "cannot tell",
+        GUESS,
+        "more different texts",
+    ),
+    "the model is always right, of texts of one word": (
+        [replace(DOUBTFUL, value=1.0), *three("for comparison", n=0, relative=False)], "cannot tell",
+        GUESS,
+        "more texts, of several words",
+    ),
     "there is one class": (
         [OF_ONE_CLASS, *three("for")], "cannot tell",
         "the audited texts are of one class, so that it cannot be seen whether the model predicts",

@@ -115,7 +115,7 @@ def bottom_line(
     told = _told(rates, isinstance(model, TransformerSettings))
     skill = next((finding for finding in findings if finding.key == "skill"), None)
     open_ = not_tested(findings)
-    if skill is not None and (doubt := _doubt(skill)) is not None:
+    if skill is not None and (doubt := _doubt(skill, findings)) is not None:
         return replace(doubt, rates=told, not_tested=open_)
     line = replace(_line(findings, rates), rates=told, not_tested=open_)
     better = offered(findings) if line.answer != "yes" else None
@@ -140,7 +140,7 @@ def not_tested(findings: Sequence[Finding]) -> tuple[str, ...]:
     )
 
 
-def _doubt(skill: Finding) -> BottomLine | None:
+def _doubt(skill: Finding, findings: Sequence[Finding]) -> BottomLine | None:
     """Return the line of a model that may have nothing to explain; None if it predicts."""
     if skill.reading == ONE_CLASS:
         return BottomLine(
@@ -150,10 +150,14 @@ def _doubt(skill: Finding) -> BottomLine | None:
         )
     if WEAK not in skill.reading:
         return None
+    more = "more different texts" if skill.distinct < skill.n else "more texts"
+    if any(finding.key == DECISIVE[0] and finding.n == 0 for finding in findings):
+        more = f"{more}, of several words"  # else there is no importance to compare a map with
+    better = ", or a better model" if skill.value < 1 else ""
     return BottomLine(
         "cannot tell",
         "it is not certain that the model predicts clearly better than its commonest class",
-        "a model that predicts" if skill.level == "against" else "more texts, or a better model",
+        "a model that predicts" if skill.level == "against" else more + better,
         (f"accuracy {skill.value:.2f} [{skill.low:.2f}, {skill.high:.2f}]", skill.meaning),
     )
 

@@ -143,9 +143,11 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
         searched = "not linear in the weights, so the most different ones are searched for"
         facts.append(("read-out", f"a tanh of text and {query}: {searched}"))
     if settings.train is not None:
-        facts.append(
-            ("training", f"{plural(settings.train.epochs, 'epoch')}, seed {settings.train.seed}")
-        )
+        asked, done = settings.train.epochs, len(audit.about.get("training") or ())
+        epochs = plural(asked, "epoch")
+        if done and done < asked:
+            epochs = f"ended after {done} of {epochs}, at a perfect dev score"
+        facts.append(("training", f"{epochs}, seed {settings.train.seed}"))
     facts.append(("audited", audited_text(audit)))
     if repeats := repeats_text(audit):
         facts.append(("repeated", repeats))

@@ -17,7 +17,10 @@ from heedmap.settings import AuditSettings, TransformerSettings
 
 LISTED, LONG = 12, 40  # classes that are listed, of more the first ones; characters of a name
 FEW = 30  # texts, below which it is said what so few can show
-SCALE = "0% is what chance reaches on these texts, 100% the best of these weights."
+SCALE = (
+    "Of a percentage, 0% is what chance reaches on these texts, 100% the best of these weights; from where on "
+    "it is for or against the map differs by question and is said with each."
+)
 QUERIES = {"question": "question", "inference": "hypothesis"}
 
 
