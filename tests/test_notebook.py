@@ -123,6 +123,8 @@ def test_a_notebook_shows_what_it_is_given(tmp_path, monkeypatch):
         cell.outputs[-1]["data"]  # the bar, which is gone, comes first
         for cell in notebook.cells
     ]
+    said = [output for cell in notebook.cells for output in cell.outputs]
+    assert not [output.text for output in said if output.output_type == "stream"]
     starts = ["Corpus reviews", "Run reviews", "Audit of reviews", "<Finding skill", "", "<Page"]
     for data, start in zip(shown, starts, strict=True):
         assert data["text/plain"].startswith(start)

@@ -7,6 +7,7 @@ audit = hm.audit(run)
 audit.show()
 """
 
+import warnings
 from typing import TYPE_CHECKING
 
 from heedmap.papers.jain_wallace.settings import defaults as _jain_wallace
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from heedmap.runs.train import fine_tune, train
 
 __version__ = "0.1.0"
+
+# Of a package in which libraries that we load draw their bars in a notebook; ours needs none.
+warnings.filterwarnings("ignore", "IProgress not found")
 
 # What a paper trains and audits its data sets with holds for every run on them. Runs know no papers.
 _register(_jain_wallace)
