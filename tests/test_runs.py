@@ -49,6 +49,24 @@ def test_the_same_texts_in_another_place_are_the_same_run(folder, csv_file, tmp_
     assert open_run(folder).settings.data.source == str(moved)
 
 
+def test_of_texts_that_have_moved_it_is_said_where_to_write_their_place(folder, csv_file, tmp_path):
+    moved = csv_file.rename(tmp_path / "moved.csv")
+    with pytest.raises(InputError, match=r"if the texts have moved, write .* in its settings.toml"):
+        open_run(folder)
+    settings = folder / "settings.toml"
+    settings.write_text(settings.read_text().replace(str(csv_file), str(moved)))
+    assert open_run(folder).settings.data.source == str(moved)
+
+
+def test_a_tilde_is_the_home_folder_even_where_no_shell_reads_it(csv_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    run = train(load(f"~/{csv_file.relative_to(tmp_path)}"), out="~/run", **SMALL)
+    assert run.folder == tmp_path / "run"
+    assert open_run("~/run").settings.data.source == str(csv_file)
+    assert not (tmp_path / "~").exists()
+
+
 def test_another_corpus_in_the_same_folder_is_refused(folder, csv_file):
     csv_file.write_text(csv_file.read_text() + "one more,pos\n")
     with pytest.raises(InputError, match="fingerprint"):
@@ -246,7 +264,8 @@ def test_a_larger_test_split_is_sampled_and_the_sample_is_named(folder):
 
 def test_an_audit_in_memory_is_saved_as_a_page_or_as_a_run(tmp_path, csv_file):
     result = audit(train(load(csv_file), **SMALL))
-    assert result.save(tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    for name in ("page.html", "page.htm"):
+        assert result.save(tmp_path / name).read_text().startswith("<!doctype html>")
     result.save(tmp_path / "run")
     assert open_audit(tmp_path / "run").findings == result.findings
     assert open_run(tmp_path / "run").settings == result.settings

@@ -1,6 +1,7 @@
 """The settings that a run depends on, as in its settings.toml. Unknown keys are errors."""
 
 import codecs
+import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -133,6 +134,11 @@ class DataSettings(Settings):
     classes: tuple[str, ...] | None = option(
         "How the data spell a --model's outputs, in their order: no,yes.", None
     )
+
+    @field_validator("source")
+    @classmethod
+    def _expand(cls, value: str) -> str:
+        return os.path.expanduser(value)  # as the shell does, but for a quoted ~
 
     @field_validator("encoding")
     @classmethod

@@ -177,7 +177,7 @@ def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> C
         raise InputError(
             f"{settings.source}: expected at least two classes in{drawn} the training split, "
             f"got {len(present)} ({', '.join(present)}); check the label column"
-            f"{', or draw more' * bool(drawn)} (left out: {_counts(left_out)})"
+            f"{', or draw more' * bool(drawn)}{_counts(left_out)}"
         )
     number = {name: i for i, name in enumerate(classes)}
     arrays, kept = {}, {}
@@ -195,8 +195,7 @@ def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> C
         if not known:
             raise InputError(
                 f"{settings.source}: no rows for the {name} split; expected enough rows for train, dev and "
-                f"test, got {sum(map(len, splits.values()))} in all; give more "
-                f"(left out: {_counts(left_out)})"
+                f"test, got {sum(map(len, splits.values()))} in all; give more{_counts(left_out)}"
             )
         if name != "train":
             known = sampled(known, name, settings, left_out)
@@ -241,13 +240,13 @@ def _to_audit(
 
 
 def _counts(left_out: Mapping[str, int]) -> str:
-    return "; ".join(f"{reason}: {count}" for reason, count in left_out.items()) or "none"
+    counts = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
+    return f" (left out: {counts})" if counts else ""
 
 
 def _nothing_left(settings: DataSettings, left_out: Mapping[str, int]) -> InputError:
     return InputError(
-        f"{settings.source}: expected rows with a text and a label, none are left "
-        f"(left out: {_counts(left_out)})"
+        f"{settings.source}: expected rows with a text and a label, none are left{_counts(left_out)}"
     )
 
 

@@ -141,15 +141,15 @@ class Audit(AuditResult):
         show(card(self))
 
     def save(self, path: str | Path) -> Path:
-        """Write the report, where `path` ends in .html, or else the whole run folder; returns the path.
+        """Write the report, where `path` ends in .html or .htm, or else the whole run folder; returns the path.
 
         Raises:
             InputError: the place cannot be written, or holds another run.
         """
         from heedmap.report.page import page
 
-        path = Path(path)
-        if path.suffix == ".html":
+        path = Path(path).expanduser()
+        if path.suffix in (".html", ".htm"):
             write_atomically(path, page(self))
             return path
         if self.run is None:

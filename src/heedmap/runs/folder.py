@@ -75,7 +75,7 @@ class RunFolder:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = Path(path).expanduser()
         self.checkpoint = self.path / CHECKPOINT
         self.model = self.path / "model"
         self.tables = self.path / "tables"

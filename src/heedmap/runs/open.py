@@ -247,7 +247,10 @@ def _corpus(folder: RunFolder, settings: RunSettings) -> Corpus:
     try:
         corpus = load_corpus(settings.data, given=kept_in(folder.texts))
     except InputError as error:
-        raise InputError(f"{error} (so say the settings of {folder.path})") from error
+        raise InputError(
+            f"{error} (so say the settings of {folder.path}: if the texts have moved, write where they are "
+            f"now as the source in its settings.toml)"
+        ) from error
     if corpus.fingerprint() != settings.fingerprint:
         raise _changed(folder, settings.data.source)
     return corpus

@@ -37,8 +37,9 @@ def reserve_folder(out: Out, mine: Callable[[Path], bool], own: Collection[str])
         if isinstance(out, DefaultPlace):
             yield _choose(out.path, mine, own, stack)
         else:
-            stack.enter_context(writing(Path(out)))
-            yield Path(out)
+            path = Path(out).expanduser()
+            stack.enter_context(writing(path))
+            yield path
 
 
 def is_free(folder: Path, own: Collection[str]) -> bool:
