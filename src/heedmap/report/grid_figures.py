@@ -19,6 +19,7 @@ from heedmap.report.charts import (
     specification,
     vertical,
 )
+from heedmap.report.phrases import plural
 from heedmap.terminal.output import some_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def bars(
     none: str = "no relation",
     caption: str = "",
     published: "Records | pd.DataFrame" = (),
-    unit: str = "runs",
+    unit: str = "run",
 ) -> Figure:
     """Draw the mean of a number over seeds, by data set and series, in the order of the rows.
 
@@ -146,10 +147,10 @@ def _cells(records: list[dict[str, Any]]) -> list[_Cell]:
 def _n(cells: list[_Cell], unit: str) -> str:
     counts = [len(cell.values) for cell in cells if cell.values]
     least, most = min(counts), max(counts)
-    seeds = f"{most} seed{'s' if most > 1 else ''}" if least == most else f"{least} to {most} seeds"
+    seeds = plural(most, "seed") if least == most else f"{least} to {most} seeds"
     undefined = sum(cell.undefined for cell in cells)
-    return f"n = {sum(counts)} {unit}, {seeds} per bar" + (
-        f", {undefined} {unit} without a value left out" if undefined else ""
+    return f"n = {plural(sum(counts), unit)}, {seeds} per bar" + (
+        f", {plural(undefined, unit)} without a value left out" if undefined else ""
     )
 
 

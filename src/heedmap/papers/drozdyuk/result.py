@@ -237,6 +237,6 @@ def _bars(
     ]
     figure = bars(
         runs, key=key, title=f"{title} ({found.name})", measure=measure, none=none, caption=caption,
-        published=marks, unit="values",
+        published=marks, unit="value",
     )  # fmt: skip
     return with_unlike(figure, differences(found.settings), found.learned.failed)

@@ -300,7 +300,7 @@ def figures(found: Reproduction) -> list[Figure]:
     efficiency = [bars(
         runs, key="efficiency", title=f"How near is each ranking to the smallest set? ({found.name})",
         measure="k_min / k", none="never the decision", caption="1 is a ranking that could not be better.",
-        unit="values",
+        unit="value",
     )] if known else []  # fmt: skip
     return [
         with_unlike(one, differences(found), found.learned.failed)
