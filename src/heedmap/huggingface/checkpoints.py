@@ -146,9 +146,9 @@ def _weight_file(place: Place, where: str, name: object) -> Path:
     return path
 
 
-def _layer_counts(config: Mapping[str, Any]) -> list[tuple[str, float]]:
+def _layer_counts(config: Mapping[str, Any]) -> list[tuple[str, int | float]]:
     """Return the layer counts in a configuration and its sub-configurations, by name."""
-    result: list[tuple[str, float]] = []
+    result: list[tuple[str, int | float]] = []
     for name, value in config.items():
         if isinstance(value, dict):
             result += _layer_counts(cast("dict[str, Any]", value))

@@ -8,7 +8,6 @@ edit comes after the rotation.
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -20,7 +19,7 @@ from heedmap.huggingface.door import Call, Output, Visitor, weighted_sum
 from heedmap.models.normalisers import normalise
 
 ACTIVATIONS = ("softmax", "entmax15", "sparsemax")
-How = Literal["positions", "weights", "entries"]
+SHUFFLES = ("positions", "weights", "entries")
 
 
 class Intervention(Visitor):
@@ -204,11 +203,11 @@ class ShuffledKeys(Intervention):
         self,
         mask: Shaped[Tensor, "B N"],
         generator: torch.Generator,
-        how: How = "positions",
+        how: str = "positions",
         layers: Collection[int] | None = None,
     ) -> None:
         super().__init__(layers)
-        if how not in ("positions", "weights", "entries"):
+        if how not in SHUFFLES:
             raise InputError(f"expected how = positions, weights or entries; got {how!r}")
         self.mask, self.generator, self.how = mask.bool(), generator, how
 

@@ -11,7 +11,7 @@ There are three ways to the same numbers; the fastest that the model allows is u
 A way is used only if it gives the same numbers as the full one on a probe.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -118,7 +118,9 @@ class Rerun:
                 logits: Tensor = self.entrance.model(**_repeat_inputs(inputs, times)).logits
         elif base.way == "upward":
             visitor: Visitor = Imposed(self.place.within, flat, repeated_rows)
-            logits = self._above(_repeat_inputs(inputs, times), base, times, visitor)
+            logits = self._above(
+                _repeat_inputs(inputs, times), base.entering, base.below, times, visitor
+            )
         else:
             assert rows is not None
             assert base.value is not None
@@ -132,9 +134,8 @@ class Rerun:
                 name: at_rows(part, rows).unsqueeze(1).repeat(times, 1)
                 for name, part in inputs.items()
             }
-            logits = self._above(
-                row_inputs, base, times, _ReadyOutputs(self.place.within, output, beside)
-            )
+            ready = _ReadyOutputs(self.place.within, output, beside)
+            logits = self._above(row_inputs, base.entering, base.below, times, ready)
         return logits.reshape(*weights.shape[:2], -1)
 
     def fast_logits(self, inputs: Inputs) -> Float[Tensor, "B C"]:
@@ -161,10 +162,10 @@ class Rerun:
             self.entrance.model(**inputs)
         answers = {i: at_rows(output, rows).unsqueeze(1) for i, output in recorder.beside.items()}
         state = at_rows(entering[0], rows).unsqueeze(1)
-        base = Pass("narrow", entering[0][:0, 0], entering[0], None, state)
         row_inputs = {name: at_rows(part, rows).unsqueeze(1) for name, part in inputs.items()}
         output = answers.pop(self.place.within)
-        return self._above(row_inputs, base, 1, _ReadyOutputs(self.place.within, output, answers))
+        ready = _ReadyOutputs(self.place.within, output, answers)
+        return self._above(row_inputs, state, {}, 1, ready)
 
     @torch.no_grad()
     def _fastest(self, probe: Inputs) -> Way:
@@ -184,18 +185,25 @@ class Rerun:
                 return way
         return "full"
 
-    def _above(self, inputs: Inputs, base: Pass, times: int, visitor: Visitor) -> Tensor:
-        turn, count = iter(range(1 << 30)), len(base.logits)
+    def _above(
+        self,
+        inputs: Inputs,
+        entering: Tensor | None,
+        below: Mapping[int, Any],
+        times: int,
+        visitor: Visitor,
+    ) -> Tensor:
+        assert entering is not None
+        turn, count = iter(range(1 << 30)), len(entering)
 
         def skip(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             at = next(turn)
-            if at in base.below:
-                return blocks.mapped(base.below[at], lambda t: _repeat_output(t, times, count))
+            if at in below:
+                return blocks.mapped(below[at], lambda t: _repeat_output(t, times, count))
             if at < self.place.turn:
                 return blocks.through(self.place.shapes[at], blocks.entering(args, kwargs))
             if at == self.place.turn:
-                assert base.entering is not None
-                args, kwargs = blocks.replaced(blocks.repeated(base.entering, times), args, kwargs)
+                args, kwargs = blocks.replaced(blocks.repeated(entering, times), args, kwargs)
             return forward(*args, **kwargs)
 
         with blocks.patched(self.blocks, skip), self.entrance.visiting(visitor):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from heedmap.data.batches import Batch, Encoded, Ragged, scatter_rows, sorted_batches
@@ -20,7 +20,7 @@ LEAST = 1e-12  # permissible mass inside the logarithm: the penalty of a text is
 
 
 def penalty(
-    attention: Float[Tensor, "B T"], marked: Float[Tensor, "B T"], lengths: Tensor
+    attention: Float[Tensor, "B T"], marked: Shaped[Tensor, "B T"], lengths: Tensor
 ) -> Float[Tensor, " B"]:
     """Return −ln(1 − Σ_t α_t m_t) per text, m the marks of impermissible tokens.
 

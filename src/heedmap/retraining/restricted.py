@@ -8,6 +8,7 @@ reads impermissible words freely, a leak that the design leaves open.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -200,8 +201,8 @@ class DeceptiveFineTuning(Objective):
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate * pace(step, total)
 
-    def loss(self, model: nn.Module, batch: tuple[SubwordBatch, Tensor]) -> Float[Tensor, ""]:
-        """Return the mean of the batch."""
+    def loss(self, model: nn.Module, batch: Sequence[Any]) -> Float[Tensor, ""]:
+        """Return the mean of the batch: a SubwordBatch, and the marks of its positions, (B, N)."""
         texts, marked = batch
         logits, weights = restricted_pass(self.classifier, texts, marked)
         loss = functional.cross_entropy(logits, texts.labels)

@@ -17,7 +17,6 @@ from heedmap.huggingface.interventions import (
     ACTIVATIONS,
     Activation,
     Chain,
-    How,
     Intervention,
     KeyAdversary,
     ShuffledKeys,
@@ -178,7 +177,7 @@ def _swap(
     return lambda at: (None, swapped(subject, name, temperature, layers))
 
 
-def _shuffle(how: How, layers: frozenset[int] | None) -> Callable[[Pass], Any]:
+def _shuffle(how: str, layers: frozenset[int] | None) -> Callable[[Pass], Any]:
     return lambda at: (ShuffledKeys(at.mask, at.generator, how, layers), None)
 
 
