@@ -41,7 +41,7 @@ def written_out(own, even, orders):
         "chance_tvd": np.mean(np.median(between, axis=1)),
         "largest_tvd": max(changes.max(), between.max()),
         "uniform_chance": tvd(even, bases).mean(),
-        "uniform_largest": tvd(even, orders).max(),
+        "uniform_largest": max(tvd(even, orders).max(), tvd(own, even)),
     }
 
 

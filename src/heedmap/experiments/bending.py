@@ -79,7 +79,8 @@ COLUMNS = Columns(
         ),
         "own_maximum": (
             "nats, 0 to ln 2",
-            "the largest JSD from the map to any, whatever is predicted",
+            "the largest JSD from the map to any that weights make, whatever is predicted; of a transformer's "
+            "maps a bound",
         ),
         "jsd_share": ("0 to 1", "the adversary's `jsd` as a share of `own_maximum`"),
         "jsd_share_upper": ("0 to 1", "the adversary's `jsd_upper` as a share of it"),
@@ -113,10 +114,16 @@ def bending(evidence: Evidence) -> pa.Table:
     linear_here = is_linear(next(evidence.traces))
     columns = measured(evidence) if linear_here else search_all(evidence)
     adversary = evidence.table("adversary")
+    jsd, upper = (
+        adversary[name].to_numpy(zero_copy_only=False).astype(np.float64)
+        for name in ("jsd", "jsd_upper")
+    )
+    if not linear_here:
+        # Weights of one layer hardly move a rollout: its own reach is what there is to be free in.
+        columns["own_maximum"] = np.minimum(columns["own_maximum"], upper)
     largest = columns["own_maximum"]
-    for name, bound in (("jsd_share", "jsd"), ("jsd_share_upper", "jsd_upper")):
-        jsd = adversary[bound].to_numpy(zero_copy_only=False).astype(np.float64)
-        columns[name] = np.minimum(jsd, largest) / np.where(largest > 0, largest, np.nan)
+    for name, bound in (("jsd_share", jsd), ("jsd_share_upper", upper)):
+        columns[name] = np.minimum(bound, largest) / np.where(largest > 0, largest, np.nan)
     return table(
         {
             "row": range(total),
@@ -231,6 +238,11 @@ def _bent(results: Results) -> Finding:
     values = results.column("bending", "least_tvd")
     shuffled = results.column("bending", "shuffled_least_tvd")
     sampled = results.column("bending", "own_maximum")
+    used = np.isfinite(values) & ~results.short
+    fair = used & np.isfinite(shuffled)
+    beside = ""
+    if fair.sum() < used.sum():
+        beside = f" (n = {fair.sum()}; the map there {_number(mean(values[fair]))})"
     return results.finding(
         "bending",
         "mass",
@@ -248,8 +260,8 @@ def _bent(results: Results) -> Finding:
         measure="mean least share of the map's mass that must be moved"
         + (", at most: found by line searches" if searched else ""),
         meaning="0 = the least change suffices, 1 = all of it must move",
-        summary=f"{_number(mean(shuffled[np.isfinite(values) & ~results.short]))} from the same weights "
-        "shuffled within the text, to an answer other than theirs",
+        summary=f"{_number(mean(shuffled[fair]))} from the same weights shuffled within the text, to an answer "
+        f"other than theirs{beside}",
         chance=shuffled,
         ceiling=results.optional("bending", "least_tvd_largest"),
     )

@@ -208,6 +208,10 @@ def _against(results: Results, several: bool) -> Finding:
     less = mean((values["tau_against"] < values["tau_for"])[both].astype(float))
     # Few texts may have two words on a side, while under shuffled weights many do: like with like.
     fair = np.isfinite(values["tau_for"]) & np.isfinite(values["tau_for_chance"])
+
+    def part(name: str) -> str:
+        return percent(mean(values[name][np.isfinite(values["tau_against"])]))
+
     alone = "; what speaks against one of two classes speaks for the other"
     which = "the answer"
     if several:
@@ -236,9 +240,8 @@ def _against(results: Results, several: bool) -> Finding:
             f"among those for it {_number(values['tau_for'][fair])} (weights shuffled "
             f"{_number(values['tau_for_chance'][fair])}, n = {fair.sum()}); lower among those against it in "
             f"{percent(less)} of the {both.sum()} texts with both; "
-            f"{percent(mean(values['share_against']))} of the words speak against it and have "
-            f"{percent(mean(values['weight_against']))} of the weight, "
-            f"{percent(mean(values['share_for']))} for it, with {percent(mean(values['weight_for']))}{alone}"
+            f"{part('share_against')} of the words speak against it and have {part('weight_against')} of the "
+            f"weight, {part('share_for')} for it, with {part('weight_for')}{alone}"
         ),
         chance=values["tau_against_chance"],
         ceiling=_by_text(results, "tau_against_largest", every),

@@ -47,7 +47,10 @@ COLUMNS = Columns(
             "the largest change from the model's own weights, or any of these, to a shuffle",
         ),
         "uniform_chance": ("0 to 1", "mean `uniform_tvd` of the same shuffles"),
-        "uniform_largest": ("0 to 1", "the largest `uniform_tvd` of any shuffle"),
+        "uniform_largest": (
+            "0 to 1",
+            "the largest `uniform_tvd` of the model's order and any shuffle",
+        ),
     },
 )
 
@@ -116,7 +119,7 @@ def _summary(
     # The same questions asked of shuffled weights.
     bases = [logits[:, k] for k in range(min(BASES, logits.shape[1]))]
     of_bases = torch.stack([_change(base, logits) for base in bases], dim=1)
-    from_even = _change(even.squeeze(1), logits)
+    from_even, own = _change(even.squeeze(1), logits), _change(before, even)[:, 0]
     columns = {name: change.new_empty(len(counts)) for name in NAMES}
     for count in set(counts):
         rows = [i for i, c in enumerate(counts) if c == count]
@@ -129,9 +132,9 @@ def _summary(
             change[rows, :count].amax(1), some.amax((1, 2))
         )
         columns["uniform_chance"][rows] = from_even[rows, : min(BASES, count)].mean(1)
-        columns["uniform_largest"][rows] = from_even[rows, :count].amax(1)
+        columns["uniform_largest"][rows] = torch.maximum(from_even[rows, :count].amax(1), own[rows])
     return columns | {
-        "uniform_tvd": _change(before, even)[:, 0],
+        "uniform_tvd": own,
         "uniform_flipped": _flips(before, even)[:, 0],
     }
 
@@ -154,7 +157,7 @@ def _findings(results: Results) -> list[Finding]:
 def _shuffled(results: Results) -> Finding:
     short, derived = results.short, results.derived
     flipped = results.column("permutation", "flipped")[~short]
-    share = mean((flipped >= 0.5).astype(float))
+    share = mean((flipped > 0.5).astype(float))
     return results.finding(
         "permutation",
         "tvd",

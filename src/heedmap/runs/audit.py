@@ -74,7 +74,7 @@ class Audit(AuditResult):
                 f"Audit of {self.settings.data.source}: {self.bottom_line.answer}",
                 f"  {self.bottom_line.sentence}",
                 *(
-                    f"  {text:13} {f.question} {overview_number(f)}, n = {f.n}"
+                    f"  {text:13} {f.question} {overview_number(f)}, n = {(f.relative or f).n}"
                     for text, f in judged
                 ),
                 *([f"  {SCALE}"] if any(f.relative for _, f in judged) else []),
