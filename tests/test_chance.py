@@ -82,6 +82,28 @@ def test_the_importance_found_is_that_of_the_definition_and_at_most_that_of_sort
     assert np.isnan(found.found_leave_one_out[0])  # one token
 
 
+def test_of_two_words_chance_is_both_orders_alike():
+    evidence = evidence_of(small_model("lstm"), random_texts([2] * 40))
+    table = evidence.table("baselines").to_pandas()
+    exact = []
+    for batch in evidence.batches_of(range(40)):
+        trace = evidence.model.trace(batch)
+        taus = []
+        for weights in (trace.attention, trace.attention.flip(-1)):
+            logits = evidence.model.predict(trace, weights.unsqueeze(0))[0]
+            under = replace(trace, attention=weights, logits=logits)
+            importance = gradient_importance(evidence.model, batch, under)
+            pairs = zip(weights[:, 0].numpy(), importance.numpy(force=True), strict=True)
+            taus.append([stats.kendalltau(*pair).statistic for pair in pairs])
+        exact.append(dict(zip(batch.rows.tolist(), np.mean(taus, 0), strict=True)))
+    (exact,) = exact
+    expected = [exact[row] for row in range(40)]
+    assert table.tau_shuffled_gradient.to_numpy() == pytest.approx(expected)
+    agreement = evidence.table("agreement").to_pandas().tau_attention_integrated_gradients
+    own_first = np.mean(table.tau_shuffled_integrated_gradients == agreement)
+    assert 0 < own_first < 1, "the one order that integrated gradients are asked of is drawn"
+
+
 def test_a_text_does_not_depend_on_the_others_in_its_batch():
     texts = random_texts(LENGTHS)
     whole = evidence_of(small_model("lstm"), texts).table("baselines").to_pandas()

@@ -1,5 +1,6 @@
 """Every column of the permutation's table, written out."""
 
+import math
 from itertools import permutations as every_order
 
 import numpy as np
@@ -83,6 +84,10 @@ def test_of_short_texts_they_are_those_of_all_orders(tokens):
     evidence = evidence_of(model, texts, permutations=50)
     row = evidence.table("permutation").to_pylist()[0]
     trace = next(iter(evidence_of(model, texts[:1]).traces))
-    weights, relevance, bias = (x.squeeze(0).numpy() for x in linear(trace))
-    orders = np.array([weights[list(o)] @ relevance + bias for o in every_order(range(tokens))])
+    weights, relevance, bias = linear(trace)
+    drawn = permuted_logits(weights, trace.mask, relevance, bias, 50, np.random.default_rng(1))
+    orders = drawn[0, : math.factorial(tokens)].numpy()
+    weights, relevance, bias = (x.squeeze(0).numpy() for x in (weights, relevance, bias))
+    every = np.array([weights[list(o)] @ relevance + bias for o in every_order(range(tokens))])
+    assert np.sort(orders[:, 0]) == pytest.approx(np.sort(every[:, 0]))
     check(row, written_out(trace.logits[0].double().numpy(), relevance.mean(0) + bias, orders))

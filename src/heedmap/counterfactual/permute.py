@@ -36,10 +36,10 @@ def permuted_logits(
 ) -> Float[Tensor, "B S C"]:
     """Return logits under permutations of the real positions: z = Σ_t α_π(t) R_t + b.
 
-    A row with n! ≤ S gets all n! of them, repeated up to S (`orders`); another gets S independent
-    uniform ones. Computed in float64. The paper draws 100 for every row. It permutes only the
-    content tokens and so does this, when the mask is False on padding and on the start and end
-    marks.
+    A row with n! ≤ S gets all n! of them, in an order that is drawn once and for all, repeated up to S
+    (`orders`); another gets S independent uniform ones. Computed in float64. The paper draws 100 for every
+    row. It permutes only the content tokens and so does this, when the mask is False on padding and on the
+    start and end marks.
     """
     if permutations < 1:
         raise ValueError(f"expected at least 1 permutation, got {permutations}")
@@ -57,7 +57,9 @@ def permuted_logits(
         rows = max(1, BLOCK // (permutations * max(size, 1)))
         few = math.factorial(min(size, FACTORIALS)) <= permutations
         if few:
-            every = np.resize(list(every_order(range(size))), (permutations, size))
+            # The first few of them must not be those that leave the first word where it is.
+            drawn_orders = np.random.default_rng(size).permutation(list(every_order(range(size))))
+            every = np.resize(drawn_orders, (permutations, size))
         for at in range(0, len(group), rows):
             block = slice(at, at + rows)
             # Drawn even where unused: a text's numbers do not depend on how many short texts there are.

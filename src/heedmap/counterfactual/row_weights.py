@@ -53,10 +53,11 @@ def permuted(
 ) -> Iterator[Float[Tensor, "S B K P"]]:
     """Yield blocks of weightings, S = `permutations` in all, each row shuffled within its own support.
 
-    An instance whose rows have at most `permutations` joint orders gets all of them, repeated
-    (`permute.orders`); two rows of three positions have 36. Otherwise each row and weighting is
-    independent and uniform (sorted random keys), from the instance's own generator: its batch and padding
-    do not matter. A block has at most `elements` numbers, or one weighting; its size changes no weights.
+    An instance whose rows have at most `permutations` joint orders gets all of them, one after the other from a
+    drawn one on, repeated (`permute.orders`); two rows of three positions have 36. Otherwise each row and
+    weighting is independent and uniform (sorted random keys), from the instance's own generator: its batch
+    and padding do not matter. A block has at most `elements` numbers, or one weighting; its size changes no
+    weights.
     """
     if permutations < 1:
         raise ValueError(f"expected at least 1 permutation, got {permutations}")
@@ -75,11 +76,12 @@ def _blocks(
     # Supported positions first, in their order: those that the sorted keys will fill.
     slots = torch.argsort(~support, dim=-1, stable=True)
     original = attention.masked_fill(~support, 0.0)
-    few = {
-        i: _all_orders(allowed[i])
-        for i, count in enumerate(orders(support.sum(-1)))
-        if count <= permutations
-    }
+    few = {}
+    for i, count in enumerate(orders(support.sum(-1))):
+        if count <= permutations:
+            every = _all_orders(allowed[i])
+            # Whoever takes fewer than all, or not all equally often, must not always begin with the text's own.
+            few[i] = np.roll(every, rngs[i].integers(len(every)), axis=0)
     for at in range(0, permutations, size):
         count = min(size, permutations - at)
         keys = np.full((count, *allowed.shape), 2.0)  # behind every key in [0, 1)

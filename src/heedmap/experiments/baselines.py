@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heedmap.counterfactual.permute import orders
 from heedmap.counterfactual.row_weights import dirichlet, permuted
 from heedmap.data.batches import Batch
 from heedmap.data.texts import Text
@@ -111,6 +112,7 @@ def baselines(evidence: Evidence) -> pa.Table:
                     columns.put(rows, f"found_other_seed_{name}", _found(other, values, mask))
             for drawn, weightings in track(list(_drawn(evidence, trace)), (SHUFFLES + 2, 1)):
                 heat = evidence.model.to_heatmap(trace, weightings)
+                once = _once_each(trace, len(weightings))
                 slow = drawn == "shuffled"
                 for name, importance in _under(
                     evidence, batch, trace, texts, weightings, slow=slow
@@ -118,10 +120,13 @@ def baselines(evidence: Evidence) -> pa.Table:
                     some = heat[: len(importance)]
                     pairs = zip(some, importance, strict=True)
                     taus = torch.stack([_tau(*pair, mask) for pair in pairs])
-                    columns.put(rows, f"tau_{drawn}_{name}", taus.nanmean(0))
+                    used = once[: len(importance)].to(taus.device)
+                    mean = taus.where(used, torch.nan).nanmean(0)
+                    columns.put(rows, f"tau_{drawn}_{name}", mean)
                     if slow:
-                        found = _found(some, importance, mask).nanmean(0)
-                        columns.put(rows, f"found_{drawn}_{name}", found)
+                        found = _found(some, importance, mask)
+                        mean = found.where(used.to(found.device), torch.nan).nanmean(0)
+                        columns.put(rows, f"found_{drawn}_{name}", mean)
     with portion(0.2), randomised(evidence.model, evidence.torch_generator("randomised")):
         for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
             trace = evidence.model.trace(batch)
@@ -165,6 +170,12 @@ def _drawn(evidence: Evidence, trace: Trace) -> Iterator[tuple[str, Float[Tensor
     shuffles = permuted(trace.attention, trace.support, SHUFFLES, rngs)
     yield "shuffled", torch.cat(list(shuffles))
     yield "random", dirichlet(trace.attention, trace.support, rngs).unsqueeze(0)
+
+
+def _once_each(trace: Trace, drawn: int) -> Bool[Tensor, "S B"]:
+    """Return which of the weightings drawn count: of a text with fewer orders each order once."""
+    counts = [min(count, drawn) for count in orders(trace.support.sum(-1))]
+    return torch.arange(drawn).unsqueeze(1) < torch.tensor(counts)
 
 
 def _under(
