@@ -72,6 +72,7 @@ OTHER_MAP = (
     "made to attend to what it uses"
 )
 CARRY = "the words it highlights carry"
+WORSE = "the model does not predict clearly better than its commonest class"
 GUESS = "it is not certain that the model predicts clearly better than its commonest class"
 UNCERTAIN = "how much of the importance the words it highlights carry is not certain"
 PART = f"{CARRY} a part of the importance"
@@ -100,13 +101,13 @@ CASES = {
     ),
     "the model guesses": (
         [WEAK, *three("for")], "cannot tell",
-        GUESS,
-        "a model that predicts",
+        WORSE,
+        "a model that does",
     ),
     "the model guesses, and the map is wrong": (
         [WEAK, *three("against")], "cannot tell",
-        GUESS,
-        "a model that predicts",
+        WORSE,
+        "a model that does",
     ),
     "the model may guess": (
         [DOUBTFUL, *three("for")], "cannot tell",
@@ -143,6 +144,14 @@ CASES = {
     "one interval is wide: (.5 / .2)² times the texts": (
         [*three("for")[:1], finding(GRADIENT, "mixed", low=0.0, high=0.5, n=40), three("for")[2]],
         "cannot tell", UNCERTAIN, "more texts, about 250 instead of 40",
+    ),
+    "an interval of texts that repeat is wide: (.5 / .2)² times the different ones": (
+        [
+            *three("for")[:1],
+            replace(finding(GRADIENT, "mixed", low=0.0, high=0.5, n=40), distinct=8),
+            three("for")[2],
+        ],
+        "cannot tell", UNCERTAIN, "more different texts, about 50 instead of 8",
     ),
     "two intervals are wide: as many as the wider one needs": (
         [

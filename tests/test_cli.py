@@ -92,6 +92,16 @@ def test_list_of_nothing_says_how_to_begin(heedmap, tmp_path):
     done = heedmap("list", tmp_path)
     assert done.code == 0
     assert "heedmap audit --data reviews" in done.out
+    nowhere = heedmap("list", tmp_path / "nix")
+    assert nowhere.code == 2
+    assert "no such folder" in nowhere.err
+
+
+def test_a_text_that_begins_with_a_minus_is_answered_with_how_to_give_it(heedmap):
+    for text in ("-wackelig", "-5 degrees", "- dull"):
+        done = heedmap("explain", "runs/none", text)
+        assert done.code == 2
+        assert "put -- before a text that begins with a minus" in done.err
 
 
 def test_the_default_run_folder_is_named_after_the_settings(

@@ -10,6 +10,7 @@ from tiny_transformers import tiny_classifier
 
 from heedmap.counterfactual import erasure as closed
 from heedmap.experiments import erased
+from heedmap.experiments.erasure import flip_table
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.flips import RANKINGS, SHUFFLES, efficiency
 from heedmap.experiments.results import make_findings
@@ -153,6 +154,15 @@ def test_rankings_are_those_of_their_name_and_never_better_than_the_smallest_set
 def test_efficiency_is_zero_where_a_ranking_never_flips_and_undefined_where_nothing_does():
     shares = efficiency(np.array([1.0, 2, 2, 0, np.nan]), np.array([4.0, 2, 0, 0, 3]))
     np.testing.assert_array_equal(shares, [0.25, 1, 0, np.nan, np.nan])
+
+
+def test_texts_that_repeat_are_one_observation_of_mcnemars_test():
+    first, other = np.array([1.0] * 40 + [0.0, np.nan]), np.array([0.0] * 40 + [1.0, 0.0])
+    found = flip_table(first, other, np.array([0, 1, 2, 3] * 10 + [4, 5]))
+    assert (found.only_first, found.only_other, found.different) == (40, 1, 5)
+    assert found.p == pytest.approx(stats.binomtest(4, 5).pvalue)
+    apart = flip_table(first, other, np.arange(42))
+    assert apart.p == pytest.approx(stats.binomtest(40, 41).pvalue)
 
 
 def test_findings_say_what_the_tables_say():

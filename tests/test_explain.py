@@ -136,6 +136,22 @@ def test_the_numbers_are_those_of_the_audit_for_the_same_text(audited):
 
 
 @pytest.mark.slow
+def test_a_text_is_explained_as_the_run_was_audited(tmp_path, csv_file):
+    small = {"encoder": "average", "embedding_size": 8, "epochs": 1, "min_df": 1}
+    asked = {"epsilon": 0.1, "gradient_of": "probability", "instances": 4, "permutations": 2}
+    run = hm.train(hm.load(csv_file), out=tmp_path / "run", **small)
+    text = " ".join(run.corpus.words("test")[0])
+    before = run.explain(text)
+    after = hm.audit(run, **asked)
+    opened = hm.open_run(tmp_path / "run").explain(text)
+    assert before.epsilon == 0.01
+    for one in (run.explain(text), after.run.explain(text), opened):
+        assert one.epsilon == 0.1
+        assert one.to_dict() == opened.to_dict()
+    in_memory = hm.train(hm.load(csv_file), **small)
+    assert hm.audit(in_memory, **asked).run.explain(text).epsilon == 0.1
+
+
 def test_of_a_run_only_the_model_is_read(folder, heedmap):
     made = hm.explain(folder, "good w01 w02")
     assert made.answer in ("neg", "pos")

@@ -169,6 +169,7 @@ def test_of_too_few_texts_there_is_none_and_it_says_so(statistic):
     assert none(WITH_CLUSTERS[statistic](values, few))
     assert not none(WITH_CLUSTERS[statistic](values[:fewest]))
     assert not none(WITH_CLUSTERS[statistic](values, enough))
+    assert "repeat so often" in why_none(FEWEST["median"], "median")
     said = why_none(fewest - 1, statistic)
     assert said == f"no interval of fewer than {fewest} distinct texts (here {fewest - 1})"
 

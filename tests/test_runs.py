@@ -266,6 +266,8 @@ def test_an_audit_in_memory_is_saved_as_a_page_or_as_a_run(tmp_path, csv_file):
     result = audit(train(load(csv_file), **SMALL))
     for name in ("page.html", "page.htm"):
         assert result.save(tmp_path / name).read_text().startswith("<!doctype html>")
+    with pytest.raises(InputError, match=r"ends in \.html, or that of a folder"):
+        result.save(tmp_path / "page.pdf")
     result.save(tmp_path / "run")
     assert open_audit(tmp_path / "run").findings == result.findings
     assert open_run(tmp_path / "run").settings == result.settings

@@ -13,16 +13,20 @@ from heedmap.terminal.output import printable, say
 if TYPE_CHECKING:
     from heedmap.runs.listing import Entry
 
+DEFAULT = Path("runs")
 HEAD = ("date", "accuracy", "verdict", "run", "what")
 
 
 def list_command(
-    root: Annotated[Path, typer.Argument(help="Where to look.")] = Path("runs"),
+    root: Annotated[Path, typer.Argument(help="Where to look.")] = DEFAULT,
     as_json: Json = False,
 ) -> None:
     """List the runs: when, how accurate, may the map be shown, where; also calibrations and reproductions."""
+    from heedmap.errors import InputError
     from heedmap.runs.listing import describe, list_runs
 
+    if not root.exists() and root != DEFAULT:
+        raise InputError(f"{root}: no such folder; give one in which there are runs")
     entries = [describe(folder) for folder in list_runs(root)]
     if as_json:
         print_json(

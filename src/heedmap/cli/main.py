@@ -141,7 +141,7 @@ def _usage(error: Any) -> None:
     context = getattr(error, "ctx", None)  # none for an unknown command
     command = context.command_path if context else "heedmap"
     said = error.format_message().rstrip(".")
-    like_text = any(re.match(r"-+\d|-[^=]* ", argument) for argument in sys.argv[1:])
+    like_text = any(re.match(r"-+\d|-[^=]* |-[^\W\d_]{2}", argument) for argument in sys.argv[1:])
     if like_text and context and context.info_name in ("explain", "picture"):
         said += "; put -- before a text that begins with a minus"
     _stop(f"{said}{' S' if said.endswith('?') else '; s'}ee `{command} --help`", 2)

@@ -154,11 +154,20 @@ def _doubt(skill: Finding, findings: Sequence[Finding]) -> BottomLine | None:
     if any(finding.key == DECISIVE[0] and finding.n == 0 for finding in findings):
         more = f"{more}, of several words"  # else there is no importance to compare a map with
     better = ", or a better model" if skill.value < 1 else ""
+    measured = (f"accuracy {skill.value:.2f} [{skill.low:.2f}, {skill.high:.2f}]", skill.meaning)
+    than = "clearly better than its commonest class"
+    if skill.level == "against":
+        return BottomLine(
+            "cannot tell",
+            f"the model does not predict {than}",
+            "a model that does",
+            measured,
+        )
     return BottomLine(
         "cannot tell",
-        "it is not certain that the model predicts clearly better than its commonest class",
-        "a model that predicts" if skill.level == "against" else more + better,
-        (f"accuracy {skill.value:.2f} [{skill.low:.2f}, {skill.high:.2f}]", skill.meaning),
+        f"it is not certain that the model predicts {than}",
+        more + better,
+        measured,
     )
 
 
@@ -222,14 +231,17 @@ def _why_not(related: Mapping[str, Finding], rates: Rates) -> BottomLine:
         )
     wide = [f for f in open_ones if f.relative and f.relative.high - f.relative.low > WIDE]
     if wide:
+        # Texts that repeat count once in an interval, and more of the same would not help.
+        there = {f.key: min(f.relative.n, f.distinct) for f in wide if f.relative}
         needed = max(
-            math.ceil(f.relative.n * ((f.relative.high - f.relative.low) / WIDE) ** 2)
+            math.ceil(there[f.key] * ((f.relative.high - f.relative.low) / WIDE) ** 2)
             for f in wide
             if f.relative
         )
+        different = "different " if any(f.distinct < f.n for f in wide) else ""
         return cannot_tell(
             "how much of the importance the words it highlights carry is not certain",
-            f"more texts, about {needed} instead of {max(f.relative.n for f in wide if f.relative)}",
+            f"more {different}texts, about {needed} instead of {max(there.values())}",
         )
     return cannot_tell(
         f"{CARRY} a part of the importance",

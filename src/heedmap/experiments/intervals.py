@@ -97,6 +97,8 @@ def why_none(distinct: int, statistic: str) -> str:
     """Say why there is no interval for a `statistic` (a key of FEWEST) of some number of distinct texts."""
     if distinct < FEWEST[statistic]:
         return f"no interval of fewer than {FEWEST[statistic]} distinct texts (here {distinct})"
+    if statistic == "median":
+        return "no interval: a few of the texts repeat so often that the others hardly count"
     return "no interval: too many texts have the same value"
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from heedmap.experiments.erasure import PAIRS, flip_table
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.flips import RANKINGS
+from heedmap.experiments.repeats import text_numbers
 from heedmap.report.charts import PALETTE, Figure, Key, colour, rows, specification
 from heedmap.report.grouping import of_words, texts
 from heedmap.report.phrases import column
@@ -24,7 +25,8 @@ TEST = "p"
 CAPTION = (
     "A row per score: in how many texts the answer changes when the weight of its first word is erased, and "
     "when that of one random other word is. p, McNemar's exact test, says how easily the cells of only one and "
-    "only the other would differ this much by chance (Serrano & Smith 2019). The gradient is by the weights."
+    "only the other would differ this much by chance (Serrano & Smith 2019); in it a text that repeats counts "
+    "once. The gradient is by the weights."
 )
 
 
@@ -97,12 +99,12 @@ def decision_flips(audit: AuditResult) -> list[Figure]:
     if "erasure" not in audit.tables:
         return []
     names = audit.tables["erasure"].column_names
-    cells, total = [], 0
+    cells, total, different = [], 0, text_numbers(audit.tables["instances"])
     for score, (first, other) in PAIRS.items():
         if f"flip_{first}" not in names:  # tables of older versions have fewer
             continue
-        flips = (column(audit.tables, "erasure", f"flip_{item}") for item in (first, other))
-        found = flip_table(*flips)
+        one, two = (column(audit.tables, "erasure", f"flip_{item}") for item in (first, other))
+        found = flip_table(one, two, different)
         counts = (found.both, found.only_first, found.only_other, found.neither)
         total = sum(counts)
         cells += [

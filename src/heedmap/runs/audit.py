@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,8 +153,15 @@ class Audit(AuditResult):
         if path.suffix in (".html", ".htm"):
             write_atomically(path, page(self))
             return path
+        if guess_type(path.name)[0] is not None and not path.is_dir():
+            raise InputError(
+                f"{path}: expected a name that ends in .html, or that of a folder for the run"
+            )
         if self.run is None:
-            raise InputError(f"{path}: an audit read from tables alone is saved as .html only")
+            raise InputError(
+                f"{path}: an audit read from tables alone is saved as .html only; copy its folder, or open it "
+                "with heedmap.open_run and audit that"
+            )
         with writing(path):
             folder = RunFolder(path)
             if self.run.folder is None or path.resolve() != self.run.folder.resolve():
@@ -303,8 +311,9 @@ def _audit(
         about["notes"] = notes
     findings = make_findings(tables, wanted, run.model.classes, settings.model, rates)
     about = {"name": run.name, **about}
+    audited = replace(run, settings=settings)  # what it explains, it explains as it was audited
     return Audit(
-        settings, run.model.classes, tables, findings, about, rates, run=run, kept=evidence.kept
+        settings, run.model.classes, tables, findings, about, rates, run=audited, kept=evidence.kept
     )
 
 

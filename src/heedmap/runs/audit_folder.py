@@ -144,7 +144,7 @@ def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) 
         changed = "; ".join(current.difference(settings))
         raise InputError(
             f"{path}: holds an audit with other settings ({changed}); use the same settings, "
-            "another --out, or insist with --overwrite"
+            "another --out, or insist with --overwrite (in Python overwrite=True)"
         )
     tables, made_of = folder.tables, identity(settings, weights, run.model.classes)
     manifest = listed(tables)

@@ -34,9 +34,10 @@ TABLES = ("instances", "gradient", "leave_one_out", "found", "adversary", "flips
 def explain(source: "Run | str | Path", text: str, *, query: str | None = None) -> Explanation:
     """Explain the answer to one text, and put its heat map on trial.
 
-    The numbers are those of an audit's tables: with the settings of the run's audit, if it has one, the same
-    for the same text up to rounding. An adversary that is found by search may end elsewhere than in the audit,
-    which searches for many texts at once; its bound is the same.
+    The numbers are those of an audit's tables: with the settings of the audit in the run's folder, if there is
+    one, the same for the same text up to rounding. (A run without a folder knows no audit; `audit.run` does.)
+    An adversary that is found by search may end elsewhere than in the audit, which searches for many texts at
+    once; its bound is the same.
 
     >>> import heedmap as hm
     >>> run = hm.train(hm.load("reviews"), encoder="average", epochs=1, progress=False)
@@ -59,8 +60,10 @@ def explain(source: "Run | str | Path", text: str, *, query: str | None = None) 
         if not isinstance(one, str | None) or text is None:
             raise TypeError(f"expected a text, got {kind_of(one)}; explain one text at a time")
     if isinstance(source, Run):
-        place = source.folder or Path(source.name)
-        return explained(place, source.settings, source.model, text, query)
+        place, settings = source.folder or Path(source.name), source.settings
+        if source.folder is not None:  # it may have been audited since it was opened
+            settings = settings.model_copy(update={"audit": RunFolder(place).settings().audit})
+        return explained(place, settings, source.model, text, query)
     name = name_of(source, MODEL)
     return explained(Path(name), *opened(name), text, query)
 

@@ -166,7 +166,7 @@ class RunFolder:
         if changed and not overwrite:
             raise InputError(
                 f"{self.path}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "
-                "or insist with --overwrite"
+                "or insist with --overwrite (in Python overwrite=True)"
             )
         return bool(changed)
 
