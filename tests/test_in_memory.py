@@ -132,6 +132,7 @@ def test_a_frames_run_is_audited_saved_and_opened_again(tmp_path):
     corpus = hm.load(frame)
     frame["text"] = "changed afterwards"
     audit = hm.audit(hm.train(corpus, **SMALL), **QUICK)
+    assert repr(audit).startswith("Audit of texts from memory (")
     audit.save(tmp_path / "saved")
     kept = tmp_path / "saved" / "texts" / "all.jsonl"
     assert b"example.org" not in kept.read_bytes()

@@ -38,6 +38,7 @@ from heedmap.report.phrases import (
     rates_text,
     repeats_text,
     scale_text,
+    source_text,
     vectors_text,
     weights_kept,
 )
@@ -127,7 +128,7 @@ def _header(audit: AuditResult) -> RenderableType:
     grid.add_column(overflow="fold")
     rows = {
         "run": str(audit.about.get("name", "")),
-        "data": audit.settings.data.source,
+        "data": source_text(audit.settings.data.source),
         "classes": classes_text(audit),
         **({"texts": pairs} if (pairs := pairs_text(audit)) else {}),
         "model": model_text(audit),

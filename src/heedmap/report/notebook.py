@@ -12,7 +12,7 @@ from heedmap.experiments.findings import (
     level_text,
 )
 from heedmap.report.page import page
-from heedmap.report.phrases import count_text, interval_text, number
+from heedmap.report.phrases import count_text, interval_text, number, source_text
 from heedmap.terminal.html import escaped, html_table
 
 HEIGHT = 720  # pixels of the frame, which can be dragged; its own window has no height to take a share of
@@ -60,7 +60,7 @@ class Page:
         return page(self._audit)
 
     def __repr__(self) -> str:
-        return f"<Page: report of {self._audit.settings.data.source}, {len(self.html)} characters>"
+        return f"<Page: report of {source_text(self._audit.settings.data.source)}, {len(self.html)} characters>"
 
     def _repr_html_(self) -> str:
         # Without the same origin, no script of the page reaches the notebook. Links to its own parts need a

@@ -31,6 +31,7 @@ from heedmap.report.phrases import (
     plural,
     query_name,
     repeats_text,
+    source_text,
     vectors_text,
     weights_kept,
 )
@@ -117,7 +118,7 @@ def environment() -> Environment:
 def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     settings = audit.settings
     facts = [
-        ("data", settings.data.source),
+        ("data", source_text(settings.data.source)),
         ("classes", classes_text(audit)),
     ]
     if pairs := pairs_text(audit):

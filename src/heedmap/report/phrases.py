@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.data.catalog import CATALOG
+from heedmap.data.in_memory import PREFIX
 from heedmap.experiments.findings import AuditResult, Finding
 from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
@@ -147,6 +148,13 @@ def few_texts(n: int) -> str | None:
         f"{texts}: what holds of all is certain of only {low:.0%} of texts like these; a share near one half "
         f"is known to ±{50 * (top - bottom):.0f} points; smaller differences cannot be told"
     )
+
+
+def source_text(source: str) -> str:
+    """Return where the data come from; texts from memory have their content's hash for a name."""
+    if source.startswith(PREFIX):
+        return f"texts from memory ({source.removeprefix(PREFIX)})"
+    return source
 
 
 def distinct_texts(audit: AuditResult) -> int:

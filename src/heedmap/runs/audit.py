@@ -31,7 +31,7 @@ from heedmap.keywords import split, takes
 from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
-from heedmap.report.phrases import SCALE, overview_number
+from heedmap.report.phrases import SCALE, overview_number, source_text
 from heedmap.runs.audit_folder import (
     claim_audit,
     keep_tables,
@@ -72,7 +72,7 @@ class Audit(AuditResult):
         judged = [(level_text(f), f) for f in self.findings if f.level != "for comparison"]
         return "\n".join(
             [
-                f"Audit of {self.settings.data.source}: {self.bottom_line.answer}",
+                f"Audit of {source_text(self.settings.data.source)}: {self.bottom_line.answer}",
                 f"  {self.bottom_line.sentence}",
                 *(
                     f"  {text:13} {f.question} {overview_number(f)}, n = {(f.relative or f).n}"
