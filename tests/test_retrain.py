@@ -1,6 +1,7 @@
 """Further trainings: what is trained, that it is kept and never twice, and what the tables say of it."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from conftest import WORDS, contents, small_corpus, small_pairs, watched
@@ -11,6 +12,7 @@ from heedmap.data.load import load
 from heedmap.data.marks import marks_of
 from heedmap.errors import InputError
 from heedmap.experiments.registry import registered
+from heedmap.experiments.results import Results
 from heedmap.experiments.seeds import Seeds, matrix, over_seeds
 from heedmap.experiments.trained_adversary import adversaries
 from heedmap.experiments.variants import Adversary, Penalty, Variant
@@ -19,7 +21,7 @@ from heedmap.retraining.trainer import Trainer, rounds
 from heedmap.runs.audit import audit, open_audit
 from heedmap.runs.retrain import questions, retrain
 from heedmap.runs.train import train
-from heedmap.settings import RetrainSettings
+from heedmap.settings import AuditSettings, RetrainSettings
 from heedmap.training.evaluation import predict_logits
 
 SIZES = {"embedding_size": 8, "hidden_size": 8, "epochs": 2, "min_df": 1}
@@ -221,7 +223,6 @@ def test_stability_is_undefined_for_one_token_and_0_for_the_same_model(made, tmp
     same = trainer_of(run, tmp_path)
     same.seed = -1  # so that the "other" seeds begin with the run's own
     from heedmap.experiments.evidence import Evidence
-    from heedmap.settings import AuditSettings
 
     evidence = Evidence(run.model, run.corpus.splits["test"], AuditSettings(), retraining=same)
     table = registered()["stability"].run(evidence)
@@ -242,6 +243,68 @@ def test_adversaries_are_compared_text_by_text(made):
     kl = table["kl_adversary"].to_numpy()
     jsd = table["jsd"].to_numpy()
     assert (jsd <= kl / 2 + 1e-6).all(), "JSD ≤ ½ KL(p‖m) + … ≤ ½ KL"
+
+
+BOUND = 0.01  # the tolerance, for there is no table of other seeds
+SEED = "this run's seed + 1"
+
+
+@pytest.mark.parametrize(
+    ("dev_tvd", "value", "who", "why"),
+    [
+        (
+            BOUND,
+            0.3,
+            f"a trained adversary (λ 0.5, KL(base ‖ adversary), {SEED})",
+            "of those that answer on dev within 0.010 (TVD, the tolerance) the one that attends",
+        ),
+        (
+            2 * BOUND,
+            0.2,
+            f"the control (λ = 0, {SEED}), a model never asked to attend elsewhere",
+            "no adversary was found, which is no evidence of one: of those trained none answers on dev",
+        ),
+    ],
+    ids=["one stays close", "none stays close"],
+)
+def test_the_finding_says_which_model_it_is_about(dev_tvd, value, who, why):
+    tables = {
+        "instances": pa.table(
+            {"tokens": [["a", "b"], ["b", "a"]], "n_tokens": [2, 2], "predicted": [0, 1]}
+        ),
+        "trained_adversary": pa.table(
+            {
+                "row": [0, 1] * 2,
+                "direction": ["adversary"] * 2 + ["base"] * 2,
+                "strength": [0.0] * 2 + [0.5] * 2,
+                "dev_tvd": [0.0] * 2 + [dev_tvd] * 2,
+                "dev_jsd": [0.2] * 2 + [0.3] * 2,
+                "tvd": [0.0] * 2 + [dev_tvd] * 2,
+                "jsd": [0.2] * 2 + [0.3] * 2,
+            }
+        ),
+    }
+    results = Results(tables, AuditSettings(epsilon=BOUND), ["no", "yes"])
+    (finding,) = registered()["trained_adversary"].findings(results)
+    assert finding.value == pytest.approx(value)
+    assert finding.measure == f"mean JSD between this map and that of {who}"
+    assert finding.meaning.startswith(why)
+    assert ("the control (λ = 0) 0.20 at TVD 0.000" in finding.meaning) == who.startswith(
+        "a trained"
+    )
+    answers = (
+        "the adversary's answers are 0.010" if value == 0.3 else "the control's answers are 0.000"
+    )
+    assert finding.meaning.endswith(
+        f"{answers} from this model's (TVD); others stand in the figure"
+    )
+
+
+def test_the_guide_is_the_adversary_of_the_largest_strength_close_or_not(made):
+    _, found = made
+    (guided,) = (finding for finding in found.findings if finding.key == "guidance")
+    said = f"the largest λ, KL(adversary ‖ base), {SEED}, whether its answers stay close or not"
+    assert guided.meaning.endswith(said)
 
 
 def test_deception_knows_uniform_weights_and_the_least_mass(made):

@@ -294,8 +294,10 @@ def test_a_findings_number_and_reading_are_those_of_its_table(key):
     WANTED[key].check(finding)
     assert finding.level == level
     assert finding.meaning == meaning
-    verb = "" if key.startswith("found_") else " is"
-    assert finding.because == f"{clause}{verb} {finding.reading}"
+    colon = (
+        "" if key.startswith("found_") else ":"
+    )  # readings are adjectives, verbs, or none of these
+    assert finding.because == f"{clause}{colon} {finding.reading}"
     assert finding.rates == RATES.questions.get(key)
     assert finding.no_interval == ""
     if key in READINGS:

@@ -16,6 +16,7 @@ from heedmap.experiments.necessity import paired_p
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results
 from heedmap.experiments.seeds import Seeds, over_seeds, predictions, right
+from heedmap.experiments.trained_adversary import SEED
 from heedmap.experiments.variants import Adversary, Guide, Retraining, Variant, seeds
 from heedmap.files.tables import table
 from heedmap.models.attention_classifier import TextClassifier
@@ -119,7 +120,8 @@ def _findings(results: Results) -> list[Finding]:
             meaning="0 = they say no more than where the words are",
             summary=f"accuracy (mean and 95 % interval over seeds): {listed}; the commonest class "
             f"{majority:.3f}; paired test against uniform p = {against['uniform']:.2g}, against its own p = "
-            f"{against['learned']:.2g}",
+            f"{against['learned']:.2g}; the adversary is that of the largest λ, KL(adversary ‖ base), {SEED}, "
+            "whether its answers stay close or not",
         )
     ]
 

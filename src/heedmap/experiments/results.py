@@ -131,7 +131,7 @@ class Results:
             key=key, kind=kind, value=value, low=low, high=high, n=len(defined), left_out=left_out,
             reading=reading, level=level, by_class=self.by_class(values, used, statistic), **words,
             distinct=distinct, relative=relative, rates=rates, of_median=statistic is np.median,
-            because=f"{clause} {reading}" if clause else f"{words['measure']} is {reading}",
+            because=f"{clause} {reading}" if clause else f"{words['measure']}: {reading}",
             no_interval="" if math.isfinite(low) else intervals.why_none(distinct, STATISTICS[statistic]),
             meaning=f"{meaning}; {summary}" if summary and len(defined) else meaning,
         )  # fmt: skip
