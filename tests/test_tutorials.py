@@ -73,14 +73,16 @@ def test_python_blocks_compile(page):
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_run_is_made_before_it_is_used(page):
-    made = set()
+    made, unnamed = set(), ["runs/pictures"]
     for arguments in commands(page):
         out = arguments[arguments.index("--out") + 1] if "--out" in arguments else None
         used = {run for word in arguments for run in RUN.findall(word)} - {out}
         assert used <= made, arguments
         made.add(out)
+        if out is None and "--data" in arguments:  # named by its data
+            unnamed.append(f"runs/{Path(arguments[arguments.index('--data') + 1]).stem}-")
     written = set(RUN.findall(page.read_text(encoding="utf-8")))
-    assert written <= made | {"runs/pictures"}
+    assert all(run in made or run.startswith(tuple(unnamed)) for run in written)
 
 
 def test_every_tutorial_is_on_the_page_of_tutorials():
