@@ -20,6 +20,7 @@ import pandas as pd
 
 from heedmap.data.columns import Rows, check_names
 from heedmap.data.json_rows import read_json
+from heedmap.data.labels import without_midnight
 from heedmap.data.readers import rows_of
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, kind_of, name_of
@@ -230,4 +231,5 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, float) and math.isinf(value):
         return str(value)
-    return value if isinstance(value, bool | int | float | dict | bytes) else str(value)
+    plain = isinstance(value, bool | int | float | dict | bytes)
+    return value if plain else str(without_midnight(value))
