@@ -69,7 +69,8 @@ def test_dates_without_a_time_are_the_same_labels_from_everywhere(tmp_path):
     sources = (frame, frame.to_dict("records"), datasets.Dataset.from_pandas(frame))
     for source in (*sources, *(tmp_path / f"a.{kind}" for kind in ("csv", "parquet"))):
         assert hm.load(source).classes == ["2024-05-01", "2024-05-02"]
-    assert hm.load(TEXTS, labels=days).classes == ["2024-05-01", "2024-05-02"]
+    for labels in (days, days.values.astype("datetime64[ns]")):
+        assert hm.load(TEXTS, labels=labels).classes == ["2024-05-01", "2024-05-02"]
     for other in (pd.Timedelta(1, "ns"), pd.Timedelta(6, "h")):
         frame["label"] = days + other
         assert hm.load(frame).classes == [str(day) for day in frame.label[:2]]

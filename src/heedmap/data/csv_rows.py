@@ -38,9 +38,8 @@ def read_csv(
     given, separator = separator, separator or said or separator_of(opened)
     if separator is None and not sure:
         raise InputError(
-            f"{path}: expected a table, with {', '.join(SEPARATORS.values())} between the columns of its first "
-            "line and of the others, got none; name its --separator, or put each text into a file of its own, "
-            "in a folder per class"
+            f"{path}: expected a table, its columns separated by {', '.join(SEPARATORS.values())}, got other "
+            "text; name its --separator, or put each text into a file of its own, in a folder per class"
         )
     separator = separator or ","
     if lone:

@@ -193,6 +193,8 @@ def _of_texts(texts: Values, labels: Values | None, queries: Values | None) -> R
 
 
 def _list(values: Values, what: str) -> list[Any]:
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        values = pd.Series(values)  # an array would give its dates as numbers of nanoseconds
     found = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(found, Sequence) or isinstance(found, str | bytes):
         raise TypeError(f"expected a list with a {what} for each text, got {kind_of(values)}")

@@ -45,9 +45,13 @@ _BINARY = {
 """How files begin that are no text, and what they are."""
 
 
-def kind_of(path: Path) -> str | None:
-    """Return `csv`, `json`, `parquet` or `excel` by the file's name, None for any other."""
-    return KINDS.get(_suffix(path))
+def kind_of(path: Path, *, alone: bool = False) -> str | None:
+    """Return `csv`, `json`, `parquet` or `excel` by the file's name, None for any other.
+
+    A .txt file, which may be a table, is `csv` where it is named `alone`: in a folder it is a text.
+    """
+    suffix = _suffix(path)
+    return "csv" if alone and suffix == ".txt" else KINDS.get(suffix)
 
 
 def _suffix(path: Path) -> str:
@@ -71,8 +75,7 @@ def read_rows(path: Path, separator: str | None = None, encoding: str | None = N
             )
         if not path.is_file():
             raise InputError(f"{path}: no such file; give a {_KNOWN} file, a folder or a Hub name")
-        suffix, size = _suffix(path), path.stat().st_size
-    kind = "csv" if suffix == ".txt" else kind_of(path)
+        kind, suffix, size = kind_of(path, alone=True), _suffix(path), path.stat().st_size
     if kind is None:
         remedy = "; save it as .xlsx" if suffix in _OTHER_SHEETS else ""
         raise InputError(f"{path}: unknown kind of file; expected one of {_KNOWN}{remedy}")

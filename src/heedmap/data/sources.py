@@ -62,7 +62,7 @@ def read_parts(
             "and are not there; give them to heedmap again"
         )
     path = Path(settings.source)
-    as_file = files.kind_of(path) is not None or path.is_absolute()
+    as_file = files.kind_of(path, alone=True) is not None or path.is_absolute()
     if not is_there(settings.source) and not (as_file and settings.source.isprintable()):
         check_name(settings.source, DATA)
     if is_eraser(path):
