@@ -33,23 +33,40 @@ def test_imdb_is_read_as_it_is_published(tmp_path):
     (tmp_path / "train" / "urls_pos.txt").write_text("http://example.org\n" * 10)
     (tmp_path / "train" / "pos" / "notes.md").write_text("about")
     (tmp_path / "test" / ".DS_Store").write_bytes(b"\0")
+    (tmp_path / "about.txt").write_text("about")
     corpus = load(tmp_path)
     assert [len(corpus.splits[name]) for name in ("train", "dev", "test")] == [16, 4, 20]
     assert corpus.left_out == {
         "train: not a .txt file": 1,
+        "train: not in a class's folder": 1,
         "train: unsup: texts without a class": 10,
+        "not in a class's folder": 1,
     }
     assert load(tmp_path, dataset="imdb").classes == ["negative", "positive"]
     tested = load_corpus(DataSettings(source=str(tmp_path), training=False), ["neg", "pos"])
     assert len(tested.splits["test"]) == 20
-    assert not tested.left_out
+    assert tested.left_out == {"not in a class's folder": 1}
+
+
+def test_texts_that_are_not_directly_in_a_class_folder_are_counted(tmp_path):
+    folders(tmp_path, {"pos": 10, "neg": 10, "pos/2023": 3, "pos/2023/a": 2, "neg/old": 1})
+    folders(tmp_path, {"more/of/them": 4, "pos/.hidden": 9})
+    (tmp_path / "loose.TXT").write_text("of no class")
+    (tmp_path / "labels.csv").write_text("no text")
+    corpus = load(tmp_path)
+    assert sum(map(len, corpus.splits.values())) == 20
+    assert corpus.left_out == {
+        "in a folder within a class's folder": 6,
+        "not in a class's folder": 5,
+    }
 
 
 def test_texts_of_windows_are_read_with_a_word_of_warning(tmp_path):
     folders(tmp_path, {"pos": 10, "neg": 10})
     (tmp_path / "pos" / "1_7.txt").write_bytes("schön".encode("cp1252"))
-    with pytest.warns(UserWarning, match=r"1 texts are not UTF-8 \(.*1_7.txt\); read as Windows"):
+    with pytest.warns(match=r"texts not UTF-8: 1 of 20 \(first: pos/1_7.txt\); read as") as warned:
         guessed = load(tmp_path)
+    assert [str(one.message) for one in warned] == [f"{tmp_path}: {guessed.notes[0]}"]
     assert load(tmp_path, encoding="cp1252").fingerprint() == guessed.fingerprint()
     (tmp_path / "pos" / "1_7.txt").write_bytes(b"a\x81\x00")
     with pytest.raises(InputError, match=r"1_7.txt: not UTF-8; name its encoding with --encoding"):

@@ -158,9 +158,16 @@ def test_the_embedded_corpus_knows_its_rationale(reviews):
     ("name", "content", "expected"),
     [
         ("missing.csv", None, "no such file"),
+        ("missing.txt", None, "no such file; give"),
         ("a.doc", b"PK", "unknown kind of file"),
         ("a.ods", b"PK", "(each also with .gz); save it as .xlsx"),
-        ("a.txt", b"text\tlabel\n", "; name a table with tabs between its columns .tsv"),
+        ("a.txt", b"text\tlabel\n", "no rows"),
+        (
+            "a.txt",
+            b"A fine film.\nIt is long, sad, and good.\n",
+            "got other text; name its --separator",
+        ),
+        ("a.txt.gz", b"not gzip at all", "cannot be read"),
         ("a.csv", b"PK\x03\x04 an archive", "got an Excel file or another archive; name an Excel"),
         ("a.jsonl", b"\x1f\x8b\x08 packed", "got a gzipped file; add .gz to its name"),
         ("a.csv", b"\x89PNG\r\n\x1a\n", "expected a text file, got a picture"),

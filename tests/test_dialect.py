@@ -4,12 +4,12 @@ import gzip
 
 import pytest
 
-from heedmap.data.load import load
+from heedmap.data.load import load, load_corpus
 from heedmap.data.readers import read_rows
 from heedmap.errors import InputError
 from heedmap.files.identity import identity
 from heedmap.runs.comparison import differences
-from heedmap.settings import ModelSettings, RunSettings
+from heedmap.settings import DataSettings, ModelSettings, RunSettings
 
 ROWS = [
     ("sehr schön, wirklich", "gut"),
@@ -44,8 +44,47 @@ def test_separator_and_encoding_are_found(tmp_path, separator, encoding, packed)
 def test_a_german_spreadsheet_is_read_with_a_word_of_warning(tmp_path):
     path = tmp_path / "Bewertungen.csv"
     path.write_bytes(written(";").encode("cp1252"))
-    with pytest.warns(UserWarning, match=r"Bewertungen.csv: not UTF-8; read as Windows-1252"):
-        assert read(path) == ROWS * 4
+    with pytest.warns(match=r"Bewertungen.csv: not UTF-8; read as Windows-1252"):
+        corpus = load(path)
+    assert corpus.notes[0].startswith(
+        "not UTF-8; read as Windows-1252 (Western Europe): look whether"
+    )
+    assert read(path) == ROWS * 4
+
+
+def test_the_files_of_several_splits_are_named_in_their_notes(tmp_path):
+    def notes(folder):
+        read = load_corpus(DataSettings(source=str(folder))).notes
+        return [note.split("; read as")[0] for note in read if "UTF-8" in note]
+
+    for name in ("train", "dev", "test"):
+        content = "text,label\nschön,1\ngut,0\n".encode("utf-8" if name == "dev" else "cp1252")
+        (tmp_path / f"{name}.csv").write_bytes(content)
+        (tmp_path / "clone" / "data").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "clone" / "data" / f"{name}-0.csv").write_bytes(content)
+    assert notes(tmp_path) == ["test: not UTF-8", "train: not UTF-8"]
+    named = ["test: data/test-0.csv: not UTF-8", "train: data/train-0.csv: not UTF-8"]
+    assert sorted(notes(tmp_path / "clone")) == named
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_text_file_that_is_a_table_is_read_as_one(tmp_path, separator):
+    path = tmp_path / "Bewertungen.txt"  # as Excel saves "Unicode Text"
+    path.write_bytes(written(separator).encode("utf-16"))
+    assert read(path) == ROWS * 4
+    corpus = load(path)
+    assert (corpus.name, corpus.classes) == ("Bewertungen", ["gut", "schlecht"])
+    path.write_text("text^label\nschön^1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="in a folder per class"):
+        load(path)
+    assert read_rows(path, "^").columns == ["text", "label"]
+
+
+def test_text_files_in_a_folder_are_no_tables(tmp_path):
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.txt").write_text(written(","))
+    with pytest.raises(InputError, match=r"found test.txt, train.txt"):
+        load(tmp_path)
 
 
 def test_a_header_without_quotes_and_rows_with_them(tmp_path):
@@ -122,10 +161,9 @@ def test_long_files_are_judged_by_their_beginning(tmp_path):
 def test_utf_16_without_its_mark_is_found_and_said(tmp_path, order, text):
     path = tmp_path / "a.csv"
     path.write_bytes(f"text;label\r\n{text};1\r\n".encode(f"utf-16-{order}"))
-    with pytest.warns(
-        UserWarning, match=f"no mark of its encoding; read as UTF-16-{order.upper()}"
-    ):
-        assert read(path) == [(text, 1)]
+    assert read(path) == [(text, 1)]
+    (note,) = read_rows(path).notes
+    assert note.startswith(f"no mark of its encoding; read as UTF-16-{order.upper()}: look")
 
 
 def test_a_file_from_an_old_mac_is_read(tmp_path):
@@ -134,8 +172,8 @@ def test_a_file_from_an_old_mac_is_read(tmp_path):
     path.write_bytes(content.encode())
     assert read(path) == [("a, b\nc", 1), ("fünf", 0)]
     path.write_bytes(content.encode("mac-roman"))
-    with pytest.warns(UserWarning, match="not UTF-8; read as Mac Roman"):
-        assert read(path)[1] == ("fünf", 0)
+    assert read(path)[1] == ("fünf", 0)
+    assert read_rows(path).notes[0].startswith("not UTF-8; read as Mac Roman: look")
 
 
 def test_line_breaks_in_long_cells_do_not_hide_the_separator(tmp_path):

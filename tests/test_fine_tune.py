@@ -304,7 +304,8 @@ def test_the_command_trains_lists_and_audits(heedmap, base, few, tmp_path):
     done = heedmap(*arguments, "--epochs", 1, "--max-positions", 8)
     assert done.code == 0, done.err
     assert "epoch 1 is best on dev" in done.out
-    assert "train: cut to 8 positions (kept): 28" in done.out
+    assert "Kept: train: cut to 8 positions: 28; dev: cut to 8 positions: 9\n" in done.out
+    assert "Left out" not in done.out
     assert "trained" in heedmap("list", tmp_path / "runs").out
     other = heedmap(*arguments)
     assert other.code == 2

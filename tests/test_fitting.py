@@ -83,7 +83,10 @@ def test_every_word_of_a_byte_level_model_has_a_weight_of_its_own(byte_level, tm
     (reason,) = (reason for reason in audit.about["left_out"] if "sub-word" in reason)
     assert audit.about["left_out"][reason] == 5
     assert "in 3 texts" in reason
-    assert reason in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    shown = reason.removesuffix(" (kept)")
+    assert f"<dt>kept, and counted</dt><dd>{shown}: 5</dd>" in (
+        tmp_path / "run" / "report.html"
+    ).read_text(encoding="utf-8")
 
 
 def test_a_picture_shows_such_words_as_one_and_says_so(byte_level):
@@ -146,7 +149,7 @@ def test_windows_are_the_longest_stretches_that_fit_one_after_another(longest):
         assert found.text_of.tolist() == rows
         ((reason, number),) = count.items()
         assert (
-            f"{longest} positions, read as {len([r for r in rows if r in longer])} windows"
+            f"{longest} positions, read as {len([r for r in rows if r in longer])} windows (kept)"
             in reason
         )
         assert number == len(longer)

@@ -55,6 +55,29 @@ def test_texts_come_as_any_list_with_their_labels(make):
     assert corpus.settings.source == hm.load(FRAME).settings.source
 
 
+def test_columns_without_names_are_called_by_their_numbers():
+    frame = FRAME[["text", "label"]].set_axis([0, 1], axis=1)
+    for text, label in ((0, 1), ("0", "1"), tuple(frame.columns), tuple(np.arange(2))):
+        assert hm.load(frame, text=text, label=label).classes == ["no", "yes"]
+
+
+def test_dates_without_a_time_are_the_same_labels_from_everywhere(tmp_path):
+    days = pd.to_datetime(["2024-05-01", "2024-05-02"] * 30)
+    frame = pd.DataFrame({"text": TEXTS, "label": days})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    sources = (frame, frame.to_dict("records"), datasets.Dataset.from_pandas(frame))
+    for source in (*sources, *(tmp_path / f"a.{kind}" for kind in ("csv", "parquet"))):
+        assert hm.load(source).classes == ["2024-05-01", "2024-05-02"]
+    for labels in (days, days.values.astype("datetime64[ns]")):
+        assert hm.load(TEXTS, labels=labels).classes == ["2024-05-01", "2024-05-02"]
+    for other in (pd.Timedelta(1, "ns"), pd.Timedelta(6, "h")):
+        frame["label"] = days + other
+        assert hm.load(frame).classes == [str(day) for day in frame.label[:2]]
+    frame["label"] = days.tz_localize("UTC")
+    assert hm.load(frame).classes == ["2024-05-01 00:00:00+00:00", "2024-05-02 00:00:00+00:00"]
+
+
 def test_queries_make_pairs(tmp_path):
     asked = ["who?", "what is it?"] * 30
     corpus = hm.load(TEXTS, labels=LABELS, queries=asked)
@@ -102,6 +125,8 @@ def test_what_is_missing_is_counted():
         (lambda: hm.load(set(TEXTS)), TypeError, "got set; make a list of it"),
         (lambda: hm.load(FRAME[:0]), hm.InputError, "DataFrame: no rows"),
         (lambda: hm.load(FRAME, label="stars"), hm.InputError, "no label column .stars.; the col"),
+        (lambda: hm.load(FRAME, text=["a", "B"]), hm.InputError, "joined with text='a,B'$"),
+        (lambda: hm.load(FRAME, text=True), hm.InputError, "text = True: input should be a valid"),
         (lambda: hm.load(FRAME, separator=";"), hm.InputError, "DataFrame is no CSV file"),
         (lambda: hm.load(FRAME, dataset="babi_qa1"), hm.InputError, "DataFrame: no such folder"),
         (lambda: hm.load(pd.concat([FRAME, FRAME], axis=1)), hm.InputError, "got email, label, te"),

@@ -248,10 +248,12 @@ def test_many_long_texts_are_looked_through_in_no_time():
 
 @pytest.fixture
 def dirty(tmp_path):
-    """Texts of two classes with every flaw that is not refused."""
-    rows = [{"text": f"word{i} and word{i + 1}", "label": "ab"[i % 2]} for i in range(120)]
-    rows += [{"text": "nan", "label": "A"}, {"text": "word0 and word1", "label": "b"}] * 10
-    return write_rows(tmp_path / "dirty.jsonl", rows)
+    """Texts of two classes with every flaw that is not refused, in a file that is not UTF-8."""
+    rows = [{"text": f"wörd{i} and word{i + 1}", "label": "ab"[i % 2]} for i in range(120)]
+    rows += [{"text": "nan", "label": "A"}, {"text": "wörd0 and word1", "label": "b"}] * 10
+    path = write_rows(tmp_path / "dirty.csv", rows)
+    path.write_bytes(path.read_text(encoding="utf-8").encode("cp1252"))
+    return path
 
 
 def warned(record):
@@ -259,18 +261,22 @@ def warned(record):
 
 
 def test_a_corpus_says_each_once_and_shows_it(dirty):
-    with pytest.warns(match="dirty.jsonl: ") as record:
+    with pytest.warns(match="dirty.csv: ") as record:
         corpus = load(dirty)
     lines = warned(record)
     assert [line.removeprefix(f"{dirty}: ") for line in lines[: len(corpus.notes)]] == corpus.notes
     assert all("\n" not in line for line in lines)
     assert len(set(lines)) == len(lines) == len(corpus.notes) + 1
     assert lines[-1].startswith(f"{dirty}: test texts that are also in other splits: ")
+    assert corpus.notes[0].startswith("not UTF-8; read as Windows-1252")
     for note in corpus.notes:
         assert note[:60] in repr(corpus)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert as_written(corpus).notes == corpus.notes
+        assert load_corpus(corpus.settings).notes == corpus.notes, (
+            "who reads again warns of nothing"
+        )
 
 
 def test_the_report_counts_the_texts_of_each_class_by_split_if_the_run_did():
@@ -299,8 +305,10 @@ def test_one_command_says_each_once_and_the_report_shows_them(dirty, tmp_path):
     quick = ["--encoder", "average", "--epochs", "1", "--permutations", "2", "--instances", "8"]
     first = run("audit", "--data", dirty, "--out", "run", *quick)
     audit = hm.open_audit(tmp_path / "run")
-    notes = [note for note in audit.about["notes"] if "texts" in note or "labels" in note]
-    assert len(notes) == 5
+    notes = hm.open_run(tmp_path / "run").corpus.notes
+    assert len(notes) == 6
+    assert audit.about["notes"][:6] == notes
+    assert notes[0].startswith("not UTF-8; read as Windows-1252")
     page = (tmp_path / "run" / "report.html").read_text()
     card = " ".join(first.stdout.replace("│", " ").split())
     for note in notes:
@@ -312,5 +320,6 @@ def test_one_command_says_each_once_and_the_report_shows_them(dirty, tmp_path):
     assert list(counts) == ["train", "dev", "test"]
     assert sum(map(sum, counts.values())) == 140
     again = run("audit", "--run", "run", "--permutations", "2", "--instances", "8")
-    assert "labels that differ" not in again.stderr
-    assert "labels that differ" in again.stdout
+    for start in ("labels that differ", "not UTF-8; read as"):
+        assert start not in again.stderr
+        assert start in again.stdout

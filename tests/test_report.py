@@ -1,6 +1,7 @@
 """The card, the figures, the instances and the page, on small hand-made audits."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from made_audits import Elements, make_audit, printed
@@ -107,6 +108,19 @@ def test_the_page_says_what_was_left_out_and_which_settings(audit: Audit, html: 
     for finding in audit.findings:
         assert finding.question in text
     assert "[train]" in text
+
+
+def test_what_is_kept_is_not_shown_as_left_out(audit: Audit) -> None:
+    counts = {"labels <trimmed> (kept)": 72, "empty text": 2, "cut to 50 tokens (kept)": 1}
+    some = replace(audit, about={**audit.about, "left_out": counts})
+    text = printed(some, 200)
+    assert re.search(r"left out +empty text: 2 ", text)
+    assert re.search(r"kept +labels <trimmed>: 72; cut to 50 tokens: 1 ", text)
+    shown = page(some)
+    assert "<dt>left out before the audit</dt><dd>empty text: 2</dd>" in shown
+    assert "counted</dt><dd>labels &lt;trimmed&gt;: 72; cut to 50 tokens: 1</dd>" in shown
+    without = page(replace(some, about={**some.about, "left_out": {"a (kept)": 1}}))
+    assert "<dt>left out before the audit</dt><dd>nothing</dd>" in without
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -3,6 +3,7 @@
 import codecs
 import os
 import tomllib
+from numbers import Integral
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -67,7 +68,8 @@ class Settings(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"]) or cls.__name__
-            raise InputError(f"{name} = {first['input']!r}: {first['msg'].lower()}") from error
+            said = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+            raise InputError(f"{name} = {first['input']!r}: {said}") from error
 
     def difference(self, other: Self) -> list[str]:
         """Return `name: mine -> other's` for every setting that differs."""
@@ -139,6 +141,20 @@ class DataSettings(Settings):
     @classmethod
     def _expand(cls, value: str) -> str:
         return os.path.expanduser(value)  # as the shell does, but for a quoted ~
+
+    @field_validator("text", "label", "query", mode="before")
+    @classmethod
+    def _name_column(cls, value: Any) -> Any:
+        if isinstance(value, Integral) and not isinstance(value, bool):
+            return str(value)  # a frame without names numbers its columns
+        if isinstance(value, list | tuple) and value:
+            names = ",".join(map(str, value))
+            raise PydanticCustomError(
+                "column",
+                "expected a string; texts of several columns are joined with text={names}",
+                {"names": repr(names)},
+            )
+        return value
 
     @field_validator("encoding")
     @classmethod

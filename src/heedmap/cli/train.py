@@ -46,9 +46,11 @@ def train_command(
         f"{name} {value:.3f}" for name, value in training.scores[training.best_epoch].items()
     )
     say(f"Trained: epoch {training.best_epoch + 1} is best on dev ({scores}).")
-    left_out = run.corpus.left_out | training.left_out
-    if left_out:
-        say("Left out: " + "; ".join(f"{reason}: {count}" for reason, count in left_out.items()))
+    from heedmap.data.corpus import apart
+
+    for heading, reasons in apart(run.corpus.left_out | training.left_out).items():
+        counts = "; ".join(f"{reason}: {count}" for reason, count in reasons.items())
+        say(f"{heading.capitalize()}: {counts}")
     say(f"Run folder: {run.folder}")
 
 

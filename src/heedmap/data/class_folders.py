@@ -4,20 +4,23 @@
     reviews/train/pos/0_9.txt   reviews/test/pos/3_10.txt   ...      with them
 
 A text's class is the name of its folder, its key `CLASS/FILE`. IMDB's `unsup` is no class: its texts have none.
+Texts further down, or beside the folders, are of no class that is certain: they are counted.
 """
 
-import warnings
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from heedmap.data.columns import Rows
-from heedmap.data.dialect import may_be
+from heedmap.data.dialect import guess_note, may_be
 from heedmap.data.readers import SPLIT_NAMES
 from heedmap.data.streams import reading
 from heedmap.errors import InputError
 
 UNLABELLED = "unsup"
+_BESIDE = "not in a class's folder"
 
 
 def read_class_folders(
@@ -25,8 +28,8 @@ def read_class_folders(
 ) -> dict[str, Rows]:
     """Read the texts by split (`all` where there are none); nothing where a folder has another layout.
 
-    Texts are UTF-8, or, with a warning, Windows-1252 where they cannot be UTF-8; or of the `encoding` given.
-    What lies beside the texts of a class is counted in `left_out`.
+    Texts are UTF-8, or, with a note, Windows-1252 where they cannot be UTF-8; or of the `encoding` given.
+    Files that are not read are counted in `left_out`.
 
     Raises:
         InputError: two folders for one split, or a text of another encoding, by its name.
@@ -35,10 +38,10 @@ def read_class_folders(
     classes = {split: _classes(place) for split, place in places.items()}
     if len(classes.get("train", classes.get("all", {}))) < 2:
         return {}
-    found, guessed = {}, []
+    found, unread = {}, {}
     for split, by_class in classes.items():
         prefix = "" if split == "all" else f"{split}: "
-        keys, texts, labels = [], [], []
+        keys, texts, labels, guessed = [], [], [], []
         for label, files in by_class.items():
             for file in files:
                 if file.suffix.lower() != ".txt":
@@ -47,17 +50,25 @@ def read_class_folders(
                     left_out[f"{prefix}{UNLABELLED}: texts without a class"] += 1
                 else:
                     text, guess = _read(file, encoding)
-                    guessed += [file] * guess
                     keys.append(f"{label}/{file.name}")
+                    guessed += [keys[-1]] * guess
                     texts.append(text)
                     labels.append(label)
-        found[split] = _rows(places[split], keys, texts, labels)
-    if guessed:
-        warnings.warn(
-            f"{folder}: {len(guessed)} texts are not UTF-8 ({guessed[0]}); read as Windows-1252: look whether "
-            "letters with accents are right, or name the encoding with --encoding",
-            stacklevel=2,
-        )
+        notes = [
+            guess_note(
+                f"texts not UTF-8: {len(guessed)} of {len(keys)} (first: {first}); read as Windows-1252"
+            )
+            for first in guessed[:1]
+        ]
+        found[split] = replace(_rows(places[split], keys, texts, labels), notes=notes)
+        within = [path for name in by_class for path in _below(places[split] / name)]
+        unread[f"{prefix}in a folder within a class's folder"] = [*filter(Path.is_dir, within)]
+        beside = [path for path in _below(places[split]) if path.name not in by_class]
+        unread[f"{prefix}{_BESIDE}"] = beside
+    if "all" not in places:
+        unread[_BESIDE] = [path for path in _below(folder) if path not in places.values()]
+    sizes = {reason: sum(map(_texts_in, paths)) for reason, paths in unread.items()}
+    left_out.update({reason: size for reason, size in sizes.items() if size})
     return found
 
 
@@ -84,6 +95,15 @@ def _classes(folder: Path) -> dict[str, list[Path]]:
         for name, files in found.items()
         if any(file.suffix.lower() == ".txt" for file in files)
     }
+
+
+def _texts_in(path: Path) -> int:
+    """Count the texts in a folder, at any depth; a file is one text, or none."""
+    names = [path.name] if path.is_file() else []
+    for _, folders, files in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        names += [name for name in files if not name.startswith(".")]
+    return sum(name.lower().endswith(".txt") for name in names)
 
 
 def _below(folder: Path) -> list[Path]:

@@ -229,6 +229,11 @@ def _joined(
         lambda column: [value for part in parts for value in part.values(column)],
         {**names, **parts[0].class_names},
         where,
+        notes=[
+            f"{path.relative_to(folder)}: {note}"
+            for path, part in zip(paths, parts, strict=True)
+            for note in part.notes
+        ],
     )
 
 

@@ -16,7 +16,8 @@ class Rows:
     """Rows by column. `values(name)` are those of one column, one per row, None where missing.
 
     `class_names` of a column say what its numbers mean (a `ClassLabel` of the Hub). `where(i)` names row i in
-    errors, with its file; `read_as` says how a file was read where that was found out.
+    errors, with its file; `read_as` says how a file was read where that was found out, `notes` what a user
+    should look at: a guessed encoding, what was not read.
     """
 
     columns: list[str]
@@ -25,6 +26,7 @@ class Rows:
     class_names: Mapping[str, list[str]] = field(default_factory=dict)
     where: Callable[[int], str] = "row {}".format
     read_as: str = ""
+    notes: Sequence[str] = ()
 
     def __len__(self) -> int:
         return self.count

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,8 +14,10 @@ from heedmap.data.readers import SPLITS
 from heedmap.data.texts import Pair, Text
 from heedmap.settings import DataSettings
 from heedmap.terminal.html import html_table
+from heedmap.terminal.output import printable
 
 NAMED, WIDE, SHORT = 8, 200, 30  # of what a corpus shows: classes; characters of a line, of a class
+KEPT = " (kept)"  # ends a reason in `left_out` for what is not left out, but changed
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,9 +109,11 @@ class Split:
 class Corpus:
     """Splits by name, the classes' names in the order of their numbers, what was left out and why.
 
+    Reasons in `left_out` that end in `(kept)` count what was changed, not left out (see `apart`).
     `also_in` counts the test texts that another split of the source has too, by split; they are not left out.
     `given` are the texts themselves where they came from memory: a run keeps them.
-    `notes` say what is odd about its labels and texts (see `heedmap.data.quality`).
+    `notes` say how its files were read (`Rows.notes`), then what is odd about its labels and texts (see
+    `heedmap.data.quality`).
     """
 
     name: str
@@ -128,7 +132,8 @@ class Corpus:
             some = zip(self.classes[:NAMED], counts, strict=False)
             shown = ", ".join(f"{label} {count}" for label, count in some)
             lines.append(f"  {name}: {self.splits[name]._sizes()}; {shown}{more}")
-        lines += [f"  left out: {reason}: {n}" for reason, n in list(self.left_out.items())[:NAMED]]
+        for heading, reasons in apart(self.left_out).items():
+            lines += [f"  {heading}: {reason}: {n}" for reason, n in list(reasons.items())[:NAMED]]
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(map(_cut, lines))
 
@@ -141,13 +146,12 @@ class Corpus:
             rows.append([name, self.splits[name]._sizes(), *counts[: len(shown)], *others])
         head = ["split", "texts", *(_cut(name, SHORT) for name in shown), *more]
         table = html_table(rows, head, f"Corpus {_cut(self.name)}, {len(self.classes)} classes")
-        gone = [(_cut(reason), count) for reason, count in self.left_out.items()]
+        counted = [
+            html_table([(_cut(reason), n) for reason, n in reasons.items()], [heading, "texts"])
+            for heading, reasons in apart(self.left_out).items()
+        ]
         odd = [[_cut(note)] for note in self.notes]
-        return (
-            table
-            + (html_table(gone, ["left out", "texts"]) if gone else "")
-            + (html_table(odd, ["note"]) if odd else "")
-        )
+        return table + "".join(counted) + (html_table(odd, ["note"]) if odd else "")
 
     def class_counts(self) -> dict[str, list[int]]:
         """Count the texts of each class, by split."""
@@ -163,7 +167,7 @@ class Corpus:
         source = self.settings.source
         for note in (*self.notes, *also):
             named = source if source.isprintable() else ascii(source)
-            warnings.warn(f"{named}: {note}", stacklevel=3)
+            warnings.warn(f"{named}: {printable(note)}", stacklevel=3)
 
     @property
     def pairs(self) -> bool:
@@ -193,6 +197,19 @@ class Corpus:
             if split.allowed is not None:
                 digest.update(split.allowed.tobytes())
         return digest.hexdigest()[:16]
+
+
+def apart(left_out: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Return the counts of a corpus by heading: what is `left out`, and what is changed or odd but `kept`.
+
+    >>> apart({"empty text": 2, "cut to 50 tokens (kept)": 1})
+    {'left out': {'empty text': 2}, 'kept': {'cut to 50 tokens': 1}}
+    """
+    found: dict[str, dict[str, int]] = {}
+    for reason, count in left_out.items():
+        kept = reason.removesuffix(KEPT)
+        found.setdefault("left out" if kept == reason else "kept", {})[kept] = count
+    return {heading: found[heading] for heading in ("left out", "kept") if heading in found}
 
 
 def _cut(line: str, most: int = WIDE) -> str:

@@ -17,22 +17,31 @@ if TYPE_CHECKING:
 LONGEST_HEADER = 1 << 20
 
 
-def read_csv(path: Path, separator: str | None = None, encoding: str | None = None) -> Rows:
+def read_csv(
+    path: Path, separator: str | None = None, encoding: str | None = None, *, sure: bool = True
+) -> Rows:
     """Read a CSV file. Each column is of numbers, of truth values or of texts; empty fields are missing.
 
     Encoding and separator are found where they are not given (`dialect`); a first line that says the separator
-    for Excel is no row.
+    for Excel is no row. A file without a separator has one column, or, where it is not `sure` that it is a
+    table, is none.
 
     Raises:
-        InputError: another encoding, no header of different names, one that the given separator does not split,
-            carriage returns alone beside other line ends, or rows that do not fit the header.
+        InputError: no table, another encoding, no header of different names, one that the given separator does
+            not split, carriage returns alone beside other line ends, or rows that do not fit the header.
     """
     import pandas as pd
     import pyarrow as pa
 
-    opened, encoding, lone = as_utf8(path, encoding)
+    opened, encoding, lone, notes = as_utf8(path, encoding)
     said, opened = declared(opened)
     given, separator = separator, separator or said or separator_of(opened)
+    if separator is None and not sure:
+        raise InputError(
+            f"{path}: expected a table, its columns separated by {', '.join(SEPARATORS.values())}, got other "
+            "text; name its --separator, or put each text into a file of its own, in a folder per class"
+        )
+    separator = separator or ","
     if lone:
         _check_line_ends(path, opened, separator)
     names = _header(path, opened, separator)
@@ -67,6 +76,7 @@ def read_csv(path: Path, separator: str | None = None, encoding: str | None = No
         lambda name: table[name].to_pylist(),
         where=lambda i: f"{path}, {_line(opened, separator, i)}",
         read_as=described(encoding, separator),
+        notes=notes,
     )
 
 

@@ -7,8 +7,7 @@ import codecs
 import csv
 import io
 import re
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -31,17 +30,21 @@ Opened = Callable[[], IO[bytes]]
 
 
 class Recoded(NamedTuple):
-    """A file as UTF-8: what opens it, its own encoding, and whether a carriage return stands alone in it."""
+    """A file as UTF-8: what opens it, its own encoding, whether a carriage return stands alone in it.
+
+    `notes` say that the encoding was guessed.
+    """
 
     opened: Opened
     encoding: str
     lone: bool
+    notes: Sequence[str] = ()
 
 
 def as_utf8(path: Path, encoding: str | None = None) -> Recoded:
     """Open a file as UTF-8, from the encoding that is named or found.
 
-    A file that starts with the mark of UTF-16 or UTF-32 is that. With a warning, one without a mark is UTF-16
+    A file that starts with the mark of UTF-16 or UTF-32 is that. With a note, one without a mark is UTF-16
     where its zero bytes are those of such a text; and one that is not UTF-8, and has no letter that is written
     as in UTF-8, is Windows-1252, or Mac Roman where its lines end as on old Macs. Carriage returns in a file
     without a line feed become line feeds.
@@ -57,8 +60,8 @@ def as_utf8(path: Path, encoding: str | None = None) -> Recoded:
         if marked is not None:
             return _recoded(path, marked, "as which it begins")
         if (marked := _unmarked_utf16(start)) is not None:
-            _warn(path, f"no mark of its encoding; read as {marked.upper()}")
-            return _recoded(path, marked, "as which it begins")
+            note = guess_note(f"no mark of its encoding; read as {marked.upper()}")
+            return _recoded(path, marked, "as which it begins", note)
     if encoding not in (None, "utf-8"):
         return _recoded(path, encoding, "as --encoding says")
     try:
@@ -69,21 +72,21 @@ def as_utf8(path: Path, encoding: str | None = None) -> Recoded:
         guess = "mac-roman" if b"\r" in content and b"\n" not in content else "cp1252"
         if encoding is not None or not may_be(content, guess):
             raise InputError(f"{error}, or name its own with --encoding") from error
-        _warn(path, f"not UTF-8; read as {_GUESSED[guess]}")
-        return _recoded(path, guess, "as was found")
+        note = guess_note(f"not UTF-8; read as {_GUESSED[guess]}")
+        return _recoded(path, guess, "as was found", note)
     if lone and _is_old_mac(path):
         return _recoded(path, "utf-8", "as was found")
     return Recoded(lambda: open_bytes(path), "utf-8", lone)
 
 
-def _warn(path: Path, what: str) -> None:
-    warnings.warn(
-        f"{path}: {what}: look whether letters with accents are right, or name the encoding with --encoding",
-        stacklevel=3,
+def guess_note(what: str) -> str:
+    """Make the note on a guessed encoding."""
+    return (
+        f"{what}: look whether letters with accents are right, or name the encoding with --encoding"
     )
 
 
-def _recoded(path: Path, encoding: str, why: str) -> Recoded:
+def _recoded(path: Path, encoding: str, why: str, *notes: str) -> Recoded:
     with reading(path), open_bytes(path) as file:
         content = file.read()
     try:
@@ -98,7 +101,7 @@ def _recoded(path: Path, encoding: str, why: str) -> Recoded:
     if "\n" not in text:
         text = text.replace("\r", "\n")
     recoded = text.encode("utf-8", errors="replace")
-    return Recoded(lambda: io.BytesIO(recoded), encoding, _LONE_CR.search(text) is not None)
+    return Recoded(lambda: io.BytesIO(recoded), encoding, _LONE_CR.search(text) is not None, notes)
 
 
 def _unmarked_utf16(start: bytes) -> str | None:
@@ -150,10 +153,10 @@ def declared(opened: Opened) -> tuple[str | None, Opened]:
     return found[1].decode(), without
 
 
-def separator_of(opened: Opened) -> str:
+def separator_of(opened: Opened) -> str | None:
     """Return what separates the fields: the first that splits the header and every row after it alike.
 
-    Where none does it is the one that splits most rows as the header, which are more than half; else a comma.
+    Where none does it is the one that splits most rows as the header, which are more than half; else None.
     """
     with opened() as file:
         seen = file.read(SEEN).decode("utf-8", errors="replace").removeprefix("\ufeff")
@@ -161,7 +164,7 @@ def separator_of(opened: Opened) -> str:
     cut = len(seen.encode()) >= SEEN
     shares = {one: _share(lines, one, cut) for one in SEPARATORS}
     best = max(shares, key=lambda one: shares[one])  # the first of equals
-    return best if shares[best] > 0.5 else ","
+    return best if shares[best] > 0.5 else None
 
 
 def _share(lines: list[str], separator: str, cut: bool) -> float:

@@ -4,11 +4,11 @@ import io
 import re
 import warnings
 import zipfile
-from datetime import datetime, time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from heedmap.data.columns import Rows, check_names
+from heedmap.data.labels import without_midnight
 from heedmap.data.streams import first_line, grown, limit_of, open_bytes, reading
 from heedmap.errors import InputError, check_installed
 from heedmap.terminal.output import some_of
@@ -24,7 +24,7 @@ _FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
 def read_excel(path: Path) -> Rows:
     """Read an Excel file: formulas as their stored values, errors (#N/A) as missing.
 
-    What is not read is said in warnings: further sheets, columns without a name, formulas without a value.
+    Notes say what is not read: further sheets, columns without a name, formulas without a value.
 
     Raises:
         InputError: openpyxl is not installed; a password, a damaged file, one that unpacks beyond the limit;
@@ -46,7 +46,7 @@ def read_excel(path: Path) -> Rows:
     except Exception as error:  # openpyxl raises many kinds on a damaged file
         raise InputError(f"{path}: not readable as XLSX ({first_line(error)})") from error
     names = [sheet.title for sheet in sheets]
-    for said in (
+    notes = (
         f"sheets {some_of(names)}: read the first alone; move another to the front to read that"
         if len(names) > 1
         else "",
@@ -55,12 +55,13 @@ def read_excel(path: Path) -> Rows:
         "spreadsheet program and save it there"
         if empty
         else "",
-    ):
-        if said:
-            warnings.warn(f"{path}: {said}", stacklevel=2)
-    count = len(next(iter(columns.values())))
+    )
     return Rows(
-        list(columns), count, lambda name: columns[name], where=lambda i: f"{path}, row {i + 2}"
+        list(columns),
+        len(next(iter(columns.values()))),
+        lambda name: columns[name],
+        where=lambda i: f"{path}, row {i + 2}",
+        notes=[note for note in notes if note],
     )
 
 
@@ -104,9 +105,7 @@ def _columns(path: Path, sheet: "Sheet") -> tuple[dict[str, list[Any]], list[str
     def value(cell: Any) -> Any:
         if cell.data_type == "e":
             return None
-        if isinstance(cell.value, datetime) and cell.value.time() == time():
-            return cell.value.date()  # a cell that holds a date alone has midnight with it
-        return unescape(cell.value) if isinstance(cell.value, str) else cell.value
+        return unescape(cell.value) if isinstance(cell.value, str) else without_midnight(cell.value)
 
     header = map(value, next(sheet.iter_rows(max_row=1, max_col=MOST_COLUMNS), ()))
     names = {i: str(name).strip() for i, name in enumerate(header) if name is not None}

@@ -20,6 +20,7 @@ import pandas as pd
 
 from heedmap.data.columns import Rows, check_names
 from heedmap.data.json_rows import read_json
+from heedmap.data.labels import without_midnight
 from heedmap.data.readers import rows_of
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, kind_of, name_of
@@ -192,6 +193,8 @@ def _of_texts(texts: Values, labels: Values | None, queries: Values | None) -> R
 
 
 def _list(values: Values, what: str) -> list[Any]:
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        values = pd.Series(values)  # an array would give its dates as numbers of nanoseconds
     found = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(found, Sequence) or isinstance(found, str | bytes):
         raise TypeError(f"expected a list with a {what} for each text, got {kind_of(values)}")
@@ -230,4 +233,5 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, float) and math.isinf(value):
         return str(value)
-    return value if isinstance(value, bool | int | float | dict | bytes) else str(value)
+    plain = isinstance(value, bool | int | float | dict | bytes)
+    return value if plain else str(without_midnight(value))

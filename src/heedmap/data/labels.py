@@ -2,12 +2,26 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, time
 
 from heedmap.errors import InputError
 
 
+def without_midnight(value: object) -> object:
+    """Return the date of a datetime without a time, as files and frames keep dates; else the value.
+
+    >>> str(without_midnight(datetime(2024, 5, 1)))
+    '2024-05-01'
+    """
+    if not isinstance(value, datetime) or value.tzinfo is not None:
+        return value
+    # Not by its time: a pandas Timestamp has nanoseconds, which that has not.
+    return value.date() if value == datetime.combine(value.date(), time()) else value
+
+
 def label_text(value: object) -> str:
     """Return a label as the name of its class."""
+    value = without_midnight(value)
     # A whole column turns into floats where one label is missing: 1.0 is the class 1.
     if isinstance(value, float) and value.is_integer():
         return str(int(value))

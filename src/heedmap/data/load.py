@@ -93,14 +93,16 @@ def load_corpus(
 
 def _read_corpus(settings: DataSettings, outputs: Sequence[str], given: InMemory | None) -> Corpus:
     left_out: Counter[str] = Counter()
+    read: list[str] = []
     others: Parts = {}
     with reading(settings.source):
         if settings.dataset is not None and settings.source not in EMBEDDED:
-            parts = read_dataset(settings, left_out, given)
+            parts = read_dataset(settings, left_out, read, given)
         else:
-            parts = read_parts(settings, left_out, given=given)
+            parts = read_parts(settings, left_out, read, given=given)
     if settings.training:
-        return _to_train(parts, settings, left_out)
+        corpus = _to_train(parts, settings, left_out)
+        return replace(corpus, notes=[*read, *corpus.notes])
     if settings.source not in EMBEDDED:
         # The test split; without one, everything in a file without splits; without that, dev or train.
         wanted = next(name for name in ("test", "all", "dev", "train") if name in parts)
@@ -108,7 +110,8 @@ def _read_corpus(settings: DataSettings, outputs: Sequence[str], given: InMemory
         others = {name: parts[name] for name in SPLITS if name in parts and name != wanted}
         parts = {wanted: parts[wanted]}
         left_out = Counter({why: n for why, n in left_out.items() if not why.startswith(unread)})
-    return _to_audit(parts, others, settings, left_out, outputs)
+    corpus = _to_audit(parts, others, settings, left_out, outputs)
+    return replace(corpus, notes=[*read, *corpus.notes])
 
 
 def as_written(corpus: Corpus) -> Corpus:
@@ -252,7 +255,7 @@ def _nothing_left(settings: DataSettings, left_out: Mapping[str, int]) -> InputE
 
 def _name(source: str) -> str:
     stem = Path(source).name.removesuffix(".gz")
-    return re.sub(r"\.(csv|tsv|jsonl|ndjson|json|parquet|xlsx)$", "", stem) or "corpus"
+    return re.sub(r"\.(csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx)$", "", stem) or "corpus"
 
 
 def _split_of(

@@ -7,6 +7,7 @@ Links between words are pairs of numbers from 0, as "0-0 1-1" or as a list of su
 """
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,6 +185,8 @@ def _of_texts(stem: Path, source: str, target: str) -> Pairs:
 
 
 def _of_table(rows: Rows, path: Path, source: str, target: str, align: str | None) -> Pairs:
+    for note in rows.notes:
+        warnings.warn(f"{path}: {note}", stacklevel=2)
     if "translation" in rows.columns and source not in rows.columns:
         both = rows.values("translation")  # as sets on the Hub have it
         sides = [[(one or {}).get(name) for one in both] for name in (source, target)]

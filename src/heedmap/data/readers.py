@@ -32,10 +32,7 @@ KINDS = {
 }
 _READERS = {"json": read_json, "parquet": read_parquet, "excel": read_excel}
 _KNOWN = ", ".join(KINDS) + " (each also with .gz)"
-_REMEDIES = {
-    ".txt": "name a table with tabs between its columns .tsv, with commas or semicolons .csv",
-    **dict.fromkeys((".xls", ".xlsm", ".xlsb", ".ods"), "save it as .xlsx"),
-}
+_OTHER_SHEETS = (".xls", ".xlsm", ".xlsb", ".ods")
 _BINARY = {
     b"PK\x03\x04": "an Excel file or another archive; name an Excel file .xlsx, unpack another",
     b"\xd0\xcf\x11\xe0": "an old Excel file, or one with a password; save it as .xlsx without one",
@@ -48,9 +45,13 @@ _BINARY = {
 """How files begin that are no text, and what they are."""
 
 
-def kind_of(path: Path) -> str | None:
-    """Return `csv`, `json`, `parquet` or `excel` by the file's name, None for any other."""
-    return KINDS.get(_suffix(path))
+def kind_of(path: Path, *, alone: bool = False) -> str | None:
+    """Return `csv`, `json`, `parquet` or `excel` by the file's name, None for any other.
+
+    A .txt file, which may be a table, is `csv` where it is named `alone`: in a folder it is a text.
+    """
+    suffix = _suffix(path)
+    return "csv" if alone and suffix == ".txt" else KINDS.get(suffix)
 
 
 def _suffix(path: Path) -> str:
@@ -60,6 +61,8 @@ def _suffix(path: Path) -> str:
 
 def read_rows(path: Path, separator: str | None = None, encoding: str | None = None) -> Rows:
     """Read the rows of one file; of a CSV file, separator and encoding are found where they are not given.
+
+    A .txt file is read as CSV if it is a table.
 
     Raises:
         InputError: no such file, unknown kind, empty, not UTF-8, or broken (with the line); a separator or an
@@ -72,19 +75,17 @@ def read_rows(path: Path, separator: str | None = None, encoding: str | None = N
             )
         if not path.is_file():
             raise InputError(f"{path}: no such file; give a {_KNOWN} file, a folder or a Hub name")
-        kind, size = kind_of(path), path.stat().st_size
+        kind, suffix, size = kind_of(path, alone=True), _suffix(path), path.stat().st_size
     if kind is None:
-        remedy = _REMEDIES.get(_suffix(path))
-        raise InputError(
-            f"{path}: unknown kind of file; expected one of {_KNOWN}{f'; {remedy}' if remedy else ''}"
-        )
+        remedy = "; save it as .xlsx" if suffix in _OTHER_SHEETS else ""
+        raise InputError(f"{path}: unknown kind of file; expected one of {_KNOWN}{remedy}")
     if size == 0:
         raise InputError(f"{path}: the file is empty; expected rows with a text and a label")
     if kind in ("csv", "json"):
         _check_text(path)
     if kind == "csv":
-        tabs = "\t" if _suffix(path) == ".tsv" else None
-        rows = read_csv(path, separator or tabs, encoding)
+        tabs = "\t" if suffix == ".tsv" else None
+        rows = read_csv(path, separator or tabs, encoding, sure=suffix != ".txt")
     else:
         refuse_dialect(path, separator, encoding)
         rows = _READERS[kind](path)

@@ -17,9 +17,14 @@ from heedmap.settings import DataSettings
 
 
 def read_dataset(
-    settings: DataSettings, left_out: Counter[str], given: InMemory | None = None
+    settings: DataSettings,
+    left_out: Counter[str],
+    notes: list[str],
+    given: InMemory | None = None,
 ) -> Parts:
     """Read the rows of a data set by split, with its classes as labels; count what is left out.
+
+    How files were read is added to `notes`.
 
     Raises:
         InputError: the source is not there or has another layout; says what the data set needs.
@@ -27,7 +32,7 @@ def read_dataset(
     spec = spec_of(settings)
     selection = spec.selection(settings)
     try:
-        parts = _read(spec, settings, left_out, given)
+        parts = _read(spec, settings, left_out, notes, given)
     except InputError as error:
         raise InputError(f"{error} ({spec.title} needs {spec.needs})") from error
     if spec.labels:
@@ -41,7 +46,11 @@ def read_dataset(
 
 
 def _read(
-    spec: DatasetSpec, settings: DataSettings, left_out: Counter[str], given: InMemory | None
+    spec: DatasetSpec,
+    settings: DataSettings,
+    left_out: Counter[str],
+    notes: list[str],
+    given: InMemory | None,
 ) -> Parts:
     folder, tokenize = Path(settings.source), spec.columns.tokenize
     if spec.read is not None:
@@ -54,7 +63,7 @@ def _read(
         refuse_columns(settings, "the treebank")
         parts, counts = treebank.read(folder, tokenize)
     else:
-        return read_parts(settings, left_out, spec.columns, given)
+        return read_parts(settings, left_out, notes, spec.columns, given)
     left_out.update(counts)
     return parts
 

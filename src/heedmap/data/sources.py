@@ -38,12 +38,13 @@ EMBEDDED = ("reviews", "reviews-stars", *BIOGRAPHIES, *STORIES)
 def read_parts(
     settings: DataSettings,
     left_out: Counter[str],
+    notes: list[str],
     spec: ColumnSpec | None = None,
     given: InMemory | None = None,
 ) -> Parts:
     """Read the rows of a file, a folder, a Hub data set or an embedded corpus, by split, or those `given`.
 
-    What is left out is counted in `left_out` by its reason.
+    What is left out is counted in `left_out` by its reason; how files were read is added to `notes`.
 
     Raises:
         InputError: no such source, or columns or values that are no texts and labels.
@@ -51,7 +52,8 @@ def read_parts(
     spec = spec or ColumnSpec()
     if given is not None:
         files.refuse_dialect(given.name, settings.separator, settings.encoding)
-        return _parts(_by_split(given.tables, settings, left_out), settings, left_out, spec)
+        tables = _by_split(given.tables, settings, left_out)
+        return _parts(tables, settings, left_out, notes, spec)
     if settings.source in EMBEDDED:
         return _embedded(settings)
     if settings.source.startswith(PREFIX) and not is_there(settings.source):
@@ -60,7 +62,7 @@ def read_parts(
             "and are not there; give them to heedmap again"
         )
     path = Path(settings.source)
-    as_file = files.kind_of(path) is not None or path.is_absolute()
+    as_file = files.kind_of(path, alone=True) is not None or path.is_absolute()
     if not is_there(settings.source) and not (as_file and settings.source.isprintable()):
         check_name(settings.source, DATA)
     if is_eraser(path):
@@ -69,14 +71,20 @@ def read_parts(
         parts = read_eraser(path, spec.tokenize or tokenizer_of(settings), left_out, settings.raw)
         check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
         return parts
-    return _parts(_read_tables(path, settings, left_out, as_file), settings, left_out, spec)
+    tables = _read_tables(path, settings, left_out, as_file)
+    return _parts(tables, settings, left_out, notes, spec)
 
 
 def _parts(
-    read: dict[str, Rows], settings: DataSettings, left_out: Counter[str], spec: ColumnSpec
+    read: dict[str, Rows],
+    settings: DataSettings,
+    left_out: Counter[str],
+    notes: list[str],
+    spec: ColumnSpec,
 ) -> Parts:
     parts: Parts = {}
     for name, rows in read.items():
+        notes += rows.notes if name == "all" else [f"{name}: {note}" for note in rows.notes]
         for part, row in _rows(rows, name, settings, left_out, spec):
             parts.setdefault(part, []).append(row)
     check_labels(settings.source, [row.label for rows in parts.values() for row in rows])

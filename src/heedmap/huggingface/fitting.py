@@ -47,8 +47,8 @@ def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, 
     marks = spread.rationale
     if marks is not None:
         marks = [mark[a:b] for mark, (a, b) in zip(marks, starts, strict=True)]
-    done = "cut (kept)" if how == "cut" else f"read as {len(rows) - len(split) + len(long)} windows"
-    count = {f"longer than the model's {longest} positions, {done}": len(long)}
+    done = "cut" if how == "cut" else f"read as {len(rows) - len(split) + len(long)} windows"
+    count = {f"longer than the model's {longest} positions, {done} (kept)": len(long)}
     windows = None if how == "cut" else np.array(rows, dtype=np.int64)
     return Split(keys, tokens, spread.labels, marks, text_of=windows), count
 
@@ -74,7 +74,7 @@ def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
             for mask, own in zip(marks, starts, strict=True)
         ]
     texts = split.take(np.flatnonzero(sizes)).whole_texts
-    count = f"words merged with a neighbour that shares a sub-word (kept; in {texts} texts)"
+    count = f"words merged with a neighbour that shares a sub-word, in {texts} texts (kept)"
     return replace(split, tokens=tokens, rationale=marks), {count: sum(sizes)}
 
 

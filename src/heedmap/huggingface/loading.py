@@ -35,7 +35,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 
 def load_classifier(
-    source: str | Path, dtype: str = "float32"
+    source: object, dtype: str = "float32"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a trained classifier, frozen and in eval mode, and its tokenizer.
 
@@ -43,7 +43,8 @@ def load_classifier(
     is set to it: the model finds the last token of a text by looking for padding.
 
     Args:
-        source: A folder as `save_pretrained` writes it, or a name on the Hub (HF_HUB_OFFLINE=1: its cache).
+        source: A folder as `save_pretrained` writes it, or a name on the Hub (HF_HUB_OFFLINE=1: its cache); what
+            is no string and no path is refused.
         dtype: float32, float16 or bfloat16.
 
     Raises:
@@ -71,7 +72,7 @@ def load_classifier(
 
 
 def load_for_training(
-    source: str | Path, classes: list[str]
+    source: object, classes: list[str]
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a model with a head for `classes`, in train mode, and its tokenizer.
 
@@ -120,7 +121,7 @@ def frozen(model: PreTrainedModel) -> PreTrainedModel:
     return model.requires_grad_(False)
 
 
-def _open(source: str | Path, dtype: str) -> tuple[Place, PreTrainedConfig]:
+def _open(source: object, dtype: str) -> tuple[Place, PreTrainedConfig]:
     if dtype not in DTYPES:
         raise InputError(f"expected a dtype of {', '.join(DTYPES)}; got {dtype!r}")
     place = _locate(source)
@@ -142,7 +143,7 @@ def _open(source: str | Path, dtype: str) -> tuple[Place, PreTrainedConfig]:
     return place, config
 
 
-def _locate(source: str | Path) -> Place:
+def _locate(source: object) -> Place:
     name = name_of(source, MODEL)
     if not is_there(name) and not _is_path(name):
         check_name(name, MODEL)

@@ -142,8 +142,7 @@ def _header(audit: AuditResult) -> RenderableType:
         rows["no maps of"] = maps
     if kept := weights_kept(audit, short=True):
         rows["adversary"] = f"weights {kept}"
-    if reasons := left_out(audit):
-        rows["left out"] = counts(reasons)
+    rows |= left_out(audit)
     if audit.rates is not None:
         rows["not tested"] = "; ".join(not_tested(audit.findings))
     notes = [("note", note) for note in note_texts(audit.about)]

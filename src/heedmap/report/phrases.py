@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.data.catalog import CATALOG
+from heedmap.data.corpus import apart
 from heedmap.data.in_memory import PREFIX
 from heedmap.experiments.findings import AuditResult, Finding
 from heedmap.experiments.intervals import FEWEST, of_share
@@ -285,10 +286,11 @@ def epsilon(audit: AuditResult) -> float:
     return (audit.settings.audit or AuditSettings()).epsilon
 
 
-def left_out(audit: AuditResult) -> dict[str, int]:
-    """Count the texts of the data set that were excluded before the audit, by reason."""
+def left_out(audit: AuditResult) -> dict[str, str]:
+    """Return what of the data was `left out` before the audit and what was changed but `kept`, with counts."""
     reasons = audit.about.get("left_out")
-    return {str(k): int(v) for k, v in reasons.items()} if isinstance(reasons, Mapping) else {}
+    found = {str(k): int(v) for k, v in reasons.items()} if isinstance(reasons, Mapping) else {}
+    return {heading: counts(each) for heading, each in apart(found).items()}
 
 
 def counts(reasons: Mapping[str, int]) -> str:
