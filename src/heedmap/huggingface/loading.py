@@ -43,8 +43,8 @@ def load_classifier(
     is set to it: the model finds the last token of a text by looking for padding.
 
     Args:
-        source: A folder as `save_pretrained` writes it, or a name on the Hub (HF_HUB_OFFLINE=1: its cache); what
-            is no string and no path is refused.
+        source: A folder as `save_pretrained` writes it, or a name on the Hub (HF_HUB_OFFLINE=1: its cache);
+            what is no string and no path is refused.
         dtype: float32, float16 or bfloat16.
 
     Raises:
