@@ -68,5 +68,6 @@ class Page:
         framed = self.html.replace("<head>", '<head><base href="about:srcdoc">', 1)
         return (
             f'<iframe srcdoc="{escape(framed)}" sandbox="allow-scripts" title="report" '
-            f'style="width:100%;height:{HEIGHT}px;border:1px solid #8a8f98;resize:vertical"></iframe>'
+            f'style="box-sizing:border-box;width:100%;height:{HEIGHT}px;border:1px solid #8a8f98;'
+            'resize:vertical"></iframe>'
         )
