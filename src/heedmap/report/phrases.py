@@ -74,6 +74,20 @@ def count_text(finding: Finding) -> str:
     return f"n = {finding.n}{different}"
 
 
+def _told_apart(one: float, other: float) -> tuple[str, str]:
+    """Format two numbers, with more digits where they would look alike.
+
+    >>> _told_apart(0.00195, 0.00214), _told_apart(0.1, 0.5)
+    (('0.00195', '0.00214'), ('0.10', '0.50'))
+    """
+    shown = number(one), number(other)
+    digits = 2
+    while shown[0] == shown[1] and one != other and digits < 6:
+        digits += 1
+        shown = f"{one:.{digits}g}".replace("-", "−"), f"{other:.{digits}g}".replace("-", "−")
+    return shown
+
+
 def scale_text(finding: Finding) -> str | None:
     """Say what chance and these weights at best reach; None where that is not known."""
     if (relative := finding.relative) is None:
@@ -89,7 +103,8 @@ def scale_text(finding: Finding) -> str | None:
         if finding.of_median
         else ""
     )
-    reached = f"Chance {number(relative.chance)}, these weights at best {number(relative.ceiling)}"
+    chance, ceiling = _told_apart(relative.chance, relative.ceiling)
+    reached = f"Chance {chance}, these weights at best {ceiling}"
     return f"{reached}{same}.{near}{whole}"
 
 
