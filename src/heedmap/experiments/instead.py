@@ -297,8 +297,8 @@ def _findings(results: Results) -> list[Finding]:
         best.found,
         {
             "not sampled": np.isnan(chooses),
-            "used to choose the map": chooses == 1,
             "undefined: one token": results.short,
+            "used to choose the map": chooses == 1,
         },
         topic="a better map",
         question="Would another heat map show better what the answer rests on?",
