@@ -12,7 +12,8 @@ from conftest import contents, small_corpus, watched
 from safetensors.torch import save
 from scipy import stats
 from tiny_transformers import reviews_classifier
-from transformers import BertConfig, BertForSequenceClassification
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 import heedmap.papers.drozdyuk.paper as paper
 from heedmap.data.load import as_written, load
@@ -590,20 +591,23 @@ def test_simulated_claims_are_seldom_judged_wrongly(simulation, seeds):
         assert simulation["shares"](truth, seeds, 40)["intervals", wrong] <= 0.1  # nominal .05
 
 
-class Letters:
-    """A tokenizer of a few lines: a word is its number."""
-
-    pad_token_id = 0
-    model_max_length = 12
-
-    def __call__(self, texts, truncation, max_length):
-        return {
-            "input_ids": [[1, *(2 + hash_of(w) for w in t.split())][:max_length] for t in texts]
-        }
-
-
-def hash_of(word):
-    return sum(map(ord, word)) % 27
+def letters(kind=PreTrainedTokenizerFast):
+    """[CLS], then a token per letter."""
+    names = ["[PAD]", "[CLS]", "[UNK]", *"abcdefghijklmnopqrstuvwxyz"]
+    vocabulary = {name: i for i, name in enumerate(names)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A", special_tokens=[("[CLS]", 1)]
+    )
+    return kind(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        unk_token="[UNK]",
+        model_max_length=12,
+    )
 
 
 def small_bert(classes=2):
@@ -619,7 +623,7 @@ def test_the_same_on_a_trained_classifier_which_stays_as_it_was(corpus):
     corpus = written(corpus)
     weights = {name: value.clone() for name, value in model.state_dict().items()}
     options = {name: TINY[name] for name in ("adversary_epochs", "adversary_hidden", "batch_size")}
-    table = intervene(model, Letters(), corpus, **options)
+    table = intervene(model, letters(), corpus, **options)
     names = set(table["intervention"].to_pylist())
     assert {"original", "uniform", "activation:sparsemax", "shuffle:positions", *ATTACKS} <= names
     assert model.training
@@ -627,7 +631,7 @@ def test_the_same_on_a_trained_classifier_which_stays_as_it_was(corpus):
     assert model.config._attn_implementation != "heedmap_door"
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
     with pytest.raises(InputError, match="expected a classifier of 2 classes"):
-        intervene(small_bert(3), Letters(), corpus)
+        intervene(small_bert(3), letters(), corpus)
 
 
 def written(corpus, classes=None):
@@ -644,7 +648,7 @@ def test_classes_of_the_same_names_are_matched_by_name_and_others_are_refused(co
     model = small_bert()
     model.config.id2label = {0: "B", 1: "A"}
     named = written(corpus, ["a", "b"])
-    texts = tokenised(named, named.splits, model, Letters(), 256)[2]
+    texts = tokenised(named, named.splits, model, letters(), 256)[2]
     assert isinstance(texts, Texts)
     assert texts.labels.tolist() == (1 - named.splits["test"].labels).tolist()
     assert max(texts.lengths) <= 12
@@ -652,7 +656,7 @@ def test_classes_of_the_same_names_are_matched_by_name_and_others_are_refused(co
     with pytest.raises(
         InputError, match=r"2 classes \(B, A\) or their numbers.* got no, yes; ch"
     ) as it:
-        intervene(model, Letters(), wrong)
+        intervene(model, letters(), wrong)
     assert "\n" not in str(it.value)
 
 
@@ -662,13 +666,13 @@ def test_a_trained_classifier_reads_the_texts_as_they_are_written(tmp_path):
     path.write_text("text,label\n" + "\n".join(rows) + "\n")
     read = []
 
-    class Listening(Letters):
-        def __call__(self, texts, truncation, max_length):
+    class Listening(PreTrainedTokenizerFast):
+        def __call__(self, texts, **options):
             read.extend(texts)
-            return super().__call__(texts, truncation, max_length)
+            return super().__call__(texts, **options)
 
     options = {name: TINY[name] for name in ("adversary_epochs", "adversary_hidden", "batch_size")}
-    intervene(small_bert(), Listening(), load(path), **options)
+    intervene(small_bert(), letters(Listening), load(path), **options)
     assert sorted(read) == sorted(row[:-2] for row in rows)
 
 

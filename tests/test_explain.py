@@ -140,7 +140,7 @@ def test_a_text_is_explained_as_the_run_was_audited(tmp_path, csv_file):
     small = {"encoder": "average", "embedding_size": 8, "epochs": 1, "min_df": 1}
     asked = {"epsilon": 0.1, "gradient_of": "probability", "instances": 4, "permutations": 2}
     run = hm.train(hm.load(csv_file), out=tmp_path / "run", **small)
-    text = " ".join(run.corpus.words("test")[0])
+    text = " ".join(run.corpus.splits["test"].tokens[0])
     before = run.explain(text)
     after = hm.audit(run, **asked)
     opened = hm.open_run(tmp_path / "run").explain(text)
