@@ -25,7 +25,7 @@ docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning --keep-going docs build/docs
 
 package: $(VENV)/.dev
-	rm -rf build dist
+	rm -rf build/lib build/bdist.* dist
 	$(BIN)/python -m build --quiet --no-isolation
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python scripts/try_wheel.py dist/*.whl
