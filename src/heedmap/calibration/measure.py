@@ -24,6 +24,7 @@ from heedmap.calibration.trained_transformer import trained_transformer
 from heedmap.calibration.transformer import planted_transformer, spaced
 from heedmap.data.corpus import Split
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import ByValue
 from heedmap.experiments.registry import applicable
 from heedmap.experiments.results import make_findings
 from heedmap.files.storage import write_atomically
@@ -38,8 +39,8 @@ MOST_CLASSES = 5
 NOT_ASKED = ("scan", "mix", "instead", "heads", "eraser", "plausibility")
 
 
-@dataclass(frozen=True)
-class Number:
+@dataclass(frozen=True, eq=False)
+class Number(ByValue):
     """A finding's share of the attainable, with its interval; `low` and `high` are NaN where there is none."""
 
     share: float
@@ -47,8 +48,8 @@ class Number:
     high: float
 
 
-@dataclass(frozen=True)
-class Measured:
+@dataclass(frozen=True, eq=False)
+class Measured(ByValue):
     """The numbers of one plant. `accuracies`: of a trained one, see `trained_plant`."""
 
     plant: Plant

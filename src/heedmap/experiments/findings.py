@@ -73,8 +73,21 @@ COLOURS: dict[Level, str] = {
 """Of a line beside a text in a notebook, seen on white and on black."""
 
 
-@dataclass(frozen=True)
-class Relative:
+class ByValue:
+    """Equal to another of its class with the same values, NaN beside NaN among them.
+
+    From Python 3.13 on, dataclasses compare field by field, where a NaN is not even itself.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and [*vars(self).values()] == [*vars(other).values()]
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class Relative(ByValue):
     """A value as a share of the way from chance (0) to the best attainable (1), on the same texts.
 
     `chance` and `ceiling` are means (or medians, as the value) over the texts where both are known. `share` is
@@ -96,8 +109,8 @@ UNJUDGED = "for comparison"  # a number without a chance level
 BOUNDS = {"tau": (-1.0, 1.0), "relative": (-1.0, 1.0), "change": (-1.0, 1.0)}
 
 
-@dataclass(frozen=True, repr=False)
-class Finding:
+@dataclass(frozen=True, repr=False, eq=False)
+class Finding(ByValue):
     """One question and its answer.
 
     Attributes:
