@@ -40,17 +40,17 @@ def train_command(
         command = "--model, which comes with its own and reads single texts"
         given.allow(RAW_TEXTS_TO_LEARN, FineTuneSettings, of=command)
         run = _fine_tune(model, data, given, out, overwrite)
+    from heedmap.data.corpus import apart
+    from heedmap.report.phrases import counts
+
     training = run.training
     assert training is not None
     scores = ", ".join(
         f"{name} {value:.3f}" for name, value in training.scores[training.best_epoch].items()
     )
     say(f"Trained: epoch {training.best_epoch + 1} is best on dev ({scores}).")
-    from heedmap.data.corpus import apart
-
     for heading, reasons in apart(run.corpus.left_out | training.left_out).items():
-        counts = "; ".join(f"{reason}: {count}" for reason, count in reasons.items())
-        say(f"{heading.capitalize()}: {counts}")
+        say(f"{heading.capitalize()}: {counts(reasons)}")
     say(f"Run folder: {run.folder}")
 
 

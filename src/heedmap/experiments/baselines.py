@@ -112,7 +112,6 @@ def baselines(evidence: Evidence) -> pa.Table:
                     columns.put(rows, f"found_other_seed_{name}", _found(other, values, mask))
             for drawn, weightings in track(list(_drawn(evidence, trace)), (SHUFFLES + 2, 1)):
                 heat = evidence.model.to_heatmap(trace, weightings)
-                once = _once_each(trace, len(weightings))
                 slow = drawn == "shuffled"
                 for name, importance in _under(
                     evidence, batch, trace, texts, weightings, slow=slow
@@ -120,13 +119,10 @@ def baselines(evidence: Evidence) -> pa.Table:
                     some = heat[: len(importance)]
                     pairs = zip(some, importance, strict=True)
                     taus = torch.stack([_tau(*pair, mask) for pair in pairs])
-                    used = once[: len(importance)].to(taus.device)
-                    mean = taus.where(used, torch.nan).nanmean(0)
-                    columns.put(rows, f"tau_{drawn}_{name}", mean)
+                    columns.put(rows, f"tau_{drawn}_{name}", _mean(taus, trace))
                     if slow:
                         found = _found(some, importance, mask)
-                        mean = found.where(used.to(found.device), torch.nan).nanmean(0)
-                        columns.put(rows, f"found_{drawn}_{name}", mean)
+                        columns.put(rows, f"found_{drawn}_{name}", _mean(found, trace))
     with portion(0.2), randomised(evidence.model, evidence.torch_generator("randomised")):
         for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
             trace = evidence.model.trace(batch)
@@ -172,10 +168,11 @@ def _drawn(evidence: Evidence, trace: Trace) -> Iterator[tuple[str, Float[Tensor
     yield "random", dirichlet(trace.attention, trace.support, rngs).unsqueeze(0)
 
 
-def _once_each(trace: Trace, drawn: int) -> Bool[Tensor, "S B"]:
-    """Return which of the weightings drawn count: of a text with fewer orders each order once."""
-    counts = [min(count, drawn) for count in orders(trace.support.sum(-1))]
-    return torch.arange(drawn).unsqueeze(1) < torch.tensor(counts)
+def _mean(values: Float[Tensor, "S B"], trace: Trace) -> Float[Tensor, " B"]:
+    """Return the mean over the weightings drawn; of a text with fewer orders each order counts once."""
+    counts = [min(count, len(values)) for count in orders(trace.support.sum(-1))]
+    once = torch.arange(len(values)).unsqueeze(1) < torch.tensor(counts)
+    return values.where(once.to(values.device), torch.nan).nanmean(0)
 
 
 def _under(
