@@ -28,7 +28,7 @@ def test_one_file_is_split_by_class_the_same_way_for_the_same_seed(tmp_path):
     for split in corpus.splits.values():
         assert abs(split.labels.mean() - 0.5) < 1e-9
     keys = [key for split in corpus.splits.values() for key in split.keys]
-    assert sorted(map(int, keys)) == list(range(40))
+    assert sorted(int(key.removeprefix("line ")) for key in keys) == list(range(1, 41))
     assert load(path).fingerprint() == corpus.fingerprint()
     assert load(path, seed=1).splits["test"].keys != corpus.splits["test"].keys
 
@@ -219,7 +219,9 @@ def test_a_label_that_is_a_list_is_refused_with_its_row(tmp_path):
         .replace('"label": 1}', '"label": [1]}')
         .replace('"label": 0}', '"label": [0]}')
     )
-    with pytest.raises(InputError, match="line 1: expected a text and a label"):
+    with pytest.raises(
+        InputError, match=r"line 1: label: expected one label per text, got a list \(\[0\]\)"
+    ):
         load(path)
 
 
@@ -295,7 +297,7 @@ def test_a_corpus_keeps_its_texts_as_they_are_written(tmp_path, tokenizer, limit
     assert written.fingerprint() == raw.fingerprint()
     for name, split in raw.splits.items():
         for key, tokens in zip(split.keys, written.splits[name].tokens, strict=True):
-            text = rows[int(key)]["text"]
+            text = rows[int(key.removeprefix("line ")) - 1]["text"]
             assert text.startswith("".join(tokens))
             assert limits or "".join(tokens) == text.rstrip()
     assert as_written(written) is written

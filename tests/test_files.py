@@ -15,7 +15,8 @@ import pytest
 
 from heedmap.data import readers as files
 from heedmap.data import streams
-from heedmap.data.labels import check_labels, match
+from heedmap.data.labels import check_labels
+from heedmap.data.matching import match
 from heedmap.data.load import load
 from heedmap.data.readers import read_hub, read_rows
 from heedmap.data.vocabulary import Vocabulary, read_vectors
@@ -166,12 +167,12 @@ DEEP = b"[" * 100_000
         ("a.jsonl.gz", packed(b'{"text": "a", "label": 1}\n' * 500), "cannot be read"),
         ("a.parquet.gz", packed(parquet(text=["a"], label=[1])), "cannot be read"),
         ("a.parquet", parquet(text=NOT_UTF8, label=[1, 0]), "a text that is not UTF-8"),
-        ("a.parquet", parquet(text=[b"a", b"b"], label=[1, 0]), "expected a text and a label"),
+        ("a.parquet", parquet(text=[b"a", b"b"], label=[1, 0]), "expected a text, got text = b"),
         ("a.parquet", parquet(**{f"c{i}": [1] for i in range(10_001)}), "up to 10000 columns"),
         ("a.jsonl", DEEP + b"]" * 100_000, "line 1: broken JSON (nested too deeply)"),
         ("a.json", b'[{"text": ' + DEEP + b"]" * 100_000 + b"}]", "broken JSON (nested too deeply)"),
         ("a.jsonl", b'{"text": "a", "label": 1}\n' + b'{"a":' * 100_000, "line 2: broken JSON"),
-        ("a.jsonl", b'{"text": "a", "label": ' + b"[" * 900 + b"]" * 900 + b"}", "a text and a label"),
+        ("a.jsonl", b'{"text": "a", "label": ' + b"[" * 900 + b"]" * 900 + b"}", "one label per text"),
         ("a.jsonl", b'{"text": "a", "label": ' + b"9" * 5000 + b"}", "line 1: broken JSON"),
         ("a.jsonl", b'{"text": "a", "text": "b", "label": 1}', "a name is there twice"),
         ("a.jsonl", b'{"text": "\\ud800", "label": 1}', "line 1: broken JSON"),
@@ -247,8 +248,8 @@ def test_a_label_of_white_space_is_none(tmp_path):
 
 
 def test_classes_whose_names_differ_in_their_case_alone_are_told_apart():
-    assert match("a", ["yes", "Yes"], ["Yes", "yes"], remedy="") == {"yes": 1, "Yes": 0}
-    assert match("a", ["YES", "no"], ["No", "Yes"], remedy="") == {"YES": 1, "no": 0}
+    assert match("a", ["yes", "Yes"], ["Yes", "yes"], remedy="").number == {"yes": 1, "Yes": 0}
+    assert match("a", ["YES", "no"], ["No", "Yes"], remedy="").number == {"YES": 1, "no": 0}
     with pytest.raises(InputError, match="expected the model's 2 classes"):
         match("a", ["YES"], ["Yes", "yes"], remedy="")
 

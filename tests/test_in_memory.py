@@ -133,12 +133,12 @@ def test_what_is_missing_is_counted():
         (
             lambda: hm.load([{"text": "a", "label": 1}, {"text": ["b"], "label": 0}]),
             hm.InputError,
-            r"records, row 1: expected a text and a label, got text = \['b'\]",
+            r"records, index 1: expected a text, got text = \['b'\]",
         ),
         (
             lambda: hm.load(["a", "\ud800"], labels=[0, 1]),
             hm.InputError,
-            "list, row 1, text: expected text, got half a character",
+            "list, index 1, text: expected text, got half a character",
         ),
         (lambda: hm.load("memory:0123456789abcdef"), hm.InputError, "texts from memory, which"),
         (lambda: hm.open_model("m", hm.load(FRAME)), hm.InputError, "got a Corpus"),

@@ -104,6 +104,12 @@ class DataSettings(Settings):
     query: str | None = option(
         "Column of a question or hypothesis that the text is read given.", None, also="query-column"
     )
+    id: str | None = option(
+        "Column of the texts' own ids.", None, shown="guessed", also="id-column"
+    )
+    markup: Literal["keep", "text"] = option(
+        "HTML tags and entities: keep them, or turn them into text.", "keep"
+    )
     encoding: str | None = option(
         "Of a CSV or text file: utf-8, cp1252, utf-16-le, mac-roman ...", None, shown="found"
     )
@@ -142,7 +148,7 @@ class DataSettings(Settings):
     def _expand(cls, value: str) -> str:
         return os.path.expanduser(value)  # as the shell does, but for a quoted ~
 
-    @field_validator("text", "label", "query", mode="before")
+    @field_validator("text", "label", "query", "id", mode="before")
     @classmethod
     def _name_column(cls, value: Any) -> Any:
         if isinstance(value, Integral) and not isinstance(value, bool):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.in_memory import InMemory
 from heedmap.data.readers import SPLITS
+from heedmap.data.text_names import is_place
 from heedmap.data.texts import Pair, Text
 from heedmap.settings import DataSettings
 from heedmap.terminal.html import html_table
@@ -22,7 +23,7 @@ KEPT = " (kept)"  # ends a reason in `left_out` for what is not left out, but ch
 
 @dataclass(frozen=True, repr=False)
 class Split:
-    """Labelled texts. `keys` are the rows' own ids, so that a number can be traced to its text.
+    """Labelled texts. `keys` name them by their own ids, or by where they stand in the data (`text_names`).
 
     Of pairs of texts, attention is over `tokens`, given `queries`; `allowed` (B, C) are the possible answers.
     Where long texts are read in windows, one per row, `text_of` numbers the text of each row.
@@ -190,7 +191,9 @@ class Corpus:
         digest = hashlib.sha256(json.dumps(self.classes).encode())
         for name in (name for name in SPLITS if name in self.splits):
             split = self.splits[name]
-            digest.update(json.dumps([split.keys, split.tokens]).encode())
+            # The same texts are the same corpus wherever they stand, in a file or in memory.
+            keys = [None if is_place(key) else key for key in split.keys]
+            digest.update(json.dumps([keys, split.tokens]).encode())
             digest.update(split.labels.tobytes())
             if split.queries is not None:
                 digest.update(json.dumps(split.queries).encode())

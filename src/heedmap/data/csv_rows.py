@@ -1,8 +1,7 @@
 """Read the rows of a CSV file by pandas, and refuse it where pandas would guess."""
 
 import csv
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,11 +69,12 @@ def read_csv(
                 f"{path}: not readable as CSV ({first_line(error)}), {described(encoding, separator)}; put "
                 "texts that hold the separator or a line break in quotes, or name another --separator"
             ) from error
+    place = _places(opened, separator)
     return Rows(
         table.column_names,
         len(table),
         lambda name: table[name].to_pylist(),
-        where=lambda i: f"{path}, {_line(opened, separator, i)}",
+        where=lambda i: f"{path}, {place(i)}",
         read_as=described(encoding, separator),
         notes=notes,
     )
@@ -123,12 +123,16 @@ def _numbered(opened: Opened, separator: str) -> Iterator[tuple[int, list[str]]]
         pass
 
 
-def _line(opened: Opened, separator: str, row: int) -> str:
-    """Name the line on which a row begins, or the row where that is not to be found."""
-    found = next(
-        islice(_numbered(opened, separator), row + 1, None), None
-    )  # the header comes first
-    return f"row {row + 1}" if found is None else f"line {found[0]}"
+def _places(opened: Opened, separator: str) -> Callable[[int], str]:
+    """Return what names the line on which a row begins, or the row where that is not to be found."""
+    lines: list[int] = []
+
+    def place(row: int) -> str:
+        if not lines:
+            lines.extend(line for line, _ in _numbered(opened, separator))  # the header comes first
+        return f"line {lines[row + 1]}" if row + 1 < len(lines) else f"row {row + 1}"
+
+    return place
 
 
 def _check_widths(path: Path, opened: Opened, separator: str, encoding: str) -> None:

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,9 @@ import pandas as pd
 
 from heedmap.data.columns import Rows, check_names
 from heedmap.data.json_rows import read_json
-from heedmap.data.labels import without_midnight
+from heedmap.data.labels import is_missing, plain, without_midnight
 from heedmap.data.readers import rows_of
+from heedmap.data.text_names import places
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, kind_of, name_of
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     import datasets
 
 PREFIX = "memory:"
+PLACE = "heedmap:place"
+"""The name of what a run keeps beside the columns: where each row stood (`index 3`)."""
 Values = Union[Sequence[Any], "pd.Series[Any]", "np.ndarray[Any, Any]"]
 Source = Union[
     str, os.PathLike[str], pd.DataFrame, "datasets.Dataset", "datasets.DatasetDict", Values
@@ -44,15 +47,25 @@ class InMemory:
     def __init__(self, name: str, tables: Mapping[str, Rows]) -> None:
         self.name = name
         self._columns: dict[str, dict[str, list[Any]]] = {}
+        self._places: dict[str, list[str]] = {}
         self.tables: dict[str, Rows] = {}
         for split, rows in sorted(tables.items()):
             if len(rows):
                 check_names(name, rows.columns)
                 self._columns[split] = {}
+                kept = PLACE in rows.columns
+                self._places[split] = rows.values(PLACE) if kept else places(rows)
+                columns = [column for column in rows.columns if column != PLACE]
                 values = partial(self._values, split, rows)
-                self.tables[split] = replace(rows, values=values, class_names={})
+                where = partial(self._where, split) if kept else rows.where
+                self.tables[split] = replace(
+                    rows, columns=columns, values=values, class_names={}, where=where
+                )
         if not self.tables:
             raise InputError(f"{name}: no rows; expected rows with a text and a label")
+
+    def _where(self, split: str, row: int) -> str:
+        return f"{self.name}, {self._places[split][row]}"
 
     def _values(self, split: str, rows: Rows, column: str) -> list[Any]:
         known = self._columns[split]
@@ -68,21 +81,25 @@ class InMemory:
 
     def files(self) -> dict[str, bytes]:
         """Return what was read as files of JSON lines, one per split; `kept_in` reads them."""
-        found = {}
-        for split, rows in self.tables.items():
-            read = {c: self._columns[split][c] for c in rows.columns if c in self._columns[split]}
-            lines = (
-                json.dumps({c: values[i] for c, values in read.items()}, default=str) + "\n"
-                for i in range(len(rows))
-            )
-            found[f"{split}.jsonl"] = "".join(lines).encode()
-        return found
+        return {f"{split}.jsonl": self._lines(split, with_places=True) for split in self.tables}
+
+    def _lines(self, split: str, *, with_places: bool) -> bytes:
+        rows = self.tables[split]
+        read = {c: self._columns[split][c] for c in rows.columns if c in self._columns[split]}
+        if with_places:
+            read[PLACE] = self._places[split]
+        lines = (
+            json.dumps({c: values[i] for c, values in read.items()}) + "\n"
+            for i in range(len(rows))
+        )
+        return "".join(lines).encode()
 
     def source(self) -> str:
-        """Return the name for a run's settings: the same content gives the same."""
+        """Return the name for a run's settings: the same content gives the same, wherever it stood."""
         digest = hashlib.sha256()
-        for name, content in self.files().items():
-            digest.update(f"{name} {len(content)} ".encode() + content)
+        for split in self.tables:
+            content = self._lines(split, with_places=False)
+            digest.update(f"{split}.jsonl {len(content)} ".encode() + content)
         return PREFIX + digest.hexdigest()[:16]
 
 
@@ -139,7 +156,7 @@ def _tables(data: object) -> dict[str, Rows] | None:
         def values(name: str) -> list[Any]:
             return frame.iloc[:, columns.index(name)].tolist()
 
-        return {"all": Rows(columns, len(frame), values, where="DataFrame, row {}".format)}
+        return {"all": Rows(columns, len(frame), values, where=_indexed("DataFrame", frame.index))}
     library = sys.modules.get("datasets")  # whoever has a data set has imported it
     if library is not None and isinstance(data, library.Dataset):
         return {"all": rows_of(data.with_format(None), "Dataset")}
@@ -154,7 +171,7 @@ def _tables(data: object) -> dict[str, Rows] | None:
                 columns,
                 len(data),
                 lambda name: [row.get(name) for row in data],
-                where="records, row {}".format,
+                where="records, index {}".format,
             )
         }
     return None
@@ -182,14 +199,22 @@ def _of_texts(texts: Values, labels: Values | None, queries: Values | None) -> R
                 f"expected a {name} for each text, got {len(values)} for {len(columns['text'])} texts"
             )
         for i, value in enumerate(values):
-            if name != "label" and not (isinstance(value, str) or _is_missing(value)):
+            if name != "label" and not (isinstance(value, str) or is_missing(value)):
                 raise TypeError(f"expected texts, got {kind_of(value)} as {name} {i} of the {kind}")
-    return Rows(
-        list(columns),
-        len(texts),
-        columns.__getitem__,
-        where=f"{type(texts).__name__}, row {{}}".format,
-    )
+    index = texts.index if isinstance(texts, pd.Series) else range(len(texts))
+    where = _indexed(type(texts).__name__, index)
+    return Rows(list(columns), len(texts), columns.__getitem__, where=where)
+
+
+def _indexed(name: str, index: "pd.Index[Any] | range") -> Callable[[int], str]:
+    """Return what names a row by its label in an index, which may have several levels."""
+
+    def where(i: int) -> str:
+        label = index[i]
+        parts = label if isinstance(label, tuple) else (without_midnight(label),)
+        return f"{name}, index {' / '.join(map(str, parts)).replace(', ', ' ')}"
+
+    return where
 
 
 def _list(values: Values, what: str) -> list[Any]:
@@ -201,15 +226,6 @@ def _list(values: Values, what: str) -> list[Any]:
     return list(found)
 
 
-def _is_missing(value: object) -> bool:
-    return (
-        value is None
-        or value is pd.NA
-        or value is pd.NaT
-        or (isinstance(value, float) and math.isnan(value))
-    )
-
-
 def _named(value: int | None, names: Sequence[str]) -> str | None:
     """Return the name of a class by its number, which is below 0 where there is none."""
     if value is not None and value >= len(names):
@@ -218,20 +234,26 @@ def _named(value: int | None, names: Sequence[str]) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: the same when it is read again."""
-    if isinstance(value, np.generic | np.ndarray):
+    """Return a value as JSON has it: the same when it is read again.
+
+    Raises:
+        ValueError: it is of a kind that JSON does not know, or half a character.
+    """
+    if isinstance(value, np.ndarray):
         value = value.tolist()
+    if is_missing(value):
+        return None
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    value = plain(value)
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError as error:
             raise ValueError("expected text, got half a character (a lone surrogate)") from error
         return value
-    if _is_missing(value):
-        return None
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
     if isinstance(value, float) and math.isinf(value):
         return str(value)
-    plain = isinstance(value, bool | int | float | dict | bytes)
-    return value if plain else str(without_midnight(value))
+    return value if isinstance(value, bool | int | float) else str(value)

@@ -1,10 +1,23 @@
-"""Labels: names of classes, their order, and which of a model's outputs means which class."""
+"""Labels: which values are labels, how a class is named by one, and the order of the classes."""
 
+import ast
 import math
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, time
+import reprlib
+from collections.abc import Collection, Iterable, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from heedmap.errors import InputError
+
+ONE_CLASS = "heedmap audits models that give each text one class"
+NO_VALUE = frozenset(("nan", "-nan", "null", "<na>", "nat", "#n/a", "#na", "#n/a n/a", "\\n"))
+"""How pandas, databases and spreadsheets write that a value is missing, in lower case."""
+MAYBE_NO_VALUE = frozenset(("none", "n/a", "na", "-"))
+"""What may say so, but is the name of a class too."""
 
 
 def without_midnight(value: object) -> object:
@@ -19,9 +32,71 @@ def without_midnight(value: object) -> object:
     return value.date() if value == datetime.combine(value.date(), time()) else value
 
 
+def is_missing(value: object) -> bool:
+    """Return whether a value is None, NaN, or pandas' NA or NaT."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    if isinstance(value, np.datetime64):
+        return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a user's table as text, number, truth value or date of Python's own types.
+
+    These alone are written the same way in every process: a set, or an object without a text of its own, is
+    named by its hash or its place in memory. Subclasses lose what they add: `StrEnum`, `numpy.str_`.
+
+    Raises:
+        InputError: it is of another kind.
+
+    >>> plain(np.str_("yes")), plain(np.int64(3)), plain(Decimal("1.10"))
+    ('yes', 3, '1.10')
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, np.datetime64):
+        value = pd.Timestamp(value)
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, date | time):  # a datetime is a date
+        return without_midnight(value)
+    raise InputError(
+        f"expected text, a number, a truth value or a date, got {kind_text(value)} "
+        f"({reprlib.repr(value)}){'' if _is_several(value) else '; turn it into text first'}"
+    )
+
+
+def kind_text(value: object) -> str:
+    """Name the kind of a value: a list, a set, an object of a class."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _is_several(value: object) -> bool:
+    return isinstance(value, list | tuple | set | frozenset | dict | np.ndarray)
+
+
 def label_text(value: object) -> str:
-    """Return a label as the name of its class."""
-    value = without_midnight(value)
+    """Return a label as the name of its class: text as it is written, a number 1.0 as 1.
+
+    Raises:
+        InputError: several labels, or a value that is neither text nor a number, a truth value or a date.
+    """
+    if _is_several(value):
+        raise InputError(
+            f"expected one label per text, got {kind_text(value)} ({reprlib.repr(value)}): {ONE_CLASS}; write "
+            "a single label as it is, without brackets"
+        )
+    value = plain(value)
     # A whole column turns into floats where one label is missing: 1.0 is the class 1.
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
@@ -83,45 +158,74 @@ def check_labels(source: str, labels: Sequence[str]) -> None:
         )
 
 
-def match(
-    source: str,
-    labels: Sequence[str],
-    outputs: Sequence[str],
-    given: Sequence[str] | None = None,
-    *,
-    remedy: str,
-) -> dict[str, int]:
-    """Find which output of a model each label of the data means: by its name, or by its number from 0 up.
-
-    Args:
-        source: the data's name in error messages.
-        labels: of the data, each once.
-        outputs: the names of the model's classes, in their order.
-        given: how the data spell them, in their order, if the user said so.
-        remedy: what a user can do about labels that do not fit.
+def check_single(source: str, column: str, labels: Collection[str]) -> None:
+    """Refuse labels that are several in one: "a|b" beside "a" and "b", or a list that is written as text.
 
     Raises:
-        InputError: a label that is no class of the model, or another number of names than outputs.
+        InputError: with the first of them.
     """
-    if given is not None and len(given) != len(outputs):
+    alone = set(labels)
+    listed = [label for label in labels if _is_written_list(label)]
+    several = [
+        label
+        for mark in "|;,"
+        for label in labels
+        if mark in label and {part.strip() for part in label.split(mark)} <= alone
+    ]
+    for first in [*listed, *several][:1]:
+        what = "a list that is written as text" if listed else "several labels in one"
         raise InputError(
-            f"--classes: expected {len(outputs)} names for the model's outputs "
-            f"({', '.join(outputs)}), got {len(given)} ({', '.join(given)})"
+            f"{source}: expected one label per text, got {what} in column {column} ({first:.40}): {ONE_CLASS}; "
+            "keep one label of each text, or name another column with --label-column"
         )
-    names = [name.lower() for name in (given or outputs)]
-    if given is not None and len(set(names)) < len(names):
-        raise InputError(f"--classes: expected different names, got {', '.join(given)}")
-    fold: Callable[[str], str] = str.lower
-    if len(set(names)) < len(names):  # of a model whose names differ in their case alone
-        names, fold = list(outputs), str
-    numbers = [str(i) for i in range(len(outputs))]
-    for known in (names, *([] if given else [numbers])):
-        place = {name: i for i, name in enumerate(known)}
-        if all(fold(label) in place for label in labels):
-            return {label: place[fold(label)] for label in labels}
-    numbered = "" if given else " or their numbers"
-    got = ", ".join(f"{label:.40}" for label in labels[:8]) + (" …" if len(labels) > 8 else "")
-    raise InputError(
-        f"{source}: expected the model's {len(outputs)} classes ({', '.join(given or outputs)}){numbered} "
-        f"as labels, got {got}; {remedy}"
-    )
+
+
+def _is_written_list(label: str) -> bool:
+    if label[:1] + label[-1:] not in ("[]", "()", "{}"):
+        return False
+    try:
+        return _is_several(ast.literal_eval(label))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+
+
+def unlabelled(labels: Iterable[str], classes: Collection[str] = ()) -> set[str]:
+    """Return which labels say that there is none: a dash (SNLI), -1 (the Hub), `null`, `NaN` and the like.
+
+    None of them does if it is one of the `classes` that are known, or if fewer than two labels would be left. A
+    dash is a class beside another sign (`+`). A -1 says it where the others count on from 0 or 1 and are three
+    or more, or as many as the classes that are known. `none`, `n/a` and `na` are classes, unless
+    others are known.
+
+    >>> sorted(unlabelled(["entailment", "neutral", "-"])), sorted(unlabelled(["+", "-", "0"]))
+    (['-'], [])
+    """
+    found, known = set(labels), {name.casefold() for name in classes}
+    words = NO_VALUE | (MAYBE_NO_VALUE - {"-"} if known else frozenset())
+    none = {label for label in found if label.casefold() in words}
+    if "-" in found and not any(_is_sign(label) for label in found - {"-"}):
+        none.add("-")
+    none |= _minus_one(found - none, len(known))
+    none = {label for label in none if label.casefold() not in known}
+    return none if known or len(found - none) > 1 else set()
+
+
+def _is_sign(label: str) -> bool:
+    return not any(character.isalnum() for character in label)
+
+
+def _minus_one(labels: Collection[str], classes: int) -> set[str]:
+    numbers = {label: number_of(label) for label in labels}
+    minus = {label for label, number in numbers.items() if number == -1}
+    others = {number for label, number in numbers.items() if label not in minus}
+    counted = any(others == set(range(start, start + len(others))) for start in (0, 1))
+    return minus if minus and counted and (len(others) > 2 or len(others) == classes) else set()
+
+
+def number_of(label: str) -> Decimal | None:
+    """Return the number that a label is; None if it is none or not finite."""
+    try:
+        number = Decimal(label)
+    except ArithmeticError:
+        return None
+    return number if number.is_finite() else None

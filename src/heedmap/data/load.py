@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
-from heedmap.data.labels import match, ordered
+from heedmap.data.labels import ordered, unlabelled
+from heedmap.data.matching import match
 from heedmap.data.quality import notes
 from heedmap.data.readers import SPLITS
 from heedmap.data.rows import Parts, Row, also_in, complete, sampled, within_limits
 from heedmap.data.selection import classes_of, read_dataset
 from heedmap.data.sources import EMBEDDED, STORIES, read_parts
 from heedmap.data.streams import reading
+from heedmap.data.text_names import text_name
 from heedmap.data.tokens import pieces, spaced
 from heedmap.errors import InputError
 from heedmap.keywords import split, takes
@@ -86,7 +88,7 @@ def load_corpus(
     if given is not None:
         settings = settings.model_copy(update={"source": given.name})  # in errors
         corpus = _read_corpus(settings, outputs, given)
-        settings = settings.model_copy(update={"source": given.source()})
+        settings = corpus.settings.model_copy(update={"source": given.source()})
         return replace(corpus, settings=settings, given=given)
     return _read_corpus(settings, outputs, None)
 
@@ -94,24 +96,50 @@ def load_corpus(
 def _read_corpus(settings: DataSettings, outputs: Sequence[str], given: InMemory | None) -> Corpus:
     left_out: Counter[str] = Counter()
     read: list[str] = []
+    columns: dict[str, str] = {}
     others: Parts = {}
     with reading(settings.source):
         if settings.dataset is not None and settings.source not in EMBEDDED:
-            parts = read_dataset(settings, left_out, read, given)
+            parts = read_dataset(settings, left_out, read, columns, given)
         else:
-            parts = read_parts(settings, left_out, read, given=given)
+            parts = read_parts(settings, left_out, read, columns, given=given)
+            parts = _labelled(parts, settings.classes or outputs, left_out)
+    settings = settings.model_copy(update=columns)
     if settings.training:
         corpus = _to_train(parts, settings, left_out)
         return replace(corpus, notes=[*read, *corpus.notes])
     if settings.source not in EMBEDDED:
         # The test split; without one, everything in a file without splits; without that, dev or train.
-        wanted = next(name for name in ("test", "all", "dev", "train") if name in parts)
+        wanted = next((name for name in ("test", "all", "dev", "train") if name in parts), None)
+        if wanted is None:
+            raise _nothing_left(settings, left_out)
+        without = sum(n for why, n in left_out.items() if why.startswith("test: label missing"))
+        if wanted != "test" and without:
+            read.append(f"test: {without} texts without a label; those of {wanted} are audited")
         unread = tuple(f"{name}:" for name in SPLITS if name != wanted)
         others = {name: parts[name] for name in SPLITS if name in parts and name != wanted}
         parts = {wanted: parts[wanted]}
         left_out = Counter({why: n for why, n in left_out.items() if not why.startswith(unread)})
     corpus = _to_audit(parts, others, settings, left_out, outputs)
     return replace(corpus, notes=[*read, *corpus.notes])
+
+
+def _labelled(parts: Parts, classes: Sequence[str], left_out: Counter[str]) -> Parts:
+    """Leave out and count the rows whose label says that there is none (`unlabelled`)."""
+    labels = {name: {row.label for row in rows} for name, rows in parts.items()}
+    none = unlabelled(set().union(*labels.values()), classes)
+    # The Hub's test sets without labels: -1 in each row, and in no other split.
+    if [name for name in labels if "-1" in labels[name]] == ["test"] and labels["test"] == {"-1"}:
+        none.add("-1")
+    found = {}
+    for name, rows in parts.items():
+        said = Counter(row.label for row in rows if row.label in none)
+        for label, count in sorted(said.items()):
+            reason = f"label missing ({label})"
+            left_out[reason if name == "all" else f"{name}: {reason}"] += count
+        if kept := [row for row in rows if row.label not in none]:
+            found[name] = kept
+    return found
 
 
 def as_written(corpus: Corpus) -> Corpus:
@@ -222,13 +250,11 @@ def _to_audit(
     rows = rows or [row for part in parts.values() for row in part]
     if not rows:
         raise _nothing_left(settings, left_out)
-    number = match(
-        settings.source,
-        sorted({row.label for row in rows}),
-        outputs,
-        settings.classes,
-        remedy="say how the data spell the model's outputs, in their order: --classes NAME,NAME",
-    )
+    labels = ordered(row.label for row in rows)
+    further = {row.label for part in others.values() for row in part}
+    matching = match(settings.source, labels, outputs, settings.classes, others=further)
+    number = matching.number
+    inferred = [matching.note] if matching.note else []
     return Corpus(
         _name(settings.source),
         list(outputs),
@@ -238,7 +264,7 @@ def _to_audit(
         also_in(
             rows, {name: within_limits(part, settings, Counter()) for name, part in others.items()}
         ),
-        notes({"test": rows}, (), outputs, number, settings),
+        [*inferred, *notes({"test": rows}, (), outputs, number, settings)],
     )
 
 
@@ -286,7 +312,7 @@ def _allowed(
             continue
         if row.label not in row.candidates:
             raise InputError(
-                f"{source}, row {row.key}: expected one of the candidates as the answer "
+                f"{source}, {text_name(row.key)}: expected one of the candidates as the answer "
                 f"({', '.join(row.candidates[:8])}), got {row.label}"
             )
         known = [number[name] for name in row.candidates if name in number]

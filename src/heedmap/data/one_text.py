@@ -7,8 +7,9 @@ import numpy as np
 
 from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import Split
+from heedmap.data.labelled_rows import tokenizer_of, written_text
 from heedmap.data.rows import Row, within_limits
-from heedmap.data.sources import STORIES, tokenizer_of
+from heedmap.data.sources import STORIES
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
@@ -30,6 +31,9 @@ def one_text(
     tokenize: Callable[[str], list[str]] = tokenizer_of(settings)
     if spec is not None and spec.columns.tokenize is not None:
         tokenize = spec.columns.tokenize
+    text = written_text(text, "text", settings)
+    if query is not None:
+        query = written_text(query, "query", settings)
     row = Row("text", tokenize(text), "", query=None if query is None else tokenize(query))
     unit = "sentence" if settings.tokenizer == "sentences" else "word"
     if not row.tokens:

@@ -9,8 +9,17 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from heedmap.data.labels import LABELLED, numbers_of, ordered
+from heedmap.data.labels import (
+    LABELLED,
+    MAYBE_NO_VALUE,
+    NO_VALUE,
+    number_of,
+    numbers_of,
+    ordered,
+)
+from heedmap.data.markup import markup_in, markup_note
 from heedmap.data.rows import Parts, Row, text_key
+from heedmap.data.tokens import without_markup
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 from heedmap.terminal.output import some_of
@@ -24,10 +33,7 @@ MOST_WITHOUT_SPACES = 0.1
 LEAST_SPACES = 0.1
 """Spaces per character of such a script from which its words are taken to be separated."""
 NAMED, WIDE = 5, 30  # labels or texts that a line names, and characters of each
-# What pandas writes and reads for a missing value, and a dash.
-MISSING = frozenset(
-    ("nan", "-nan", "none", "null", "n/a", "na", "<na>", "nat", "#n/a", "#na", "#n/a n/a", "-")
-)
+MISSING = NO_VALUE | MAYBE_NO_VALUE
 # Thai, Lao, Burmese, Khmer, Japanese kana, Chinese characters.
 _SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED, _UNSPACED_RUN = re.compile(f"[{_SCRIPTS}]"), re.compile(f"[{_SCRIPTS}]+")
@@ -58,9 +64,10 @@ def notes(
     labels = Counter(row.label for row in [*rows, *others])
     texts = {name: [_text(row, settings) for row in part] for name, part in parts.items()}
     found = [_without_spaces(texts, settings), _alike(labels, number), _missing_labels(labels)]
-    found += [_missing_texts(texts), _numbers(labels)]
+    found += [_two_kinds(labels), _missing_texts(texts), _markup(texts, settings), _numbers(labels)]
     if len(rows) > LABELLED:
-        unmet = [name for i, name in enumerate(classes) if i not in number.values()]
+        met = set(number.values())
+        unmet = [name for i, name in enumerate(classes) if i not in met]
         found += _small_classes(parts, unmet)
     elif settings.dataset is None and 2 * len(labels) > len(rows) > FEW:
         found.append(
@@ -142,6 +149,17 @@ def _missing_labels(labels: Mapping[str, int]) -> str | None:
     return f"labels that say a value is missing are classes: {_some(found)}" if found else None
 
 
+def _two_kinds(labels: Mapping[str, int]) -> str | None:
+    truth = {label: labels[label] for label in labels if label.casefold() in ("true", "false")}
+    numbers = {label: labels[label] for label in labels if number_of(label) is not None}
+    if not truth or not numbers:
+        return None
+    return (
+        f"truth values beside numbers as labels, each a class of its own: {_some(truth)}; {_some(numbers)}: if "
+        "they mean the same, write them in one way"
+    )
+
+
 def _numbers(labels: Mapping[str, int]) -> str | None:
     if len(labels) <= MOST_NUMBERS or numbers_of(labels) is None:
         return None
@@ -175,6 +193,20 @@ def _missing_texts(texts: Mapping[str, Sequence[str]]) -> str | None:
     return (
         f"texts that only say that a value is missing: {where} ({_some(counts)})" if where else None
     )
+
+
+def _markup(texts: Mapping[str, Sequence[str]], settings: DataSettings) -> str | None:
+    # The rules of a data set may drop tags.
+    if settings.dataset is not None or settings.markup == "text":
+        return None
+    tagged = settings.tokenizer != "sentences" or settings.raw  # or tags are dropped
+    found = [
+        shown
+        for part in texts.values()
+        for text in part
+        if (shown := markup_in(text if tagged else without_markup(text)))
+    ]
+    return markup_note(len(found), sum(map(len, texts.values())), found) if found else None
 
 
 def _without_spaces(texts: Mapping[str, Sequence[str]], settings: DataSettings) -> str | None:

@@ -20,11 +20,12 @@ def read_dataset(
     settings: DataSettings,
     left_out: Counter[str],
     notes: list[str],
+    read_as: dict[str, str],
     given: InMemory | None = None,
 ) -> Parts:
     """Read the rows of a data set by split, with its classes as labels; count what is left out.
 
-    How files were read is added to `notes`.
+    How files were read is added to `notes`, which columns to `read_as`.
 
     Raises:
         InputError: the source is not there or has another layout; says what the data set needs.
@@ -32,7 +33,7 @@ def read_dataset(
     spec = spec_of(settings)
     selection = spec.selection(settings)
     try:
-        parts = _read(spec, settings, left_out, notes, given)
+        parts = _read(spec, settings, left_out, notes, read_as, given)
     except InputError as error:
         raise InputError(f"{error} ({spec.title} needs {spec.needs})") from error
     if spec.labels:
@@ -50,6 +51,7 @@ def _read(
     settings: DataSettings,
     left_out: Counter[str],
     notes: list[str],
+    read_as: dict[str, str],
     given: InMemory | None,
 ) -> Parts:
     folder, tokenize = Path(settings.source), spec.columns.tokenize
@@ -63,7 +65,7 @@ def _read(
         refuse_columns(settings, "the treebank")
         parts, counts = treebank.read(folder, tokenize)
     else:
-        return read_parts(settings, left_out, notes, spec.columns, given)
+        return read_parts(settings, left_out, notes, read_as, spec.columns, given)
     left_out.update(counts)
     return parts
 

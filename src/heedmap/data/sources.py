@@ -1,34 +1,29 @@
 """Read a source as rows by split: which columns are texts and labels, and what is left out."""
 
-import re
-import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from heedmap.data import readers as files
 from heedmap.data.babi_rows import generated_babi
 from heedmap.data.biographies import AGREEING, UNRELATED, biographies
 from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import read_clone
-from heedmap.data.columns import Rows, joined
+from heedmap.data.columns import Rows
 from heedmap.data.eraser_rows import is_eraser, read_eraser
 from heedmap.data.in_memory import PREFIX, InMemory
-from heedmap.data.labels import check_labels, label_text, trimmed
-from heedmap.data.rationale_columns import marking
+from heedmap.data.labelled_rows import Columns, labelled_rows, tokenizer_of
+from heedmap.data.labels import check_labels
 from heedmap.data.reviews import reviews
 from heedmap.data.rows import ColumnSpec, Parts, Row
-from heedmap.data.tokens import TOKENIZERS, pieces, spaced
+from heedmap.data.tokens import spaced
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
-from heedmap.terminal.output import some_of
 
 STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")
 BIOGRAPHIES = {"biographies-gender": "gender", "biographies-occupation": "occupation"}
@@ -39,12 +34,14 @@ def read_parts(
     settings: DataSettings,
     left_out: Counter[str],
     notes: list[str],
+    read_as: dict[str, str],
     spec: ColumnSpec | None = None,
     given: InMemory | None = None,
 ) -> Parts:
     """Read the rows of a file, a folder, a Hub data set or an embedded corpus, by split, or those `given`.
 
-    What is left out is counted in `left_out` by its reason; how files were read is added to `notes`.
+    What is left out is counted in `left_out` by its reason; how files were read is added to `notes`, and
+    to `read_as` which columns are read, by the names of their settings, where all tables have the same.
 
     Raises:
         InputError: no such source, or columns or values that are no texts and labels.
@@ -53,7 +50,7 @@ def read_parts(
     if given is not None:
         files.refuse_dialect(given.name, settings.separator, settings.encoding)
         tables = _by_split(given.tables, settings, left_out)
-        return _parts(tables, settings, left_out, notes, spec)
+        return _parts(tables, settings, left_out, notes, read_as, spec)
     if settings.source in EMBEDDED:
         return _embedded(settings)
     if settings.source.startswith(PREFIX) and not is_there(settings.source):
@@ -71,8 +68,17 @@ def read_parts(
         parts = read_eraser(path, spec.tokenize or tokenizer_of(settings), left_out, settings.raw)
         check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
         return parts
+    is_split = path.is_dir() and bool(files.split_files(path))
+    if (
+        path.is_dir()
+        and not is_split
+        and (texts := read_class_folders(path, settings.encoding, left_out))
+    ):
+        refuse_columns(settings, "a folder of class folders")
+        files.refuse_dialect(path, settings.separator)
+        return _parts(texts, settings, left_out, notes, {}, spec)
     tables = _read_tables(path, settings, left_out, as_file)
-    return _parts(tables, settings, left_out, notes, spec)
+    return _parts(tables, settings, left_out, notes, read_as, spec)
 
 
 def _parts(
@@ -80,15 +86,29 @@ def _parts(
     settings: DataSettings,
     left_out: Counter[str],
     notes: list[str],
+    read_as: dict[str, str],
     spec: ColumnSpec,
 ) -> Parts:
     parts: Parts = {}
+    chosen: list[Columns] = []
     for name, rows in read.items():
-        notes += rows.notes if name == "all" else [f"{name}: {note}" for note in rows.notes]
-        for part, row in _rows(rows, name, settings, left_out, spec):
+        said = [*rows.notes]
+        columns, labelled = labelled_rows(rows, name, settings, left_out, said, spec)
+        chosen.append(columns)
+        notes += said if name == "all" else [f"{name}: {note}" for note in said]
+        for part, row in labelled:
             parts.setdefault(part, []).append(row)
+    if len(set(chosen)) == 1:
+        read_as.update(chosen[0].named())
+    else:
+        tables = [f"{name}: {_named(columns)}" for name, columns in zip(read, chosen, strict=True)]
+        notes.append(f"tables of different columns; read are {'; '.join(tables)}")
     check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
     return parts
+
+
+def _named(columns: Columns) -> str:
+    return ", ".join(f"{name} {column}" for name, column in columns.named().items())
 
 
 def _read_tables(
@@ -100,10 +120,6 @@ def _read_tables(
     if path.is_dir():
         if found := files.split_files(path):
             return {name: read_file(file) for name, file in found.items()}
-        if texts := read_class_folders(path, encoding, left_out):
-            refuse_columns(settings, "a folder of class folders")
-            files.refuse_dialect(path, separator)
-            return texts
         if not (by_name := read_clone(path, read_file)):
             there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
             raise InputError(
@@ -138,7 +154,7 @@ def _by_split(
 
 def refuse_columns(settings: DataSettings, what: str) -> None:
     """Raise InputError where columns are named of a source that has none."""
-    for name in ("text", "label", "query"):
+    for name in ("text", "label", "query", "id"):
         if (column := getattr(settings, name)) is not None:
             raise InputError(
                 f"--{name}-column {column}: {what} has no columns to choose from; leave out"
@@ -196,108 +212,3 @@ def _join_sentences(row: Row) -> None:
     if row.rationale is not None:
         row.rationale = np.array([row.rationale[a:b].any() for a, b in spans])
     row.tokens = [" ".join(row.tokens[a:b]) for a, b in spans]
-
-
-def _rows(
-    rows: Rows, part: str, settings: DataSettings, left_out: Counter[str], spec: ColumnSpec
-) -> Iterable[tuple[str, Row]]:
-    rows = joined(rows, settings.text)
-    columns = rows.columns
-    text = _find(columns, settings.text, spec.text)
-    label = _find(columns, settings.label, spec.label)
-    query = _find(columns, settings.query, spec.query)
-    read_as = f" ({rows.read_as})" if len(columns) == 1 and rows.read_as else ""
-    missing = []
-    for what, found, guesses in (
-        ("text", text, spec.text), ("label", label, spec.label), ("query", query, spec.query),
-    ):  # fmt: skip
-        if found is None and (what != "query" or settings.query or spec.query):
-            wanted = getattr(settings, what) or " / ".join(guesses)
-            absent = [
-                name for name in wanted.split(",") if name not in columns
-            ]  # of several to join
-            missing.append((f"no {what} column ({', '.join(absent) or wanted})", what))
-    if missing:
-        raise InputError(
-            f"{settings.source}: {' and '.join(said for said, _ in missing)}; the columns are "
-            f"{some_of(columns, 20)}{read_as}; name {'it' if len(missing) == 1 else 'them'} with "
-            f"{' and '.join(f'--{what}-column' for _, what in missing)} "
-            f"(in Python {', '.join(f'{what}=' for _, what in missing)})"
-        )
-    for what, other in (("query", query), ("label", label)):
-        if text is not None and other in (text, *text.split(",")):
-            raise InputError(
-                f"{settings.source}: {other} is read as the text and as the {what}; name two columns with "
-                f"--text-column and --{what}-column"
-            )
-    assert text is not None
-    assert label is not None
-    names = rows.class_names.get(label)
-    tokenize = spec.tokenize or tokenizer_of(settings)
-    split_column = _find(columns, None, ("split", "exp_split")) if part == "all" else None
-    keys = rows.values("id") if "id" in columns else range(len(rows))
-    splits = rows.values(split_column) if split_column else [part] * len(rows)
-    queries = rows.values(query) if query else [None] * len(rows)
-    answers = rows.values(label)
-    left_out.update(trimmed(answers, part))
-    marks = marking(rows, text, label, tokenize, left_out)
-    for number, (key, value, answer, split_name, question) in enumerate(
-        zip(keys, rows.values(text), answers, splits, queries, strict=True)
-    ):
-        split = files.SPLIT_NAMES.get(str(split_name).lower(), split_name)
-        if split not in (*files.SPLITS, "all"):
-            left_out[f"split column says {split!r}"] += 1
-            continue
-        try:
-            if any(isinstance(each, list | dict | bytes) for each in (value, answer, question)):
-                raise InputError(
-                    f"expected a text and a label, got {text} = {reprlib.repr(value)}, "
-                    f"{label} = {reprlib.repr(answer)}"
-                )
-            if not (name := _class_name(answer, label, names)):
-                left_out["label missing" if split == "all" else f"{split}: label missing"] += 1
-                continue
-            written = "" if pd.isna(value) else str(value)
-            tokens = tokenize(written)
-            given = None if query is None else tokenize("" if pd.isna(question) else str(question))
-            if not tokens or given == []:
-                left_out[" ".join(["empty", *(query if tokens and query else text).split()])] += 1
-                continue
-            # Raw tokens joined are the text: it need not be kept twice.
-            kept = None if settings.raw else written
-            row = Row(str(key), tokens, name, query=given, written=kept)
-            marks(row, number, split)
-        except InputError as error:
-            raise InputError(f"{rows.where(number)}: {error}") from error
-        yield split, row
-
-
-def _class_name(answer: Any, column: str, names: Sequence[str] | None) -> str:
-    """Name a label; the name is empty where there is none, which the Hub says with a number below 0."""
-    name = "" if pd.isna(answer) else label_text(answer)
-    if names is not None and re.fullmatch(r"-?\d+", name):
-        if int(name) >= len(names):
-            raise InputError(
-                f"expected a class from 0 to {len(names) - 1} as a label, got {column} = {name}"
-            )
-        name = names[int(name)].strip() if int(name) >= 0 else ""
-    if len(name.splitlines()) > 1:  # most often a quote that is never closed
-        raise InputError(
-            f"expected a label of one line, got {column} = {name!r:.40}; check the file's quotes, or name "
-            "another column with --label-column"
-        )
-    return name
-
-
-def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
-    """Return what makes tokens of a text, where no data set has a way of its own."""
-    if settings.raw:
-        return lambda text: pieces(text, settings.tokenizer)
-    return TOKENIZERS[settings.tokenizer]
-
-
-def _find(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str | None:
-    if wanted is not None:
-        return wanted if wanted in columns else None
-    by_name = {column.strip().lower(): column for column in reversed(columns)}
-    return next((by_name[guess] for guess in guesses if guess in by_name), None)

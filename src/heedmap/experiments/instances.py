@@ -28,7 +28,7 @@ COLUMNS = Columns(
     "One row per text, or per window of a long one.",
     {
         **shared("row", "label", "predicted", "n_tokens", "max_attention"),
-        "key": ("text", "the row's own id in the data"),
+        "key": ("text", "the text's own id in the data, or its line, row or index there"),
         "tokens": ("list per token", "the words, or sentences, that the map is of"),
         "probabilities": ("list per class, sums to 1", "the model's prediction"),
         "entropy": ("nats, 0 to ln n_tokens", "entropy of the heat map, −Σ α ln α"),

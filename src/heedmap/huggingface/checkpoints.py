@@ -16,6 +16,7 @@ from transformers.utils.hub import cached_file
 
 from heedmap.data.clones import confine, plain
 from heedmap.errors import InputError
+from heedmap.huggingface.class_names import check_numbers
 from heedmap.huggingface.tokenization import Place
 
 WEIGHTS, INDEX, ADAPTER = "model.safetensors", "model.safetensors.index.json", "adapter_config.json"
@@ -43,6 +44,25 @@ def check_config(place: Place) -> None:
             raise InputError(
                 f"expected up to {MOST_LAYERS} layers in {place.what}; config.json says {name} = {count:.3g}; "
                 "bring back the config.json of these weights"
+            )
+
+
+def check_class_numbers(place: Place) -> None:
+    """Check the numbers of the outputs that the classes' names are of.
+
+    Raises:
+        InputError: they are not 0 to n - 1, or there are names for another number of outputs.
+        OSError: the Hub cannot be reached.
+    """
+    config = _json(place, "config.json")
+    names = config.get("id2label")
+    if isinstance(names, dict):
+        check_numbers(map(str, names), place.what)
+        count = config.get("num_labels")
+        if isinstance(count, int) and count != len(names):
+            raise InputError(
+                f"expected as many class names as outputs in {place.what}; its config.json has {len(names)} "
+                f"names (id2label) for {count} outputs (num_labels); correct it"
             )
 
 

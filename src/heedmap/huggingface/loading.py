@@ -21,7 +21,13 @@ from transformers import (
 from heedmap.data.streams import reading
 from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, check_name, is_there, name_of
-from heedmap.huggingface.checkpoints import check_config, check_weights, dropped_layers
+from heedmap.huggingface.checkpoints import (
+    check_class_numbers,
+    check_config,
+    check_weights,
+    dropped_layers,
+)
+from heedmap.huggingface.class_names import class_names
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.tokenization import Place, agree_on_padding, tokenizer_at
 
@@ -52,6 +58,7 @@ def load_classifier(
             tokenizer; weights damaged or pickled; a model that scores a number or several labels at once.
     """
     place, config = _open(source, dtype)
+    check_class_numbers(place)
     model, info = _weights(place, config, dtype)
     _check_body(place, model, info)
     body = f"{model.base_model_prefix}."
@@ -69,6 +76,18 @@ def load_classifier(
     tokenizer = tokenizer_at(place)
     agree_on_padding(place, model, tokenizer)
     return frozen(model), tokenizer
+
+
+def outputs_of(source: object) -> list[str]:
+    """Return the names of a classifier's outputs in their order, without its weights.
+
+    Raises:
+        InputError: As `load_classifier`, for what the configuration says.
+    """
+    place, config = _open(source, "float32")
+    check_class_numbers(place)
+    _check_classes(place, config)
+    return class_names(config.id2label, place.what)
 
 
 def load_for_training(

@@ -17,6 +17,7 @@ from heedmap.data.load import load_corpus
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.storage import folder_written_whole
+from heedmap.huggingface.class_names import class_names
 from heedmap.huggingface.entrance import leave
 from heedmap.huggingface.fitting import fit, merge
 from heedmap.huggingface.handshake import drift, handshake
@@ -41,8 +42,7 @@ def open_classifier(
     """
     model, tokenizer = load_classifier(folder or settings.source, settings.dtype)
     _shake_hands(model, tokenizer)
-    class_names = {int(i): str(name) for i, name in (model.config.id2label or {}).items()}
-    names = [class_names[i] for i in sorted(class_names)]
+    names = class_names(model.config.id2label, settings.source)
     settings = settings.model_copy(update={"weights": fingerprint(model)})
     return TransformerClassifier(model, tokenizer, settings, names), settings
 

@@ -24,6 +24,7 @@ from heedmap.report.phrases import (
     audited_text,
     caveat,
     classes_text,
+    columns_text,
     count_text,
     counts,
     distinct_texts,
@@ -129,6 +130,7 @@ def _header(audit: AuditResult) -> RenderableType:
     rows = {
         "run": str(audit.about.get("name", "")),
         "data": source_text(audit.settings.data.source),
+        **({"columns": columns} if (columns := columns_text(audit)) else {}),
         "classes": classes_text(audit),
         **({"texts": pairs} if (pairs := pairs_text(audit)) else {}),
         "model": model_text(audit),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from heedmap.data.text_names import text_name
 from heedmap.experiments.registry import HeatMap, registered
 from heedmap.report.phrases import number
 from heedmap.report.picks import Pick
@@ -40,7 +41,7 @@ class Instance:
     """
 
     pick: Pick
-    key: str
+    name: str
     label: str
     predicted: str
     probability: float
@@ -64,7 +65,7 @@ def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick)
     facts = [fact for one in experiments for fact in one.facts(row)]
     return Instance(
         pick=pick,
-        key=str(own["key"]),
+        name=text_name(str(own["key"])),
         label=classes[own["label"]],
         predicted=classes[own["predicted"]],
         probability=own["probabilities"][own["predicted"]],

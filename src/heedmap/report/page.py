@@ -20,6 +20,7 @@ from heedmap.report.phrases import (
     SCALE,
     audited_text,
     classes_text,
+    columns_text,
     derived,
     distinct_texts,
     epsilon,
@@ -119,6 +120,7 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     settings = audit.settings
     facts = [
         ("data", source_text(settings.data.source)),
+        *([("columns", columns)] if (columns := columns_text(audit)) else []),
         ("classes", classes_text(audit)),
     ]
     if pairs := pairs_text(audit):

@@ -83,6 +83,7 @@ def open_model(
             that there is not.
     """
     from heedmap.huggingface import opening
+    from heedmap.huggingface.loading import outputs_of
 
     if isinstance(data, Corpus):
         raise InputError(
@@ -99,8 +100,10 @@ def open_model(
         **{"max_tokens": UNLIMITED, **text_options},
     )
     with working("opening the model", progress, share=0.0):
+        # The texts come first: what is wrong with them is said before any weights are loaded.
+        texts = load_corpus(data_settings, outputs_of(wanted.source), given)
         model, model_settings = opening.open_classifier(wanted)
-        corpus = opening.corpus_for(model, data_settings, given)
+        corpus = opening.fitted(model, texts)
         run_settings = RunSettings(
             fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings
         )

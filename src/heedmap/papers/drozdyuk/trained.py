@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from heedmap.data.corpus import Corpus, Split
-from heedmap.data.labels import match
+from heedmap.data.matching import match
 from heedmap.data.readers import SPLITS
 from heedmap.errors import InputError
 from heedmap.huggingface.door import NAME
@@ -47,15 +47,15 @@ def tokenised(
     Raises:
         InputError: its labels are neither the model's classes nor their numbers.
     """
+    from heedmap.huggingface.class_names import class_names
     from heedmap.huggingface.loading import longest
 
-    names = {int(i): str(name) for i, name in (model.config.id2label or {}).items()}
     number = match(
         corpus.settings.source,
         corpus.classes,
-        [names[i] for i in sorted(names)],
+        class_names(model.config.id2label, "the model"),
         remedy="change the labels in the data to these names or numbers, or choose another model",
-    )
+    ).number
     order = np.array([number[name] for name in corpus.classes], dtype=np.int64)
     limit = min(max_length, longest(model, tokenizer))
     texts = []

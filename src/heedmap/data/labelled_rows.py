@@ -1,0 +1,266 @@
+"""Read the rows of a table as labelled texts: which columns are which, and what their values mean."""
+
+import ast
+import re
+import reprlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heedmap.data.columns import Rows, joined
+from heedmap.data.labels import check_single, is_missing, label_text, plain, trimmed
+from heedmap.data.markup import without_html
+from heedmap.data.rationale_columns import marking
+from heedmap.data.readers import SPLIT_NAMES, SPLITS
+from heedmap.data.rows import ColumnSpec, Row
+from heedmap.data.text_names import places
+from heedmap.data.tokens import TOKENIZERS, pieces
+from heedmap.errors import InputError
+from heedmap.settings import DataSettings
+from heedmap.terminal.output import some_of
+
+_QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_LIST = re.compile(rf"\[\s*(?:{_QUOTED}(?:\s*,\s*|\s+|(?=\s*\])))*\]", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table that are read, by their names."""
+
+    text: str
+    label: str
+    query: str | None = None
+    id: str | None = None
+
+    def named(self) -> dict[str, str]:
+        """Return those that there are, by the names of their settings."""
+        return {name: column for name, column in vars(self).items() if column is not None}
+
+
+def labelled_rows(
+    rows: Rows,
+    part: str,
+    settings: DataSettings,
+    left_out: Counter[str],
+    notes: list[str],
+    spec: ColumnSpec,
+) -> tuple[Columns, list[tuple[str, Row]]]:
+    """Return which columns are read, and each row that has a text and a label, with its split.
+
+    `part` is the table's own split, `all` where it has none. Rows that are left out are counted.
+
+    Raises:
+        InputError: columns that are not there, or values that are no texts and labels, with the row.
+    """
+    rows = joined(rows, settings.text)
+    columns = _choose(rows, settings, spec)
+    names = rows.class_names.get(columns.label)
+    tokenize = spec.tokenize or tokenizer_of(settings)
+    split_column = _find(rows.columns, None, ("split", "exp_split")) if part == "all" else None
+    splits = rows.values(split_column) if split_column else [part] * len(rows)
+    answers = rows.values(columns.label)
+    left_out.update(trimmed(answers, part))
+    marks = marking(rows, columns.text, columns.label, tokenize, left_out)
+    keys, texts = _keys(rows, columns.id, notes), _texts(rows, columns.text, notes)
+    queries = _texts(rows, columns.query, notes) if columns.query else [None] * len(rows)
+    found: list[tuple[str, Row]] = []
+    for number, (key, value, answer, split_name, question) in enumerate(
+        zip(keys, texts, answers, splits, queries, strict=True)
+    ):
+        split = SPLIT_NAMES.get(str(split_name).lower(), split_name)
+        if split not in (*SPLITS, "all"):
+            left_out[f"split column says {split!r}"] += 1
+            continue
+        try:
+            if not (name := _class_name(answer, columns.label, names)):
+                left_out["label missing" if split == "all" else f"{split}: label missing"] += 1
+                continue
+            written = written_text(value, columns.text, settings)
+            tokens = tokenize(written)
+            query = None
+            if columns.query is not None:
+                query = tokenize(written_text(question, columns.query, settings))
+            if not tokens or query == []:
+                where = columns.text if not tokens or columns.query is None else columns.query
+                left_out[" ".join(["empty", *where.split()])] += 1
+                continue
+            # Raw tokens joined are the text: it need not be kept twice.
+            row = Row(key, tokens, name, query=query, written=None if settings.raw else written)
+            marks(row, number, split)
+        except InputError as error:
+            raise InputError(f"{rows.where(number)}: {error}") from error
+        found.append((split, row))
+    check_single(settings.source, columns.label, list(dict.fromkeys(row.label for _, row in found)))
+    return columns, found
+
+
+def _choose(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
+    """Find the columns that are named, or those with names that are guessed."""
+    columns = rows.columns
+    guesses: dict[str, Sequence[str]] = {
+        "text": spec.text, "label": spec.label, "query": spec.query, "id": ("id",),
+    }  # fmt: skip
+    wanted = {name: getattr(settings, name) for name in guesses}
+    chosen = {name: _find(columns, wanted[name], guesses[name]) for name in guesses}
+    needed = [
+        name
+        for name in guesses
+        if name in ("text", "label") or wanted[name] or (name == "query" and spec.query)
+    ]
+    if missing := [name for name in needed if chosen[name] is None]:
+        raise _missing(
+            rows, settings, {name: wanted[name] or " / ".join(guesses[name]) for name in missing}
+        )
+    text, label = chosen["text"], chosen["label"]
+    assert text is not None
+    assert label is not None
+    for what, other in (("query", chosen["query"]), ("label", label)):
+        if other in (text, *text.split(",")):
+            raise InputError(
+                f"{settings.source}: {other} is read as the text and as the {what}; name two columns with "
+                f"--text-column and --{what}-column"
+            )
+    return Columns(text, label, chosen["query"], chosen["id"])
+
+
+def _missing(rows: Rows, settings: DataSettings, wanted: Mapping[str, str]) -> InputError:
+    absent = {
+        what: ", ".join(name for name in names.split(",") if name not in rows.columns) or names
+        for what, names in wanted.items()
+    }
+    read_as = f" ({rows.read_as})" if len(rows.columns) == 1 and rows.read_as else ""
+    return InputError(
+        f"{settings.source}: {' and '.join(f'no {what} column ({names})' for what, names in absent.items())}; "
+        f"the columns are {some_of(rows.columns, 20)}{read_as}; name {'it' if len(wanted) == 1 else 'them'} "
+        f"with {' and '.join(f'--{what}-column' for what in wanted)} "
+        f"(in Python {', '.join(f'{what}=' for what in wanted)})"
+    )
+
+
+def _find(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str | None:
+    if wanted is not None:
+        return wanted if wanted in columns else None
+    by_name = {column.strip().lower(): column for column in reversed(columns)}
+    return next((by_name[guess] for guess in guesses if guess in by_name), None)
+
+
+def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
+    """Return what makes tokens of a text, where no data set has a way of its own."""
+    if settings.raw:
+        return lambda text: pieces(text, settings.tokenizer)
+    return TOKENIZERS[settings.tokenizer]
+
+
+# --- names of texts ---------------------------------------------------------------------------------------
+
+
+def _keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
+    """Name each row by its own id, and by its place where that is missing, or too where it repeats."""
+    if column is None:
+        return places(rows)
+    ids = []
+    for i, value in enumerate(rows.values(column)):
+        try:
+            ids.append("" if is_missing(value) else label_text(value))
+        except InputError as error:
+            raise InputError(f"{rows.where(i)}, {column}: {error}") from error
+    counts = Counter(ids)
+    missing = counts.pop("", 0)
+    again = [name for name, count in counts.items() if count > 1]
+    if not missing and not again:
+        return ids
+    said = [f"{missing} missing"] if missing else []
+    if again:
+        said.append(
+            f"{len(again)} of several rows ({some_of([f'{name:.30}' for name in again], 3)})"
+        )
+    notes.append(
+        f"ids in column {column}: {' and '.join(said)}; these texts are named by their place in the data"
+    )
+    repeated = set(again)
+    return [
+        place if not name else f"{name} ({place})" if name in repeated else name
+        for name, place in zip(ids, places(rows), strict=True)
+    ]
+
+
+# --- values -----------------------------------------------------------------------------------------------
+
+
+def _texts(rows: Rows, column: str, notes: list[str]) -> list[Any]:
+    """Return the values of a column of texts; where all are lists of words, the words with spaces between."""
+    values = rows.values(column)
+    lists = [_words(value) for value in values]
+    written = sum(words is not None for words in lists)
+    if not written:
+        return values
+    present = sum(not is_missing(value) for value in values)
+    if written == present:
+        notes.append(
+            f"texts in column {column} are lists of words, of which each is read with a space between its words"
+        )
+        return [None if words is None else " ".join(words) for words in lists]
+    if any(
+        isinstance(value, str) and words is not None
+        for value, words in zip(values, lists, strict=True)
+    ):
+        notes.append(
+            f"texts in column {column} that are lists written as text: {written} of {present}; their brackets "
+            "and quotes are read as marks: write them as plain text"
+        )
+    return values
+
+
+def _words(value: Any) -> list[str] | None:
+    """Return the words of a list, or of one that is written as text; None where a value is neither.
+
+    >>> _words("['a', \"b's\"]"), _words("['a' 'b']"), _words("[sic]")
+    (['a', "b's"], ['a', 'b'], None)
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if not _LIST.fullmatch(text):
+            return None
+        try:
+            return [str(ast.literal_eval(word)) for word in re.findall(_QUOTED, text)]
+        except (ValueError, SyntaxError):
+            return None
+    if isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
+        return [str.__str__(word) for word in value]
+    return None
+
+
+def written_text(value: Any, column: str, settings: DataSettings) -> str:
+    """Return a value as a text, without markup where the settings say so; empty where it is missing.
+
+    Raises:
+        InputError: a list, an object or bytes.
+    """
+    if is_missing(value):
+        return ""
+    try:
+        text = str(plain(value))
+    except InputError as error:
+        raise InputError(f"expected a text, got {column} = {reprlib.repr(value)}") from error
+    return without_html(text) if settings.markup == "text" else text
+
+
+def _class_name(answer: Any, column: str, names: Sequence[str] | None) -> str:
+    """Name a label; the name is empty where there is none, which the Hub says with a number below 0."""
+    try:
+        name = "" if is_missing(answer) else label_text(answer)
+    except InputError as error:
+        raise InputError(f"{column}: {error}") from error
+    if names is not None and re.fullmatch(r"-?\d+", name):
+        if int(name) >= len(names):
+            raise InputError(
+                f"expected a class from 0 to {len(names) - 1} as a label, got {column} = {name}"
+            )
+        name = names[int(name)].strip() if int(name) >= 0 else ""
+    if len(name.splitlines()) > 1:  # most often a quote that is never closed
+        raise InputError(
+            f"expected a label of one line, got {column} = {name!r:.40}; check the file's quotes, or name "
+            "another column with --label-column"
+        )
+    return name

@@ -1,0 +1,60 @@
+"""HTML in texts: which texts hold it, and the text that a browser would show."""
+
+import html
+import re
+
+from heedmap.terminal.output import some_of
+
+# Elements that begin a line, and those within one. No `s`, as which tokenizers mark a text's start.
+_LINES = (
+    "address|article|aside|blockquote|body|br|caption|center|dd|div|dl|dt|fieldset|figcaption|figure|footer|form|"
+    "h[1-6]|header|hr|html|li|main|nav|ol|option|p|pre|section|table|tbody|td|tfoot|th|thead|title|tr|ul"
+)
+_WITHIN = (
+    "a|abbr|acronym|b|big|button|cite|code|del|dfn|em|font|head|i|img|input|ins|kbd|label|link|mark|meta|noscript|"
+    "q|samp|select|small|span|strike|strong|sub|sup|textarea|tt|u|var"
+)
+# The names of HTML alone: "<3", "a < b" and "<user>" are text. Some write a space after the bracket, which
+# before a single letter is a comparison.
+_TAG = re.compile(
+    r"<!--.*?-->|<(script|style)\b[^<>]*>.*?</\1\s*>|"
+    rf"<(?:\s+(?=[a-z]{{2}}|/))?(?:/\s*)?(?:(?P<line>{_LINES})|{_WITHIN}|script|style)(?:\s[^<>]*|/\s*)?>",
+    re.IGNORECASE | re.DOTALL,
+)
+_ENTITY = re.compile(r"&(?:[a-z][a-z0-9]{1,30}|#[0-9]{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
+_MOST_PASSES = 3
+
+
+def markup_in(text: str) -> str | None:
+    """Return the first tag, comment or entity of HTML in a text; None where there is none.
+
+    >>> markup_in("Fine.< br / >Really"), markup_in("I <3 R&D, a<b")
+    ('< br / >', None)
+    """
+    found = _TAG.search(text) or next(
+        (each for each in _ENTITY.finditer(text) if html.unescape(each[0]) != each[0]), None
+    )
+    return None if found is None else found[0]
+
+
+def markup_note(texts: int, total: int, first: list[str]) -> str:
+    """Say that texts hold HTML, and what to do."""
+    return (
+        f"HTML in {texts} of {total} texts ({some_of([*dict.fromkeys(first)], 3)}), which is read as words and "
+        "marks: --markup text turns it into text"
+    )
+
+
+def without_html(text: str) -> str:
+    """Return the text that a browser shows: some tags end lines, entities are their characters.
+
+    Markup that was escaped as text is turned too.
+
+    >>> without_html("Fine.<br /><br />He said &quot;so&quot; &amp;lt;b&amp;gt;loud&amp;lt;/b&amp;gt;.")
+    'Fine.\\n\\nHe said "so" loud.'
+    """
+    for _ in range(_MOST_PASSES):
+        if markup_in(text) is None:
+            break
+        text = html.unescape(_TAG.sub(lambda tag: "\n" if tag["line"] else "", text))
+    return text.replace("\xa0", " ").strip()

@@ -1,0 +1,37 @@
+"""The names of a classifier's outputs, known from its configuration before any weights are loaded."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from heedmap.errors import InputError
+from heedmap.terminal.output import some_of
+
+
+def class_names(id2label: Mapping[Any, Any] | None, what: str) -> list[str]:
+    """Return the names of a model's outputs in their order.
+
+    Args:
+        id2label: of the model's configuration: the name of each output, by its number from 0 up.
+        what: the model's name in the error message.
+
+    Raises:
+        InputError: the numbers are not 0 to n - 1, so that it is not certain which output a name is of.
+    """
+    names = {str(number): str(name) for number, name in (id2label or {}).items()}
+    check_numbers(names, what)
+    return [names[str(i)] for i in range(len(names))]
+
+
+def check_numbers(numbers: Iterable[str], what: str) -> None:
+    """Refuse numbers of outputs other than 0 to n - 1, which transformers would shift or renumber.
+
+    Raises:
+        InputError: with the numbers that came.
+    """
+    written = list(numbers)
+    if set(written) != {str(i) for i in range(len(written))}:
+        raise InputError(
+            f"expected the classes of {what} by the numbers of its outputs, 0 to {len(written) - 1}; its "
+            f"config.json (id2label) has {some_of(written)}, which does not say the output of each "
+            "name; correct the numbers"
+        )

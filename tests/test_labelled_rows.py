@@ -1,0 +1,215 @@
+"""What the columns of a table mean: labels of any kind, texts, ids, rows without a label."""
+
+import datetime
+import enum
+import json
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import heedmap as hm
+from heedmap.data.load import load_corpus
+from heedmap.data.markup import without_html
+from heedmap.data.text_names import text_name
+from heedmap.settings import DataSettings
+
+TEXTS = [f"This is film number {i} to me" for i in range(60)]
+
+
+class Verdict(enum.StrEnum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+class Loud(str):
+    def __str__(self):
+        return "loud"
+
+
+class Numbered(enum.IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+class Plain(enum.Enum):
+    A = "a"
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([np.str_("b"), np.str_("a")], ["a", "b"]),
+        ([Verdict.GOOD, Verdict.BAD], ["bad", "good"]),
+        ([Loud("x"), Loud("y")], ["x", "y"]),
+        ([Numbered.ONE, Numbered.TWO], ["1", "2"]),
+        ([np.int64(3), np.float32(1.0)], ["1", "3"]),
+        ([Decimal("1.10"), Decimal("1.20")], ["1.10", "1.20"]),
+        ([True, np.bool_(False)], ["False", "True"]),
+        ([datetime.date(2024, 5, 1), pd.Timestamp("2024-05-02")], ["2024-05-01", "2024-05-02"]),
+        (np.array(["2024-05-01", "2024-05-02"], "datetime64[ns]"), ["2024-05-01", "2024-05-02"]),
+    ],
+)  # fmt: skip
+def test_labels_of_every_kind_give_a_run_that_opens_with_the_same_classes(
+    labels, classes, tmp_path
+):
+    corpus = hm.load(TEXTS, labels=[*labels] * 30)
+    assert corpus.classes == classes
+    again = load_corpus(corpus.settings, given=kept(corpus, tmp_path))
+    assert (again.classes, again.fingerprint()) == (classes, corpus.fingerprint())
+    assert again.splits["test"].keys == corpus.splits["test"].keys
+    assert again.settings == corpus.settings
+
+
+def kept(corpus, folder):
+    from heedmap.data.in_memory import kept_in
+
+    for name, content in corpus.given.files().items():
+        (folder / name).write_bytes(content)
+    return kept_in(folder)
+
+
+@pytest.mark.parametrize(
+    "label", [{"a"}, ["a"], {"a": 1}, Plain.A, object(), pd.Timedelta(1, "D"), b"a"]
+)
+def test_other_objects_are_no_labels(label):
+    for make in (
+        lambda: hm.load(TEXTS, labels=[*(["x", "y"] * 29), "x", label]),
+        lambda: hm.load(pd.DataFrame({"text": TEXTS, "label": [*(["x", "y"] * 29), "x", label]})),
+    ):
+        with pytest.raises(hm.InputError, match=r"index 59.*got a") as caught:
+            make()
+        assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_a_list_of_labels_in_a_file_is_several_labels(tmp_path, name):
+    rows = [{"text": text, "label": ["a"]} for text in TEXTS]
+    path = tmp_path / name
+    write(path, rows) if name == "a.jsonl" else pd.DataFrame(rows).to_parquet(path)
+    with pytest.raises(hm.InputError, match=r"label: expected one label per text, got a list"):
+        hm.load(path)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["a|b", "a", "b"], r"several labels in one in column label \(a\|b\)"),
+        (["a", "b", "b, a"], r"several labels in one"),
+        (["['a']", "['a', 'b']", "[]"], "a list that is written as text in column label"),
+    ],
+)
+def test_several_labels_in_one_text_are_refused(tmp_path, labels, said):
+    rows = [{"text": text, "label": labels[i % 3]} for i, text in enumerate(TEXTS)]
+    with pytest.raises(hm.InputError, match=said):
+        hm.load(write(tmp_path / "a.jsonl", rows))
+
+
+def test_labels_with_marks_in_them_are_labels(tmp_path):
+    rows = [
+        {"text": t, "label": ("Sci/Tech", "Arts, Music", "a|b")[i % 3]} for i, t in enumerate(TEXTS)
+    ]
+    assert hm.load(write(tmp_path / "a.jsonl", rows)).classes == ["Arts, Music", "Sci/Tech", "a|b"]
+
+
+def test_truth_values_and_numbers_stay_apart_and_are_named():
+    with pytest.warns(match="truth values beside numbers as labels"):
+        corpus = hm.load(TEXTS, labels=[True, 1, 0] * 20)
+    assert corpus.classes == ["0", "1", "True"]
+
+
+def test_rows_without_a_label_are_left_out_and_counted_for_models_and_for_own_models(tmp_path):
+    labels = ("-", "yes", "no", "", None)
+    path = write(
+        tmp_path / "a.jsonl", [{"text": t, "label": labels[i % 5]} for i, t in enumerate(TEXTS)]
+    )
+    for settings in ({}, {"training": False, "raw": True}):
+        corpus = load_corpus(DataSettings(source=str(path), **settings), ["no", "yes"])
+        assert corpus.classes == ["no", "yes"]
+        assert corpus.left_out == {"label missing": 24, "label missing (-)": 12}
+
+
+def test_a_test_split_without_labels_is_said_and_another_is_audited(tmp_path):
+    rows = [{"text": t, "label": i % 2} for i, t in enumerate(TEXTS)]
+    write(tmp_path / "train.jsonl", rows)
+    write(tmp_path / "test.jsonl", [{**row, "label": -1} for row in rows])
+    corpus = load_corpus(DataSettings(source=str(tmp_path), training=False), ["no", "yes"])
+    assert "test: 60 texts without a label; those of train are audited" in corpus.notes
+    assert hm.load(tmp_path).left_out == {"test: label missing (-1)": 60}
+
+
+def test_texts_are_named_by_their_line_row_index_or_own_id(tmp_path):
+    rows = [{"text": text, "label": i % 2} for i, text in enumerate(TEXTS)]
+    options = {"training": False}
+
+    def first(source, **more):
+        return (
+            load_corpus(DataSettings(source=str(source), **options, **more), ["0", "1"])
+            .splits["test"]
+            .keys[1]
+        )
+
+    assert first(write(tmp_path / "a.jsonl", rows)) == "line 2"
+    (tmp_path / "a.csv").write_text('text,label\n"two\nlines",0\nb,1\n')
+    assert first(tmp_path / "a.csv") == "line 4"
+    named = [{**row, "ID": f"x{i}"} for i, row in enumerate(rows)]
+    assert first(write(tmp_path / "b.jsonl", named)) == "x1"
+    assert first(tmp_path / "b.jsonl", id="text") == TEXTS[1]
+    frame = pd.DataFrame(rows, index=[f"r{i}" for i in range(60)])
+    assert "index r3" in [key for split in hm.load(frame).splits.values() for key in split.keys]
+    assert (text_name("line 4"), text_name("x1")) == ("line 4", "id x1")
+
+
+def test_ids_that_repeat_or_are_missing_are_noted_and_the_place_is_named_too(tmp_path):
+    ids = ["a", "a", None, *range(57)]
+    rows = [{"text": t, "label": i % 2, "id": ids[i]} for i, t in enumerate(TEXTS)]
+    settings = DataSettings(source=str(write(tmp_path / "a.jsonl", rows)), training=False)
+    corpus = load_corpus(settings, ["0", "1"])
+    assert corpus.splits["test"].keys[:4] == ["a (line 1)", "a (line 2)", "line 3", "0"]
+    assert corpus.notes[0].startswith("ids in column id: 1 missing and 1 of several rows (a)")
+
+
+def test_the_settings_name_the_columns_that_were_guessed(tmp_path):
+    rows = [{"Review": text, "stars": i % 2, "ID": i} for i, text in enumerate(TEXTS)]
+    settings = hm.load(write(tmp_path / "a.jsonl", rows)).settings
+    assert (settings.text, settings.label, settings.query, settings.id) == (
+        "Review",
+        "stars",
+        None,
+        "ID",
+    )
+
+
+@pytest.mark.parametrize(
+    "tag", ["<br />", "<BR>", "< br / >", "</p>", "&amp;", "&#39;", "<a href='x'>"]
+)
+def test_markup_is_counted_and_turned_into_text_where_that_is_asked(tmp_path, tag):
+    rows = [{"text": f"{text}{tag}x", "label": i % 2} for i, text in enumerate(TEXTS)]
+    path = write(tmp_path / "a.jsonl", rows)
+    with pytest.warns(match="HTML in 60 of 60 texts"):
+        hm.load(path)
+    text = hm.load(path, markup="text").splits["train"].written[0]
+    assert not set("<>#;") & set(text) and ("&" in text) == (tag == "&amp;")
+
+
+def test_what_is_no_markup_stays():
+    for text in ("I <3 it", "a < b > c", "R&D", "<user> said <unk>", "x & y; z", "<s>"):
+        assert without_html(text) == text
+    assert without_html("&lt;br /&gt;a<script>b < c</script>") == "a"
+
+
+@pytest.mark.parametrize(
+    "write_words", [list, str, json.dumps, lambda words: str(np.array(words))], ids=str
+)
+def test_lists_of_words_are_texts_with_spaces(tmp_path, write_words):
+    rows = [{"text": write_words(["it's", "film", str(i)]), "label": i % 2} for i in range(60)]
+    path = write(tmp_path / "a.jsonl", rows)
+    with pytest.warns(match="texts in column text are lists of words"):
+        corpus = hm.load(path)
+    assert corpus.splits["test"].written[0].startswith("it's film ")

@@ -1,0 +1,122 @@
+"""Which output of a model a label means: by name, by the numbers in names, by counting, or refused."""
+
+import pytest
+
+from heedmap.data.labels import label_text, unlabelled
+from heedmap.data.matching import match, numbers_in
+from heedmap.errors import InputError
+
+STARS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
+LABELS, NAMES = ("LABEL_0", "LABEL_1"), ("negative", "positive")
+NEWS = ("World", "Sports", "Business", "Sci/Tech")
+
+
+@pytest.mark.parametrize(
+    ("labels", "outputs", "numbers", "how"),
+    [
+        ("Positive NEGATIVE", NAMES, [1, 0], None),
+        ("01 02", ("01", "02", "03"), [0, 1], None),
+        ("1 2", ("01", "02", "03"), [0, 1], "numbers in the names"),
+        ("1.0 0.0", ("0", "1"), [1, 0], "numbers in the names"),
+        ("1 2 3 4", STARS, [0, 1, 2, 3], "numbers in the names"),
+        ("1", STARS, [0], "numbers in the names"),
+        ("0 1 2 3 4", STARS, [0, 1, 2, 3, 4], "counting from 0"),
+        ("0 2", ("Rating: 2", "Rating: 0"), [1, 0], "numbers in the names"),
+        ("1", LABELS, [1], "numbers in the names"),
+        ("0 1", NAMES, [0, 1], "counting from 0"),
+        ("0", NAMES, [0], "counting from 0"),
+        ("1 2", NAMES, [0, 1], "counting from 1"),
+        ("2", NAMES, [1], "counting from 1"),
+        ("1 2 3 4", NEWS, [0, 1, 2, 3], "counting from 1"),
+        ("4", NEWS, [3], "counting from 1"),
+    ],
+)
+def test_labels_are_matched_by_name_or_by_numbers_and_a_note_says_how(
+    labels, outputs, numbers, how
+):
+    matching = match("a", labels.split(), outputs)
+    assert [matching.number[label] for label in labels.split()] == numbers
+    assert (matching.note is None) == (how is None)
+    assert how is None or how in matching.note
+
+
+@pytest.mark.parametrize(
+    ("labels", "outputs", "said"),
+    [
+        ("1", NAMES, "counted from 0, 1 is positive; counted from 1, 1 is negative; say it: --classes 0,1 or"),
+        ("1 2", ("a", "b", "c"), "counted from 0, 1 is b; counted from 1, 1 is a"),
+        ("1 2", LABELS, "counted from 1, 1 is LABEL_0; by the number in its name, 1 is LABEL_1"),
+        ("0 1", STARS, "counted from 0, 1 is 2 stars; by the number in its name, 1 is 1 star"),
+        ("0 2", NAMES, "--classes NAME,NAME"),
+        ("-1 1", NAMES, "--classes NAME,NAME"),
+        ("yes no", NAMES, "or their numbers as labels, got yes, no; say how"),
+        ("true 1", NAMES, r"\(truth values, true, beside numbers, 1: write them in one way\)"),
+        ("a b c", NAMES, r"got 3 different ones \(a, b, c\): it has fewer classes; leave out"),
+        ("negative positive mixed", NAMES, "it has no class for mixed; leave out the rows"),
+    ],
+)  # fmt: skip
+def test_labels_whose_classes_are_not_certain_are_refused_with_the_cause(labels, outputs, said):
+    with pytest.raises(InputError, match=said) as caught:
+        match("a", labels.split(), outputs)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_labels_of_other_splits_may_tell_how_they_count():
+    assert match("a", ["1"], NAMES, others=["0", "1"]).number == {"1": 1}
+    assert match("a", ["1"], NAMES, others=["1", "2"]).number == {"1": 0}
+    with pytest.raises(InputError, match="counted from 0"):
+        match("a", ["1"], NAMES, others=["odd"])
+    for others in ([], ["0", "3"]):
+        with pytest.raises(InputError, match="counted from 0"):
+            match("a", ["1", "2"], ("a", "b", "c"), others=others)
+
+
+def test_names_that_a_user_gives_decide_and_there_is_one_for_each_output():
+    assert match("a", ["1.0", "2.0"], NAMES, ["1", "2"]).number == {"1.0": 0, "2.0": 1}
+    assert match("a", ["1"], STARS, ["0", "1", "2", "3", "4"]).number == {"1": 1}
+    with pytest.raises(InputError, match=r"expected 2 names .*\(negative, positive\), got 3"):
+        match("a", ["x"], NAMES, ["x", "y", "z"])
+    with pytest.raises(InputError, match="expected the model's 2 classes"):
+        match("a", ["0", "1"], NAMES, ["no", "yes"])
+
+
+def test_numbers_in_names_are_those_that_tell_them_apart():
+    assert numbers_in(["1 of 5", "2 of 5"]) == [1, 2]
+    assert numbers_in(["-1", "0", "1"]) == [-1, 0, 1]
+    assert numbers_in(["LABEL-1", "LABEL-2"]) == [1, 2]
+    for names in (["b2b", "b2c"], ["1 star", "many"], ["1-2", "3-4"], ["yes", "no"]):
+        assert numbers_in(names) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "none"),
+    [
+        ("entailment neutral -", (), "-"),
+        ("+ - 0", (), ""),
+        ("- a", (), ""),
+        ("- a", ("a", "b"), "-"),
+        ("- a", ("a", "-"), ""),
+        ("null NaN a b", (), "null NaN"),
+        ("none na a b", (), ""),
+        ("none na a b", ("a", "b"), "none na"),
+        ("-1 0 1", (), ""),
+        ("-1 0 1", ("a", "b"), "-1"),
+        ("-1 0 1", ("a", "b", "c"), ""),
+        ("-1 0 1 2", (), "-1"),
+        ("-1 1 2 3", (), "-1"),
+    ],
+)
+def test_labels_that_say_that_there_is_none(labels, classes, none):
+    assert unlabelled(labels.split(), classes) == set(none.split())
+
+
+@pytest.mark.parametrize("value", [{"a"}, ["a"], ("a", "b"), {"a": 1}, frozenset()])
+def test_several_labels_of_one_text_are_refused(value):
+    with pytest.raises(InputError, match="one label per text, got a"):
+        label_text(value)
+
+
+@pytest.mark.parametrize("value", [object(), b"a", 1j, int])
+def test_what_is_no_text_number_truth_value_or_date_is_no_label(value):
+    with pytest.raises(InputError, match="expected text, a number, a truth value or a date, got"):
+        label_text(value)
