@@ -255,3 +255,16 @@ def test_a_start_that_is_not_feasible_is_drawn_towards_the_own_weights(classes, 
     torch.testing.assert_close(told.lower, jensen_shannon(told.attention, own), rtol=0, atol=1e-12)
     # And nothing else finds it: a start thrown away would be seen.
     assert (beyond & (reached > alone.lower + 1e-3)).sum() >= helped
+
+
+@pytest.mark.parametrize(("positions", "classes"), [(2, 5), (9, 12), (60, 40)])
+@pytest.mark.parametrize("scale", [0.05, 1.0, 20.0])
+def test_pairs_ruled_out_by_the_likeliest_classes_would_not_have_been_chosen(
+    monkeypatch, positions, classes, scale
+):
+    instances = Instances.of(*random_rows(12, positions, classes, scale=scale), 0.02)
+    chosen = []
+    for screened in (2, classes):  # some are ruled out at first, or all are judged by every class
+        monkeypatch.setattr(local_search, "SCREENED", screened)
+        chosen.append(local_search.best_pair(instances))
+    torch.testing.assert_close(*chosen, rtol=0, atol=0)

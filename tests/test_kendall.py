@@ -3,6 +3,7 @@ import pytest
 import torch
 from scipy.stats import kendalltau
 
+from heedmap import kendall
 from heedmap.kendall import kendall_tau, tau_against
 
 
@@ -97,3 +98,22 @@ def test_tau_against_some_is_that_of_all_pairs(n, decimals):
     if n == 34 and decimals is None:
         assert found[1, 0, 0] == -1
         assert found[4:].isfinite().all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 34, 200])
+@pytest.mark.parametrize("decimals", [None, 1, 0])
+def test_long_vectors_are_sorted_to_the_same_bits(monkeypatch, n, decimals):
+    values = np.random.default_rng(n).normal(size=(9, 4, n))
+    if decimals is not None:
+        values = values.round(decimals)
+    values[0, 1], values[1, 1], values[2, 1] = values[0, 0], -values[1, 0], 1.0
+    values = torch.from_numpy(values)
+    mask = torch.arange(n) < torch.arange(1, 10).mul(n // 4 + 1).clamp(max=n)[:, None]
+
+    def numbers():
+        every = kendall_tau(values, mask)
+        return every.tau, every.p, tau_against(values[:, :1], values[:, 1:], mask)
+
+    by_pairs = numbers()
+    monkeypatch.setattr(kendall, "LONG", 0)
+    torch.testing.assert_close(numbers(), by_pairs, rtol=0, atol=0, equal_nan=True)

@@ -11,7 +11,7 @@ from conftest import random_texts, small_corpus, small_model, small_pairs, watch
 from making import evidence_of
 
 from heedmap import kendall
-from heedmap.experiments import adversary, evidence, permutation
+from heedmap.experiments import adversary, cost, evidence, permutation
 from heedmap.experiments.cost import estimate, forecast
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.results import make_findings
@@ -184,6 +184,18 @@ def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encode
     assert forecast(costs).startswith("about ")
     held.table("adversary")
     assert "adversary" not in estimate(held)
+
+
+def test_a_forecast_reads_the_beginning_of_a_long_text():
+    held = audited(small_model("average"), random_texts([3 * cost.PROBED] * 2))
+    speed = cost._measure(held)
+    assert speed.trace.mask.shape == (1, cost.PROBED)
+    assert speed.squares() == 2 * 3**2
+
+
+def test_a_forecast_reads_no_more_at_a_time_than_the_model_may():
+    held = audited(small_model("average", classes=2048), random_texts([40] * 30))
+    assert cost._measure(held).trace.mask.sum() <= held.model.tokens_at_once
 
 
 def test_what_an_audit_of_pairs_costs_is_told_beforehand():

@@ -6,13 +6,16 @@ their ends.
 """
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedmap.counterfactual.tolerance import Instances, added_divergence
 from heedmap.measures import jensen_shannon
 
 BLOCK = 1 << 20  # entries of the largest temporary
+SCREENED = (
+    16  # likeliest classes that rule out nearly all infeasible pairs; the others judge the rest
+)
 SMALLEST, LARGEST = 32, 16  # positions of a long row that are tried: least and most attended
 GRID = 9  # points on the part of a segment that the margins allow
 SOURCES = 6  # positions that mass is taken from, largest first
@@ -32,7 +35,7 @@ def best_pair(instances: Instances) -> Float[Tensor, "B T"]:
     i, j = torch.triu_indices(width, width, offset=1, device=positions.device)
     if not len(i):
         return instances.attention
-    size = max(1, BLOCK // (len(i) * GRID * instances.logits.shape[-1]))
+    size = max(1, BLOCK // (len(i) * GRID * min(SCREENED, instances.logits.shape[-1])))
     blocks = [
         _best_pair(instances.rows(slice(at, at + size)), positions[at : at + size], i, j)
         for at in range(0, len(positions), size)
@@ -84,31 +87,34 @@ def _best_pair(
     instances: Instances, positions: Tensor, i: Tensor, j: Tensor
 ) -> Float[Tensor, "b T"]:
     rows = torch.arange(len(positions), device=positions.device)
-    z = instances.logits[rows.unsqueeze(1), positions]
     q = instances.attention.gather(1, positions)
     real = instances.mask.gather(1, positions)
-    base, step = z[:, i], z[:, j] - z[:, i]
-    start, end = instances.range_along(base, step)
-    start, end = start.clamp(min=0), end.clamp(max=1)
-    possible = (start <= end) & real[:, i] & real[:, j]
-
     # Most pairs are infeasible: only those that may be feasible are put on the grid.
-    row, pair = possible.nonzero(as_tuple=True)
-    grid = torch.linspace(0, 1, GRID, dtype=z.dtype, device=z.device)
-    w = start[row, pair, None] + (end - start)[row, pair, None] * grid  # (pairs, GRID)
-    points = base[row, pair, None] + w.unsqueeze(-1) * step[row, pair, None]
-    feasible = instances.is_feasible(points, row)
-    q_i, q_j = q[row, i[pair], None], q[row, j[pair], None]
-    value = (
-        added_divergence(1 - w, q_i)
-        + added_divergence(w, q_j)
-        + 0.5 * (torch.xlogy(q_i, q_i) + torch.xlogy(q_j, q_j))
+    row, pair = (_may_be_feasible(instances, positions, i, j) & real[:, i] & real[:, j]).nonzero(
+        as_tuple=True
     )
-    value = (
-        torch.full_like(start, -torch.inf)[..., None]
-        .expand(-1, -1, GRID)
-        .index_put((row, pair), value.masked_fill(~feasible, -torch.inf))
-    )
+    start = torch.zeros(len(rows), len(i), dtype=q.dtype, device=q.device)
+    end = torch.zeros_like(start)
+    value = torch.full_like(start, -torch.inf)[..., None].repeat(1, 1, GRID)
+    grid = torch.linspace(0, 1, GRID, dtype=q.dtype, device=q.device)
+    at_once = max(1, BLOCK // (GRID * instances.logits.shape[-1]))
+    for of, some in zip(torch.split(row, at_once), torch.split(pair, at_once), strict=True):
+        ends = (positions[of, i[some]], positions[of, j[some]])
+        base, other = (instances.logits[of, at] for at in ends)
+        step = other - base
+        low, high = instances.range_along(base, step, of)
+        low, high = low.clamp(min=0), high.clamp(max=1)
+        start[of, some], end[of, some] = low, high
+        w = low[:, None] + (high - low)[:, None] * grid  # (pairs, GRID)
+        feasible = instances.is_feasible(base[:, None] + w.unsqueeze(-1) * step[:, None], of)
+        q_i, q_j = q[of, i[some], None], q[of, j[some], None]
+        gain = (
+            added_divergence(1 - w, q_i)
+            + added_divergence(w, q_j)
+            + 0.5 * (torch.xlogy(q_i, q_i) + torch.xlogy(q_j, q_j))
+        )
+        possible = feasible & (low <= high)[:, None]
+        value[of, some] = gain.masked_fill(~possible, -torch.inf)
     value, best = value.flatten(1).max(-1)
     pair, at = best // GRID, best % GRID
     exists = value > -torch.inf
@@ -116,15 +122,28 @@ def _best_pair(
     spacing = torch.where(exists, (end - start)[rows, pair], 0) / (GRID - 1)
     middle = low + spacing * at
     ends = positions[rows.unsqueeze(1), torch.stack([i[pair], j[pair]], dim=1)]
+    base, other = (instances.logits[rows, at] for at in ends.unbind(1))
+    step = other - base
     result, jsd = instances.attention, torch.zeros_like(value)
     for side in (0.0, -1.0, 1.0):
         neighbour = (middle + side * spacing).clamp(0, 1)
-        w = instances.last_feasible(base[rows, pair], step[rows, pair], middle, neighbour)
+        w = instances.last_feasible(base, step, middle, neighbour)
         mixed = torch.zeros_like(result).scatter_(1, ends, torch.stack([1 - w, w], dim=1))
         new = torch.where(exists, jensen_shannon(mixed, instances.attention), 0)
         result = torch.where((new > jsd).unsqueeze(1), mixed, result)
         jsd = torch.maximum(new, jsd)
     return result
+
+
+def _may_be_feasible(
+    instances: Instances, positions: Tensor, i: Tensor, j: Tensor
+) -> Bool[Tensor, "b pairs"]:
+    """Return whether the margins of the likeliest classes allow any mixture of two positions."""
+    likeliest = instances.likeliest(SCREENED)
+    rows = torch.arange(len(positions), device=positions.device).unsqueeze(1)
+    z = likeliest.logits[rows, positions]
+    start, end = likeliest.range_along(z[:, i], z[:, j] - z[:, i])
+    return start.clamp(min=0) <= end.clamp(max=1)
 
 
 def _best_move(

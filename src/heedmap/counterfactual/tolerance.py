@@ -98,6 +98,18 @@ class Instances:
         least, most = self.least[:, classes], self.most[:, classes]
         return replace(self, logits=self.logits[..., classes], least=least, most=most)
 
+    def likeliest(self, count: int) -> "Instances":
+        """Keep the likeliest classes of each row: fewer margins, a larger polytope."""
+        if count >= self.logits.shape[-1]:
+            return self
+        classes = self.prediction.topk(count, dim=-1).indices
+        each = classes.unsqueeze(1).expand(-1, self.logits.shape[1], -1)
+        prediction, least, most = (
+            values.gather(1, classes) for values in (self.prediction, self.least, self.most)
+        )
+        logits = self.logits.gather(2, each)
+        return replace(self, logits=logits, prediction=prediction, least=least, most=most)
+
     def margin(
         self, first: int | Int[Tensor, " pairs"], second: int | Int[Tensor, " pairs"]
     ) -> Float[Tensor, "B *pairs"]:
@@ -136,17 +148,22 @@ class Instances:
         return inside
 
     def range_along(
-        self, base: Float[Tensor, "B *#S C"], step: Float[Tensor, "B *S C"]
-    ) -> tuple[Float[Tensor, "B *S"], Float[Tensor, "B *S"]]:
+        self,
+        base: Float[Tensor, "N *#S C"],
+        step: Float[Tensor, "N *S C"],
+        rows: Int[Tensor, " N"] | None = None,
+    ) -> tuple[Float[Tensor, "N *S"], Float[Tensor, "N *S"]]:
         """Return an interval of w that contains all feasible base + w·step; empty where its ends are reversed.
 
-        From the margins between the predicted class and each other one: necessary, not sufficient.
+        From the margins between the predicted class and each other one: necessary, not sufficient. `rows` are
+        those of the vectors, by default all.
         """
-        rows = torch.arange(len(base), device=base.device)
-        top = self.prediction.argmax(-1)
+        if rows is None:
+            rows = torch.arange(len(base), device=base.device)
+        top = self.prediction.argmax(-1)[rows]
         spread = (slice(None), *(None for _ in base.shape[1:-1]))
-        low = (self.least[rows, top].unsqueeze(-1) - self.most)[spread]
-        high = (self.most[rows, top].unsqueeze(-1) - self.least)[spread]
+        low = (self.least[rows, top].unsqueeze(-1) - self.most[rows])[spread]
+        high = (self.most[rows, top].unsqueeze(-1) - self.least[rows])[spread]
         pick = top[spread].unsqueeze(-1)
         lead = torch.take_along_dim(base, pick, -1) - base
         slope = torch.take_along_dim(step, pick, -1) - step

@@ -3,15 +3,16 @@
 import time
 from collections.abc import Container
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.counterfactual import exact
-from heedmap.counterfactual.linearised_problem import GROUPS
+from heedmap.counterfactual.jain_wallace_autograd import descend
 from heedmap.experiments.adversary_bounds import enclose
-from heedmap.experiments.adversary_search import search_all
+from heedmap.experiments.adversary_search import most_different_met, search_all
 from heedmap.experiments.adversary_weights import FILE, rows_kept
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
@@ -33,6 +34,7 @@ BOUNDS = 700  # cost of the lower bound, in units of one two-class optimum
 NOT_ASKED = "not asked: the flow would have to be recomputed for every weighting that is tried"
 HELD = "the map hardly follows the layer's weights, whatever is predicted"
 VERY_DIFFERENT = 0.4  # of ln 2
+TIMED = 3  # steps of a search that its forecast takes
 
 
 COLUMNS = Columns(
@@ -228,10 +230,9 @@ def _cost(speed: Speed) -> float:
         steps = searches * settings.search_restarts * settings.search_steps
         return searched * steps * speed.again * BACKWARD
     classes = speed.trace.logits.shape[-1]
-    descent = ADVERSARIES * settings.descent_steps
     if not is_enclosed(speed.trace):
-        steps = settings.search_restarts * settings.search_steps * min(classes, GROUPS) + descent
-        return min(texts, settings.search_instances) * steps * speed.again * BACKWARD
+        return speed.sampled(settings.search_instances) * texts * _search_seconds(speed)
+    descent = ADVERSARIES * settings.descent_steps
     weights, relevance, bias = linear(speed.trace)
     start = time.perf_counter()
     exact.adversary(weights, relevance[..., :2], bias[:2], speed.trace.mask, settings.epsilon)
@@ -239,7 +240,27 @@ def _cost(speed: Speed) -> float:
     pairs = classes * (classes - 1) / 2
     tolerances = len({*settings.curve, settings.epsilon})
     enclosing = seconds * (pairs + BOUNDS * (classes > 2)) * tolerances
-    return texts * (enclosing + descent * speed.again)
+    return speed.squares() * enclosing + texts * descent * speed.again
+
+
+def _search_seconds(speed: Speed) -> float:
+    """Return how long a text is searched for, measured by a few steps on the batch of the forecast."""
+    evidence, settings, trace = speed.evidence, speed.evidence.settings, speed.trace
+    model, generators = evidence.model, evidence.torch_generators("adversary", trace.rows)
+    seconds = []
+    for steps in (0, TIMED):
+        start = time.perf_counter()
+        few = settings.model_copy(update={"search_steps": steps})
+        most_different_met(model, trace, few, generators)
+        seconds.append(time.perf_counter() - start)
+    total = seconds[0] + (seconds[1] - seconds[0]) / TIMED * settings.search_steps
+    if trace.attention.shape[1] == 1:
+        predict, weights = partial(model.predict, trace), trace.attention[:, 0]
+        start = time.perf_counter()
+        descend(predict, weights, trace.mask, steps=TIMED, generator=generators[0])
+        total += (time.perf_counter() - start) / TIMED * settings.descent_steps
+    tokens = float(trace.mask.sum())
+    return max(0.0, total) * float(evidence.lengths.mean()) / tokens
 
 
 def _about(evidence: Evidence) -> dict[str, object]:

@@ -370,7 +370,7 @@ def _cost(speed: Speed) -> float:
         return searched * passes_per_text() * speed.again
     start = time.perf_counter()
     _of_batch(evidence, speed.trace)
-    return (time.perf_counter() - start) / len(speed.trace.rows) * texts
+    return (time.perf_counter() - start) / len(speed.trace.rows) * speed.squares()
 
 
 EXPERIMENTS = (

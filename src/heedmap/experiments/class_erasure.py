@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.counterfactual.erasure import along_each, smallest_each
-from heedmap.experiments.class_sides import SIDES, sides, taus
+from heedmap.experiments.class_sides import SIDES, of_classes, sides, taus
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.erased import is_closed, traces_of
@@ -144,13 +144,25 @@ def _counts(
     if classes.shape[1] == 1 or not is_closed(trace, evidence.settings.renormalise):
         return dict.fromkeys(names, nothing)
     weights, relevance, bias = linear(trace)
-    rest = (weights, relevance, bias, trace.mask, trace.predicted)
-    own = torch.take_along_dim(relevance, trace.predicted.reshape(-1, 1, 1), -1)
+    # The predicted class first: only what is asked of is compared with it, however many classes there are.
+    asked = torch.cat([trace.predicted.unsqueeze(1), classes], 1)
+    alone = of_classes(relevance + bias, asked)
+    rest = (
+        weights,
+        alone,
+        bias.new_zeros(asked.shape[1]),
+        trace.mask,
+        torch.zeros_like(trace.predicted),
+    )
     exact = smallest_each(*rest)[0].count
     found = {
         "count_exact": exact,
         "count_attention": along_each(trace.heat.double().unsqueeze(-1), *rest),
-        "count_product": along_each(weights.unsqueeze(-1) * (own - relevance), *rest),
+        "count_product": along_each(
+            weights.unsqueeze(-1)
+            * (of_classes(relevance, asked[:, :1]) - of_classes(relevance, asked)),
+            *rest,
+        ),
     }
     shares = [
         torch.where(count > 0, exact / count.clamp(min=1), 0.0)
@@ -159,7 +171,7 @@ def _counts(
     chance = torch.stack(shares).mean(0).masked_fill(exact == 0, torch.nan)
     rival = classes != trace.predicted.unsqueeze(1)
     return {
-        name: values.double().gather(1, classes).where(rival, nothing)
+        name: values.double()[:, 1:].where(rival, nothing)
         for name, values in {**found, "efficiency_chance": chance}.items()
     }
 

@@ -44,7 +44,7 @@ def sides(
     evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"]
 ) -> dict[str, Float[Tensor, "B R"]]:
     """Return the shares of the tokens and of the map's weight for and against some classes of each text."""
-    change = _of(changes(evidence, trace), classes)
+    change = of_classes(changes(evidence, trace), classes)
     heat = trace.heat.double().unsqueeze(-1)
     size = trace.mask.sum(-1, keepdim=True).clamp(min=1)
     numbers = {}
@@ -54,7 +54,10 @@ def sides(
     return numbers
 
 
-def _of(values: Float[Tensor, "B T C"], classes: Int[Tensor, "B R"]) -> Float[Tensor, "B T R"]:
+def of_classes(
+    values: Float[Tensor, "B T C"], classes: Int[Tensor, "B R"]
+) -> Float[Tensor, "B T R"]:
+    """Return the values of some classes of each text."""
     return values.gather(2, classes.unsqueeze(1).expand(-1, values.shape[1], -1))
 
 
@@ -81,7 +84,7 @@ def _tau(
     evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"], asked: Bool[Tensor, " B"]
 ) -> dict[str, tuple[Float[Tensor, "b R"], Float[Tensor, "b R"]]]:
     """Return tau-b of the map with the size of the changes, by side, and the largest that ties allow."""
-    change = _of(changes(evidence, trace), classes)[asked].transpose(1, 2).cpu()  # (b, R, T)
+    change = of_classes(changes(evidence, trace), classes)[asked].transpose(1, 2).cpu()  # (b, R, T)
     heat = levelled(trace.heat, trace.mask)[asked].double().cpu().unsqueeze(1).expand_as(change)
     found = {}
     for side, on_it in zip(SIDES, (change < 0, change > 0), strict=True):

@@ -1,25 +1,28 @@
 """What an audit will cost, measured on one batch before it begins."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from heedmap.counterfactual.row_weights import uniform
+from heedmap.data.texts import Pair, Text
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.registry import registered
+from heedmap.models.layered import Layered
 from heedmap.models.trace import Trace
 from heedmap.terminal.displays import span
 
 BACKWARD = 3.0  # cost of a forward and backward pass, in forward passes
 PROBE = 4096  # positions in the measured batch
+PROBED = 512  # tokens per text of the measured batch, of models of our own, which read any length
 
 
 @dataclass(frozen=True)
 class Speed:
-    """The speed of one batch of texts of typical length.
+    """The speed of one batch of texts of typical length, of which the first PROBED tokens are measured.
 
-    `second`: seconds per position of a pass; `again`: seconds per text to recompute the logits from the
+    `second`: seconds per position of a pass; `again`: seconds per whole text to recompute the logits from the
     weights; `trace`: the trace of the batch.
     """
 
@@ -32,6 +35,10 @@ class Speed:
         """Return the seconds that `passes` over all texts take, or over a sample of at most `most`."""
         share = 1.0 if most is None else self.sampled(most)
         return float(self.evidence.lengths.sum()) * share * self.second * passes
+
+    def squares(self) -> float:
+        """Return how many measured texts all texts are worth where time grows with the square of the length."""
+        return float(np.maximum(1.0, (self.evidence.lengths / PROBED) ** 2).sum())
 
     def sampled(self, most: int) -> float:
         """Return the share of the texts in a sample of at most `most`."""
@@ -57,18 +64,28 @@ def estimate(evidence: Evidence) -> dict[str, float]:
 def _measure(evidence: Evidence) -> Speed:
     model, lengths = evidence.model, evidence.lengths
     typical = np.argsort(lengths, kind="stable")[len(lengths) // 2 :]
-    rows = typical[: max(1, PROBE // int(lengths[typical[0]]))]
-    batch = model.batch([evidence.texts[i] for i in rows], rows.tolist())
+    positions = min(PROBE, model.tokens_at_once)
+    rows = typical[: max(1, positions // int(lengths[typical[0]]))]
+    texts = [evidence.texts[i] for i in rows]
+    if not isinstance(model, Layered):
+        texts = [beginning(text) for text in texts]
+    batch = model.batch(texts, rows.tolist())
+    read = float(model.lengths(texts).sum())
     model.logits(batch)  # the first pass also warms up
     start = time.perf_counter()
     model.logits(batch)
-    second = (time.perf_counter() - start) / float(lengths[rows].sum())
+    second = (time.perf_counter() - start) / read
     trace = model.trace(batch)
     even = uniform(trace.attention, trace.support).unsqueeze(0)
     start = time.perf_counter()
     model.predict(trace, even)
-    again = (time.perf_counter() - start) / len(rows)
+    again = (time.perf_counter() - start) / len(rows) * float(lengths[rows].sum()) / read
     return Speed(evidence, second, again, trace)
+
+
+def beginning(text: Text, most: int = PROBED) -> Text:
+    """Return the first tokens of a text; a pair keeps its query."""
+    return replace(text, tokens=text[:most]) if isinstance(text, Pair) else text[:most]
 
 
 def forecast(costs: dict[str, float]) -> str | None:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.data.batches import Batch
-from heedmap.data.texts import Pair, Text
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.cost import BACKWARD, Speed
+from heedmap.experiments.cost import BACKWARD, Speed, beginning
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.notes import ties
 from heedmap.experiments.registry import Experiment, HeatMap, Row
@@ -205,16 +203,12 @@ def _leave_one_out_cost(speed: Speed) -> float:
         return float((words * evidence.lengths).sum()) * speed.second
     typical = np.argsort(words, kind="stable")[len(words) // 2 :]
     some = typical[: max(1, PROBED // int(words[typical[0]])) ** 2]
-    texts = [_cut(evidence.texts[i]) for i in some]
+    texts = [beginning(evidence.texts[i], PROBED) for i in some]
     batch = model.batch(texts, some.tolist())
     start = time.perf_counter()
     logits_without_each(model, batch, texts, evidence.settings.leave_one_out)
     squares = float((words.astype(float) ** 2).sum()) / sum(len(text) ** 2 for text in texts)
     return (time.perf_counter() - start) * squares
-
-
-def _cut(text: Text) -> Text:
-    return replace(text, tokens=text[:PROBED]) if isinstance(text, Pair) else text[:PROBED]
 
 
 def _importances(name: str, words: str) -> Callable[[Row], list[HeatMap]]:
