@@ -207,7 +207,8 @@ def architecture_text(audit: AuditResult) -> str:
     if isinstance(model, TransformerSettings):
         shown = audit.about.get("on_trial", f"{model.view}, layer {model.layer}")
         name = audit.about.get("architecture", "a transformer")
-        return f"{Path(model.source).name} ({name}), {shown}"
+        source = "a model from memory" if model.in_memory else Path(model.source).name
+        return f"{source} ({name}), {shown}"
     condition = f" given the {query}" if (query := query_name(audit)) else ""
     levels = " of words, then of sentences" if _of_sentences(audit) else ""
     encoder = "no" if model.encoder == "none" else model.encoder
