@@ -289,15 +289,52 @@ def test_windows_of_a_text_are_pooled_by_class():
     assert (frame.predicted.to_numpy() == predicted.to_numpy()[frame["row"]]).all()
 
 
+def labelled(tables, names, labels):
+    """An audit of these tables, whose texts have these labels."""
+    instances = tables["instances"]
+    place = instances.column_names.index("label")
+    instances = instances.set_column(place, "label", [labels.tolist()])
+    settings = RunSettings(
+        fingerprint="", data=DataSettings(source="x"), model=ModelSettings(), audit=SETTINGS
+    )
+    return AuditResult(settings, names, {**tables, "instances": instances}, [], {})
+
+
+def test_classes_without_a_text_are_not_drawn_but_counted():
+    evidence = held(5)
+    tables = {name: evidence.table(name) for name in ("instances", "class_erasure")}
+    names = [f"c{i}" for i in range(5)]
+    labels = np.array([0, 2, 4])[np.arange(len(LENGTHS)) % 3]
+    (figure,) = by_class(labelled(tables, names, labels))
+    assert rows_of(figure) == {"c0", "c2", "c4"}
+    assert figure.notes == ["2 of 5 classes have no text"]
+    assert "all texts" in figure.caption
+    assert "likeliest" not in figure.caption
+
+
+def test_of_many_classes_a_row_is_the_texts_in_which_it_is_among_the_likeliest():
+    evidence = held(15)
+    tables = {name: evidence.table(name) for name in ("instances", "class_erasure")}
+    names = [f"c{i}" for i in range(15)]
+    (figure,) = by_class(labelled(tables, names, np.arange(len(LENGTHS))))
+    assert "one of the 12 likeliest of 15 classes" in figure.caption
+    assert figure.notes[0].startswith("5 of 15 classes have no text")
+    table = tables["class_erasure"].to_pandas()
+    assert rows_of(figure) <= {f"c{i}" for i in set(table["class"])}
+
+
+def rows_of(figure):
+    """The classes that a figure draws."""
+    parts = figure.spec.get("datasets") or {"": figure.spec["data"]["values"]}
+    return {value["class"] for data in parts.values() for value in data}
+
+
 @CLASSES
 def test_the_figure_draws_the_means_of_the_table(classes):
     evidence = held(classes)
     tables = {name: evidence.table(name) for name in ("instances", "class_erasure")}
     names = ["<b>", *(f"c{i}" for i in range(1, classes))]
-    settings = RunSettings(
-        fingerprint="", data=DataSettings(source="x"), model=ModelSettings(), audit=SETTINGS
-    )
-    (figure,) = by_class(AuditResult(settings, names, tables, [], {}))
+    (figure,) = by_class(labelled(tables, names, np.arange(len(LENGTHS)) % classes))
     drawn = {
         (value["class"], value["side"].split()[3], value["map"]): value["tau"]
         for data in figure.spec["datasets"].values()

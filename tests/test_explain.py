@@ -1,5 +1,6 @@
 """One text explained: the audit's numbers for it, whatever the text, and how it is shown."""
 
+import csv
 import io
 import json
 import sys
@@ -319,8 +320,64 @@ def test_what_cannot_be_read_is_refused(request, run, text, query, message):
 
 
 def test_what_is_no_text_is_refused(small_run):
-    with pytest.raises(TypeError, match="expected a text, got list"):
-        small_run.explain(["w01", "w02"])
+    for text, message in ((7, "text or a list of texts, got int"), (["w01", 7], "text 1: .*int")):
+        with pytest.raises(TypeError, match=message):
+            small_run.explain(text)
+    with pytest.raises(InputError, match="query with one text alone"):
+        small_run.explain(["w01"], query="w02")
+
+
+def test_many_texts_are_explained_as_each_alone(small_run):
+    texts = ["mark1 w03 w07", "w02 w05 w11 w02"]
+    many = small_run.explain(texts)
+    alone = [small_run.explain(text) for text in texts]
+    assert [each.to_dict() for each in many] == [each.to_dict() for each in alone]
+    frame = many.to_dataframe()
+    assert frame.text.tolist() == [0] * 3 + [1] * 4
+    assert frame.answer.unique().tolist() == [*dict.fromkeys(each.answer for each in alone)]
+    assert frame.attention.tolist() == [w for each in alone for w in each.attention]
+    assert str(many) == "\n\n".join(map(str, alone))
+
+
+def test_pairs_are_explained_in_one_list(pairs_run):
+    pairs = [("ant in den", "ant"), ("bee in hut", "bee")]
+    many = pairs_run.explain(pairs)
+    assert [each.query for each in many] == [["ant"], ["bee"]]
+    with pytest.raises(InputError, match=r"text 0: expected a pair \(text, query\)"):
+        pairs_run.explain(["ant in den"])
+
+
+@pytest.mark.filterwarnings("ignore:.*rows are empty")
+def test_a_file_of_texts_is_explained_by_one_command(heedmap, folder, tmp_path):
+    texts = tmp_path / "texts.csv"
+    texts.write_text("id,text\na,w01 w02\n=b,w03 =w04 w05\nc,\n")
+    done = heedmap("explain", folder, "--data", texts, "--quiet")
+    assert done.code == 0, done.err
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [row["id"] for row in rows] == ["a"] * 2 + ["'=b"] * len(rows[2:])
+    assert {row["token"] for row in rows[2:]} >= {"w03", "w05"}
+    assert not any(cell.startswith("=") for row in rows for cell in row.values())
+    as_json = heedmap("explain", folder, "--data", texts, "--format", "json", "--quiet")
+    first, second = json.loads(as_json.out)
+    alone = json.loads(heedmap("explain", folder, "w01 w02", "--json").out)
+    assert first == {"id": "a", **alone}
+    assert second["id"] == "=b"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "expected a text too, or --data"),
+        (("w01", "--data", "x.csv"), "expected no text beside the file"),
+        (("--data", "nowhere.csv"), "nowhere.csv: no such file"),
+        (("w01", "--text-column", "a"), "an option of --data"),
+        (("w01", "--json", "--format", "csv"), "--json: expected --format json"),
+    ],
+)
+def test_explaining_a_file_the_wrong_way_is_one_line(heedmap, folder, arguments, message):
+    done = heedmap("explain", folder, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
 
 
 def test_a_folder_that_is_neither_a_run_nor_a_model_is_refused(tmp_path):

@@ -220,3 +220,20 @@ def test_values_that_lie_too_close_for_a_shape_are_still_seen(spread):
     named = {(row["series"], row["bin"]) for row in data(figure, "text")}
     assert groups == named
     assert max(row["x"] for row in marks) <= 1e-3
+
+
+def test_figures_by_class_name_the_predicted_classes_alone_and_count_the_others():
+    audit = make_audit(classes=5)
+    predicted = np.where(np.arange(40) % 2 == 0, 1, 4)
+    tables = {
+        name: table.set_column(table.column_names.index("predicted"), "predicted", [predicted])
+        if "predicted" in table.column_names
+        else table
+        for name, table in audit.tables.items()
+    }
+    drawn = figures(replace(audit, tables=tables))
+    by_class = [figure for figure in drawn if any("predicted" in k.label for k in figure.keys)]
+    assert len(by_class) > 4
+    for figure in by_class:
+        assert "3 of 5 classes are predicted for no text" in figure.notes
+        assert "[bold]third" not in str(figure.spec)

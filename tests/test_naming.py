@@ -68,7 +68,9 @@ def test_what_is_no_name_and_no_path_is_a_type_error_of_one_line(take, thing, no
 
 
 def test_a_model_object_is_named_with_its_remedy(no_network):
-    with pytest.raises(TypeError, match=r"got .*BertForSequenceClassification; .*save_pretrained"):
+    with pytest.raises(
+        TypeError, match=r"expected \(model, tokenizer\), got .*BertForSequenceClassification"
+    ):
         hm.open_model(tiny_model("bert"), "texts.csv")
     with pytest.raises(TypeError, match=r"got dict; or give a pandas DataFrame, .*labels=\[...\]"):
         hm.load(THINGS["dict"])
@@ -80,7 +82,7 @@ def test_a_frame_is_named_with_the_way_it_goes(no_network):
         (hm.train, r"expected a corpus, got .*DataFrame; .*heedmap.train\(heedmap.load\(data\)\)"),
         (
             hm.audit,
-            r"expected a run, got .*DataFrame; load, then train, then audit: heedmap.audit\(",
+            r"expected a run or its folder, got .*DataFrame; load, then train, then audit: heedmap.audit\(",
         ),
         (lambda thing: hm.open_model(thing, "texts.csv"), r"expected a model.*got .*DataFrame"),
         (lambda thing: hm.fine_tune(thing, "texts.csv"), r"expected a model.*got .*DataFrame"),

@@ -287,8 +287,8 @@ def test_the_report_counts_the_texts_of_each_class_by_split_if_the_run_did():
     assert classes_text(counted) == "a<b 7/1/2, plain 5/0/3 (train/dev/test)"
     names = [f"class{'x' * 50}{i}" for i in range(30)]
     many = replace(counted, classes=names, about={"class_counts": {"test": list(range(30))}})
-    assert classes_text(many).startswith(f"30: class{'x' * 35}… 0, ")
-    assert classes_text(many).endswith("… 11 and 18 more (test)")
+    assert classes_text(many).startswith(f"30: class{'x' * 35}… 1, ")
+    assert classes_text(many).endswith("… 12 and 17 more (test); 1 without a text")
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from heedmap.errors import InputError
     from heedmap.experiments.findings import Finding
     from heedmap.runs.audit import Audit, audit, open_audit
+    from heedmap.runs.check import check
     from heedmap.runs.check_adversary import check_adversary
     from heedmap.runs.explain import explain
     from heedmap.runs.open import open_model, open_run
@@ -39,6 +40,7 @@ _HOMES = {
     "Audit": "runs.audit",
     "audit": "runs.audit",
     "calibrate": "calibration.calibrate",
+    "check": "runs.check",
     "check_adversary": "runs.check_adversary",
     "open_audit": "runs.audit",
     "Corpus": "data.corpus",
@@ -63,6 +65,7 @@ __all__ = [
     "Split",
     "audit",
     "calibrate",
+    "check",
     "check_adversary",
     "explain",
     "fine_tune",

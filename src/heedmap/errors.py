@@ -24,6 +24,10 @@ class MissingError(InputError, KeyError):
     __str__ = Exception.__str__  # a KeyError's would put quotes around it
 
 
+class KindError(InputError, TypeError):
+    """An argument of another kind than the function takes."""
+
+
 def check_installed(package: str, extra: str, purpose: str) -> None:
     """Check that an optional package is there, before anything is written.
 

@@ -228,10 +228,14 @@ PLAIN = ("row", "received")  # views that are a layer's own weights; others are 
 SLOW = ("flow",)  # a maximum flow per text, word and weighting: too slow for a search
 
 
+MODEL_IN_MEMORY = "memory:"  # begins the source of a model that was given as an object
+
+
 class TransformerSettings(Settings):
     """A Hugging Face sequence classifier, and which of its heat maps is on trial.
 
-    `weights` is a hash of the model's parameters, since the model at a path may change.
+    `weights` is a hash of the model's parameters, since the model at a path may change. A model that was given
+    as an object has a hash for a source, and is kept in its run's folder.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -258,6 +262,11 @@ class TransformerSettings(Settings):
         if str(value) != "mean" and not str(value).lstrip("-").isdigit():
             raise PydanticCustomError("head", "expected a head's number or mean")
         return value
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the model was given as an object."""
+        return self.source.startswith(MODEL_IN_MEMORY)
 
     @property
     def derived(self) -> bool:

@@ -1,35 +1,125 @@
 """`heedmap explain RUN|MODEL "text"`: what one answer rests on, and what its heat map says of it."""
 
 import sys
-from typing import Annotated
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap.errors import InputError
+from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json
 from heedmap.terminal.progress import working
 
+if TYPE_CHECKING:
+    from heedmap.report.explanation import Explanations
+
 SOURCE = "A run's folder, or a Hugging Face classifier: its folder or its name on the Hub."
-TEXT = "The text; - reads it from standard input."
+TEXT = "The text; - reads it from standard input. [or --data]"
 QUERY = "The question or hypothesis that a model of pairs reads the text given."
+DATA = "A CSV, JSONL, Parquet or Excel file (.gz too) of texts, which need no labels."
+FORMAT = "text for people; csv, a row per token; json. [text; of --data csv]"
 
 
 def explain_command(
     source: Annotated[str, typer.Argument(metavar="RUN|MODEL", help=SOURCE)],
-    text: Annotated[str, typer.Argument(help=TEXT)],
+    text: Annotated[str | None, typer.Argument(help=TEXT, show_default=False)] = None,
     query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
+    data: Annotated[Path | None, typer.Option("--data", help=DATA)] = None,
+    text_column: Annotated[
+        str | None, typer.Option("--text-column", help="Of --data, or several: a,b. [guessed]")
+    ] = None,
+    query_column: Annotated[
+        str | None, typer.Option("--query-column", help="Of --data, for a model of pairs.")
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help=FORMAT, **opt.one_of("text", "csv", "json"))
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Explain one text: prediction, heat map, gradient, leave-one-out, other weights with the same answer, and
-    what flips it. Needs no data: of a run only the model is read.
+    """Explain a text, or each text of a file: prediction, heat map, gradient, leave-one-out, other weights with
+    the same answer, and what flips it. Needs no labels: of a run only the model is read.
     """
-    from heedmap.runs.explain import explain
+    if as_json and form not in (None, "json"):
+        raise InputError(f"--json: expected --format json or none, got {form}; leave one out")
+    form = "json" if as_json else form
+    if data is None:
+        for name, value in (("--text-column", text_column), ("--query-column", query_column)):
+            if value is not None:
+                raise InputError(f"{name}: an option of --data; name the file with --data too")
+        _one(source, text, query, form)
+        return
+    if text is not None or query is not None:
+        what = "--query; name its column with --query-column" if text is None else "a text"
+        raise InputError(f"--data: expected no text beside the file of texts, got {what}")
+    keys, explanations = _each(source, data, text_column, query_column)
+    if form == "json":
+        print_json(
+            [{"id": key, **one.to_dict()} for key, one in zip(keys, explanations, strict=True)]
+        )
+    elif form == "text":
+        explanations.show()
+    else:
+        _print_csv(explanations, keys)
 
+
+def _one(source: str, text: str | None, query: str | None, form: str | None) -> None:
+    if text is None:
+        raise InputError(
+            f"{source}: expected a text too, or --data with a file of texts: "
+            f'`heedmap explain {source} "A text."`'
+        )
     with working("reading the model and the text"):
+        from heedmap.report.explanation import Explanations
+        from heedmap.runs.explain import explain
+
         explanation = explain(source, read(text), query=query)
-    if as_json:
+    if form == "json":
         print_json(explanation.to_dict())
+    elif form == "csv":
+        _print_csv(Explanations([explanation]), ["1"])
     else:
         explanation.show()
+
+
+def _each(
+    source: str, data: Path, text_column: str | None, query_column: str | None
+) -> "tuple[list[str], Explanations]":
+    """Explain the texts of a file; returns their keys too."""
+    with working("reading the model and the texts"):
+        from heedmap.data.unlabelled import read_unlabelled
+        from heedmap.runs.explain import explain
+
+        given = read_unlabelled(data, text_column, query_column)
+        if given.left_out:
+            total = len(given.texts) + given.left_out.total()
+            warnings.warn(
+                f"{data}: {given.left_out.total()} of {total} rows are empty: left out",
+                stacklevel=2,
+            )
+        if given.queries is None:
+            return given.keys, explain(source, given.texts)
+        return given.keys, explain(source, [*zip(given.texts, given.queries, strict=True)])
+
+
+def _print_csv(explanations: "Explanations", keys: list[str]) -> None:
+    """Print a row per token; the key of its text stands first."""
+    frame = explanations.to_dataframe()
+    frame["text"] = [keys[place] for place in frame["text"]]
+    frame = frame.rename(columns={"text": "id"})
+    for column in ("id", "answer", "token"):
+        frame[column] = frame[column].map(inert)
+    frame.to_csv(sys.stdout, index=False)
+
+
+def inert(cell: str) -> str:
+    """Return a cell that a spreadsheet does not compute: one that begins like a formula gets an apostrophe.
+
+    >>> inert("=1+1"), inert("fine")
+    ("'=1+1", 'fine')
+    """
+    return f"'{cell}" if cell.lstrip()[:1] in ("=", "+", "-", "@", "−") and cell != "" else cell
 
 
 def read(text: str) -> str:

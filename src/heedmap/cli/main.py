@@ -62,6 +62,7 @@ add_command(app, "support", support_command, examples=("heedmap support --out su
 add_command(app, "explain", explain_command, examples=(
     'heedmap explain runs/mine "A dull plot, and yet I laughed."',
     'heedmap explain my-classifier "A dull plot, and yet I laughed." --json',
+    "heedmap explain runs/mine --data reviews.csv --format csv",
 ))  # fmt: skip
 add_command(app, "picture", picture_command, examples=(
     'heedmap picture my-classifier "A dull plot, and yet I laughed."',

@@ -33,8 +33,8 @@ UNLIMITED = 1 << 30
 @takes(TOKENS)
 def load(
     source: Source,
-    *,
     labels: Values | None = None,
+    *,
     queries: Values | None = None,
     progress: bool = True,
     **settings: Any,
@@ -56,7 +56,7 @@ def load(
     >>> corpus = load("reviews")
     >>> corpus.classes, len(corpus.splits["test"])
     (['negative', 'positive'], 800)
-    >>> load(["A fine film.", "A dull one."] * 9, labels=["good", "bad"] * 9).classes
+    >>> load(["A fine film.", "A dull one."] * 9, ["good", "bad"] * 9).classes
     ['bad', 'good']
 
     Texts that are left out or cut are counted in the corpus's `left_out`. What is odd about labels and texts is

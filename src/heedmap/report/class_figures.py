@@ -1,12 +1,15 @@
 """The figure of erasure by class: does the map rank what speaks against a class as what speaks for it?"""
 
+from collections.abc import Sequence
+
 import altair as alt
 import numpy as np
 
+from heedmap.experiments.class_erasure import MOST
 from heedmap.experiments.class_sides import SIDES
 from heedmap.experiments.findings import AuditResult
 from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
-from heedmap.report.grouping import texts
+from heedmap.report.grouping import texts, unpredicted
 from heedmap.report.phrases import LISTED, column
 
 TITLES = dict(zip(SIDES, ("words that speak for it", "words that speak against it"), strict=True))
@@ -19,7 +22,11 @@ CAPTION = (
 )
 TWO = "A class's row is the texts for which it is predicted: what speaks against it speaks for the other."
 MANY = (
-    "A class's row is all texts in which it is among the likeliest, whether it is predicted or not."
+    "A class's row is all texts that have it as a possible answer, whether it is predicted or not."
+)
+TOO_MANY = (
+    f"A class's row is the texts in which it is one of the {MOST} likeliest of {{}} classes, whether it is "
+    "predicted or not."
 )
 
 
@@ -30,10 +37,13 @@ def by_class(audit: AuditResult) -> list[Figure]:
     of = column(audit.tables, "class_erasure", "class").astype(int)
     asked = column(audit.tables, "class_erasure", "sampled") > 0
     two = len(audit.classes) == 2
-    names = [name for i, name in enumerate(audit.classes) if (asked & (of == i)).any()][:LISTED]
+    group = "predicted" if two else "label"
+    with_texts = np.unique(column(audit.tables, "instances", group).astype(int))
+    drawable = [i for i in with_texts.tolist() if (asked & (of == i)).any()]
+    names = [audit.classes[i] for i in drawable[:LISTED]]
     data = []
-    for name in names:
-        here = asked & (of == audit.classes.index(name))
+    for i, name in zip(drawable, names, strict=False):
+        here = asked & (of == i)
         for side in SIDES:
             taus = np.array(
                 [
@@ -90,7 +100,6 @@ def by_class(audit: AuditResult) -> list[Figure]:
     row = column(audit.tables, "class_erasure", "row").astype(int)
     count = len(np.unique(row[asked]))
     short = int((column(audit.tables, "instances", "n_tokens") < 2).sum())
-    hidden = len(np.unique(of[asked])) - len(names)
     return [
         Figure(
             key="class-erasure",
@@ -99,12 +108,31 @@ def by_class(audit: AuditResult) -> list[Figure]:
                 count,
                 {"of one word left out": short, "not sampled": len(every) - short - count},
             ),
-            caption=CAPTION + (TWO if two else MANY),
+            caption=CAPTION + _row_text(len(audit.classes)),
             spec=specification(points + counts, 30 + 44 * len(names)),
             keys=[
                 *(Key(TITLES[side], PALETTE[i]) for i, side in enumerate(SIDES)),
                 Key("weights shuffled", PALETTE[0], "hollow"),
             ],
-            notes=[f"{hidden} more classes are not drawn"] if hidden else [],
+            notes=_not_drawn(len(drawable), len(with_texts), audit.classes, two),
         )
     ]
+
+
+def _row_text(classes: int) -> str:
+    """Say which texts the row of a class is made of."""
+    if classes == 2:
+        return TWO
+    return MANY if classes <= MOST else TOO_MANY.format(classes)
+
+
+def _not_drawn(drawable: int, with_texts: int, classes: Sequence[str], two: bool) -> list[str]:
+    """Count the classes without a row, by reason."""
+    missing = len(classes) - with_texts
+    of_label = f"{missing} of {len(classes)} classes {'has' if missing == 1 else 'have'} no text"
+    reasons = {
+        unpredicted(with_texts, classes) if two else of_label: missing,
+        f"{with_texts - drawable} more have none that is sampled": with_texts - drawable,
+        f"{drawable - LISTED} more are too many to draw": max(drawable - LISTED, 0),
+    }
+    return [reason for reason, count in reasons.items() if count]

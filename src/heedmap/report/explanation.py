@@ -219,6 +219,44 @@ class Explanation:
         return values
 
 
+class Explanations(list[Explanation]):
+    """Explanations of many texts, in their order: a list that shows itself and becomes one table."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self))
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self))
+
+    def _repr_html_(self) -> str:
+        return "<hr>".join(each._repr_html_() for each in self)
+
+    def show(self) -> None:
+        """Print them."""
+        for each in self:
+            each.show()
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """Return the numbers per token of all texts (see `Explanation.to_dataframe`).
+
+        Three columns come first: `text` counts the texts from 0, `answer` is the predicted class, `probability`
+        that of it.
+        """
+        import pandas as pd
+
+        frames = []
+        for place, each in enumerate(self):
+            frame = each.to_dataframe()
+            for column, value in (
+                ("probability", float(each.probabilities.max())),
+                ("answer", each.answer),
+                ("text", place),
+            ):
+                frame.insert(0, column, value)
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
 def _numbers(values: Iterable[float]) -> list[float | None]:
     return [_number(value) for value in values]
 

@@ -1,6 +1,6 @@
 """How a figure groups the texts: by predicted class, or all texts as one group."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ ALL = "all texts"
 
 @dataclass(frozen=True)
 class Division:
-    """The series of a figure, and the index of each text's; `note` says why if they are not classes.
+    """The series of a figure, and the index of each text's; `note` says which classes are none of them.
 
     Classes are predicted ones, as in Jain & Wallace's code (the paper does not say whether predicted or gold).
     """
@@ -42,7 +42,7 @@ class Division:
 
 
 def division(audit: AuditResult) -> Division:
-    """Return one series per predicted class, or for more than MOST classes one series of all texts.
+    """Return one series per class that is predicted for a text, or for more than MOST one of all texts.
 
     Jain & Wallace group by class up to three classes and show all texts together from four on. These figures
     have room for up to MOST classes.
@@ -52,10 +52,21 @@ def division(audit: AuditResult) -> Division:
     if len(present) > MOST:
         why = f"{len(present)} classes are predicted, too many to tell apart: all texts are one"
         return Division([ALL], np.zeros_like(predicted), False, why)
-    if len(audit.classes) <= MOST:
-        return Division(audit.classes, predicted, True)
     labels = [audit.classes[i] for i in present]
-    return Division(labels, np.searchsorted(present, predicted), True)
+    return Division(
+        labels, np.searchsorted(present, predicted), True, unpredicted(len(present), audit.classes)
+    )
+
+
+def unpredicted(count: int, classes: Sequence[str]) -> str:
+    """Say how many classes are predicted for no text, `count` being those that are; empty if all are.
+
+    >>> unpredicted(3, ["a", "b", "c", "d", "e"]), unpredicted(2, ["a", "b"])
+    ('2 of 5 classes are predicted for no text', '')
+    """
+    missing = len(classes) - count
+    verb = "is" if missing == 1 else "are"
+    return f"{missing} of {len(classes)} classes {verb} predicted for no text" if missing else ""
 
 
 def texts(n: int, left_out: Mapping[str, int]) -> str:

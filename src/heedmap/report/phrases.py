@@ -215,7 +215,8 @@ def architecture_text(audit: AuditResult) -> str:
     if isinstance(model, TransformerSettings):
         shown = audit.about.get("on_trial", f"{model.view}, layer {model.layer}")
         name = audit.about.get("architecture", "a transformer")
-        return f"{Path(model.source).name} ({name}), {shown}"
+        source = "a model from memory" if model.in_memory else Path(model.source).name
+        return f"{source} ({name}), {shown}"
     condition = f" given the {query}" if (query := query_name(audit)) else ""
     levels = " of words, then of sentences" if _of_sentences(audit) else ""
     encoder = "no" if model.encoder == "none" else model.encoder
@@ -254,17 +255,22 @@ def pairs_text(audit: AuditResult) -> str | None:
 def classes_text(audit: AuditResult) -> str:
     """Return the classes' names, with the texts of each by split where they were counted.
 
-    Of more than LISTED their number and the first ones.
+    Of more than LISTED their number and the first ones; those without a text are counted alone.
     """
-    names = [name if len(name) <= LONG else f"{name[:LONG]}…" for name in audit.classes[:LISTED]]
     found = audit.about.get("class_counts")
     counts = found if isinstance(found, Mapping) else {}
-    of_class = ["/".join(map(str, each)) for each in zip(*counts.values(), strict=True)]
-    shown = [" ".join(each) for each in zip(names, of_class, strict=False)] if counts else names
+    sizes = [*zip(*counts.values(), strict=True)] if counts else [(1,)] * len(audit.classes)
+    shown = []
+    for name, size in zip(audit.classes, sizes, strict=True):
+        if any(size):
+            short = name if len(name) <= LONG else f"{name[:LONG]}…"
+            shown.append(f"{short} {'/'.join(map(str, size))}" if counts else short)
     of = f" ({'/'.join(map(str, counts))})" if counts else ""
-    more = len(audit.classes) - len(names)
-    first = f"{len(audit.classes)}: " if more else ""
-    return f"{first}{', '.join(shown)}{f' and {more} more' if more else ''}{of}"
+    more, empty = max(len(shown) - LISTED, 0), len(audit.classes) - len(shown)
+    first = f"{len(audit.classes)}: " if more or empty else ""
+    others = f" and {more} more" if more else ""
+    without = f"; {empty} without a text" if empty else ""
+    return f"{first}{', '.join(shown[:LISTED])}{others}{of}{without}"
 
 
 def audited_text(audit: AuditResult) -> str:

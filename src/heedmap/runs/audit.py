@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.data.corpus import Split
-from heedmap.errors import InputError, MissingError
+from heedmap.errors import InputError, KindError, MissingError
 from heedmap.experiments import cost
 from heedmap.experiments.bottom_line import BottomLine, bottom_line
 from heedmap.experiments.evidence import Evidence
@@ -41,7 +41,7 @@ from heedmap.runs.audit_folder import (
 )
 from heedmap.runs.defaults import defaults_for
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.open import save_run, weights_of
+from heedmap.runs.open import open_run, save_run, weights_of
 from heedmap.runs.other_seed import other_seed
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings, DataSettings, RunSettings
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from heedmap.report.notebook import Page
     from heedmap.report.notebook_charts import Figures
 
+MAKE_A_RUN = "load, then train, then audit: heedmap.audit(heedmap.train(heedmap.load(data)))"
 LONG = 60  # seconds from which a forecast is shown for our own models
 MOMENT = 0.2  # seconds of an experiment whose cost is not estimated
 
@@ -113,6 +114,13 @@ class Audit(AuditResult):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def keys(self) -> list[str]:
+        """The names of the tables, in their order: `audit[name]` is each as a frame."""
+        return list(self.tables)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.tables)
@@ -182,7 +190,7 @@ class Audit(AuditResult):
 
 @takes(AuditSettings)
 def audit(
-    run: Run,
+    run: Run | str | Path,
     *,
     overwrite: bool = False,
     progress: bool = True,
@@ -199,8 +207,8 @@ def audit(
     ['row', 'predicted', 'against', 'against_chance']
 
     Args:
-        run: from `heedmap.train` or `heedmap.open_run`. Where it has a folder, tables are kept there as
-            they are made, and a later call goes on where this one stopped.
+        run: from `heedmap.train`, `heedmap.open_model` or `heedmap.open_run`, or a run's folder. Where it has a
+            folder, tables are kept there as they are made, and a later call goes on where this one stopped.
         {options}
         overwrite: throw away an audit with other settings instead of refusing.
         progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
@@ -213,15 +221,26 @@ def audit(
         TypeError: no run, or an option that there is not.
     """
     (options,) = split("audit", settings, AuditSettings)
+    if isinstance(run, str | Path):
+        with working("opening the run", progress):
+            run = _run_in(Path(run))
     if not isinstance(run, Run):
-        raise TypeError(
-            f"expected a run, got {kind_of(run)}; load, then train, then audit: "
-            "heedmap.audit(heedmap.train(heedmap.load(data))); or make it with `heedmap.open_model`, or open "
-            "its folder with `heedmap.open_run`"
+        raise KindError(
+            f"expected a run or its folder, got {kind_of(run)}; {MAKE_A_RUN}; or make it with "
+            "`heedmap.open_model`"
         )
     wanted = AuditSettings.of(**{**defaults(run.model, run.settings.data), **options})
     with working("audit", progress):
         return audit_as(run, wanted, overwrite=overwrite)
+
+
+def _run_in(path: Path) -> Run:
+    if not RunFolder(path).is_begun():
+        raise InputError(
+            f"{path}: expected a run or its folder, which holds a settings.toml; `heedmap list` shows the "
+            f"runs. Of texts, {MAKE_A_RUN}"
+        )
+    return open_run(path)
 
 
 def audit_as(

@@ -1,14 +1,15 @@
-"""Explain one text: the audit's questions, asked of a single text of any run or classifier."""
+"""Explain texts one by one: the audit's questions, asked of single texts of any run or classifier."""
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
-from heedmap.data.one_text import one_text
-from heedmap.errors import InputError
+from heedmap.errors import InputError, KindError
 from heedmap.experiments.adversary import is_exact
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import AuditResult
@@ -17,22 +18,35 @@ from heedmap.files.naming import MODEL, kind_of, name_of
 from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
-from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
-from heedmap.report.explanation import Adversary, Explanation, Window
+from heedmap.report.explanation import Adversary, Explanation, Explanations, Window
 from heedmap.report.phrases import architecture_text
 from heedmap.runs.audit import defaults
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import UNLIMITED, model_in
 from heedmap.runs.run import Run
+from heedmap.runs.user_texts import UserText, is_many, read_each, user_texts
 from heedmap.settings import AuditSettings, DataSettings, RunSettings, TransformerSettings
 from heedmap.terminal.output import some_of
+from heedmap.terminal.progress import in_cell, track
 
+if TYPE_CHECKING:
+    from heedmap.huggingface.from_memory import Loaded
+
+Source = Union[Run, str, Path, "Loaded"]
+Texts = Sequence[str] | Sequence[tuple[str, str]]
+IN_MEMORY = "a model in memory"
 TABLES = ("instances", "gradient", "leave_one_out", "found", "adversary", "flips")
 
 
-def explain(source: "Run | str | Path", text: str, *, query: str | None = None) -> Explanation:
-    """Explain the answer to one text, and put its heat map on trial.
+@overload
+def explain(source: Source, text: str, *, query: str | None = None) -> Explanation: ...
+@overload
+def explain(source: Source, text: Texts) -> Explanations: ...
+def explain(
+    source: Source, text: str | Texts, *, query: str | None = None
+) -> Explanation | Explanations:
+    """Explain the answer to a text, or to each of many, and put its heat map on trial.
 
     The numbers are those of an audit's tables: with the settings of the audit in the run's folder, if there is
     one, the same for the same text up to rounding. (A run without a folder knows no audit; `audit.run` does.)
@@ -44,28 +58,49 @@ def explain(source: "Run | str | Path", text: str, *, query: str | None = None) 
     >>> one = hm.explain(run, "A dull plot, and yet I laughed.")
     >>> one.answer, one.tokens[:2]
     ('negative', ['a', 'dull'])
+    >>> [each.answer for each in hm.explain(run, ["A dull plot.", "A fine one."])]
+    ['negative', 'positive']
 
     Args:
-        source: a run, a run's folder (whose corpus is not read), or a Hugging Face classifier: its folder or
-            its name on the Hub.
-        text: the text.
-        query: the question or hypothesis that a model of pairs reads it given.
+        source: a run, a run's folder (whose corpus is not read), or a Hugging Face classifier: its folder, its
+            name on the Hub, or (model, tokenizer) or a text classification pipeline.
+        text: the text; or a list of texts, or of pairs (text, query) for a model of pairs.
+        query: the question or hypothesis that a model of pairs reads the one text given.
 
     Raises:
         InputError: a text without a word, a query that is missing or not read, or no finished run and no
             classifier there.
-        TypeError: no run and no path, or a text that is no string.
+        TypeError: no run and no model, or a text that is no string.
     """
-    for one in (text, query):
-        if not isinstance(one, str | None) or text is None:
-            raise TypeError(f"expected a text, got {kind_of(one)}; explain one text at a time")
+    if not isinstance(text, str) and (text is None or not is_many(text)):
+        raise KindError(f"expected a text or a list of texts, got {kind_of(text)}")
+    if not isinstance(query, str | None):
+        raise KindError(f"expected a text as the query, got {kind_of(query)}")
+    if query is not None and not isinstance(text, str):
+        raise KindError(
+            "expected query with one text alone; of many, give pairs: [(text, query), ...]"
+        )
+    place, settings, model = _opened(source)
+    if isinstance(text, str):
+        return explained(place, settings, model, text, query)
+    return explained_each(place, settings, model, user_texts(text, model))
+
+
+def _opened(source: Source) -> tuple[Path, RunSettings, Model]:
+    """Return a source's place or name, its settings and its model."""
     if isinstance(source, Run):
         place, settings = source.folder or Path(source.name), source.settings
         if source.folder is not None:  # it may have been audited since it was opened
             settings = settings.model_copy(update={"audit": RunFolder(place).settings().audit})
-        return explained(place, settings, source.model, text, query)
+        return place, settings, source.model
+    if not isinstance(source, str | Path):
+        from heedmap.huggingface.from_memory import open_loaded
+
+        if (opened_model := open_loaded(source, {})) is not None:
+            model, settings_of_model = opened_model
+            return Path(IN_MEMORY), _settings_of(settings_of_model), model
     name = name_of(source, MODEL)
-    return explained(Path(name), *opened(name), text, query)
+    return (Path(name), *opened(name))
 
 
 def opened(name: str) -> tuple[RunSettings, Model]:
@@ -85,43 +120,60 @@ def opened(name: str) -> tuple[RunSettings, Model]:
     from heedmap.huggingface.opening import open_classifier
 
     model, settings = open_classifier(TransformerSettings.of(source=name))
+    return _settings_of(settings), model
+
+
+def _settings_of(model: TransformerSettings) -> RunSettings:
     data = DataSettings(source="text", raw=True, max_tokens=UNLIMITED)
-    return RunSettings(fingerprint="", data=data, model=settings), model
+    return RunSettings(fingerprint="", data=data, model=model)
 
 
 def explained(
     place: Path, settings: RunSettings, model: Model, text: str, query: str | None
 ) -> Explanation:
     """Explain a text by an opened model (see `explain`); `place` is its folder or name."""
-    name = place.name
-    if isinstance(model, PairClassifier) and query is None:
-        raise InputError(
-            f"{name}: expected a query too: a model of pairs reads a text given one (a question, a "
-            "hypothesis); give it as query (--query)"
-        )
-    if query is not None and not isinstance(model, PairClassifier):
-        raise InputError(
-            f"{name}: expected no query: it reads single texts; leave query out (--query)"
-        )
-    split, notes = one_text(settings.data, model.classes, text, query)
+    return explained_each(place, settings, model, [UserText(text, query)])[0]
+
+
+def explained_each(
+    place: Path, settings: RunSettings, model: Model, texts: Sequence[UserText]
+) -> Explanations:
+    """Explain several texts by an opened model, one after the other; all are read before the first."""
+    splits = read_each(place.name, settings.data, model, texts)
     about: dict[str, Any] = {}
+    if not isinstance(model, AttentionClassifier):
+        from heedmap.huggingface import opening
+
+        about = opening.facts(model)
+    explanations = Explanations()
+    for given, (split, notes) in zip(track(texts), splits, strict=True):
+        number = len(explanations) + 1
+        with in_cell(f"text {number} of {len(texts)}") if len(texts) > 1 else nullcontext():
+            explanations.append(_explained(place, settings, model, given.text, split, notes, about))
+    return explanations
+
+
+def _explained(
+    place: Path,
+    settings: RunSettings,
+    model: Model,
+    text: str,
+    split: Split,
+    notes: list[str],
+    about: dict[str, Any],
+) -> Explanation:
     if isinstance(model, AttentionClassifier):
         unknown, more = _unknown(model, split)
     else:
         from heedmap.huggingface import opening
-        from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
-        assert isinstance(model, TransformerClassifier)
-        split, more = opening.fitted_text(model, split.tokens[0], model.settings.long_texts)
-        unknown, dropped = opening.unread_words(model, split.tokens)
-        more += dropped
-        about = opening.facts(model)
+        unknown, more = opening.unread_words(model, split.tokens)
     audit = settings.audit or AuditSettings.of(**defaults(model, settings.data))
     evidence = Evidence(model, split, audit, first_row=_row_in_audit(place, split))
     tables = {table: evidence.table(table) for table in TABLES}
     result = AuditResult(settings, model.classes, tables, [], about)
     return Explanation(
-        name=name,
+        name=place.name,
         model=architecture_text(result),
         classes=model.classes,
         text=text,

@@ -32,6 +32,7 @@ from heedmap.training.fit import Trained
 from heedmap.training.initialisation import build_model, kind_for
 
 if TYPE_CHECKING:
+    from heedmap.huggingface.from_memory import Loaded
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
 UNLIMITED = 1_000_000  # words; the model's own limit applies
@@ -57,7 +58,7 @@ def open_run(folder: str | Path) -> Run:
 
 @takes(RAW_TEXTS, TransformerSettings)
 def open_model(
-    source: str | Path,
+    source: "str | Path | Loaded",
     data: Source,
     *,
     labels: Values | None = None,
@@ -69,7 +70,9 @@ def open_model(
     """A Hugging Face sequence classifier and the texts to put it on trial with: a run to `heedmap.audit`.
 
     Args:
-        source: the model's folder, or its name on the Hub.
+        source: the model's folder, or its name on the Hub; or what transformers has loaded: (model, tokenizer),
+            or a pipeline of text classification. These stay as they are: a copy is put on trial, which `out`
+            keeps.
         data: as for `heedmap.load`. Its test split is used; a file without splits is used whole.
         labels: of a list of texts, one for each.
         {options}
@@ -79,10 +82,10 @@ def open_model(
 
     Raises:
         InputError: what was expected, what came and what to do.
-        TypeError: a model that is no path and no name, but the thing itself; data of another kind; or an option
-            that there is not.
+        TypeError: a model or data of another kind, or an option that there is not.
     """
     from heedmap.huggingface import opening
+    from heedmap.huggingface.from_memory import open_loaded
     from heedmap.huggingface.loading import outputs_of
 
     if isinstance(data, Corpus):
@@ -92,7 +95,6 @@ def open_model(
         )
     name, given = source_of(data, labels)
     text_options, model_options = split("open_model", settings, RAW_TEXTS, TransformerSettings)
-    wanted = TransformerSettings.of(source=name_of(source, MODEL), **model_options)
     data_settings = DataSettings.of(
         source=name,
         raw=True,
@@ -100,9 +102,15 @@ def open_model(
         **{"max_tokens": UNLIMITED, **text_options},
     )
     with working("opening the model", progress, share=0.0):
-        # The texts come first: what is wrong with them is said before any weights are loaded.
-        texts = load_corpus(data_settings, outputs_of(wanted.source), given)
-        model, model_settings = opening.open_classifier(wanted)
+        loaded = open_loaded(source, model_options)
+        if loaded is None:
+            wanted = TransformerSettings.of(source=name_of(source, MODEL), **model_options)
+            # The texts come first: what is wrong with them is said before any weights are loaded.
+            texts = load_corpus(data_settings, outputs_of(wanted.source), given)
+            loaded = opening.open_classifier(wanted)
+        else:
+            texts = load_corpus(data_settings, loaded[0].classes, given)
+        model, model_settings = loaded
         corpus = opening.fitted(model, texts)
         run_settings = RunSettings(
             fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings
@@ -120,6 +128,8 @@ def open_model(
         else:
             folder.write_settings(run_settings)
         folder.keep_texts(given)
+        if model_settings.in_memory and not folder.model.exists():
+            opening.save_classifier(model, folder.model)
         folder.tidy()
         return replace(run, folder=folder.path)
 
@@ -232,7 +242,8 @@ def _existing_model(folder: RunFolder, settings: RunSettings) -> "TransformerCla
     from heedmap.huggingface import opening
 
     assert isinstance(settings.model, TransformerSettings)
-    model, found = opening.open_classifier(settings.model)
+    kept = folder.model if settings.model.in_memory else None
+    model, found = opening.open_classifier(settings.model, kept)
     if settings.model.weights and found.weights != settings.model.weights:
         raise _changed(folder, settings.model.source)
     return model
@@ -322,10 +333,11 @@ def save_run(run: Run, folder: RunFolder) -> Run:
     if run.training is not None:
         model_identity = _identity(run.settings, weights_of(run), run.model.classes)
         folder.write_training(run.training, model_identity)
-    if isinstance(run.model, AttentionClassifier):
+    if not isinstance(run.settings.model, TransformerSettings):
+        assert isinstance(run.model, AttentionClassifier)
         words, classes = run.model.vocabulary.words, run.model.classes
         folder.write_model(words, classes, run.model.state_dict())
-    elif run.training is not None and not folder.model.exists():
+    elif (run.training is not None or run.settings.model.in_memory) and not folder.model.exists():
         from heedmap.huggingface import opening
 
         # A model in the folder is this one: the folder was claimed for these weights.

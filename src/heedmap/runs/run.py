@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from heedmap.data.batches import Encoded
 from heedmap.data.corpus import Corpus, Split
@@ -17,7 +19,8 @@ from heedmap.training.dynamics import recorded_in
 from heedmap.training.fit import Trained
 
 if TYPE_CHECKING:
-    from heedmap.report.explanation import Explanation
+    from heedmap.report.explanation import Explanation, Explanations
+    from heedmap.runs.explain import Texts
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,15 +80,53 @@ class Run:
             return self.recorded
         return recorded_in(RunFolder(self.folder).dynamics)
 
-    def explain(self, text: str, *, query: str | None = None) -> "Explanation":
-        """Explain the answer to one text (see `heedmap.explain`).
+    @property
+    def classes(self) -> list[str]:
+        """The classes' names, in the order of the model's outputs."""
+        return list(self.model.classes)
+
+    def predict(self, texts: "str | Texts") -> list[str]:
+        """Return the class that the model predicts for each text, by its name.
+
+        Args:
+            texts: a text, a list of texts, or a list of pairs (text, query) where the model reads pairs.
+
+        Raises:
+            InputError: no text, a text without a word, or a wrong kind of text.
+        """
+        return [self.model.classes[best] for best in self.predict_proba(texts).argmax(1)]
+
+    def predict_proba(self, texts: "str | Texts") -> NDArray[np.float64]:
+        """Return the probabilities (B, C) of the `classes` for each text.
+
+        A text that is read in windows has the mean of theirs; texts that are cut are counted in a warning.
+
+        Args:
+            texts: as for `predict`.
+
+        Raises:
+            InputError: as `predict`.
+        """
+        from heedmap.runs.user_texts import probabilities, user_texts
+
+        given = user_texts(texts, self.model)
+        return probabilities(self.name, self.settings.data, self.model, given)
+
+    @overload
+    def explain(self, text: str, *, query: str | None = None) -> "Explanation": ...
+    @overload
+    def explain(self, text: "Texts") -> "Explanations": ...
+    def explain(
+        self, text: "str | Texts", *, query: str | None = None
+    ) -> "Explanation | Explanations":
+        """Explain the answer to a text, or to each of a list of texts (see `heedmap.explain`).
 
         Raises:
             InputError: a text without a word, or a query that is missing or not read.
         """
         from heedmap.runs.explain import explain
 
-        return explain(self, text, query=query)
+        return explain(self, text, query=query)  # type: ignore[call-overload,no-any-return]
 
     def encoded(self, split: Split) -> Encoded:
         """Encode a split with the vocabulary of one of our attention models."""

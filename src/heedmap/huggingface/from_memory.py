@@ -1,0 +1,146 @@
+"""A classifier and its tokenizer that are loaded already, as objects or in a pipeline.
+
+What is put on trial is a copy, which is saved and loaded as any other model and then compared with the user's
+own on a few texts. The user's objects stay as they are.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
+from transformers.pipelines import Pipeline
+
+from heedmap.errors import InputError, KindError
+from heedmap.files.naming import kind_of
+from heedmap.huggingface.entrance import evaluating
+from heedmap.huggingface.handshake import TEXTS
+from heedmap.huggingface.logging import quiet
+from heedmap.huggingface.opening import open_classifier
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
+from heedmap.settings import MODEL_IN_MEMORY, TransformerSettings
+
+Loaded = tuple[PreTrainedModel, PreTrainedTokenizerBase] | TextClassificationPipeline
+WHAT = "the model in memory"
+ROUNDINGS = {torch.float32: 1024, torch.float64: 1024}  # of half precision 64; as in the handshake
+
+
+def loaded_parts(source: object) -> tuple[PreTrainedModel, PreTrainedTokenizerBase] | None:
+    """Return the model and the tokenizer of a pair or a pipeline; None for what is neither.
+
+    Raises:
+        KindError: a part of them alone, or a pair or pipeline of something else.
+    """
+    if isinstance(source, TextClassificationPipeline):
+        parts: tuple[object, ...] = (source.model, source.tokenizer)
+    elif isinstance(source, Pipeline):
+        raise KindError(
+            f"expected a pipeline of text-classification, got one of {source.task}; a heat map of words on "
+            "trial needs a classifier of whole texts"
+        )
+    elif isinstance(source, tuple | list) and any(map(_is_part, source)):
+        parts = tuple(source)
+    elif _is_part(source):
+        raise KindError(
+            f"expected (model, tokenizer), got {kind_of(source)} alone; give both, as a pair"
+        )
+    else:
+        return None
+    match parts:
+        case (PreTrainedModel() as model, PreTrainedTokenizerBase() as tokenizer):
+            return model, tokenizer
+        case (PreTrainedTokenizerBase(), PreTrainedModel()):
+            raise KindError("expected (model, tokenizer), got (tokenizer, model); swap them")
+    kinds = ", ".join(map(kind_of, parts))
+    raise KindError(
+        f"expected (model, tokenizer) of transformers, got ({kinds}); a model of another library, or wrapped "
+        "by one, cannot be opened: save what it wraps with `save_pretrained` and give the folder"
+    )
+
+
+def _is_part(value: object) -> bool:
+    return isinstance(value, torch.nn.Module | PreTrainedTokenizerBase)
+
+
+def open_loaded(
+    source: object, options: Mapping[str, Any]
+) -> tuple[TransformerClassifier, TransformerSettings] | None:
+    """Open a copy of a loaded classifier, with the options of `TransformerSettings`; None for what is none.
+
+    Raises:
+        KindError: as `loaded_parts`.
+        InputError: as `open_classifier`, or the copy does not compute what the user's own model does.
+    """
+    if (parts := loaded_parts(source)) is None:
+        return None
+    with saved(*parts) as folder:
+        settings = TransformerSettings.of(source=MODEL_IN_MEMORY, **options)
+        try:
+            model, settings = open_classifier(settings, folder)
+        except InputError as error:
+            said = str(error).replace(f"the folder {folder}", WHAT).replace(str(folder), WHAT)
+            raise InputError(said) from error
+    _compare(*parts, model)
+    settings = settings.model_copy(update={"source": MODEL_IN_MEMORY + settings.weights[:16]})
+    model.settings = settings
+    return model, settings
+
+
+@contextmanager
+def saved(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterator[Path]:
+    """Save a classifier in a folder that is there within the block. The model's configuration stays as it is.
+
+    Raises:
+        InputError: they cannot be saved.
+    """
+    before = {name: getattr(model.config, name, None) for name in ("dtype", "architectures")}
+    with TemporaryDirectory(prefix="heedmap-") as folder:
+        try:
+            with quiet():
+                model.save_pretrained(folder)
+                tokenizer.save_pretrained(folder)
+        except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
+            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise InputError(
+                f"expected a model that can be saved, of which a copy is put on trial; {kind_of(model)} cannot "
+                f"({first})"
+            ) from error
+        finally:
+            for name, value in before.items():
+                setattr(model.config, name, value)
+        yield Path(folder)
+
+
+@torch.no_grad()
+def _compare(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, copy: TransformerClassifier
+) -> None:
+    """Check that the user's own model and tokenizer give what the copy gives, text by text.
+
+    Raises:
+        InputError: token ids or logits differ.
+    """
+    coarser = max(model.dtype, copy.precision, key=lambda dtype: torch.finfo(dtype).eps)
+    for text in TEXTS:
+        own, again = (each(text, return_tensors="pt") for each in (tokenizer, copy.tokenizer))
+        if own["input_ids"].tolist() != again["input_ids"].tolist():
+            raise InputError(
+                f"expected a tokenizer that reads the same after it is saved and loaded; {kind_of(tokenizer)} "
+                f"does not, for example {text!r}"
+            )
+        with quiet(), evaluating(model):
+            expected: Tensor = model(**own.to(model.device)).logits.float().cpu()
+        got = copy.model(**again.to(copy.model.device)).logits.float().cpu()
+        size = max(1.0, float(expected.abs().max()))
+        limit = ROUNDINGS.get(coarser, 64) * torch.finfo(coarser).eps * size
+        gap = float((expected - got).abs().max()) if expected.shape == got.shape else math.inf
+        if not gap <= limit:
+            raise InputError(
+                f"expected a model that is the same after it is saved and loaded; {kind_of(model)} is not: its "
+                f"logits differ by {gap:.2g} (at most {limit:.2g}); its class or its hooks change what it does"
+            )

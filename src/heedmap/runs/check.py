@@ -1,0 +1,96 @@
+"""Verify a classifier: is its attention read and replaced exactly?"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Union
+
+from heedmap.files.naming import MODEL, name_of
+from heedmap.terminal.html import html_table
+from heedmap.terminal.output import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from heedmap.huggingface.from_memory import Loaded
+    from heedmap.huggingface.handshake import Check, Handshake
+
+
+@dataclass(frozen=True, repr=False)
+class Verification:
+    """What was measured on a model. It is true if the model passes.
+
+    `model` is its folder or name; `result` holds the measurements.
+    """
+
+    model: str
+    result: "Handshake"
+
+    def __bool__(self) -> bool:
+        return self.passes
+
+    @property
+    def passes(self) -> bool:
+        """Whether the model can be audited."""
+        return self.refusal is None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it cannot be audited and what to do, one line; None if it can."""
+        return self.result.refusal
+
+    def __repr__(self) -> str:
+        lines = [f"{printable(self.model)}: {self.result.architecture}, {self._verdict()}"]
+        for check in self.result.checks:
+            measured = "" if check.value is None else f" ({check.value:.2g})"
+            lines.append(
+                f"  {check.name}: {_outcome(check)}{measured}; {printable(check.explanation)}"
+            )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for check in self.result.checks:
+            measured = "–" if check.value is None else f"{check.value:.2g}"
+            rows.append((check.name, _outcome(check), measured, check.explanation))
+        title = f"{self.model}: {self.result.architecture}, {self._verdict()}"
+        return html_table(rows, ("check", "result", "measured", "what it says"), title)
+
+    def _verdict(self) -> str:
+        size = f"{self.result.size} (layers × heads)"
+        return f"{size}: its attention is read and replaced exactly" if self else str(self.refusal)
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """Return the measurements, one row each."""
+        import pandas as pd
+
+        columns = ["name", "part", "passed", "value", "explanation"]
+        return pd.DataFrame([asdict(check) for check in self.result.checks], columns=columns)
+
+
+def _outcome(check: "Check") -> str:
+    if check.part == "report":
+        return "noted"
+    return "passes" if check.passed else "FAILS"
+
+
+def check(model: Union[str, Path, "Loaded"], *, dtype: str = "float32") -> Verification:
+    """Verify that a classifier's attention is read and replaced exactly, as `heedmap check` does.
+
+    Args:
+        model: a Hugging Face classifier: its folder, its name on the Hub, or (model, tokenizer) or a text
+            classification pipeline, which stay as they are.
+        dtype: of the weights: float32, float16 or bfloat16.
+
+    Raises:
+        InputError: it cannot be loaded. A model that is loaded and fails is a result.
+        TypeError: a model of another kind.
+    """
+    from heedmap.huggingface.from_memory import WHAT, loaded_parts, saved
+    from heedmap.huggingface.handshake import handshake
+    from heedmap.huggingface.loading import load_classifier
+
+    if (parts := loaded_parts(model)) is not None:
+        with saved(*parts) as folder:
+            return Verification(WHAT, handshake(*load_classifier(folder, dtype)))
+    name = name_of(model, MODEL)
+    return Verification(name, handshake(*load_classifier(name, dtype)))

@@ -1,0 +1,151 @@
+"""Texts that a user gives a run's model to read, one or many, without a corpus."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeGuard
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heedmap.data.batches import scatter_rows, sorted_batches
+from heedmap.data.corpus import Split
+from heedmap.data.one_text import one_text
+from heedmap.errors import InputError, KindError
+from heedmap.files.naming import kind_of
+from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.pair_classifier import PairClassifier
+from heedmap.models.trace import Model
+from heedmap.settings import DataSettings
+from heedmap.terminal.output import some_of
+
+
+class UserText(NamedTuple):
+    """A text, and the query that a model of pairs reads it given."""
+
+    text: str
+    query: str | None = None
+
+
+def is_many(texts: object) -> bool:
+    """Whether an argument is texts, and not a text or a pair."""
+    return not isinstance(texts, str | bytes | UserText) and hasattr(texts, "__len__")
+
+
+def user_texts(texts: object, model: Model) -> list[UserText]:
+    """Return a user's texts: a string, or a list (or array, or column) of strings, or of pairs.
+
+    Raises:
+        KindError: something else, or pairs for a model of single texts, or the reverse.
+        InputError: no text.
+    """
+    pairs = isinstance(model, PairClassifier)
+    if isinstance(texts, str | UserText) or (pairs and _is_pair(texts)):
+        texts = [texts]
+    if isinstance(texts, bytes | Mapping | set | frozenset) or not is_many(texts):
+        raise KindError(f"expected a text or a list of texts, got {kind_of(texts)}")
+    values = texts.tolist() if hasattr(texts, "tolist") else texts
+    if not isinstance(values, Sequence):
+        raise KindError(f"expected a text or a list of texts, got {kind_of(texts)}")
+    if not values:
+        raise InputError("expected one text at least, got none")
+    return [_user_text(value, i, pairs) for i, value in enumerate(values)]
+
+
+def _is_pair(value: object) -> TypeGuard[tuple[str, str]]:
+    return isinstance(value, tuple) and [type(part) for part in value] == [str, str]
+
+
+def _user_text(value: object, place: int, pairs: bool) -> UserText:
+    if isinstance(value, UserText):
+        return value
+    if pairs:
+        value = tuple(value) if isinstance(value, list) else value
+        if not _is_pair(value):
+            raise KindError(
+                f"text {place}: expected a pair (text, query), because the model reads texts given a query; "
+                f"got {kind_of(value)}"
+            )
+        return UserText(*value)
+    if not isinstance(value, str):
+        what = "; this model reads single texts" if isinstance(value, tuple | list) else ""
+        raise KindError(f"text {place}: expected a text, got {kind_of(value)}{what}")
+    return UserText(value)
+
+
+def read(
+    name: str, settings: DataSettings, model: Model, given: UserText
+) -> tuple[Split, list[str]]:
+    """Return a split of one text as the model reads it, cut or in windows, and notes on what was changed.
+
+    Raises:
+        InputError: a text without a word, or a query that is missing or not read. `name` is the model's.
+    """
+    if isinstance(model, PairClassifier) and given.query is None:
+        raise InputError(
+            f"{name}: expected a query too: a model of pairs reads a text given one (a question, a "
+            "hypothesis); give it as query (--query)"
+        )
+    if given.query is not None and not isinstance(model, PairClassifier):
+        raise InputError(
+            f"{name}: expected no query: it reads single texts; leave query out (--query)"
+        )
+    split, notes = one_text(settings, model.classes, given.text, given.query)
+    if isinstance(model, AttentionClassifier):
+        return split, notes
+    from heedmap.huggingface import opening
+    from heedmap.huggingface.transformer_classifier import TransformerClassifier
+
+    assert isinstance(model, TransformerClassifier)
+    split, more = opening.fitted_text(model, split.tokens[0], model.settings.long_texts)
+    return split, notes + more
+
+
+def read_each(
+    name: str, settings: DataSettings, model: Model, texts: Sequence[UserText]
+) -> list[tuple[Split, list[str]]]:
+    """Do as `read` for each of the texts; an error says which it is about."""
+    splits = []
+    for place, given in enumerate(texts):
+        try:
+            splits.append(read(name, settings, model, given))
+        except InputError as error:
+            raise InputError(f"text {place}: {error}" if len(texts) > 1 else str(error)) from error
+    return splits
+
+
+def probabilities(
+    name: str, settings: DataSettings, model: Model, texts: Sequence[UserText]
+) -> NDArray[np.float64]:
+    """Return each text's probabilities (B, C): of one that is read in windows their mean.
+
+    Texts that are cut are counted in a warning.
+    """
+    splits = read_each(name, settings, model, texts)
+    inputs = [text for split, _ in splits for text in split.texts]
+    text_of = np.repeat(np.arange(len(splits)), [len(split) for split, _ in splits])
+    lengths = model.lengths(inputs)
+    rows, parts = [], []
+    for part in sorted_batches(lengths, model.tokens_at_once):
+        batch = model.batch([inputs[i] for i in part], part.tolist())
+        rows.append(batch.rows.cpu())
+        with torch.no_grad():
+            parts.append(model.logits(batch).double().softmax(-1).cpu())
+    shares = scatter_rows(rows, parts).numpy()
+    _warn_of_cuts([notes for _, notes in splits])
+    sums = np.zeros((len(splits), shares.shape[1]))
+    np.add.at(sums, text_of, shares)
+    return sums / np.bincount(text_of)[:, None]
+
+
+def _warn_of_cuts(notes: Sequence[Sequence[str]]) -> None:
+    cut = [
+        f"text {place}: {note}"
+        for place, each in enumerate(notes)
+        for note in each
+        if "cut to" in note
+    ]
+    if cut:
+        warnings.warn(
+            f"{len(cut)} of {len(notes)} texts are too long: {some_of(cut, 1)}", stacklevel=4
+        )
