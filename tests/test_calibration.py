@@ -402,7 +402,7 @@ def test_a_calibration_that_is_too_small_to_decide_is_passed_over_with_a_warning
         assert rates_beside(tmp_path / "runs" / "mine", str(texts)) is None
 
 
-def test_damaged_rates_are_refused_wherever_they_were_cut(tmp_path):
+def test_damaged_rates_are_passed_over_wherever_they_were_cut(tmp_path):
     texts = tmp_path / "mine.csv"
     texts.write_text("text,label\na,b\n")
     calibration(tmp_path / "runs" / "cut", texts)
@@ -410,8 +410,81 @@ def test_damaged_rates_are_refused_wherever_they_were_cut(tmp_path):
     whole = path.read_bytes()
     for size in (20, 300, len(whole) - 3):
         path.write_bytes(whole[:size])
+        with pytest.warns(UserWarning, match="passed over, for it is not what `heedmap calibrate`"):
+            assert rates_beside(tmp_path / "runs" / "mine", str(texts)) is None
         with pytest.raises(InputError, match="expected the rates that `heedmap calibrate` writes"):
-            rates_beside(tmp_path / "runs" / "mine", str(texts))
+            read_rates(path)
+
+
+def edited(key, value, where=()):
+    """Another value in the text of the rates, whose hash is that of the packaged ones or made anew."""
+
+    def edit(values):
+        place = values
+        for name in where:
+            place = place[name]
+        place[key] = value
+
+    return edit
+
+
+FIRST = ("questions", DECISIVE[0])
+
+
+@pytest.mark.parametrize("hashed", [True, False])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        edited("for_edge", -1, FIRST),
+        edited("for_edge", float("nan"), FIRST),
+        edited("against_edge", float("-inf"), FIRST),
+        edited("against_edge", 0.9, FIRST),
+        edited("for_edge", 1.5, FIRST),
+        edited("auc", 0.1, FIRST),
+        edited("auc_low", float("nan"), FIRST),
+        edited("auc_high", 2, FIRST),
+        edited("count", 999, (*FIRST, "power")),
+        edited("count", -1, (*FIRST, "power")),
+        edited("n", 3, (*FIRST, "power")),
+        edited("low", 0.0, (*FIRST, "power")),
+        edited("high", float("nan"), (*FIRST, "false_for")),
+        edited("count", 300, ("verdicts", "wrong", "yes")),
+        edited("yes", {"count": 0, "n": 0, "low": 0.0, "high": 1.0}, ("verdicts", "wrong")),
+        edited("wrong", {}, ("verdicts",)),
+        edited("questions", {}),
+        edited("verdicts", {}),
+        edited("plants", -5),
+        edited("plants", "many"),
+        edited("more", 1),
+    ],
+)
+def test_rates_that_no_calibration_has_are_passed_over(tmp_path, edit, hashed):
+    texts = tmp_path / "mine.csv"
+    texts.write_text("text,label\na,b\n")
+    calibration(tmp_path / "runs" / "edited", texts)
+    path = tmp_path / "runs" / "edited" / FILE
+    values = json.loads(path.read_text())
+    edit(values)
+    if not hashed:
+        del values["sha256"]
+    path.write_text(json.dumps(values, indent=1))
+    with pytest.warns(UserWarning, match="passed over, for it is not what `heedmap calibrate`"):
+        assert rates_beside(tmp_path / "runs" / "mine", str(texts)) is None
+
+
+def test_another_digit_of_the_rates_is_noticed_and_files_without_a_hash_are_read(tmp_path):
+    texts = tmp_path / "mine.csv"
+    texts.write_text("text,label\na,b\n")
+    rates = calibration(tmp_path / "runs" / "mine-too", texts)
+    path = tmp_path / "runs" / "mine-too" / FILE
+    values = json.loads(path.read_text())
+    stated = values.pop("sha256")
+    path.write_text(json.dumps(values, indent=1))
+    assert rates_beside(tmp_path / "runs" / "mine", str(texts)) == rates
+    values["questions"][DECISIVE[0]]["for_edge"] += 0.001
+    path.write_text(json.dumps(values | {"sha256": stated}, indent=1))
+    with pytest.warns(UserWarning, match="its content is not what its hash is of"):
+        assert rates_beside(tmp_path / "runs" / "mine", str(texts)) is None
 
 
 def test_a_calibration_replaces_no_larger_one_and_shares_no_folder_with_a_run(tmp_path):

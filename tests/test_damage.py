@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from heedmap.data.load import load
 from heedmap.errors import InputError
+from heedmap.files.manifest import File, Manifest
 from heedmap.files.tables import write_table
 from heedmap.papers.drozdyuk.interventions import SCHEMA
 from heedmap.papers.jain_wallace.numbers import read
@@ -100,7 +101,7 @@ def weights(alter):
 def table(alter, name="instances"):
     def damage(run):
         path = run / "tables" / f"{name}.parquet"
-        write_table(path, alter(pq.read_table(path)))
+        pq.write_table(alter(pq.read_table(path)), path)
 
     return damage
 
@@ -179,10 +180,6 @@ TABLES = {
     "one table of another run": from_other("tables/agreement.parquet"),
     "no table": gone("tables/permutation.parquet"),
     "half a table": write("tables/permutation.parquet", b"PAR1"),
-    "an older version's tables": gone("tables/manifest.json"),
-    "a deep list of the tables": write("tables/manifest.json", DEEP),
-    "an odd list of the tables": write("tables/manifest.json", "[]"),
-    "a list that lacks a table": change("tables/manifest.json", files={}),
     "no about": gone("tables/about.json"),
     "a deep about": write("tables/about.json", DEEP),
     "an about that is a list": write("tables/about.json", "[1]"),
@@ -197,6 +194,18 @@ TABLES = {
     "other settings of the audit": settings("permutations = 2", "permutations = 3"),
     "other settings of the training": settings("learning_rate = 0.001", "learning_rate = 0.002"),
 }  # fmt: skip
+# What makes it unknown which files are heedmap's.
+MANIFESTS = {
+    "a deep list": write("manifest.json", DEEP),
+    "an odd list": write("manifest.json", "[]"),
+    "another program's list": write("manifest.json", '{"name": "app", "icons": []}'),
+    "a list of no files": change("manifest.json", files={}),
+    "a list of files elsewhere": change(
+        "manifest.json", files={"../texts.csv": {"size": 1, "sha256": "0"}}
+    ),
+    "sizes that are no numbers": change("manifest.json", files={"settings.toml": {"size": "x"}}),
+    "no list": gone("manifest.json"),
+}
 
 
 def refused(done, before):
@@ -205,6 +214,26 @@ def refused(done, before):
     assert len(done.err.strip().splitlines()) == 1
     assert "internal error" not in done.err
     assert stamped(".") == before, "nothing is rewritten"
+
+
+@pytest.mark.parametrize("what", MANIFESTS)
+def test_a_folder_whose_list_is_damaged_is_refused_in_one_line_and_nothing_is_rewritten(
+    heedmap, place, what
+):
+    MANIFESTS[what](place)
+    before = stamped(".")
+    refused(heedmap("report", "run"), before)
+    refused(heedmap("audit", "--run", "run", *AUDIT), before)
+    other = (*QUICK, *AUDIT, "--seed", "7", "--overwrite")
+    refused(heedmap("audit", "--data", "texts.csv", "--out", "run", *other), before)
+
+
+@pytest.mark.parametrize("what", MODEL)
+def test_a_damaged_model_of_an_older_version_whose_files_are_not_listed_is_refused(place, what):
+    (place / "manifest.json").unlink()
+    MODEL[what](place)
+    with pytest.raises(InputError, match=r"damaged|not the model"):
+        open_run(place)
 
 
 @pytest.mark.parametrize("what", [*MODEL, *SETTINGS])
@@ -231,19 +260,23 @@ def test_tables_that_are_not_known_to_be_the_models_are_not_told(heedmap, place,
     "what", [k for k in TABLES if not k.startswith(("other settings", "another model"))]
 )
 def test_an_audit_computes_again_what_is_not_known_to_be_its_own(made, place, what):
-    whole = {p.name: p.read_bytes() for p in (place / "tables").iterdir()}
+    def tables():
+        files = (p for p in (place / "tables").iterdir() if not p.name.endswith(".changed"))
+        return {p.name: p.read_bytes() for p in files}
+
+    whole = tables()
     TABLES[what](place)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("warnings.warn", lambda *a, **k: None)
         audit(open_run("run"), instances=9, permutations=2)
-    assert {p.name: p.read_bytes() for p in (place / "tables").iterdir()} == whole
+    assert tables() == whole
     assert open_audit("run").about["audited"] == 9
 
 
 def test_tables_of_another_model_are_computed_again_with_a_warning(place):
     TABLES["another run's tables"](place)
     run = open_run("run")
-    with pytest.warns(UserWarning, match="not known to be of this model"):
+    with pytest.warns(UserWarning, match=r"not as heedmap wrote it; kept as .*\.changed"):
         result = audit(run, instances=9, permutations=2)
     assert result.findings == open_audit("run").findings
 
@@ -253,12 +286,13 @@ def test_a_run_is_not_audited_into_a_folder_that_another_model_has_taken(place):
     for name in ("model.safetensors", "vocabulary.json", "training.json"):
         from_other(name)(place)
     before = contents(".")
-    with pytest.raises(InputError, match="another model than the one to be audited"):
+    with pytest.raises(InputError, match="not as heedmap wrote it"):
         audit(run, instances=9, permutations=2)
-    from_other("settings.toml")(place)
+    from_other("settings.toml", "manifest.json")(place)
     with pytest.raises(InputError, match=r"train\.seed: 1 -> 0"):
         audit(run, instances=9, permutations=2)
-    (place / "settings.toml").write_bytes(before[place / "settings.toml"])
+    for name in ("settings.toml", "manifest.json"):
+        (place / name).write_bytes(before[place / name])
     assert contents(".") == before
 
 
@@ -306,6 +340,15 @@ CHECKPOINTS = {
 }
 
 
+def relist(run, name):
+    """List a file as it is now: as if heedmap had written it so."""
+
+    def change(listing):
+        listing.files[name] = File.at(run / name)
+
+    Manifest(run).change(change)
+
+
 class Stop(Exception):
     pass
 
@@ -322,8 +365,8 @@ def test_a_checkpoint_of_something_else_is_refused_before_anything_is_cleared(wh
 
     with pytest.raises(Stop), watched(stop):
         train(corpus, out=run, **small)
-    (run / "vocabulary.json").write_text("left behind")
     CHECKPOINTS[what](run)
+    relist(run, "checkpoint.safetensors")
     before = stamped(run)
     with pytest.raises(InputError, match="damaged or of another model") as caught:
         train(corpus, out=run, **small)
@@ -346,7 +389,7 @@ def test_after_a_training_that_diverged_the_advice_works_in_the_same_folder(
 
 def test_a_finished_run_loses_what_killed_ones_left_beside_it(heedmap, place):
     whole = set(Path(".").rglob("*"))
-    for name in ("checkpoint.safetensors", ".settings.toml.partial", ".model.safetensors.ab12cd34"):
+    for name in (".manifest.json.partial", ".settings.toml.partial", ".model.safetensors.ab12cd34"):
         (place / name).write_text("")
     (place / "tables" / ".agreement.parquet.partial").write_text("")
     (place / ".model.partial").mkdir()

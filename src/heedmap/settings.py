@@ -453,6 +453,8 @@ class RunSettings(Settings):
             InputError: the file is unreadable, of another version, or has an invalid key or value.
         """
         try:
+            if path.exists() and not path.is_file():  # a pipe would be waited for
+                raise OSError("not a regular file")
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             message = str(error).splitlines()[0]

@@ -14,7 +14,7 @@ from heedmap.errors import InputError
 from heedmap.experiments.rates import FILE, TOO_FEW, Rates, read_rates
 from heedmap.files.identity import source_identity
 from heedmap.files.locking import writing
-from heedmap.files.storage import write_atomically
+from heedmap.files.manifest import Manifest, write
 from heedmap.terminal.progress import working
 from heedmap.training.sweep import sweep
 
@@ -54,6 +54,7 @@ def calibrate(
     cells = plants(seeds, classes=None if corpus is None else len(corpus.classes))
     with working("calibrate", progress), writing(out):
         _check_place(out, data, seeds, len(cells))
+        Manifest(out).start()
         numbers = out / NUMBERS / ("drawn" if data is None else data)
         numbers.mkdir(parents=True, exist_ok=True)
         work = partial(_measure, folder=numbers, own=own)
@@ -61,9 +62,10 @@ def calibrate(
         rates = choose(measured, name, data)
         content, figures = page(rates, measured)
         for figure, svg in figures.items():
-            write_atomically(out / FIGURES / figure, svg)
-        write_atomically(out / PAGE, content)
-        write_atomically(out / FILE, rates.to_json())
+            write(out / FIGURES / figure, svg)
+        write(out / PAGE, content)
+        write(out / FILE, rates.to_json())
+        Manifest(out).settle()
     if not rates.decides:
         warnings.warn(f"{out / FILE}: {rates.plants} planted models are {TOO_FEW}", stacklevel=2)
     return rates
@@ -73,10 +75,15 @@ def _check_place(out: Path, data: str | None, seeds: int, count: int) -> None:
     if (out / "settings.toml").exists():
         raise InputError(f"{out}: holds a run; give the calibration a folder of its own, beside it")
     path = out / FILE
-    if not path.exists():
-        return
+    if path.exists():
+        _refuse_smaller(out, data, seeds, count)
+    Manifest(out).refuse_taken([FIGURES, NUMBERS, PAGE, FILE])
+
+
+def _refuse_smaller(out: Path, data: str | None, seeds: int, count: int) -> None:
+    """Raise InputError if a larger calibration of the same texts is there."""
     try:
-        rates = read_rates(path)
+        rates = read_rates(out / FILE)
     except InputError:
         return  # damaged, or of older rules: made again
     if rates.data == data and rates.plants > count:

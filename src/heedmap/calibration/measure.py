@@ -27,7 +27,7 @@ from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import ByValue
 from heedmap.experiments.registry import applicable
 from heedmap.experiments.results import make_findings
-from heedmap.files.storage import write_atomically
+from heedmap.files import manifest
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings
 from heedmap.terminal.progress import portion, track
@@ -141,7 +141,7 @@ def measure(plant: Plant, folder: Path, own: Split | None) -> Measured:
         if finding.relative is not None
     }
     measured = Measured(plant, numbers, accuracies, float(np.mean(confidence)))
-    write_atomically(path, _to_json(measured))
+    manifest.write(path, _to_json(measured))
     return measured
 
 
@@ -172,7 +172,7 @@ def _to_json(measured: Measured) -> str:
 def read_measured(path: Path) -> Measured | None:
     """Read a file of numbers; None if there is none, or it is damaged."""
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(manifest.read(path))
         numbers = {
             key: Number(*(math.nan if x is None else float(x) for x in three))
             for key, three in content["numbers"].items()

@@ -3,10 +3,12 @@
 Slow imports are inside the functions, so that `heedmap --help` answers at once.
 """
 
+import errno
 import os
 import re
 import sys
 import warnings
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -37,7 +39,9 @@ app = typer.Typer(
     context_settings=HELP,
 )
 INTERRUPTED = 130
-PIPE_CLOSED = 1  # as typer ends where it notices first
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+REMEDY = "what was to be written to files is there; give the command somewhere to print"
+NO_OUTPUT = f"standard output is closed; {REMEDY}"
 
 add_command(app, "audit", audit_command, cls=AuditCommand, examples=(
     "heedmap audit --data reviews.csv",
@@ -78,9 +82,11 @@ app.add_typer(reproduce_app, name="reproduce")
 
 
 def main() -> None:
-    """Run a command; bad input is one line and exit code 2, Ctrl-C is 130."""
+    """Run a command; bad input or no place to print is one line and exit code 2, Ctrl-C is 130."""
     with lenient(), lines_on_stderr(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: say(f"heedmap: note: {message}", error=True)
+        if sys.stdout is None:  # `heedmap list >&-`
+            _stop(NO_OUTPUT, 2)
         _run()
 
 
@@ -95,8 +101,14 @@ def _run() -> None:
         _stop(str(error), 2)
     except KeyboardInterrupt:
         _interrupted()
+    except SystemExit:
+        if (
+            type(sys.stdout).__name__ == "PacifyFlushWrapper"
+        ):  # so ends typer where a pipe is closed
+            _output_lost(NO_OUTPUT)
+        raise
     except BrokenPipeError:
-        _pipe_closed()
+        _output_lost(NO_OUTPUT)
     except Exception as error:
         if _was_interrupted(error):
             _interrupted()
@@ -105,6 +117,8 @@ def _run() -> None:
         if os.environ.get("HEEDMAP_TRACEBACK"):
             raise
         if isinstance(error, OSError) and error.strerror:  # disk full, no permission, invalid name
+            if error.filename is None and error.errno in FULL:
+                _output_lost(f"standard output cannot be written ({error.strerror}); {REMEDY}")
             place = f"{error.filename}: " if error.filename else ""
             _stop(f"{place}{error.strerror}; choose another place, or mend this one", 2)
         first = (str(error).splitlines() or [""])[0]
@@ -114,12 +128,11 @@ def _run() -> None:
         )  # fmt: skip
 
 
-def _pipe_closed() -> None:
-    """Stop as other commands do whose output nobody reads any more, as of `heedmap list | head -1`."""
-    os.dup2(
-        os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-    )  # or Python's last flush complains
-    sys.exit(PIPE_CLOSED)
+def _output_lost(text: str) -> None:
+    """Stop where nobody reads the output any more, as of `heedmap list | head -1`, or it has no room."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python's last flush complains
+    _stop(text, 2)
 
 
 def _interrupted() -> None:

@@ -17,6 +17,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from heedmap.errors import InputError
+from heedmap.files import manifest
 
 FILE = "adversary.safetensors"
 # Bytes. A text takes 4 · heads · positions where one row is on trial, times positions where all are.
@@ -60,6 +61,7 @@ def weights_of(path: Path, row: int) -> Float[Tensor, "K P"] | None:
         InputError: the file is missing or damaged.
     """
     try:
+        manifest.check(path)
         with safe_open(path, "pt") as file:
             rows: list[int] = file.get_tensor("row").tolist()
             if row not in rows:
@@ -68,6 +70,8 @@ def weights_of(path: Path, row: int) -> Float[Tensor, "K P"] | None:
             start, end = file.get_tensor("offset")[at : at + 2].tolist()
             shape = file.get_tensor("shape")[at].tolist()
             weights: Tensor = file.get_slice("weights")[start:end].reshape(shape)
+    except manifest.ChangedError:
+        raise
     except (SafetensorError, OSError, RuntimeError, ValueError, IndexError) as error:
         raise InputError(
             f"{path}: missing or damaged; delete it if it is there, and run the audit again"

@@ -49,6 +49,15 @@ def source_identity(source: str) -> str:
     return digest.hexdigest()[:16]
 
 
+def settings_hash(settings: RunSettings) -> str:
+    """Return a hash of all settings but the places of data and model, which may move."""
+    values = settings.model_dump(mode="json")
+    for place in PLACES:
+        part, name = place.split(".")
+        (values.get(part) or {}).pop(name, None)
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def identity(settings: RunSettings, weights: str, classes: Sequence[str]) -> str:
     """Return a hash of everything that a run's numbers depend on, whatever its folder."""
     values = settings.model_dump(mode="json", exclude_defaults=True)

@@ -18,6 +18,11 @@ from heedmap.files.locking import fcntl
 _LEFT = re.compile(r"\.(.+)\.(partial|[a-z0-9_]{8})")
 
 
+def encoded(content: bytes | str) -> bytes:
+    """Return a text as UTF-8. A path's undecodable bytes are surrogates: JSON reads their escapes back."""
+    return content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+
+
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Write under a temporary name in the same folder, then rename: a reader never sees half a file.
 
@@ -26,27 +31,40 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     Raises:
         InputError: the disk is full, or the file cannot be written; an existing file is unchanged.
     """
-    # A path's undecodable bytes are surrogates, which UTF-8 cannot encode; JSON reads the escapes back.
-    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    with replacing(path) as file:
+        file.write(encoded(content))
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield an empty file that replaces `path` when the block ends; other writers of `path` wait.
+
+    Raises:
+        InputError: as `write_atomically`.
+    """
     refuse_special(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked_file(_partial(path)) as file:
-            file.write(data)
+        with _locked_file(partial_of(path)) as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
             if fcntl is None:
                 file.close()  # Windows renames no open file
-            os.replace(_partial(path), path)
+            os.replace(partial_of(path), path)
     except OSError as error:
         raise _unwritable(path, error) from error
 
 
 @contextmanager
 def _locked_file(partial: Path) -> Iterator[BinaryIO]:
-    """Open an empty file for one writer at a time; it is removed if the block fails."""
+    """Open an empty file for one writer at a time; it is removed if the block fails.
+
+    A link in its place may lead to any file of the user: it is removed, never followed.
+    """
     while True:
-        with partial.open("ab") as file:
+        _remove_link(partial)
+        with open(partial, "ab", opener=_without_links) as file:
             if fcntl is not None:
                 with suppress(OSError):  # some network file systems have no locks
                     fcntl.flock(file, fcntl.LOCK_EX)
@@ -61,10 +79,24 @@ def _locked_file(partial: Path) -> Iterator[BinaryIO]:
             return
 
 
+def _remove_link(partial: Path) -> None:
+    """Remove a temporary name that is a link, another file's second name, a pipe, a socket or a device."""
+    with suppress(FileNotFoundError):
+        status = partial.lstat()
+        if not stat.S_ISDIR(status.st_mode) and (
+            not stat.S_ISREG(status.st_mode) or status.st_nlink > 1
+        ):
+            partial.unlink()
+
+
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+
+
 def _is_at(path: Path, file: BinaryIO) -> bool:
     # One look, not `exists` and then `stat`: another writer may rename it in between.
     try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+        return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
     except FileNotFoundError:
         return False
 
@@ -78,9 +110,10 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
     Raises:
         InputError: the disk is full, or the folder cannot be written; there is no `path` then.
     """
-    partial = _partial(path)
-    shutil.rmtree(partial, ignore_errors=True)
+    partial = partial_of(path)
     try:
+        _remove_link(partial)
+        shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         yield partial
         for file in partial.rglob("*"):
@@ -99,7 +132,7 @@ def remove(path: Path) -> None:
     """Remove a file or a folder atomically, if it exists."""
     try:
         if path.is_dir() and not path.is_symlink():
-            partial = _partial(path) if _LEFT.fullmatch(path.name) is None else path
+            partial = partial_of(path) if _LEFT.fullmatch(path.name) is None else path
             if partial != path:
                 shutil.rmtree(partial, ignore_errors=True)
                 os.replace(path, partial)
@@ -173,7 +206,8 @@ def _invalid_place(path: Path, why: str) -> InputError:
     return InputError(f"{path}: cannot be written ({why}); choose another --out")
 
 
-def _partial(path: Path) -> Path:
+def partial_of(path: Path) -> Path:
+    """Return the temporary name under which a file or folder is written."""
     return path.with_name(f".{path.name}.partial")
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.errors import InputError
-from heedmap.files.storage import write_atomically
+from heedmap.files import manifest
 
 
 def ragged(
@@ -83,20 +83,23 @@ def parquet(content: pa.Table) -> bytes:
 
 
 def write_table(path: Path, content: pa.Table) -> None:
-    """Write a Parquet file atomically."""
-    write_atomically(path, parquet(content))
+    """Write a Parquet file, and list it (see `heedmap.files.manifest`)."""
+    manifest.write(path, parquet(content))
 
 
 def read_table(path: Path, content: bytes | None = None) -> pa.Table:
     """Read a Parquet file, or its `content` that was read already.
 
     Raises:
-        InputError: it is damaged.
+        InputError: it is damaged, or not as heedmap wrote it.
     """
     try:
+        content = manifest.read(path) if content is None else content
         # Not by path, which Arrow may take for a URL, nor as a Python file: a thread of Arrow's that still
         # holds one when the interpreter ends aborts the process.
-        return pq.read_table(pa.BufferReader(path.read_bytes() if content is None else content))
+        return pq.read_table(pa.BufferReader(content))
+    except manifest.ChangedError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
             f"{path}: damaged ({str(error).splitlines()[0]}); delete it and run the audit again"

@@ -16,7 +16,7 @@ from heedmap.data.in_memory import InMemory
 from heedmap.data.load import load_corpus
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
-from heedmap.files.storage import folder_written_whole
+from heedmap.files.manifest import folder_written
 from heedmap.huggingface.class_names import class_names
 from heedmap.huggingface.entrance import leave
 from heedmap.huggingface.fitting import fit, merge
@@ -73,7 +73,7 @@ def rehearse(
 def save_classifier(model: Model, folder: Path) -> None:
     """Save the model and its tokenizer by `save_pretrained`, all files or none."""
     assert isinstance(model, TransformerClassifier)
-    with quiet(), folder_written_whole(folder) as partial:
+    with quiet(), folder_written(folder) as partial:
         model.model.save_pretrained(partial)
         model.tokenizer.save_pretrained(partial)
 

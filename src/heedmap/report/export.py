@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import vl_convert
 
 from heedmap.errors import InputError
-from heedmap.files.storage import refuse_file, write_atomically
+from heedmap.files.manifest import MANIFEST, Manifest, write
+from heedmap.files.storage import refuse_file
 from heedmap.report.charts import QUIET, Figure
 from heedmap.report.svg_text import FONT, INK, above, below, clean
 
@@ -56,15 +57,15 @@ def export(
 
     Args:
         made: a report's figures: `heedmap.report.figures.figures(audit)`.
-        folder: the output folder; files of the same names are replaced.
+        folder: the output folder; figures that heedmap wrote there are replaced.
         formats: any of "pdf" (fonts embedded), "svg" and "png" (400 dots per inch).
         only: keys of the wanted figures; None for all.
         width: in millimetres; the letters keep their size.
         bare: leave title, n and notes out of the picture; they and the caption go to KEY.txt beside it.
 
     Raises:
-        InputError: an unknown format or key, a width that is not from 50 to 400 mm, no figures, or the folder
-            cannot be written.
+        InputError: an unknown format or key, a width that is not from 50 to 400 mm, no figures, the folder
+            cannot be written, or it holds other files of these names.
     """
     for name in formats:
         if name not in FORMATS:
@@ -78,6 +79,9 @@ def export(
         )
     refuse_file(Path(folder))
     chosen = choose(made, only)
+    endings = [*formats, "txt"] if bare else formats
+    names = [f"{figure.key}.{ending}" for figure in chosen for ending in endings]
+    _refuse_taken(Path(folder), names)
     # Draw all before writing any.
     files: list[tuple[Path, bytes | str]] = []
     for figure in chosen:
@@ -87,9 +91,19 @@ def export(
             for name in dict.fromkeys(formats)
         ]
         files += [(place.with_name(f"{figure.key}.txt"), caption(figure))] if bare else []
+    if Manifest.above(files[0][0]) is None:
+        Manifest(Path(folder)).start()
     for path, content in files:
-        write_atomically(path, content)
+        write(path, content)
     return [path for path, _ in files]
+
+
+def _refuse_taken(folder: Path, names: Sequence[str]) -> None:
+    """Raise InputError if other files than heedmap's have these names."""
+    manifest = Manifest.above(folder / MANIFEST) or Manifest(folder)
+    place = folder.absolute().relative_to(manifest.root.absolute())
+    above = [path.as_posix() for path in (place, *place.parents) if path.parts]
+    manifest.refuse_taken([*above, *((place / name).as_posix() for name in names)])
 
 
 def choose(made: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:

@@ -5,7 +5,7 @@ from functools import partial
 
 from heedmap.data.marks import marked_words
 from heedmap.experiments.variants import Heads, Outcome, Variant
-from heedmap.files.storage import remove
+from heedmap.files.manifest import remove
 from heedmap.models.trace import Model
 from heedmap.retraining import own
 from heedmap.retraining.base import Base, Prepared
@@ -60,6 +60,9 @@ class Trainer:
                 is_finished=self.base.is_finished,
                 workers=self._workers,
             )
+        for variant in wanted:  # of an earlier call, too, that was killed before it removed them
+            if (checkpoints := checkpoints_of(self.base.path(variant))).is_dir():
+                remove(checkpoints)
         return [self.base.outcome(variant) for variant in wanted]
 
     def model(self, variant: Variant) -> Model:

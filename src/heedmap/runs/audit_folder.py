@@ -9,11 +9,14 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from heedmap.errors import InputError
+from heedmap.experiments.adversary_weights import FILE as ADVERSARY
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import AuditResult, to_json
 from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import Rates, read_rates
+from heedmap.experiments.registry import registered
 from heedmap.files.identity import identity
+from heedmap.files.reading import read_bytes
 from heedmap.files.table_folder import TableFolder, clear, listed
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import weights_in
@@ -51,7 +54,7 @@ def read_audit(folder: RunFolder) -> Kept:
     settings, tables, path = folder.settings(), folder.tables, folder.path
     again = f"run `heedmap audit --run {path}`"
     try:
-        about = About.model_validate_json((tables / ABOUT).read_bytes())
+        about = About.model_validate_json(read_bytes(tables / ABOUT))
     except FileNotFoundError as error:
         raise InputError(f"{path}: not audited to the end; {again}") from error
     except (OSError, ValueError) as error:
@@ -88,6 +91,7 @@ def keep_tables(
 
     `weights` is the model's hash.
     """
+    folder.take_over(_places(folder))
     tables = folder.tables
     kept = TableFolder(tables, identity(result.settings, weights, result.classes))
     if (manifest := listed(tables)) is None or manifest[0] != kept.identity:
@@ -135,7 +139,7 @@ def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) 
     """
     assert run.folder is not None
     folder, path = RunFolder(run.folder), run.folder
-    current = folder.settings()
+    current = folder.settings(moved=True)
     folder.holds_another(settings, overwrite=False)
     if (current_weights := weights_in(folder, settings)) != weights:
         what = "no model" if current_weights is None else "another model than the one to be audited"
@@ -146,6 +150,7 @@ def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) 
             f"{path}: holds an audit with other settings ({changed}); use the same settings, "
             "another --out, or insist with --overwrite (in Python overwrite=True)"
         )
+    folder.take_over(_places(folder))
     tables, made_of = folder.tables, identity(settings, weights, run.model.classes)
     manifest = listed(tables)
     if current.audit != settings.audit or manifest is None or manifest[0] != made_of:
@@ -156,6 +161,12 @@ def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) 
             )
         folder.remove_conclusions()
         clear(tables)
-    if current != settings:
-        folder.write_settings(settings)
+    folder.write_settings(settings)
     return TableFolder(tables, made_of)
+
+
+def _places(folder: RunFolder) -> list[str]:
+    """Return the names of what an audit may write."""
+    names = [*(f"{name}.parquet" for name in registered()), ABOUT, RATES, ADVERSARY]
+    tables = folder.tables.name
+    return [tables, *(f"{tables}/{name}" for name in names), "findings.json", "report.html"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedmap.data.corpus import Corpus
-from heedmap.data.in_memory import Source, Values, kept_in, source_of
+from heedmap.data.in_memory import Source, Values, source_of
 from heedmap.data.load import load_corpus
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
@@ -45,7 +45,7 @@ def open_run(folder: str | Path) -> Run:
         InputError: no run there, not fully trained, damaged, or its corpus or its model has changed.
     """
     run_folder = RunFolder(folder)
-    settings = run_folder.settings()
+    settings = run_folder.settings(moved=True)
     if not isinstance(settings.model, TransformerSettings):
         run = open_own(run_folder, settings)
     elif settings.train is not None:
@@ -126,7 +126,7 @@ def open_model(
         elif folder.is_begun():
             folder.relocate(run_settings)
         else:
-            folder.write_settings(run_settings)
+            folder.begin(run_settings, resume=False)
         folder.keep_texts(given)
         if model_settings.in_memory and not folder.model.exists():
             opening.save_classifier(model, folder.model)
@@ -140,7 +140,7 @@ def model_in(folder: RunFolder) -> tuple[RunSettings, Model]:
     Raises:
         InputError: as `open_run`, but nothing about the corpus.
     """
-    settings = folder.settings()
+    settings = folder.settings(moved=True)
     model: Model
     if not isinstance(settings.model, TransformerSettings):
         model, _ = _own_model(folder, settings)
@@ -210,6 +210,7 @@ def _fine_tuned_model(
 
     assert isinstance(settings.model, TransformerSettings)
     _check_trained(folder, settings)
+    folder.check_model()
     model, found = opening.open_classifier(settings.model, folder.model)
     trained, stored_identity = folder.training()
     expected = _identity(settings, settings.model.weights, model.classes)
@@ -231,7 +232,7 @@ def _open_existing(folder: RunFolder, settings: RunSettings) -> Run:
     from heedmap.huggingface import opening
 
     model = _existing_model(folder, settings)
-    corpus = opening.corpus_for(model, settings.data, kept_in(folder.texts))
+    corpus = opening.corpus_for(model, settings.data, folder.kept_texts())
     if corpus.fingerprint() != settings.fingerprint:
         raise _changed(folder, settings.data.source)
     about = {**opening.facts(model), **opening.notes(model)}
@@ -259,7 +260,7 @@ def _check_trained(folder: RunFolder, settings: RunSettings) -> None:
 def _corpus(folder: RunFolder, settings: RunSettings) -> Corpus:
     """Load and check the corpus of a run."""
     try:
-        corpus = load_corpus(settings.data, given=kept_in(folder.texts))
+        corpus = load_corpus(settings.data, given=folder.kept_texts())
     except InputError as error:
         raise InputError(
             f"{error} (so say the settings of {folder.path}: if the texts have moved, write where they are "
@@ -328,6 +329,8 @@ def save_run(run: Run, folder: RunFolder) -> Run:
             f"{folder.path}: expected a model that heedmap trained, got one from elsewhere, which has no run "
             "folder; save the report alone, as .html"
         )
+    if not folder.is_begun():
+        folder.manifest.start()
     folder.write_settings(run.settings)
     folder.keep_texts(run.corpus.given)
     if run.training is not None:
@@ -344,7 +347,7 @@ def save_run(run: Run, folder: RunFolder) -> Run:
         opening.save_classifier(run.model, folder.model)
     if (recorded := run.dynamics) is not None:
         folder.write_dynamics(recorded)
-    folder.checkpoint.unlink(missing_ok=True)
+    folder.tidy()
     return replace(run, folder=folder.path, recorded=None)
 
 

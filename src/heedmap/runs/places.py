@@ -1,13 +1,15 @@
 """Choose and lock a run's folder: the one that the user named, or a free one with a default name."""
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from glob import escape
 from itertools import count
 from pathlib import Path
 
+from heedmap.errors import InputError
 from heedmap.files.locking import BusyError, writing
+from heedmap.files.manifest import MANIFEST, Manifest
 from heedmap.files.storage import leftovers
 
 
@@ -43,10 +45,16 @@ def reserve_folder(out: Out, mine: Callable[[Path], bool], own: Collection[str])
 
 
 def is_free(folder: Path, own: Collection[str]) -> bool:
-    """Whether a folder is missing or empty, but for what a killed process left."""
+    """Whether a folder is missing or empty, but for a manifest and what a killed process left."""
     if not folder.is_dir():
         return not folder.exists()
-    return set(folder.iterdir()) <= set(leftovers(folder, own))
+    manifest = Manifest(folder)
+    left = {*leftovers(folder, {*own, MANIFEST})}
+    if manifest.exists:
+        with suppress(InputError):
+            manifest.load()
+            left.add(manifest.path)
+    return {*folder.iterdir()} <= left
 
 
 def _choose(

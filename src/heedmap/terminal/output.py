@@ -18,6 +18,8 @@ WIDE = 200  # columns without a terminal, so that a log is not cut
 # C0 and C1 control characters, line and paragraph separators, changes of the reading direction, and
 # surrogates (a path's undecodable bytes).
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_FORMULA = ("=", "+", "-", "−", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+−-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # Our own symbols in ASCII: a minus must not become a question mark.
 _PLAIN = str.maketrans({
     "−": "-", "–": "-", "—": "-", "×": "x", "●": "*", "…": "...", "“": '"', "”": '"', "≤": "<=", "±": "+-",
@@ -33,6 +35,17 @@ def printable(text: object) -> str:
     'a\\x1b[31m\\nb'
     """
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), str(text))
+
+
+def csv_cell(text: str) -> str:
+    r"""Make a text printable, and no formula for a spreadsheet that opens the file. Numbers stay.
+
+    >>> csv_cell("=HYPERLINK(A1)"), csv_cell("-0.5"), csv_cell("a\tb")
+    ("'=HYPERLINK(A1)", '-0.5', 'a\\tb')
+    """
+    if text[:1] in _FORMULA and not _NUMBER.fullmatch(text):
+        text = f"'{text}"
+    return printable(text)
 
 
 def some_of(things: Sequence[object], most: int = 8) -> str:

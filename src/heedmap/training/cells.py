@@ -14,7 +14,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from heedmap.errors import InputError
-from heedmap.files.storage import write_atomically
+from heedmap.files import manifest
 from heedmap.files.tables import write_table
 from heedmap.terminal.progress import in_cell, log_line, track
 from heedmap.training.sweep import Job, one_thread, processes, sweep
@@ -77,5 +77,5 @@ def save_part(path: Path, rows: pa.Table, modules: Mapping[str, nn.Module]) -> N
         for name, module in modules.items()
         for key, value in module.state_dict().items()
     }
-    write_atomically(path.with_suffix(".safetensors"), save_tensors(tensors))
+    manifest.write(path.with_suffix(".safetensors"), save_tensors(tensors))
     write_table(path, rows)

@@ -1,6 +1,7 @@
 """The state of a training after an epoch, in one safetensors file: nothing is ever unpickled."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from heedmap.errors import InputError
+from heedmap.files import manifest
 from heedmap.files.identity import PLACES
-from heedmap.files.storage import write_atomically
 from heedmap.settings import FineTuneSettings, TrainSettings
 from heedmap.training.objective import Objective, Progress
 
@@ -34,7 +35,7 @@ def save_checkpoint(path: Path, progress: Progress, objective: Objective) -> Non
     }
     # safetensors refuses tensors that share memory, so each is copied.
     tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
-    write_atomically(path, save(tensors, {"progress": json.dumps(metadata)}))
+    manifest.write(path, save(tensors, {"progress": json.dumps(metadata)}))
 
 
 def load_checkpoint(path: Path, objective: Objective) -> Progress:
@@ -43,11 +44,12 @@ def load_checkpoint(path: Path, objective: Objective) -> Progress:
     Raises:
         InputError: the file is damaged, or of another model or other training settings.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         return Progress()
     model, optimizer = objective.model, objective.optimizer
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "random": {}}
     try:
+        manifest.check(path)
         with safe_open(path, "pt") as file:
             metadata: dict[str, Any] = json.loads(file.metadata()["progress"])
             for name in file.keys():  # noqa: SIM118 - not a dictionary

@@ -21,6 +21,7 @@ from torch.nn import functional
 from heedmap.data.batches import Batch, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
+from heedmap.files.manifest import listed_in
 from heedmap.files.tables import read_table, write_table
 from heedmap.importance.gradients import influence
 from heedmap.models.trace import Model, Trace
@@ -184,7 +185,7 @@ def recorded_in(folder: Path) -> pa.Table | None:
     Raises:
         InputError: a part is damaged.
     """
-    parts = sorted(folder.glob("*.parquet"))
+    parts = listed_in(folder, "*.parquet")
     tables = [read_table(part) for part in parts]
     if any(not one.schema.equals(SCHEMA) for one in tables):
         raise InputError(

@@ -22,7 +22,8 @@ from heedmap.data.load import as_written
 from heedmap.data.readers import SPLITS
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
-from heedmap.files.storage import remove, write_atomically
+from heedmap.files import manifest
+from heedmap.files.manifest import remove
 from heedmap.files.tables import write_table
 from heedmap.papers.drozdyuk.adversaries import ATTACKS
 from heedmap.papers.drozdyuk.interventions import SCHEMA, every_row
@@ -138,7 +139,7 @@ def reproduce(
         shared = Shared(corpus.name, corpus.classes, settings, texts, len(vocabulary or ()), folder)
         if vocabulary is not None:
             text = json.dumps(vocabulary.words, ensure_ascii=False)
-            write_atomically(folder / VOCABULARY, text)
+            manifest.write(folder / VOCABULARY, text)
 
         def so_far() -> Reproduction:
             return Reproduction(corpus.name, settings, rows, notes, folder)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
+from heedmap.files import manifest
 from heedmap.files.locking import whole_command
-from heedmap.files.storage import write_atomically
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.baselines import COLUMNS, baselines
 from heedmap.papers.jain_wallace.frozen import text_by_text
@@ -113,7 +113,7 @@ def variants(job: Baselines, of: Shared) -> Variants:
     settings = model.settings.model_copy(update={"audit": None})
     if path.exists():
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(manifest.read(path))
             before = relocated(RunSettings.of(**tomllib.loads(content["settings"])), settings)
             if not before.difference(settings):
                 rows, texts = [dict(row) for row in content["rows"]], dict(content["texts"])
@@ -133,5 +133,5 @@ def variants(job: Baselines, of: Shared) -> Variants:
     assert isinstance(model.model, AttentionClassifier)
     texts = {"seed": cell.seed, "classes": corpus.classes, **text_by_text(model.model, corpus)}
     content = {"settings": settings.to_toml(), "rows": rows, "texts": texts}
-    write_atomically(path, json.dumps(content, ensure_ascii=False))
+    manifest.write(path, json.dumps(content, ensure_ascii=False))
     return Variants(rows, texts)

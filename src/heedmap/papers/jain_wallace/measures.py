@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.errors import InputError
-from heedmap.files.storage import write_atomically
+from heedmap.files import manifest
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.published import PERFORMANCE
 from heedmap.runs.audit import Audit
@@ -145,9 +145,9 @@ def _test_scores(run: Run) -> dict[str, float]:
         scores = {**evaluate(run.model, run.encoded(split)), "n": float(len(split))}
         if run.corpus.pairs:
             scores = {name: scores[name] for name in ("accuracy", "n")}
-        write_atomically(path, json.dumps(scores))
+        manifest.write(path, json.dumps(scores))
     try:
-        scores = {name: float(value) for name, value in json.loads(path.read_text()).items()}
+        scores = {name: float(value) for name, value in json.loads(manifest.read(path)).items()}
         if "n" not in scores:
             raise ValueError("no n")
         return scores

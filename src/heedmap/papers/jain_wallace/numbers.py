@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from heedmap.data.corpus import Corpus
 from heedmap.data.vocabulary import vectors_hash
 from heedmap.errors import InputError
-from heedmap.files.storage import write_atomically
+from heedmap.files import manifest
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.measures import Cell, Measured
@@ -62,7 +62,7 @@ def save(out: Path, new: DatasetNumbers) -> list[DatasetNumbers]:
     """
     joint = joined(read_dataset(out, new.dataset) or new, new)
     text = json.dumps(asdict(joint), indent=1, ensure_ascii=False)
-    write_atomically(out / new.dataset / NUMBERS, text)
+    manifest.write(out / new.dataset / NUMBERS, text)
     return read(out)
 
 
@@ -151,9 +151,7 @@ def _by_seed(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[
 
 def _read(path: Path) -> DatasetNumbers:
     try:
-        found = TypeAdapter(DatasetNumbers).validate_python(
-            json.loads(path.read_text(encoding="utf-8"))
-        )
+        found = TypeAdapter(DatasetNumbers).validate_python(json.loads(manifest.read(path)))
         cells = [*(one.cell for one in found.numbers), *found.missing]
         if {found.dataset, *(cell.dataset for cell in cells)} != {path.parent.name} or not all(
             cell.encoder in ENCODERS and cell.score in SCORES for cell in cells

@@ -22,6 +22,7 @@ from heedmap.data.load import load
 from heedmap.data.vocabulary import check_there
 from heedmap.errors import InputError
 from heedmap.files.locking import writing
+from heedmap.files.manifest import Manifest
 from heedmap.files.storage import refuse_file
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
@@ -35,12 +36,19 @@ from heedmap.papers.jain_wallace.cells import (
 )
 from heedmap.papers.jain_wallace.locations import check_apart, needed
 from heedmap.papers.jain_wallace.measures import Cell
-from heedmap.papers.jain_wallace.numbers import DatasetNumbers, basis, check_alike, read, save
+from heedmap.papers.jain_wallace.numbers import (
+    NUMBERS,
+    DatasetNumbers,
+    basis,
+    check_alike,
+    read,
+    save,
+)
 from heedmap.papers.jain_wallace.result import result
 from heedmap.papers.jain_wallace.settings import RECIPES
 from heedmap.papers.jain_wallace.sizes import how_made, sizes
 from heedmap.papers.kit.registry import Paper
-from heedmap.papers.kit.render import write
+from heedmap.papers.kit.render import FILES, write
 from heedmap.settings import AuditSettings, TrainSettings
 from heedmap.terminal.progress import track
 from heedmap.training.cells import run_cells
@@ -104,6 +112,9 @@ def reproduce(
     with ExitStack() as stack:
         for name in corpora:
             stack.enter_context(writing(out / name))
+        files = Manifest(out)
+        files.refuse_taken([*FILES, *(f"{name}/{NUMBERS}" for name in corpora)])
+        files.start()
         shared: dict[str, Shared] = {}
         numbers: dict[str, DatasetNumbers] = {}
         models: list[Cell | Baselines] = []
@@ -143,6 +154,8 @@ def reproduce(
         # Variants need a model of the grid, after it: two workers would want its folder.
         for jobs in track([some for some in (models, variants) if some]):
             run_cells(jobs, run_job, keep, is_finished=is_done, workers=workers)
+        with writing(out, wait=True):
+            files.settle()
     return list(numbers.values())
 
 

@@ -1,5 +1,6 @@
 """The folder of a reproduction whose cells are not runs of heedmap: settings, and a part per finished cell.
 
+    OUT/manifest.json             what heedmap wrote here, with sizes and hashes
     OUT/settings.toml             everything that the rows depend on
     OUT/parts/CELL.parquet        the rows of one cell; exists only when it is finished
     OUT/parts/CELL.safetensors    what was trained for them
@@ -10,7 +11,9 @@ An existing part is read, not computed again.
 """
 
 import json
+import os
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,11 +24,16 @@ import tomli_w
 
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
-from heedmap.files.storage import leftovers, refuse_file, remove, write_atomically
+from heedmap.files import manifest
+from heedmap.files.manifest import MANIFEST, ChangedError, Listing, Manifest
+from heedmap.files.reading import read_bytes, read_text
+from heedmap.files.storage import leftovers, refuse_file, remove
 from heedmap.files.tables import read_table
 from heedmap.papers.kit.render import FILES
+from heedmap.runs.folder import RunFolder
 from heedmap.runs.places import Out, is_free, reserve_folder
 from heedmap.settings import Settings
+from heedmap.terminal.output import some_of
 from heedmap.training.cells import CHECKPOINTS
 
 SETTINGS, PARTS, ABOUT = "settings.toml", "parts", "data.json"
@@ -61,36 +69,79 @@ def reserved(
     with reserve_folder(out, is_ours, names) as folder:
         _reserve(folder, settings, overwrite, names)
         yield folder
+        Manifest(folder).settle()
 
 
 def _reserve(folder: Path, settings: Settings, overwrite: bool, names: Sequence[str]) -> None:
     refuse_file(folder)
-    path = folder / SETTINGS
-    if path.exists():
+    path, files = folder / SETTINGS, Manifest(folder)
+    if os.path.lexists(path):
         try:
             changed = read_settings(folder, type(settings)).difference(settings)
         except InputError:
-            if not overwrite:
+            if not (overwrite and files.exists):
                 raise
             changed = ["unreadable"]
-        if changed and overwrite:
-            for name in names[:-1]:  # the settings stay until others are written
-                remove(folder / name)
-        elif changed:
+        if changed and not overwrite:
             raise InputError(
                 f"{folder}: holds a reproduction with other settings ({'; '.join(changed)}); choose another "
                 "--out, or insist with --overwrite"
             )
+        if not files.exists:
+            raise InputError(
+                f"{folder}: has no {MANIFEST} that lists what heedmap wrote there, as in older versions, so "
+                "nothing is written or removed; delete the folder yourself, or choose another --out"
+            )
+        files.refuse_taken(names)
+        if changed:
+            _clear(folder, names)
     elif not is_free(folder, names):
         raise InputError(
             f"{folder}: holds files that are not a reproduction's; choose another --out"
         )
-    unfinished = (folder / PARTS).glob(f"*{CHECKPOINTS}") if overwrite else ()
-    for old in (*leftovers(folder, names), *leftovers(folder / PARTS), *unfinished):
+    files.start()
+    if overwrite:
+        parts = {name.split("/")[1] for name in files.load().below([PARTS])}
+        files.remove(*(f"{PARTS}/{part}" for part in parts if part.endswith(CHECKPOINTS)))
+    for old in leftovers(folder, names):
         remove(old)
+    files.settle()
     text = tomli_w.dumps(settings.model_dump(exclude_none=True, mode="json"))
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        write_atomically(path, text)
+    if not path.exists() or read_text(path) != text:
+        files.write(path, text)
+
+
+def _clear(folder: Path, names: Sequence[str]) -> None:
+    """Remove what the manifest lists, and the runs that were made for the reproduction; not the settings."""
+    files = Manifest(folder)
+    listing = files.load()
+    for name in listing.folders:
+        if (folder / name).is_dir() and not files.is_link(folder / name):
+            RunFolder(folder / name).clear()
+            files.prune([folder / name])
+    listed = dict.fromkeys(name.split("/")[0] for name in listing.files)
+    files.remove(*listed, keep=(SETTINGS,))
+    if left := files.others([name for name in names if (folder / name).is_dir()]):
+        warnings.warn(
+            f"{folder}: left alone, for heedmap did not write them: {some_of(left)}", stacklevel=4
+        )
+
+    def forget(listing: Listing) -> None:
+        listing.folders.clear()
+
+    files.change(forget)
+
+
+def run_folder(folder: Path, name: str) -> Path:
+    """Return the folder of a run that is made for a reproduction, and list it: it is removed with it."""
+
+    def add(listing: Listing) -> None:
+        listing.folders = sorted({*listing.folders, name})
+
+    files = Manifest(folder)
+    if name not in files.load().folders:
+        files.change(add)
+    return folder / name
 
 
 def read_settings(folder: Path, kind: type[S]) -> S:
@@ -101,7 +152,11 @@ def read_settings(folder: Path, kind: type[S]) -> S:
     """
     path = folder / SETTINGS
     try:
-        return kind.of(**tomllib.loads(path.read_text(encoding="utf-8")))
+        files = Manifest(folder)
+        content = files.read(path) if files.exists else read_bytes(path)
+        return kind.of(**tomllib.loads(content.decode("utf-8")))
+    except ChangedError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: cannot be read as the settings of this reproduction ({str(error).splitlines()[0]}); "
@@ -111,7 +166,7 @@ def read_settings(folder: Path, kind: type[S]) -> S:
 
 def write_about(folder: Path, name: str, notes: Sequence[str]) -> None:
     """Write what the data are called in the result, and the notes on them."""
-    write_atomically(folder / ABOUT, json.dumps({"name": name, "notes": notes}))
+    manifest.write(folder / ABOUT, json.dumps({"name": name, "notes": notes}))
 
 
 def read_about(folder: Path, kind: type[S]) -> tuple[S, str, list[str]] | None:
@@ -120,9 +175,11 @@ def read_about(folder: Path, kind: type[S]) -> tuple[S, str, list[str]] | None:
         return None
     try:
         settings = read_settings(folder, kind)
-        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        about = json.loads(manifest.read(folder / ABOUT))
         return settings, str(about["name"]), [str(note) for note in about["notes"]]
-    except (InputError, ValueError, KeyError, TypeError):
+    except ChangedError:
+        raise
+    except (OSError, InputError, ValueError, KeyError, TypeError):
         return None
 
 

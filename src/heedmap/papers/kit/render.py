@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from heedmap.files.storage import write_atomically
+from heedmap.files import manifest
 from heedmap.papers.kit.escapes import markdown_text
 from heedmap.papers.kit.latex import latex
 from heedmap.papers.kit.registry import RESULT
 from heedmap.papers.kit.result import Claim, Result, Table
 from heedmap.report.page import environment
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
-from heedmap.terminal.output import cell, printable
+from heedmap.terminal.output import cell, csv_cell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,7 +30,7 @@ def write(folder: Path, result: Result) -> None:
         InputError: the place cannot be written.
     """
     for name, render in zip(FILES, (markdown, page, csv_text, latex), strict=True):
-        write_atomically(folder / name, render(result))
+        manifest.write(folder / name, render(result))
 
 
 def page(result: Result) -> str:
@@ -69,7 +69,7 @@ def _pipes(table: Table) -> str:
 
 def csv_text(result: Result) -> str:
     """Return result.csv: one line per row, empty where there is no number."""
-    harmless = result.rows.map(lambda value: printable(value) if isinstance(value, str) else value)
+    harmless = result.rows.map(lambda value: csv_cell(value) if isinstance(value, str) else value)
     return harmless.to_csv(index=False, lineterminator="\n")
 
 

@@ -15,7 +15,15 @@ from heedmap.data.marks import marked_words
 from heedmap.errors import InputError
 from heedmap.experiments.findings import AuditResult
 from heedmap.files.naming import MODEL, name_of
-from heedmap.papers.kit.parts import ABOUT, left_out, read_about, reserved, sizes, write_about
+from heedmap.papers.kit.parts import (
+    ABOUT,
+    left_out,
+    read_about,
+    reserved,
+    run_folder,
+    sizes,
+    write_about,
+)
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Result
@@ -85,7 +93,7 @@ def reproduce(
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         for model in track(settings.models):
             with portion(0.1, model):
-                run = _trained(model, texts[model], settings, folder / model)
+                run = _trained(model, texts[model], settings, run_folder(folder, model))
             with portion(0.9, model):
                 retrain(
                     run,

@@ -15,7 +15,7 @@ import torch
 
 from heedmap.data.parallel import Parallel
 from heedmap.errors import InputError, check_installed
-from heedmap.files.storage import remove
+from heedmap.files.manifest import remove
 from heedmap.models.step_decoder import StepDecoder, StepDecoderSettings
 from heedmap.papers.kit.parts import (
     ABOUT,

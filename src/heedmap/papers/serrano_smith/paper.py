@@ -13,13 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor
 
 from heedmap.data.corpus import Corpus, Split
 from heedmap.errors import InputError, check_installed
 from heedmap.experiments.evidence import Evidence
-from heedmap.files.storage import remove, write_atomically
+from heedmap.files import manifest
+from heedmap.files.manifest import remove
 from heedmap.files.tables import read_table
 from heedmap.papers.kit.parts import ABOUT, left_out, part_path, read_about, reserved, write_about
 from heedmap.papers.kit.registry import Paper
@@ -65,8 +66,8 @@ class Shared:
 
     def vectors(self) -> tuple[list[str], Tensor]:
         """Read the words and their vectors."""
-        words = json.loads((self.folder / WORDS).read_text(encoding="utf-8"))
-        return words, load_file(self.folder / VECTORS)["vectors"]
+        words = json.loads(manifest.read(self.folder / WORDS))
+        return words, load(manifest.read(self.folder / VECTORS))["vectors"]
 
 
 def cells(settings: SerranoSmithSettings) -> list[Cell]:
@@ -119,8 +120,8 @@ def reproduce(
         if not ((folder / WORDS).exists() and (folder / VECTORS).exists()):
             doing("word vectors")
             words, vectors = word_vectors(splits[:2], settings)
-            write_atomically(folder / WORDS, json.dumps(words, ensure_ascii=False))
-            write_atomically(folder / VECTORS, save({"vectors": vectors}))
+            manifest.write(folder / WORDS, json.dumps(words, ensure_ascii=False))
+            manifest.write(folder / VECTORS, save({"vectors": vectors}))
 
         def so_far() -> Reproduction:
             return Reproduction(name, settings, trials, notes, folder)

@@ -29,6 +29,7 @@ from heedmap.papers.kit.parts import (
     read_about,
     read_reproduction,
     reserved,
+    run_folder,
     sizes,
     write_about,
 )
@@ -155,7 +156,7 @@ def run(cell: Cell, *, corpus: Corpus, settings: ClassificationSettings, folder:
     with whole_command():
         made = train(
             corpus,
-            out=cell.folder(folder),
+            out=run_folder(folder, f"{MODELS}/{cell}"),
             seed=cell.seed,
             epochs=epochs,
             weight_decay=0.0,

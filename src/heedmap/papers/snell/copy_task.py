@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedmap.data.sequences import Sequences
-from heedmap.files.storage import remove
+from heedmap.files.manifest import remove
 from heedmap.files.tables import write_table
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
 from heedmap.papers.kit.parts import Row, read_part

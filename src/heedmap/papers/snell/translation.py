@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 
 from heedmap.data.parallel import Pairs, Parallel
 from heedmap.data.pieces import Pieces
 from heedmap.errors import InputError, check_installed
-from heedmap.files.storage import remove, write_atomically
+from heedmap.files import manifest
+from heedmap.files.manifest import remove
 from heedmap.files.tables import write_table
 from heedmap.models.beam_search import translate
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
@@ -111,8 +112,8 @@ def reproduce(
         write_about(folder, corpus.name, _notes(corpus, train, settings, gold))
         if not (folder / PIECES).exists():
             sides = (words for side in (train.source, train.target) for words in side)
-            write_atomically(folder / PIECES, Pieces.learned(sides, settings.vocabulary).json())
-        pieces = Pieces.read(folder / PIECES)
+            manifest.write(folder / PIECES, Pieces.learned(sides, settings.vocabulary).json())
+        pieces = _pieces(folder)
         dev = Encoded.of(corpus.splits["dev"], pieces)
         encoded, held_out = Encoded.of(train, pieces), Encoded.of(test, pieces)
         run_cells(
@@ -197,6 +198,11 @@ def _initial(settings: TranslationSettings, kind: str, symbols: int, seed: int) 
         )
 
 
+def _pieces(folder: Path) -> Pieces:
+    manifest.check(folder / PIECES)
+    return Pieces.read(folder / PIECES)
+
+
 def _weights(folder: Path, cell: Cell) -> Path:
     return cell.folder(folder) / "model.safetensors"
 
@@ -209,11 +215,12 @@ def run(
     folder: Path,
 ) -> None:
     """Train one translator, unless it is finished, and keep its best epoch's weights."""
-    path = _weights(folder, cell)
+    path, checkpoint = _weights(folder, cell), cell.folder(folder) / "checkpoint.safetensors"
     if path.exists():
+        remove(checkpoint)  # of a call that was killed before it did
         return
     train, dev, test = splits
-    pieces = Pieces.read(folder / PIECES)
+    pieces = _pieces(folder)
     model = _initial(settings, cell.kind, len(pieces), cell.seed)
     objective = TranslationObjective(
         model, train, dev,
@@ -223,9 +230,8 @@ def run(
     objective.recorder = TranslationRecorder(
         model, test, dev, pieces, cell.folder(folder) / "dynamics"
     )
-    checkpoint = cell.folder(folder) / "checkpoint.safetensors"
     fit(objective, checkpoint)
-    write_atomically(path, save(model.cpu().state_dict()))
+    manifest.write(path, save(model.cpu().state_dict()))
     remove(checkpoint)
 
 
@@ -242,7 +248,7 @@ def _trained(
     folder: Path, settings: TranslationSettings, cell: Cell, symbols: int
 ) -> EncoderDecoder:
     model = _initial(settings, cell.kind, symbols, cell.seed)
-    model.load_state_dict(load_file(_weights(folder, cell)))
+    model.load_state_dict(load(manifest.read(_weights(folder, cell))))
     torch.nn.Module.eval(model).requires_grad_(False)
     return model
 

@@ -12,7 +12,15 @@ from typing import Any
 from heedmap.data.corpus import Corpus
 from heedmap.data.vocabulary import vectors_hash
 from heedmap.errors import InputError
-from heedmap.papers.kit.parts import ABOUT, left_out, read_about, reserved, sizes, write_about
+from heedmap.papers.kit.parts import (
+    ABOUT,
+    left_out,
+    read_about,
+    reserved,
+    run_folder,
+    sizes,
+    write_about,
+)
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.wiegreffe_pinter.result import Reproduction, result
@@ -69,7 +77,7 @@ def reproduce(
         with portion(0.05):
             run = train(
                 corpus,
-                out=folder / RUN,
+                out=run_folder(folder, RUN),
                 encoder="lstm",
                 score="additive",
                 epochs=settings.epochs,

@@ -1,0 +1,433 @@
+"""What heedmap wrote in a folder: its manifest.json lists each file by name, size and SHA-256.
+
+Only listed files are replaced or removed, and they are read only if they are unchanged. A file is listed before
+it is written, and what it replaces stays listed until then: wherever a process is killed, the folder holds no
+file of ours that is not listed. A listed file that somebody changed is never lost: it is renamed.
+
+The functions of this module find the manifest in the folders above a file. Where there is none (a temporary
+folder, a run of an older version), they write, read and remove without one.
+"""
+
+import hashlib
+import json
+import os
+import stat
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict, TypeAdapter
+
+from heedmap.errors import InputError
+from heedmap.files.reading import open_regular, read_bytes
+from heedmap.files.storage import (
+    encoded,
+    folder_written_whole,
+    partial_of,
+    replacing,
+    write_atomically,
+)
+from heedmap.files.storage import remove as remove_unlisted
+
+MANIFEST = "manifest.json"
+BEGINNING = b'{\n "heedmap"'  # tells our manifest from those of other programs
+DEPTH = 5  # folders between a file and its manifest, at most
+CHANGED = ".changed"  # ending of a file that is not as heedmap wrote it, and is in the way
+
+
+class ChangedError(InputError):
+    """A file is not as heedmap wrote it."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file's size in bytes and SHA-256."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, content: bytes) -> "File":
+        """Return that of a content."""
+        return cls(len(content), hashlib.sha256(content).hexdigest())
+
+    @classmethod
+    def at(cls, path: Path) -> "File | None":
+        """Return that of a regular file; None if there is none.
+
+        Raises:
+            InputError: a link, a folder, a pipe or a device is in its place, or it cannot be read.
+        """
+        try:
+            if path.is_symlink():
+                raise _taken(path, "a link")
+            with open_regular(path) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                return cls(os.fstat(file.fileno()).st_size, digest)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _taken(path, error.strerror or str(error)) from error
+
+
+@dataclass
+class Listing:
+    """The content of a manifest; names are relative to its folder, with slashes.
+
+    `tables` is the identity of what the tables were computed from, `settings` that of the settings without the
+    places of their data. `older`: the folder holds files of an older version, which are not listed. `folders`
+    are folders in this one with manifests of their own. `replaced`: what files were that are being replaced.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    heedmap: Literal[1] = 1
+    tables: str = ""
+    settings: str = ""
+    older: bool = False
+    folders: list[str] = field(default_factory=list)
+    files: dict[str, File] = field(default_factory=dict)
+    replaced: dict[str, File] = field(default_factory=dict)
+
+    def versions(self, name: str) -> list[File]:
+        """Return what a file may be: as it was written, or while it is being replaced."""
+        return [files[name] for files in (self.files, self.replaced) if name in files]
+
+    def settle(self, name: str) -> None:
+        """Forget what a file was that has been replaced."""
+        self.replaced.pop(name, None)
+
+    def below(self, names: Collection[str]) -> list[str]:
+        """Return the listed files of these names, and those in folders of these names."""
+        return [
+            file
+            for file in self.files
+            if any(file == name or file.startswith(f"{name}/") for name in names)
+        ]
+
+    def to_json(self) -> str:
+        """Return the text of manifest.json: the same files give the same."""
+        values = {key: value for key, value in asdict(self).items() if value}
+        values["files"] = dict(sorted(values.get("files", {}).items()))
+        return json.dumps(values, indent=1) + "\n"
+
+
+_LISTING = TypeAdapter(Listing)
+
+
+class Manifest:
+    """The manifest of one folder, which need not have one yet."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.path = root, root / MANIFEST
+
+    @classmethod
+    def above(cls, path: Path) -> "Manifest | None":
+        """Return the manifest of the nearest folder above a file that has one."""
+        for folder in path.absolute().parents[:DEPTH]:
+            with suppress(OSError), open_regular(folder / MANIFEST) as file:
+                if file.read(len(BEGINNING)) == BEGINNING:
+                    return cls(folder)
+        return None
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder has a manifest, readable or not."""
+        return os.path.lexists(self.path)
+
+    def load(self) -> Listing:
+        """Read the manifest; an empty one where there is none.
+
+        Raises:
+            InputError: it is damaged, or another program's.
+        """
+        try:
+            listing = _LISTING.validate_json(read_bytes(self.path))
+            if not all(map(_is_inside, (*listing.files, *listing.replaced, *listing.folders))):
+                raise ValueError("names outside the folder")
+        except FileNotFoundError:
+            return Listing()
+        except (OSError, ValueError, RecursionError) as error:
+            raise InputError(
+                f"{self.path}: expected the list of the files that heedmap wrote here, cannot read it as that; "
+                "choose another folder, or delete this one yourself if it is heedmap's"
+            ) from error
+        return listing
+
+    def start(self, *, older: bool = False) -> None:
+        """Make the manifest if there is none."""
+
+        def begin(listing: Listing) -> None:
+            if not self.exists:  # another process may have made it meanwhile
+                listing.older = older
+
+        if self.exists:
+            self.load()
+        else:
+            self.change(begin)
+
+    def change(self, change: Callable[[Listing], None]) -> None:
+        """Change the manifest; one process at a time does."""
+        with replacing(self.path) as file:
+            listing = self.load()
+            change(listing)
+            file.write(listing.to_json().encode())
+
+    def write(self, path: Path, content: bytes | str) -> None:
+        """List a file and write it.
+
+        Raises:
+            InputError: something that heedmap did not write is in its place, or it cannot be written.
+        """
+        data, name = encoded(content), self._name(path)
+        if self.claim({name: File.of(data)}):
+            write_atomically(self.root / name, data)
+            self.change(lambda listing: listing.settle(name))
+        else:
+            write_atomically(self.root / name, data)
+
+    def claim(self, files: dict[str, File]) -> bool:
+        """List files that are about to be written, and return whether any replaces another version.
+
+        A file that was changed since it was listed is renamed.
+
+        Raises:
+            InputError: something that heedmap did not write is in a file's place, or a link above it.
+        """
+
+        replaced: list[str] = []
+
+        def add(listing: Listing) -> None:
+            for name, file in files.items():
+                path = self.root / name
+                if (link := self._link_above(path)) is not None:
+                    raise _taken(link, "a link")
+                current, versions = File.at(path), listing.versions(name)
+                listing.replaced.pop(name, None)
+                if current not in (None, file):
+                    if current in versions:
+                        listing.replaced[name] = current
+                        replaced.append(name)
+                    elif versions:
+                        _set_aside(path)
+                    else:
+                        raise _taken(path, "a file")
+                listing.files[name] = file
+
+        self.change(add)
+        return bool(replaced)
+
+    def read(self, path: Path) -> bytes:
+        """Read a file that is as heedmap wrote it.
+
+        Raises:
+            ChangedError: it is another one, or not listed.
+            OSError: it is missing, or cannot be read.
+        """
+        content = read_bytes(path)
+        self._check(path, File.of(content))
+        return content
+
+    def check(self, path: Path) -> None:
+        """Check a file without keeping its content in memory; raises as `read`."""
+        with open_regular(path) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            self._check(path, File(os.fstat(file.fileno()).st_size, digest))
+
+    def _check(self, path: Path, file: File) -> None:
+        listing, name = self.load(), self._name(path)
+        if listing.older and name not in listing.files:
+            return
+        if file not in listing.versions(name):
+            raise ChangedError(
+                f"{path}: not as heedmap wrote it, by the size and hash in {self.path}; bring it back, or "
+                "delete it and run the same command again"
+            )
+
+    def remove(self, *names: str, keep: Collection[str] = ()) -> None:
+        """Remove the listed files of these names, and those in folders of these names, in this order.
+
+        Changed ones are renamed. Folders that are empty then are removed too.
+        """
+        listing = self.load()
+        kept = {*listing.below(keep)}
+        chosen = [file for name in names for file in listing.below([name]) if file not in kept]
+        for name in chosen:
+            path = self.root / name
+            if self.is_link(path):
+                continue
+            remove_unlisted(partial_of(path))
+            try:
+                current = File.at(path)
+            except InputError:
+                continue  # something else is in its place by now
+            if current in listing.versions(name):
+                path.unlink()
+            elif current is not None:
+                _set_aside(path)
+        self.prune([self.root / name for name in (*chosen, *names)])
+
+        def drop(listing: Listing) -> None:
+            for name in chosen:
+                listing.files.pop(name, None)
+                listing.replaced.pop(name, None)
+
+        if chosen:
+            self.change(drop)
+
+    def prune(self, paths: Iterable[Path]) -> None:
+        """Remove folders, and those above them in this one, if they are empty."""
+        for path in paths:
+            for folder in (path, *path.parents):
+                if folder == self.root or folder.is_symlink():
+                    break
+                with suppress(OSError):
+                    folder.rmdir()  # only an empty one
+
+    def settle(self) -> None:
+        """Take files off the list that are not there, and remove what killed processes left of the others."""
+        listing = self.load()
+        for name in listing.files:
+            path = self.root / name
+            if self._link_above(path) is None:
+                remove_unlisted(partial_of(path))
+        gone = [name for name in listing.files if not os.path.lexists(self.root / name)]
+
+        def drop(listing: Listing) -> None:
+            for name in gone:
+                listing.files.pop(name, None)
+            listing.replaced.clear()
+
+        if gone or listing.replaced:
+            self.change(drop)
+        self.prune([self.root / name for name in gone])
+
+    def refuse_taken(
+        self, names: Collection[str], whole: Collection[str] = (), known: Collection[str] = ()
+    ) -> None:
+        """Raise InputError if something that heedmap did not write is where it would write.
+
+        Args:
+            names: of files and folders. Users may have their own files in folders.
+            whole: folders in which they may not.
+            known: names of further files that heedmap wrote.
+        """
+        listed = {*self.load().files, *known}
+        for name in names:
+            path = self.root / name
+            try:
+                mode = path.lstat().st_mode
+            except FileNotFoundError:
+                continue
+            if stat.S_ISDIR(mode):
+                files = [p for p in path.rglob("*") if not p.is_dir()] if name in whole else []
+                others = [p for p in files if self._name(p) not in listed]
+                if others:
+                    raise _taken(others[0], "a file")
+            elif stat.S_ISLNK(mode):
+                raise _taken(path, "a link")
+            elif not stat.S_ISREG(mode):
+                raise _taken(path, "a pipe, a socket or a device")
+            elif name not in listed:
+                raise _taken(path, "a file")
+
+    def others(self, names: Collection[str]) -> list[str]:
+        """Return the files in folders of these names that are not listed."""
+        listed = self.load().files
+        files = (p for name in names for p in sorted((self.root / name).rglob("*")))
+        return [self._name(p) for p in files if not p.is_dir() and self._name(p) not in listed]
+
+    def is_link(self, path: Path) -> bool:
+        """Whether a file or a folder in this one is a link, or below one."""
+        return path.is_symlink() or self._link_above(path) is not None
+
+    def _name(self, path: Path) -> str:
+        return path.absolute().relative_to(self.root.absolute()).as_posix()
+
+    def _link_above(self, path: Path) -> Path | None:
+        """Return the link between the folder and a file in it, if there is one."""
+        between = [self.root / above for above in Path(self._name(path)).parents]
+        return next((folder for folder in between[:-1] if folder.is_symlink()), None)
+
+
+def write(path: Path, content: bytes | str) -> None:
+    """Write a file and list it in the manifest above it (see `Manifest.write`)."""
+    if (manifest := Manifest.above(path)) is None:
+        write_atomically(path, content)
+    else:
+        manifest.write(path, content)
+
+
+def read(path: Path) -> bytes:
+    """Read a file that is as the manifest above it says (see `Manifest.read`)."""
+    manifest = Manifest.above(path)
+    return read_bytes(path) if manifest is None else manifest.read(path)
+
+
+def check(path: Path) -> None:
+    """Check that a file is as the manifest above it says (see `Manifest.check`)."""
+    if (manifest := Manifest.above(path)) is not None:
+        manifest.check(path)
+    else:
+        open_regular(path).close()
+
+
+def listed_in(folder: Path, pattern: str) -> list[Path]:
+    """Return the files in a folder that the manifest above it lists, or all where there is none, by name."""
+    manifest = Manifest.above(folder)
+    listing = Listing() if manifest is None else manifest.load()
+    if manifest is None or listing.older:
+        return sorted(folder.glob(pattern))
+    names = listing.below([folder.absolute().relative_to(manifest.root).as_posix()])
+    paths = (folder / Path(name).name for name in sorted(names))
+    return [path for path in paths if path.match(pattern)]
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or what is listed in a folder, by the manifest above it."""
+    if (manifest := Manifest.above(path)) is None:
+        remove_unlisted(path)
+    else:
+        manifest.remove(path.absolute().relative_to(manifest.root).as_posix())
+
+
+@contextmanager
+def folder_written(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that becomes `path` (see `folder_written_whole`), with its files listed."""
+    with folder_written_whole(path) as partial:
+        yield partial
+        if (manifest := Manifest.above(path)) is not None:
+            place = path.absolute().relative_to(manifest.root)
+            files = {
+                (place / file.relative_to(partial)).as_posix(): File.of(read_bytes(file))
+                for file in sorted(partial.rglob("*"))
+                if file.is_file()
+            }
+            manifest.claim(files)
+
+
+def _is_inside(name: str) -> bool:
+    path = Path(name)
+    is_plain = name == path.as_posix() and bool(path.parts) and not path.is_absolute()
+    return is_plain and ".." not in path.parts
+
+
+def _set_aside(path: Path) -> None:
+    """Rename a file that is not as heedmap wrote it, and say so."""
+    names = (f"{path.name}{CHANGED}{'' if i == 1 else f'-{i}'}" for i in count(1))
+    target = next(
+        path.with_name(name) for name in names if not os.path.lexists(path.with_name(name))
+    )
+    path.rename(target)
+    warnings.warn(f"{path}: not as heedmap wrote it; kept as {target.name}", stacklevel=4)
+
+
+def _taken(path: Path, what: str) -> InputError:
+    return InputError(
+        f"{path}: expected a place for a file of heedmap's, found {what} that it did not write; move it away, "
+        "or choose another folder"
+    )

@@ -1,0 +1,307 @@
+"""heedmap removes and replaces only what it wrote, follows no link, and waits for no pipe."""
+
+import json
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+from conftest import QUICK, WORDS, stamped
+
+from heedmap.errors import InputError
+from heedmap.files import manifest
+from heedmap.files.manifest import File, Manifest
+from heedmap.files.storage import write_atomically
+from heedmap.runs.audit import audit
+from heedmap.runs.folder import OWN
+from heedmap.runs.open import open_run
+
+AUDIT = ("--instances", "9", "--permutations", "2")
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A folder with a manifest, and one file that it lists."""
+    folder = tmp_path / "root"
+    Manifest(folder).start()
+    manifest.write(folder / "a" / "one.txt", "one")
+    return folder
+
+
+def test_a_file_is_listed_by_name_size_and_hash(root):
+    listing = json.loads((root / "manifest.json").read_text())
+    assert listing["files"] == {
+        "a/one.txt": {
+            "size": 3,
+            "sha256": "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed",
+        }
+    }
+
+
+def test_the_same_files_give_the_same_manifest_in_any_order(tmp_path):
+    for folder, names in (("x", "abc"), ("y", "cba")):
+        Manifest(tmp_path / folder).start()
+        for name in names:
+            manifest.write(tmp_path / folder / name, name)
+    assert (tmp_path / "x/manifest.json").read_bytes() == (
+        tmp_path / "y/manifest.json"
+    ).read_bytes()
+
+
+def test_what_was_written_is_read_and_replaced_and_removed_again(root):
+    path = root / "a" / "one.txt"
+    assert manifest.read(path) == b"one"
+    manifest.write(path, "two")
+    assert manifest.read(path) == b"two"
+    assert Manifest(root).load().replaced == {}
+    manifest.remove(root / "a")
+    assert os.listdir(root) == ["manifest.json"]
+
+
+def test_a_file_that_was_changed_is_not_read_and_never_lost(root):
+    path = root / "a" / "one.txt"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="not as heedmap wrote it"):
+        manifest.read(path)
+    with pytest.warns(UserWarning, match=r"kept as one\.txt\.changed"):
+        manifest.write(path, "two")
+    path.write_text("mine too")
+    with pytest.warns(UserWarning, match=r"kept as one\.txt\.changed-2"):
+        manifest.remove(root / "a")
+    files = {p.name: p.read_text() for p in (root / "a").iterdir()}
+    assert files == {"one.txt.changed": "mine", "one.txt.changed-2": "mine too"}
+
+
+def test_a_file_that_is_not_listed_is_neither_replaced_nor_removed_nor_read(root):
+    (root / "a" / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="found a file that it did not write"):
+        manifest.write(root / "a" / "mine.txt", "other")
+    with pytest.raises(InputError, match="not as heedmap wrote it"):
+        manifest.read(root / "a" / "mine.txt")
+    manifest.remove(root / "a")
+    assert os.listdir(root / "a") == ["mine.txt"]
+
+
+def test_a_process_that_is_killed_before_or_after_the_rename_leaves_a_file_that_is_listed(root):
+    path, two = root / "a" / "one.txt", File.of(b"two")
+    Manifest(root).claim({"a/one.txt": two})  # killed before the file is written
+    assert manifest.read(path) == b"one"
+    path.write_text("two")  # killed before the manifest is settled
+    assert manifest.read(path) == b"two"
+    Manifest(root).settle()
+    assert Manifest(root).load().replaced == {}
+    assert Manifest(root).load().files == {"a/one.txt": two}
+
+
+@pytest.mark.parametrize("where", ["the file", "a folder above it", "the temporary name"])
+def test_no_link_is_followed_when_a_file_is_written(root, tmp_path, where):
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    (other / "thesis.txt").write_text("years of work")
+    if where == "the file":
+        (root / "b.txt").symlink_to(other / "thesis.txt")
+        path = root / "b.txt"
+    elif where == "a folder above it":
+        (root / "b").symlink_to(other)
+        path = root / "b" / "thesis.txt"
+    else:
+        (root / ".b.txt.partial").symlink_to(other / "thesis.txt")
+        manifest.write(root / "b.txt", "new")
+        assert (root / "b.txt").read_text() == "new"
+        path = None
+    if path is not None:
+        with pytest.raises(InputError, match="found a link that it did not write"):
+            manifest.write(path, "new")
+        with pytest.raises(InputError, match="found a link that it did not write"):
+            Manifest(root).refuse_taken(["b", "b.txt"])
+    assert {p.name: p.read_text() for p in other.iterdir()} == {"thesis.txt": "years of work"}
+
+
+@pytest.mark.parametrize("kind", ["link", "broken link", "second name", "pipe", "socket"])
+def test_what_is_in_a_temporary_files_place_is_not_written_to(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    mine, partial = Path("mine.txt"), Path(".a.txt.partial")
+    mine.write_text("mine")
+    if kind == "link":
+        partial.symlink_to(mine)
+    elif kind == "broken link":
+        partial.symlink_to("nowhere.txt")
+    elif kind == "second name":
+        os.link(mine, partial)
+    elif kind == "pipe":
+        os.mkfifo(partial)
+    else:
+        with socket.socket(socket.AF_UNIX) as file:
+            file.bind(str(partial))
+    write_atomically(Path("a.txt"), "new")
+    assert {p.name: p.read_text() for p in Path().iterdir()} == {"a.txt": "new", "mine.txt": "mine"}
+
+
+@pytest.mark.parametrize("names", [["../x"], ["/etc/passwd"], ["a/../../x"], ["a//b"], [""], ["."]])
+def test_a_manifest_of_somebody_else_names_nothing_outside_its_folder(tmp_path, names):
+    files = {name: {"size": 1, "sha256": "0"} for name in names}
+    (tmp_path / "manifest.json").write_text(json.dumps({"heedmap": 1, "files": files}, indent=1))
+    with pytest.raises(InputError, match="cannot read it as that"):
+        Manifest(tmp_path).load()
+
+
+# Whole commands
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """An audited run and its texts."""
+    place = tmp_path_factory.mktemp("made")
+    rows = [
+        f"{'good' if i % 2 else 'bad'} {WORDS[i % 40]} {WORDS[i % 7]},{i % 2}" for i in range(60)
+    ]
+    (place / "texts.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    return place
+
+
+@pytest.fixture
+def place(made, heedmap, tmp_path, monkeypatch):
+    """A copy of all that, in which commands run."""
+    monkeypatch.chdir(made)
+    if not (made / "run").exists():
+        assert heedmap("audit", "--data", "texts.csv", "--out", "run", *QUICK, *AUDIT).code == 0
+    shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return Path("run")
+
+
+def audited(*more):
+    return ("audit", "--data", "texts.csv", "--out", "run", *QUICK, *AUDIT, *more)
+
+
+@pytest.mark.parametrize("more", [(), ("--overwrite",)])
+def test_a_folder_with_another_programs_settings_is_left_alone(heedmap, place, more):
+    shutil.rmtree(place)
+    for name in ("texts/a.txt", "model/b.py", "extra/c", "tables/d.parquet", "report.html"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("mine")
+    (place / "settings.toml").write_text('[default]\nhost = "localhost"\n')
+    before = stamped(".")
+    for command in (audited(*more), ("train", *audited(*more)[1:-4], *more)):
+        done = heedmap(*[part for part in command if part not in AUDIT or command[0] == "audit"])
+        assert (done.code, done.err.count("\n")) == (2, 1), done.err
+        assert "holds files that are not a run's" in done.err
+    assert stamped(".") == before
+
+
+@pytest.mark.filterwarnings("default:.*not as heedmap wrote it", "default:.*left alone")
+def test_overwriting_a_run_leaves_the_users_files_and_names_them(heedmap, place):
+    mine = ["notes.md", "tables/mine.parquet", "tables/weights.safetensors", "extra/mine/x.txt"]
+    for name in mine:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("mine")
+    (place / "report.html").write_text("with my remarks")
+    done = heedmap(*audited("--seed", "1", "--overwrite"))
+    assert done.code == 0, done.err
+    assert [name for name in mine if (place / name).read_text() != "mine"] == []
+    assert (place / "report.html.changed").read_text() == "with my remarks"
+    assert "tables/mine.parquet, tables/weights.safetensors" in done.err
+    assert heedmap("report", "run").code == 0
+
+
+def test_a_first_audit_removes_nothing_of_the_users_tables(heedmap, place):
+    shutil.rmtree(place / "tables")
+    for name in ("report.html", "findings.json"):
+        (place / name).unlink()
+    Manifest(place).settle()
+    (place / "tables").mkdir()
+    (place / "tables" / "mine.parquet").write_text("mine")
+    (place / "tables" / "mine.safetensors").write_text("mine")
+    assert heedmap("audit", "--run", "run", *AUDIT).code == 0
+    assert (place / "tables" / "mine.parquet").read_text() == "mine"
+    assert (place / "tables" / "mine.safetensors").read_text() == "mine"
+
+
+def test_a_table_of_the_users_in_a_tables_place_is_refused_before_anything_is_computed(
+    heedmap, place
+):
+    manifest.remove(place / "tables")
+    (place / "tables").mkdir()
+    (place / "tables" / "instances.parquet").write_text("mine")
+    before = stamped(".")
+    done = heedmap("audit", "--run", "run", *AUDIT)
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert "instances.parquet: expected a place for a file of heedmap's" in done.err
+    assert stamped(".") == before
+
+
+def test_tables_that_are_a_link_to_a_folder_of_the_users_are_refused(heedmap, place):
+    shutil.move(place / "tables", "mine")
+    (place / "tables").symlink_to(Path("mine").absolute())
+    before = stamped(".")
+    for more in (("--seed", "1", "--overwrite"), ("--instances", "8", "--overwrite")):
+        done = heedmap(*audited(*more))
+        assert done.code == 2, done.err
+        assert "run/tables: expected a place for a file of heedmap's, found a link" in done.err
+    assert stamped(".") == before
+
+
+def test_a_run_of_an_older_version_is_audited_again_and_not_overwritten(heedmap, place):
+    listing = Manifest(place).load()
+    hashes = {
+        k.removeprefix("tables/"): v.sha256 for k, v in listing.files.items() if "tables/" in k
+    }
+    (place / "tables" / "manifest.json").write_text(
+        json.dumps({"identity": listing.tables, "files": hashes})
+    )
+    (place / "manifest.json").unlink()
+    before = stamped(".")
+    assert heedmap("figures", "run", "--list").code == 0
+    done = heedmap(*audited("--seed", "1", "--overwrite"))
+    assert done.code == 2
+    assert "has no manifest.json that lists what heedmap wrote there" in done.err
+    assert stamped(".") == before
+    assert heedmap("audit", "--run", "run", "--instances", "8", "--overwrite").code == 0
+    assert not (place / "tables" / "manifest.json").exists()
+    done = heedmap(*audited("--seed", "1", "--overwrite"))
+    assert done.code == 2, "the model is still not listed"
+    assert open_run(place).training is not None
+
+
+NAMES = [
+    *(name for name in OWN if "." in name),
+    "manifest.json", "tables/about.json", "tables/instances.parquet",
+]  # fmt: skip
+KINDS = [("pipe", name) for name in NAMES]
+KINDS += [(kind, "settings.toml") for kind in ("folder", "socket", "broken link")]
+
+
+@pytest.mark.parametrize(("kind", "name"), KINDS)
+def test_nothing_waits_for_what_is_no_file(heedmap, place, name, kind):
+    path = place / name
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as file:
+            file.bind(str(path))
+    else:
+        path.symlink_to("nowhere")
+    assert heedmap("list", ".").code == 0
+    for command in (("report", "run"), ("explain", "run", "good good")):
+        done = heedmap(*command)
+        assert done.code in (0, 2), done.err
+        assert "internal error" not in done.err
+
+
+def test_saving_an_audit_elsewhere_removes_nothing_of_the_users(place, tmp_path):
+    result = audit(open_run(place), instances=9, permutations=2)
+    folder = tmp_path / "copy"
+    result.save(folder)
+    (folder / "tables" / "mine.parquet").write_text("mine")
+    result.save(folder)
+    assert (folder / "tables" / "mine.parquet").read_text() == "mine"
+    other = tmp_path / "other" / "tables"
+    other.mkdir(parents=True)
+    (other / "mine.parquet").write_text("mine")
+    with pytest.raises(InputError, match="holds files that are not a run's"):
+        result.save(other.parent)
+    assert os.listdir(other) == ["mine.parquet"]
