@@ -21,8 +21,10 @@ _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an .xls, and an .xlsx with a 
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
 
 
-def read_excel(path: Path) -> Rows:
-    """Read an Excel file: formulas as their stored values, errors (#N/A) as missing.
+def read_excel(path: Path, header: str | None = None) -> Rows:
+    """Read an Excel file: cells as they are shown, formulas as their stored values, errors (#N/A) as missing.
+
+    Where `header` is "none" the first row is no header, and the columns are named by their places: 1, 2 ...
 
     Notes say what is not read: further sheets, columns without a name, formulas without a value.
 
@@ -39,7 +41,7 @@ def read_excel(path: Path) -> Rows:
             with warnings.catch_warnings():  # of styles and the like, which are not read
                 warnings.simplefilter("ignore")
                 sheets = _sheets(path, file)
-                columns, nameless = _columns(path, sheets[0])
+                columns, nameless = _columns(path, sheets[0], header is not None)
                 empty = _uncomputed(path, file, sheets[0]) if has_formulas else []
     except InputError:
         raise
@@ -60,7 +62,7 @@ def read_excel(path: Path) -> Rows:
         list(columns),
         len(next(iter(columns.values()))),
         lambda name: columns[name],
-        where=lambda i: f"{path}, row {i + 2}",
+        where=lambda i: f"{path}, row {i + 2 - (header is not None)}",
         notes=[note for note in notes if note],
     )
 
@@ -97,8 +99,11 @@ def _sheets(path: Path, file: IO[bytes], *, values: bool = True) -> "list[Sheet]
     return sheets
 
 
-def _columns(path: Path, sheet: "Sheet") -> tuple[dict[str, list[Any]], list[str]]:
-    """Return the values by column, without the empty rows below, and the columns that have no name."""
+def _columns(path: Path, sheet: "Sheet", by_place: bool) -> tuple[dict[str, list[Any]], list[str]]:
+    """Return the values by column, without the empty rows below, and the columns that have no name.
+
+    Named `by_place`, columns are those that the first row has, which is no header.
+    """
     from openpyxl.utils import get_column_letter
     from openpyxl.utils.escape import unescape
 
@@ -107,8 +112,14 @@ def _columns(path: Path, sheet: "Sheet") -> tuple[dict[str, list[Any]], list[str
             return None
         return unescape(cell.value) if isinstance(cell.value, str) else without_midnight(cell.value)
 
-    header = map(value, next(sheet.iter_rows(max_row=1, max_col=MOST_COLUMNS), ()))
-    names = {i: str(name).strip() for i, name in enumerate(header) if name is not None}
+    header = [*map(value, next(sheet.iter_rows(max_row=1, max_col=MOST_COLUMNS), ()))]
+    while header and header[-1] is None:
+        del header[-1]
+    names = {
+        i: str(i + 1) if by_place else str(name).strip()
+        for i, name in enumerate(header)
+        if by_place or name is not None
+    }
     if not names:
         raise InputError(
             f"{path}: no header; expected the names of the columns in the first row of {sheet.title}"
@@ -117,7 +128,7 @@ def _columns(path: Path, sheet: "Sheet") -> tuple[dict[str, list[Any]], list[str
     columns: dict[str, list[Any]] = {name: [] for name in names.values()}
     nameless: set[int] = set()
     size, limit, filled = 0, limit_of(path), 0
-    for number, row in enumerate(sheet.iter_rows(min_row=2), 1):
+    for number, row in enumerate(sheet.iter_rows(min_row=1 if by_place else 2), 1):
         values = {i: one for i, cell in enumerate(row) if (one := value(cell)) is not None}
         for i, name in names.items():
             columns[name].append(values.get(i))
