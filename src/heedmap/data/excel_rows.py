@@ -1,9 +1,11 @@
 """Read the rows of an Excel file (.xlsx) by openpyxl: its first sheet, whose first row names the columns."""
 
 import io
+import math
 import re
 import warnings
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14  # of a sheet, by the format
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an .xls, and an .xlsx with a password
+_ZEROS = re.compile(r"(0+)(?:\.(0+))?")
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
 
 
@@ -58,12 +61,27 @@ def read_excel(path: Path, header: str | None = None) -> Rows:
         if empty
         else "",
     )
+    if empty and not next(iter(columns.values())):
+        raise _without_values(path, "the rows", empty)
+
+    def values(name: str) -> list[Any]:
+        if empty and all(value is None for value in columns[name]):
+            raise _without_values(path, f"the column {name}", empty)
+        return columns[name]
+
     return Rows(
         list(columns),
         len(next(iter(columns.values()))),
-        lambda name: columns[name],
+        values,
         where=lambda i: f"{path}, row {i + 2 - (header is not None)}",
         notes=[note for note in notes if note],
+    )
+
+
+def _without_values(path: Path, where: str, cells: Sequence[str]) -> InputError:
+    return InputError(
+        f"{path}: expected values in {where}, got formulas without any ({some_of(cells)}); open the file in a "
+        "spreadsheet program and save it there"
     )
 
 
@@ -89,12 +107,20 @@ def _check(path: Path, file: IO[bytes]) -> bool:
 
 def _sheets(path: Path, file: IO[bytes], *, values: bool = True) -> "list[Sheet]":
     """Return the sheets that a reader of the file sees, with formulas' values or the formulas."""
-    import openpyxl
+    from openpyxl.reader.excel import ExcelReader
 
-    book = openpyxl.load_workbook(file, read_only=True, data_only=values, keep_links=False)
-    sheets: list[Sheet] = [one for one in book.worksheets if one.sheet_state == "visible"]
+    class WithoutCharts(ExcelReader):  # type: ignore[misc]  # openpyxl has no types
+        def read_chartsheet(self, *_: Any) -> None:
+            """Leave out a sheet that is one chart, which openpyxl cannot read in this mode."""
+
+    reader = WithoutCharts(file, read_only=True, data_only=values, keep_links=False)
+    reader.read()
+    sheets: list[Sheet] = [one for one in reader.wb.worksheets if one.sheet_state == "visible"]
     if not sheets:
-        raise InputError(f"{path}: expected a sheet of rows with a text and a label, got none")
+        raise InputError(
+            f"{path}: expected a visible sheet of rows with a text and a label, got none: sheets of charts "
+            "and hidden sheets are not read"
+        )
     sheets[0].reset_dimensions()  # the file may say anything of them
     return sheets
 
@@ -110,7 +136,9 @@ def _columns(path: Path, sheet: "Sheet", by_place: bool) -> tuple[dict[str, list
     def value(cell: Any) -> Any:
         if cell.data_type == "e":
             return None
-        return unescape(cell.value) if isinstance(cell.value, str) else without_midnight(cell.value)
+        if isinstance(cell.value, str):
+            return unescape(cell.value)
+        return _shown(cell) if type(cell.value) in (int, float) else without_midnight(cell.value)
 
     header = [*map(value, next(sheet.iter_rows(max_row=1, max_col=MOST_COLUMNS), ()))]
     while header and header[-1] is None:
@@ -143,6 +171,17 @@ def _columns(path: Path, sheet: "Sheet", by_place: bool) -> tuple[dict[str, list
     for column in columns.values():
         del column[filled:]
     return columns, [get_column_letter(i + 1) for i in sorted(nameless)]
+
+
+def _shown(cell: Any) -> int | float | str:
+    """Return a number as the cell shows it, where its format is of zeros alone: 007, 1.10."""
+    value: int | float = cell.value
+    zeros = _ZEROS.fullmatch(cell.number_format)
+    if zeros is None or not math.isfinite(value):
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+    places = len(zeros[2] or "")
+    width = len(zeros[1]) + (places + 1 if places else 0) + (value < 0)
+    return f"{value:0{width}.{places}f}" if places else f"{round(value):0{width}d}"
 
 
 def _uncomputed(path: Path, file: IO[bytes], sheet: "Sheet") -> list[str]:
