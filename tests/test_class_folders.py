@@ -1,5 +1,8 @@
 """Folders with a folder of texts per class."""
 
+import os
+import sys
+
 import pytest
 
 from heedmap.data.load import load, load_corpus
@@ -84,3 +87,18 @@ def test_what_has_no_two_classes_is_refused(tmp_path):
     folders(tmp_path, {"train/a": 2, "Training/a": 2})
     with pytest.raises(InputError, match="both Training and train could be its train split"):
         load(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names are UTF-8 there")
+@pytest.mark.parametrize("names", [(b"caf\xe9", b"0.txt"), (b"pos", b"\xe9.txt")])
+def test_names_that_are_not_utf_8_are_refused_in_one_line(tmp_path, names):
+    for folder, name in (names, (b"neg", b"0.txt")):
+        place = os.path.join(os.fsencode(tmp_path), folder)
+        os.mkdir(place)
+        with open(os.path.join(place, name), "w") as file:
+            file.write("a text")
+    with pytest.raises(
+        InputError, match="names of folders and files in UTF-8, got others"
+    ) as caught:
+        load(tmp_path)
+    assert str(caught.value).isascii()

@@ -192,7 +192,11 @@ def test_the_embedded_corpus_knows_its_rationale(reviews):
         ("a.csv", b"text,label\ng\xc3\xb6od,1\nbad \xe9,0\n", "line 3: not UTF-8"),
         ("a.csv.gz", b"not gzip at all", "cannot be read"),
         ("a.parquet", b"PAR1 not really", "not readable as PARQUET"),
-        ("a.csv", b'text,label\n"a,1\nb,0\n', "not readable as CSV"),
+        (
+            "a.csv",
+            b'text,label\n"a,1\nb,0\nc,d,1\n',
+            "line 4: expected as many fields as the header",
+        ),
     ],
 )
 def test_a_bad_file_is_one_clear_line(tmp_path, name, content, expected):

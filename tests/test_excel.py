@@ -13,6 +13,7 @@ from heedmap.data.readers import read_rows
 from heedmap.errors import InputError
 
 openpyxl = pytest.importorskip("openpyxl")
+pytest.importorskip("openpyxl.chart")
 TABLE = [
     ["id", "text", "label"],
     *([f"r{i}", f"schön {i}\nund mehr", i % 2] for i in range(40)),
@@ -171,5 +172,52 @@ def test_without_openpyxl_the_remedy_is_named(tmp_path, monkeypatch):
     with pytest.raises(
         InputError,
         match=r'an Excel file needs the package openpyxl.*pip install "heedmap\[excel\]"',
+    ):
+        load(path)
+
+
+def test_numbers_are_as_their_cells_show_them(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["text", "label", "code"], [7.0, 1.1, 7], [7.5, -2, "007"]):
+        book.active.append(row)
+    for cell in book.active["B"][1:]:
+        cell.number_format = "0.00"
+    book.active["C2"].number_format = "000"
+    book.save(tmp_path / "a.xlsx")
+    assert [str(value) for value in values(tmp_path / "a.xlsx")["text"]] == ["7", "7.5"]
+    assert values(tmp_path / "a.xlsx")["label"] == ["1.10", "-2.00"]
+    assert values(tmp_path / "a.xlsx")["code"] == ["007", "007"]
+
+
+@pytest.mark.parametrize("digits", [20, 400, 5000])
+def test_numbers_of_many_digits_are_read_or_refused(tmp_path, digits):
+    path = written(tmp_path / "a.xlsx", [["text", "label"], ["a", 12345], ["b", 0]])
+    long = changed(path, tmp_path / "b.xlsx", b"<v>12345</v>", b"<v>" + b"9" * digits + b"</v>")
+    if digits == 5000:
+        with pytest.raises(InputError, match="not readable as XLSX"):
+            read_rows(long)
+    else:
+        assert str(values(long)["label"][0]) == "9" * digits
+
+
+def test_sheets_of_charts_are_passed_over(tmp_path):
+    book = openpyxl.Workbook()
+    for row in TABLE:
+        book.active.append(row)
+    chart = openpyxl.chart.BarChart()
+    book.create_chartsheet("Chart", 0).add_chart(chart)
+    book.save(tmp_path / "a.xlsx")
+    assert len(read_rows(tmp_path / "a.xlsx")) == 40
+    del book["Daten" if "Daten" in book.sheetnames else "Sheet"]
+    book.save(tmp_path / "b.xlsx")
+    with pytest.raises(InputError, match=r"visible sheet of rows .*: sheets of charts and hidden"):
+        read_rows(tmp_path / "b.xlsx")
+
+
+@pytest.mark.parametrize("cells", [["=1+1", "=2"], ["a text", "=1+1"]])
+def test_formulas_that_no_program_has_computed_are_the_cause(tmp_path, cells):
+    path = written(tmp_path / "a.xlsx", [["text", "label"], *[cells] * 40])
+    with pytest.raises(
+        InputError, match=r"got formulas without any .*; open the file in a spreadsheet"
     ):
         load(path)

@@ -116,6 +116,16 @@ class DataSettings(Settings):
     separator: str | None = option(
         "Between the fields of a CSV file: ',', ';', '|' or tab.", None, shown="found"
     )
+    quotes: Literal["none", "double"] | None = option(
+        "Quotes of a CSV file: none are characters of the texts, double enclose fields.",
+        None,
+        shown="found",
+    )
+    header: Literal["none"] | None = option(
+        "none: a CSV or Excel file's first line is a row; its columns are named 1, 2 and so on.",
+        None,
+        shown="the first line",
+    )
     dataset: str | None = option(
         "Read the data as a paper's data set: sst, imdb, adr, news20_baseball_hockey, ag_news, diabetes, "
         "anemia, cnn, snli, babi_qa1, babi_qa2, babi_qa3.",

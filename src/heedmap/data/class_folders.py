@@ -50,7 +50,7 @@ def read_class_folders(
                     left_out[f"{prefix}{UNLABELLED}: texts without a class"] += 1
                 else:
                     text, guess = _read(file, encoding)
-                    keys.append(f"{label}/{file.name}")
+                    keys.append(_checked_name(file, f"{label}/{file.name}"))
                     guessed += [keys[-1]] * guess
                     texts.append(text)
                     labels.append(label)
@@ -70,6 +70,17 @@ def read_class_folders(
     sizes = {reason: sum(map(_texts_in, paths)) for reason, paths in unread.items()}
     left_out.update({reason: size for reason, size in sizes.items() if size})
     return found
+
+
+def _checked_name(file: Path, key: str) -> str:
+    """Refuse the name of a class or a text that is not UTF-8: it stands in every result."""
+    try:
+        key.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{str(file)!a}: expected names of folders and files in UTF-8, got others; rename them"
+        ) from error
+    return key
 
 
 def _places(folder: Path) -> dict[str, Path]:

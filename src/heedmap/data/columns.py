@@ -1,14 +1,28 @@
 """Rows as they come from a file or a Hub data set: all columns, before texts and labels are chosen."""
 
+import re
+import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from heedmap.data.labels import label_text
 from heedmap.errors import InputError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 MOST_COLUMNS = 10_000
+MOST_WORDS = 5
+"""Names of columns with more words look like texts."""
+NO_HEADER = (
+    "; if the first line is a row, say --header none: the columns are then named 1, 2 and so on"
+)
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
 
 
 @dataclass(frozen=True)
@@ -17,7 +31,7 @@ class Rows:
 
     `class_names` of a column say what its numbers mean (a `ClassLabel` of the Hub). `where(i)` names row i in
     errors, with its file; `read_as` says how a file was read where that was found out, `notes` what a user
-    should look at: a guessed encoding, what was not read.
+    should look at: a guessed encoding, what was not read; `hint` what may be wrong where a column is not there.
     """
 
     columns: list[str]
@@ -27,6 +41,7 @@ class Rows:
     where: Callable[[int], str] = "row {}".format
     read_as: str = ""
     notes: Sequence[str] = ()
+    hint: str = ""
 
     def __len__(self) -> int:
         return self.count
@@ -40,7 +55,8 @@ class Rows:
 def joined(rows: Rows, wanted: str | None) -> Rows:
     """Return rows with one column more if it is wanted: "a,b" joins columns a and b, an empty line between.
 
-    What is missing or empty is left out; a row in which all are has None.
+    What is missing or empty is left out; a row in which all are has None. Numbers and dates are written as
+    labels are: 1.0 is 1, since a whole column of numbers turns into floats where one is missing.
     """
     names = (wanted or "").split(",")
     if len(names) == 1 or wanted in rows.columns or not set(names) <= set(rows.columns):
@@ -51,16 +67,57 @@ def joined(rows: Rows, wanted: str | None) -> Rows:
             return rows.values(name)
         columns = [rows.values(each) for each in names]
         return [
-            "\n\n".join(str(part) for part in parts if isinstance(part, str) and part.strip())
-            or None
-            for parts in zip(*columns, strict=True)
+            "\n\n".join(text for part in parts if (text := _part(rows, i, part)).strip()) or None
+            for i, parts in enumerate(zip(*columns, strict=True))
         ]
 
     return replace(rows, columns=[*rows.columns, ",".join(names)], values=values)
 
 
-def check_names(path: str | Path, names: Sequence[str]) -> None:
-    """Refuse too many columns, and two of one name, of which one would be lost.
+def _part(rows: Rows, row: int, value: Any) -> str:
+    """Return one of the values that make a text; empty where it is missing."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | dict | bytes):
+        raise InputError(
+            f"{rows.where(row)}: expected texts or numbers to join, got {reprlib.repr(value)}"
+        )
+    return "" if pd.isna(value) else label_text(value)
+
+
+def shared_values(column: "pa.ChunkedArray") -> list[Any]:
+    """Return the values of a column; those of texts that are equal are one object."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return list(column.to_pylist())
+    values: list[Any] = []
+    known: dict[str, str] = {}
+    for chunk in column.chunks:
+        values += [
+            known.setdefault(value, value) if value is not None else None
+            for value in chunk.to_pylist()
+        ]
+    return values
+
+
+def names_like_values(names: Sequence[str], is_value: Callable[[int], bool]) -> list[str]:
+    """Return the names of columns that look like values: numbers, sentences, or what a column has in its rows.
+
+    `is_value` tells whether a name is among the values of its column, by its place.
+    """
+    places = [str(i) for i in range(len(names) + 1)]
+    if list(names) in (places[1:], places[:-1]):  # of a frame without names
+        return []
+    return [
+        name
+        for i, name in enumerate(names)
+        if _NUMBER.fullmatch(name) or len(name.split()) > MOST_WORDS or is_value(i)
+    ]
+
+
+def check_names(path: str | Path, names: Sequence[str], remedy: str = "rename one") -> None:
+    """Refuse too many columns, and two of one name, of which one would be lost; the remedy is for these.
 
     Raises:
         InputError: with the names that are there twice.
@@ -72,5 +129,5 @@ def check_names(path: str | Path, names: Sequence[str]) -> None:
         )
     if twice := sorted(name for name, count in Counter(names).items() if count > 1):
         raise InputError(
-            f"{path}: expected different columns, got {', '.join(twice[:8])} twice; rename one"
+            f"{path}: expected different columns, got {', '.join(twice[:8])} twice; {remedy}"
         )

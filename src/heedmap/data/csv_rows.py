@@ -1,180 +1,162 @@
-"""Read the rows of a CSV file by pandas, and refuse it where pandas would guess."""
+"""Read the rows of a CSV file: every value as it is written, without a guess at its type."""
 
-import csv
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heedmap.data.columns import Rows, check_names
-from heedmap.data.dialect import SEPARATORS, Opened, as_utf8, declared, described, separator_of
-from heedmap.data.streams import first_line, reading
+from heedmap.data.columns import NO_HEADER, Rows, check_names, names_like_values, shared_values
+from heedmap.data.csv_records import Dialect, LoneCarriageReturn, Record, records
+from heedmap.data.dialect import SEPARATORS, as_utf8, declared, described, separator_of
+from heedmap.data.fasttext_rows import is_fasttext, read_fasttext
+from heedmap.data.quoting import choose_quotes
 from heedmap.errors import InputError
+from heedmap.terminal.output import some_of
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pyarrow as pa
 
-LONGEST_HEADER = 1 << 20
+LONGEST_NAME, LONGEST_HEADER = 1 << 17, 1 << 20  # bytes
+SEEN_ROWS = 1000
+"""Rows that show whether the names of columns are values, which they are in a file without a header."""
+_BATCH = 8192
+"""Rows that are parsed at a time: until a column is used, its values are bytes, not objects."""
 
 
 def read_csv(
-    path: Path, separator: str | None = None, encoding: str | None = None, *, sure: bool = True
+    path: Path,
+    separator: str | None = None,
+    encoding: str | None = None,
+    quotes: str | None = None,
+    header: str | None = None,
+    *,
+    sure: bool = True,
 ) -> Rows:
-    """Read a CSV file. Each column is of numbers, of truth values or of texts; empty fields are missing.
+    """Read a CSV file. Every value is a text, as it is written; an empty field is missing.
 
-    Encoding and separator are found where they are not given (`dialect`); a first line that says the separator
-    for Excel is no row. A file without a separator has one column, or, where it is not `sure` that it is a
-    table, is none.
+    Encoding, separator (`dialect`) and what quotes mean (`quoting`) are found where they are not given; a first
+    line that says the separator for Excel is no row. Where `header` is "none" the first line is a row, and the
+    columns are named by their places: 1, 2 and so on. A file without a separator has one column, or, where it
+    is not `sure` that it is a table, is none. Lines that begin as those of fastText are read by its rules.
 
     Raises:
         InputError: no table, another encoding, no header of different names, one that the given separator does
-            not split, carriage returns alone beside other line ends, or rows that do not fit the header.
+            not split, carriage returns alone beside other line ends, or rows of more fields than the header.
     """
-    import pandas as pd
-    import pyarrow as pa
-
-    opened, encoding, lone, notes = as_utf8(path, encoding)
-    said, opened = declared(opened)
-    given, separator = separator, separator or said or separator_of(opened)
+    content, encoding, notes = as_utf8(path, encoding)
+    if header is None and is_fasttext(content):
+        return read_fasttext(path, content, notes)
+    said, content = declared(content)
+    given, separator = separator, separator or said or separator_of(content)
     if separator is None and not sure:
         raise InputError(
             f"{path}: expected a table, its columns separated by {', '.join(SEPARATORS.values())}, got other "
             "text; name its --separator, or put each text into a file of its own, in a folder per class"
         )
     separator = separator or ","
-    if lone:
-        _check_line_ends(path, opened, separator)
-    names = _header(path, opened, separator)
-    if given is not None and len(names) == 1:
-        raise InputError(
-            f"{path}: expected columns with {SEPARATORS.get(given, repr(given))} between them, got one column, "
-            f"{names[0]:.60}; give another --separator, or none: it is found"
-        )
-    with reading(path), opened() as file:
-        try:
-            # Only an empty field is missing: a text that says "null" or "NA" is a text.
-            frame = pd.read_csv(
-                file, sep=separator, keep_default_na=False, na_values=[""], low_memory=False
-            )
-            if not isinstance(
-                frame.index, pd.RangeIndex
-            ):  # it takes the first fields for rows' names
-                raise ValueError("rows of more fields than the header has")
-            frame = frame.assign(**_ambiguous(opened, separator, frame))
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-        except pd.errors.EmptyDataError as error:
-            raise InputError(f"{path}: no header; expected the names of the columns") from error
-        except (ValueError, OverflowError, pa.ArrowException) as error:  # pandas' are ValueErrors
-            _check_widths(path, opened, separator, encoding)
+    try:
+        meaning, of_quotes = choose_quotes(content, separator, quotes)
+        dialect = Dialect(separator, meaning)
+        read_as = described(encoding, dialect)
+        names = _names(path, content, dialect, header)
+        if given is not None and len(names) == 1:
             raise InputError(
-                f"{path}: not readable as CSV ({first_line(error)}), {described(encoding, separator)}; put "
-                "texts that hold the separator or a line break in quotes, or name another --separator"
-            ) from error
-    place = _places(opened, separator)
+                f"{path}: expected columns with {SEPARATORS.get(given, repr(given))} between them, got one "
+                f"column, {names[0]:.60}; give another --separator, or none: it is found"
+            )
+        rows = islice(records(content, dialect), 0 if header else 1, None)
+        columns, lines = _columns(
+            path, rows, len(names), "header" if header is None else "first row", read_as
+        )
+    except LoneCarriageReturn as error:
+        raise InputError(
+            f"{path}, line {error.line}: expected lines that end in a line feed, got a carriage return alone; "
+            "save the file with the line ends of Unix or Windows"
+        ) from error
+
+    def values(name: str) -> list[str | None]:
+        return [value or None for value in shared_values(columns[names.index(name)])]
+
+    odd = [] if header else names_like_values(names, partial(_is_value, names, columns))
+    unnamed = _unnamed(names, columns, lines)
+    if 2 * len(odd) >= len(names):
+        unnamed = [f"the names of columns look like a row ({some_of(odd, 4)}){NO_HEADER}"]
     return Rows(
-        table.column_names,
-        len(table),
-        lambda name: table[name].to_pylist(),
-        where=lambda i: f"{path}, {place(i)}",
-        read_as=described(encoding, separator),
-        notes=notes,
+        names,
+        len(lines),
+        values,
+        where=lambda i: f"{path}, line {lines[i]}",
+        read_as=read_as,
+        notes=[*notes, *of_quotes, *unnamed],
+        hint=NO_HEADER if odd else "",
     )
 
 
-def _ambiguous(
-    opened: Opened, separator: str, frame: "pd.DataFrame"
-) -> dict[str, "pd.Series[str]"]:
-    """Find columns whose numbers are written in several ways (1, 01, +1), and return them as written.
-
-    As labels 1 and 01 are different, as numbers they would be the same.
-    """
-    import pandas as pd
-
-    numbers = frame.select_dtypes("number")
-    if not len(numbers.columns):
-        return {}
-    with opened() as file:
-        written = pd.read_csv(
-            file, sep=separator, keep_default_na=False, na_values=[""], low_memory=False, dtype=str,
-            usecols=list(numbers.columns),
-        )  # fmt: skip
-    return {
-        str(name): written[name]
-        for name in numbers
-        if written[name].nunique() > numbers[name].nunique()
-    }
+def _is_value(names: Sequence[str], columns: Sequence["pa.ChunkedArray"], i: int) -> bool:
+    """Tell whether the name of a column is among its first values."""
+    return names[i] in columns[i].slice(0, SEEN_ROWS).to_pylist()
 
 
-def _lines(opened: Opened) -> Iterator[str]:
-    with opened() as file:
-        for line in file:
-            yield line.decode("utf-8", errors="replace")
-
-
-def _numbered(opened: Opened, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row and the line on which it begins, as an editor counts; up to a field of 128 kB."""
-    rows = csv.reader(_lines(opened), delimiter=separator)
-    start = 1
-    try:
-        for fields in rows:
-            if len(fields) > 1 or (fields and not fields[0].isspace()):  # as pandas skips lines
-                yield start, fields
-            start = rows.line_num + 1
-    except csv.Error:
-        pass
-
-
-def _places(opened: Opened, separator: str) -> Callable[[int], str]:
-    """Return what names the line on which a row begins, or the row where that is not to be found."""
-    lines: list[int] = []
-
-    def place(row: int) -> str:
-        if not lines:
-            lines.extend(line for line, _ in _numbered(opened, separator))  # the header comes first
-        return f"line {lines[row + 1]}" if row + 1 < len(lines) else f"row {row + 1}"
-
-    return place
-
-
-def _check_widths(path: Path, opened: Opened, separator: str, encoding: str) -> None:
-    """Refuse rows of more fields than the header has, with the line of the first."""
-    rows = _numbered(opened, separator)
-    header = next(rows, (0, []))[1]
-    if (wide := next((row for row in rows if len(row[1]) > len(header)), None)) is not None:
-        raise InputError(
-            f"{path}, line {wide[0]}: expected as many fields as the header has ({len(header)}), got "
-            f"{len(wide[1])}, {described(encoding, separator)}; put texts that hold the separator in quotes, "
-            "or name another --separator"
-        )
-
-
-def _check_line_ends(path: Path, opened: Opened, separator: str) -> None:
-    """Refuse carriage returns outside of quotes: pandas would start a new row at each."""
-    rows = csv.reader(_lines(opened), delimiter=separator)
-    try:
-        for _ in rows:
-            pass
-    except csv.Error as error:
-        if "new-line" in str(error):
+def _names(path: Path, content: bytes, dialect: Dialect, header: str | None) -> list[str]:
+    """Return the names of the columns, which are different; one without a name is called by its place."""
+    first = next(records(content, dialect), None)
+    if first is None:
+        raise InputError(f"{path}: no header; expected the names of the columns")
+    if header is not None:
+        names = [str(i) for i in range(1, len(first.fields) + 1)]
+    else:
+        if len(first.written) > LONGEST_HEADER or max(map(len, first.fields)) > LONGEST_NAME:
             raise InputError(
-                f"{path}, line {rows.line_num}: expected lines that end in a line feed, got a carriage "
-                "return alone; save the file with the line ends of Unix or Windows"
-            ) from error
-
-
-def _header(path: Path, opened: Opened, separator: str) -> list[str]:
-    """Return the names of the columns, which are different where they are not empty."""
-    with reading(path), opened() as file:
-        long = len(file.readline(LONGEST_HEADER + 1)) > LONGEST_HEADER
-    try:
-        rows = csv.reader(_lines(opened), delimiter=separator)
-        names = [] if long else next((row for row in rows if row), [])
-    except csv.Error:  # a name of more than 128 kB
-        long = True
-    if long:
-        raise InputError(
-            f"{path}: expected a header, names of columns of up to 128 kB (1 MiB in all), got a longer "
-            "first line; give the file one"
-        )
-    names = [name.strip().removeprefix("\ufeff") for name in names]
-    check_names(path, [name for name in names if name])
+                f"{path}: expected a header, names of columns of up to 128 kB (1 MiB in all), got a longer "
+                "first line; give the file one"
+            )
+        names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(first.fields)]
+    check_names(path, names, "rename one, or say --header none if the first line is a row")
     return names
+
+
+def _columns(
+    path: Path, rows: Iterable[Record], width: int, first: str, read_as: str
+) -> tuple[list["pa.ChunkedArray"], "array[int]"]:
+    """Return the columns, empty where a row is too short, and the line of each row."""
+    import pyarrow as pa
+
+    lines = array("q")
+    chunks: list[list[pa.Array]] = [[] for _ in range(width)]
+    rows = iter(rows)
+    while batch := list(islice(rows, _BATCH)):
+        for record in batch:
+            if len(record.fields) > width:
+                raise InputError(
+                    f"{path}, line {record.line}: expected as many fields as the {first} has ({width}), got "
+                    f"{len(record.fields)}, {read_as}; put texts that hold the separator in quotes, or name "
+                    "another --separator"
+                )
+            lines.append(record.line)
+            record.fields.extend([""] * (width - len(record.fields)))
+        for column, values in zip(
+            chunks, zip(*(r.fields for r in batch), strict=True), strict=True
+        ):
+            column.append(pa.array(values, pa.string()))
+    return [pa.chunked_array(column, pa.string()) for column in chunks], lines
+
+
+def _unnamed(names: list[str], columns: list["pa.ChunkedArray"], lines: "array[int]") -> list[str]:
+    """Note values in columns without a name, where texts may go on; the first such column numbers the rows."""
+    import pyarrow.compute as pc
+
+    nameless = [i for i, name in enumerate(names) if i and name == f"Unnamed: {i}"]
+    filled = {i: pc.not_equal(columns[i], "").to_pylist() for i in nameless}
+    filled = {i: values for i, values in filled.items() if any(values)}
+    if not filled:
+        return []
+    rows = [
+        i for i, any_value in enumerate(map(any, zip(*filled.values(), strict=True))) if any_value
+    ]
+    return [
+        f"columns without a name have values in {len(rows)} of {len(lines)} rows (first: line "
+        f"{lines[rows[0]]}): a text that goes on there is cut unless it is in quotes, or these are joined: "
+        f"--text-column {','.join(['TEXT', *(names[i] for i in filled)])!r}"
+    ]

@@ -7,10 +7,11 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import Literal, NamedTuple
 
+from heedmap.data.csv_records import Dialect
 from heedmap.data.streams import check_utf8, open_bytes, reading
 from heedmap.errors import InputError
 
@@ -24,25 +25,19 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _GUESSED = {"cp1252": "Windows-1252 (Western Europe)", "mac-roman": "Mac Roman"}
-_DECLARED = re.compile(rb"(?:\xef\xbb\xbf)?sep=([,;|\t^~:#])(?=[\r\n])", re.IGNORECASE)
-_LONE_CR = re.compile(r"\r(?!\n)")
-Opened = Callable[[], IO[bytes]]
+_DECLARED = re.compile(rb"(\"?)sep=([,;|\t^~:#])\1(?=[\r\n])", re.IGNORECASE)
 
 
-class Recoded(NamedTuple):
-    """A file as UTF-8: what opens it, its own encoding, whether a carriage return stands alone in it.
+class Decoded(NamedTuple):
+    """The content of a file as UTF-8 without a mark, its own encoding, and notes where that was guessed."""
 
-    `notes` say that the encoding was guessed.
-    """
-
-    opened: Opened
+    content: bytes
     encoding: str
-    lone: bool
     notes: Sequence[str] = ()
 
 
-def as_utf8(path: Path, encoding: str | None = None) -> Recoded:
-    """Open a file as UTF-8, from the encoding that is named or found.
+def as_utf8(path: Path, encoding: str | None = None) -> Decoded:
+    """Read a file as UTF-8, from the encoding that is named or found.
 
     A file that starts with the mark of UTF-16 or UTF-32 is that. With a note, one without a mark is UTF-16
     where its zero bytes are those of such a text; and one that is not UTF-8, and has no letter that is written
@@ -53,30 +48,29 @@ def as_utf8(path: Path, encoding: str | None = None) -> Recoded:
         InputError: none of these, with the line that is not UTF-8; not the encoding that was named; cannot be
             read.
     """
+    with reading(path), open_bytes(path) as file:
+        content = file.read()
     if encoding is None:
-        with reading(path), open_bytes(path) as file:
-            start = file.read(SEEN)
+        start = content[:SEEN]
         marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
         if marked is not None:
-            return _recoded(path, marked, "as which it begins")
+            return _recoded(path, content, marked, "as which it begins")
         if (marked := _unmarked_utf16(start)) is not None:
             note = guess_note(f"no mark of its encoding; read as {marked.upper()}")
-            return _recoded(path, marked, "as which it begins", note)
+            return _recoded(path, content, marked, "as which it begins", note)
     if encoding not in (None, "utf-8"):
-        return _recoded(path, encoding, "as --encoding says")
+        return _recoded(path, content, encoding, "as --encoding says")
     try:
-        lone = check_utf8(path)
+        lone = check_utf8(path, content)
     except InputError as error:
-        with reading(path), open_bytes(path) as file:
-            content = file.read()
         guess = "mac-roman" if b"\r" in content and b"\n" not in content else "cp1252"
         if encoding is not None or not may_be(content, guess):
             raise InputError(f"{error}, or name its own with --encoding") from error
         note = guess_note(f"not UTF-8; read as {_GUESSED[guess]}")
-        return _recoded(path, guess, "as was found", note)
-    if lone and _is_old_mac(path):
-        return _recoded(path, "utf-8", "as was found")
-    return Recoded(lambda: open_bytes(path), "utf-8", lone)
+        return _recoded(path, content, guess, "as was found", note)
+    if lone and b"\n" not in content:  # as on old Macs
+        content = content.replace(b"\r", b"\n")
+    return Decoded(content.removeprefix(codecs.BOM_UTF8), "utf-8")
 
 
 def guess_note(what: str) -> str:
@@ -86,9 +80,7 @@ def guess_note(what: str) -> str:
     )
 
 
-def _recoded(path: Path, encoding: str, why: str, *notes: str) -> Recoded:
-    with reading(path), open_bytes(path) as file:
-        content = file.read()
+def _recoded(path: Path, content: bytes, encoding: str, why: str, *notes: str) -> Decoded:
     try:
         text = content.decode(encoding)
     except UnicodeError as error:
@@ -100,8 +92,8 @@ def _recoded(path: Path, encoding: str, why: str, *notes: str) -> Recoded:
         ) from error
     if "\n" not in text:
         text = text.replace("\r", "\n")
-    recoded = text.encode("utf-8", errors="replace")
-    return Recoded(lambda: io.BytesIO(recoded), encoding, _LONE_CR.search(text) is not None, notes)
+    text = text.removeprefix("\ufeff")
+    return Decoded(text.encode("utf-8", errors="replace"), encoding, notes)
 
 
 def _unmarked_utf16(start: bytes) -> str | None:
@@ -116,11 +108,6 @@ def _unmarked_utf16(start: bytes) -> str | None:
         if plain >= zeros / 2 and "\0" not in text and re.search(r"[\n\r]", text):
             return encoding
     return None
-
-
-def _is_old_mac(path: Path) -> bool:
-    with reading(path), open_bytes(path) as file:
-        return all(b"\n" not in block for block in iter(lambda: file.read(1 << 20), b""))
 
 
 def may_be(content: bytes, encoding: str) -> bool:
@@ -138,39 +125,36 @@ def may_be(content: bytes, encoding: str) -> bool:
     return set(letters) == {"\ufffd"} and not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", text)
 
 
-def declared(opened: Opened) -> tuple[str | None, Opened]:
-    """Return the separator that a first line says for Excel (sep=;), and the file with that line empty."""
-    with opened() as file:
-        found = _DECLARED.match(file.readline(16))
-    if found is None:
-        return None, opened
-
-    def without() -> IO[bytes]:
-        file = opened()
-        file.read(found.end())
-        return file
-
-    return found[1].decode(), without
+def declared(content: bytes) -> tuple[str | None, bytes]:
+    """Return the separator that a first line says for Excel (sep=;), and the content with that line empty."""
+    line = _DECLARED.match(content)
+    return (None, content) if line is None else (line[2].decode(), content[line.end() :])
 
 
-def separator_of(opened: Opened) -> str | None:
+def separator_of(content: bytes) -> str | None:
     """Return what separates the fields: the first that splits the header and every row after it alike.
 
     Where none does it is the one that splits most rows as the header, which are more than half; else None.
+    Where quotes or line breaks hide it, quotes are tried as characters, and backslashes as escapes.
     """
-    with opened() as file:
-        seen = file.read(SEEN).decode("utf-8", errors="replace").removeprefix("\ufeff")
-    lines = io.StringIO(seen, newline="").readlines()
-    cut = len(seen.encode()) >= SEEN
-    shares = {one: _share(lines, one, cut) for one in SEPARATORS}
-    best = max(shares, key=lambda one: shares[one])  # the first of equals
-    return best if shares[best] > 0.5 else None
+    lines = io.StringIO(content[:SEEN].decode("utf-8", errors="replace"), newline="").readlines()
+    cut = len(content) >= SEEN
+    for quote, escape in (('"', None), (None, None), ('"', "\\")):
+        quoting: Literal[0, 3] = csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL
+        shares = {
+            each: _share(csv.reader(lines, delimiter=each, quoting=quoting, escapechar=escape), cut)
+            for each in SEPARATORS
+        }
+        best = max(shares, key=lambda each: shares[each])  # the first of equals
+        if shares[best] > 0.5:
+            return best
+    return None
 
 
-def _share(lines: list[str], separator: str, cut: bool) -> float:
+def _share(reader: Iterable[list[str]], cut: bool) -> float:
     """Return the share of rows that have as many fields as the header; 0 where that is one."""
     try:
-        rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+        rows = [row for row in reader if row]
     except csv.Error:
         return 0.0
     whole = rows[:-1] if cut else rows  # the last one seen may go on, a line break in its quotes
@@ -178,6 +162,8 @@ def _share(lines: list[str], separator: str, cut: bool) -> float:
     return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
 
 
-def described(encoding: str, separator: str) -> str:
+def described(encoding: str, dialect: Dialect) -> str:
     """Say how a file was read."""
-    return f"read as {encoding.upper()} with {SEPARATORS.get(separator, repr(separator))} between fields"
+    by = SEPARATORS.get(dialect.separator, repr(dialect.separator))
+    quotes = {"double": "", "none": "; quotes are characters", "backslash": "; backslashes escape"}
+    return f"read as {encoding.upper()} with {by} between fields{quotes[dialect.quotes]}"

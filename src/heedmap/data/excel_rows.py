@@ -1,9 +1,11 @@
 """Read the rows of an Excel file (.xlsx) by openpyxl: its first sheet, whose first row names the columns."""
 
 import io
+import math
 import re
 import warnings
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,11 +20,14 @@ if TYPE_CHECKING:
 
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14  # of a sheet, by the format
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an .xls, and an .xlsx with a password
+_ZEROS = re.compile(r"(0+)(?:\.(0+))?")
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
 
 
-def read_excel(path: Path) -> Rows:
-    """Read an Excel file: formulas as their stored values, errors (#N/A) as missing.
+def read_excel(path: Path, header: str | None = None) -> Rows:
+    """Read an Excel file: cells as they are shown, formulas as their stored values, errors (#N/A) as missing.
+
+    Where `header` is "none" the first row is no header, and the columns are named by their places: 1, 2 ...
 
     Notes say what is not read: further sheets, columns without a name, formulas without a value.
 
@@ -39,7 +44,7 @@ def read_excel(path: Path) -> Rows:
             with warnings.catch_warnings():  # of styles and the like, which are not read
                 warnings.simplefilter("ignore")
                 sheets = _sheets(path, file)
-                columns, nameless = _columns(path, sheets[0])
+                columns, nameless = _columns(path, sheets[0], header is not None)
                 empty = _uncomputed(path, file, sheets[0]) if has_formulas else []
     except InputError:
         raise
@@ -56,12 +61,27 @@ def read_excel(path: Path) -> Rows:
         if empty
         else "",
     )
+    if empty and not next(iter(columns.values())):
+        raise _without_values(path, "the rows", empty)
+
+    def values(name: str) -> list[Any]:
+        if empty and all(value is None for value in columns[name]):
+            raise _without_values(path, f"the column {name}", empty)
+        return columns[name]
+
     return Rows(
         list(columns),
         len(next(iter(columns.values()))),
-        lambda name: columns[name],
-        where=lambda i: f"{path}, row {i + 2}",
+        values,
+        where=lambda i: f"{path}, row {i + 2 - (header is not None)}",
         notes=[note for note in notes if note],
+    )
+
+
+def _without_values(path: Path, where: str, cells: Sequence[str]) -> InputError:
+    return InputError(
+        f"{path}: expected values in {where}, got formulas without any ({some_of(cells)}); open the file in a "
+        "spreadsheet program and save it there"
     )
 
 
@@ -87,28 +107,47 @@ def _check(path: Path, file: IO[bytes]) -> bool:
 
 def _sheets(path: Path, file: IO[bytes], *, values: bool = True) -> "list[Sheet]":
     """Return the sheets that a reader of the file sees, with formulas' values or the formulas."""
-    import openpyxl
+    from openpyxl.reader.excel import ExcelReader
 
-    book = openpyxl.load_workbook(file, read_only=True, data_only=values, keep_links=False)
-    sheets: list[Sheet] = [one for one in book.worksheets if one.sheet_state == "visible"]
+    class WithoutCharts(ExcelReader):  # type: ignore[misc]  # openpyxl has no types
+        def read_chartsheet(self, *_: Any) -> None:
+            """Leave out a sheet that is one chart, which openpyxl cannot read in this mode."""
+
+    reader = WithoutCharts(file, read_only=True, data_only=values, keep_links=False)
+    reader.read()
+    sheets: list[Sheet] = [one for one in reader.wb.worksheets if one.sheet_state == "visible"]
     if not sheets:
-        raise InputError(f"{path}: expected a sheet of rows with a text and a label, got none")
+        raise InputError(
+            f"{path}: expected a visible sheet of rows with a text and a label, got none: sheets of charts "
+            "and hidden sheets are not read"
+        )
     sheets[0].reset_dimensions()  # the file may say anything of them
     return sheets
 
 
-def _columns(path: Path, sheet: "Sheet") -> tuple[dict[str, list[Any]], list[str]]:
-    """Return the values by column, without the empty rows below, and the columns that have no name."""
+def _columns(path: Path, sheet: "Sheet", by_place: bool) -> tuple[dict[str, list[Any]], list[str]]:
+    """Return the values by column, without the empty rows below, and the columns that have no name.
+
+    Named `by_place`, columns are those that the first row has, which is no header.
+    """
     from openpyxl.utils import get_column_letter
     from openpyxl.utils.escape import unescape
 
     def value(cell: Any) -> Any:
         if cell.data_type == "e":
             return None
-        return unescape(cell.value) if isinstance(cell.value, str) else without_midnight(cell.value)
+        if isinstance(cell.value, str):
+            return unescape(cell.value)
+        return _shown(cell) if type(cell.value) in (int, float) else without_midnight(cell.value)
 
-    header = map(value, next(sheet.iter_rows(max_row=1, max_col=MOST_COLUMNS), ()))
-    names = {i: str(name).strip() for i, name in enumerate(header) if name is not None}
+    header = [*map(value, next(sheet.iter_rows(max_row=1, max_col=MOST_COLUMNS), ()))]
+    while header and header[-1] is None:
+        del header[-1]
+    names = {
+        i: str(i + 1) if by_place else str(name).strip()
+        for i, name in enumerate(header)
+        if by_place or name is not None
+    }
     if not names:
         raise InputError(
             f"{path}: no header; expected the names of the columns in the first row of {sheet.title}"
@@ -117,7 +156,7 @@ def _columns(path: Path, sheet: "Sheet") -> tuple[dict[str, list[Any]], list[str
     columns: dict[str, list[Any]] = {name: [] for name in names.values()}
     nameless: set[int] = set()
     size, limit, filled = 0, limit_of(path), 0
-    for number, row in enumerate(sheet.iter_rows(min_row=2), 1):
+    for number, row in enumerate(sheet.iter_rows(min_row=1 if by_place else 2), 1):
         values = {i: one for i, cell in enumerate(row) if (one := value(cell)) is not None}
         for i, name in names.items():
             columns[name].append(values.get(i))
@@ -132,6 +171,17 @@ def _columns(path: Path, sheet: "Sheet") -> tuple[dict[str, list[Any]], list[str
     for column in columns.values():
         del column[filled:]
     return columns, [get_column_letter(i + 1) for i in sorted(nameless)]
+
+
+def _shown(cell: Any) -> int | float | str:
+    """Return a number as the cell shows it, where its format is of zeros alone: 007, 1.10."""
+    value: int | float = cell.value
+    zeros = _ZEROS.fullmatch(cell.number_format)
+    if zeros is None or not math.isfinite(value):
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+    places = len(zeros[2] or "")
+    width = len(zeros[1]) + (places + 1 if places else 0) + (value < 0)
+    return f"{value:0{width}.{places}f}" if places else f"{round(value):0{width}d}"
 
 
 def _uncomputed(path: Path, file: IO[bytes], sheet: "Sheet") -> list[str]:

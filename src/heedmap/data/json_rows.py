@@ -70,6 +70,10 @@ def _decode(text: str, start: int = 0) -> tuple[Any, int]:
         value, end = _DECODER.raw_decode(text, start)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+    except ValueError as error:
+        if "integer string" in str(error):  # Python's own limit
+            raise ValueError("a number of more than 4300 digits") from error
+        raise
     if re.search(
         r"\\ud", text[start:end], re.IGNORECASE
     ):  # half a character cannot be written again

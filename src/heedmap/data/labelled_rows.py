@@ -134,7 +134,7 @@ def _missing(rows: Rows, settings: DataSettings, wanted: Mapping[str, str]) -> I
         f"{settings.source}: {' and '.join(f'no {what} column ({names})' for what, names in absent.items())}; "
         f"the columns are {some_of(rows.columns, 20)}{read_as}; name {'it' if len(wanted) == 1 else 'them'} "
         f"with {' and '.join(f'--{what}-column' for what in wanted)} "
-        f"(in Python {', '.join(f'{what}=' for what in wanted)})"
+        f"(in Python {', '.join(f'{what}=' for what in wanted)}){rows.hint}"
     )
 
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heedmap.data.columns import Rows, check_names
+from heedmap.data.columns import Rows, check_names, shared_values
 from heedmap.data.streams import first_line, grown, limit_of, open_bytes, reading
 from heedmap.errors import InputError
 
@@ -39,7 +39,7 @@ def read_parquet(path: Path) -> Rows:
     return Rows(
         table.column_names,
         len(table),
-        lambda name: table[name].to_pylist(),
+        lambda name: shared_values(table[name]),
         names,
         lambda i: f"{path}, row {i + 1}",
     )

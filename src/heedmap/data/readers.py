@@ -17,6 +17,7 @@ from heedmap.data.json_rows import read_json
 from heedmap.data.parquet_rows import read_parquet
 from heedmap.data.streams import first_line, open_bytes, reading
 from heedmap.errors import InputError, check_installed
+from heedmap.settings import DataSettings
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -30,7 +31,7 @@ KINDS = {
     ".parquet": "parquet",
     ".xlsx": "excel",
 }
-_READERS = {"json": read_json, "parquet": read_parquet, "excel": read_excel}
+_READERS = {"json": read_json, "parquet": read_parquet}
 _KNOWN = ", ".join(KINDS) + " (each also with .gz)"
 _OTHER_SHEETS = (".xls", ".xlsm", ".xlsb", ".ods")
 _BINARY = {
@@ -59,14 +60,21 @@ def _suffix(path: Path) -> str:
     return Path(name.removesuffix(".gz")).suffix
 
 
-def read_rows(path: Path, separator: str | None = None, encoding: str | None = None) -> Rows:
-    """Read the rows of one file; of a CSV file, separator and encoding are found where they are not given.
+def read_rows(
+    path: Path,
+    separator: str | None = None,
+    encoding: str | None = None,
+    quotes: str | None = None,
+    header: str | None = None,
+) -> Rows:
+    """Read the rows of one file; of a CSV file, how it is written is found where it is not given.
 
-    A .txt file is read as CSV if it is a table.
+    A .txt file is read as CSV if it is a table. A CSV or Excel file of which `header` is "none" has no names of
+    columns in its first row.
 
     Raises:
-        InputError: no such file, unknown kind, empty, not UTF-8, or broken (with the line); a separator or an
-            encoding given for another kind of file.
+        InputError: no such file, unknown kind, empty, not UTF-8, or broken (with the line); how a CSV file is
+            written given for another kind of file.
     """
     with reading(path):
         if path.exists() and not path.is_file():
@@ -85,10 +93,14 @@ def read_rows(path: Path, separator: str | None = None, encoding: str | None = N
         _check_text(path)
     if kind == "csv":
         tabs = "\t" if suffix == ".tsv" else None
-        rows = read_csv(path, separator or tabs, encoding, sure=suffix != ".txt")
+        rows = read_csv(path, separator or tabs, encoding, quotes, header, sure=suffix != ".txt")
     else:
-        refuse_dialect(path, separator, encoding)
-        rows = _READERS[kind](path)
+        refuse_dialect(path, separator=separator, encoding=encoding, quotes=quotes)
+        if kind == "excel":
+            rows = read_excel(path, header)
+        else:
+            refuse_dialect(path, header=header)
+            rows = _READERS[kind](path)
     if len(rows) == 0:
         raise InputError(f"{path}: no rows; expected rows with a text and a label")
     return rows
@@ -102,11 +114,16 @@ def _check_text(path: Path) -> None:
             raise InputError(f"{path}: expected a text file, got {what}")
 
 
-def refuse_dialect(what: str | Path, separator: str | None, encoding: str | None = None) -> None:
+def dialect_of(settings: DataSettings) -> dict[str, str | None]:
+    """Return how a user says that a file is written, by option."""
+    return {name: getattr(settings, name) for name in ("separator", "encoding", "quotes", "header")}
+
+
+def refuse_dialect(what: str | Path, **options: str | None) -> None:
     """Raise InputError where it is said how a CSV file is written, of what is none."""
-    for option, value in (("--separator", separator), ("--encoding", encoding)):
+    for option, value in options.items():
         if value is not None:
-            raise InputError(f"{option} {value}: {what} is no CSV file; leave out")
+            raise InputError(f"--{option} {value}: {what} is no CSV file; leave out")
 
 
 def read_hub(name: str) -> dict[str, Rows]:

@@ -48,7 +48,7 @@ def read_parts(
     """
     spec = spec or ColumnSpec()
     if given is not None:
-        files.refuse_dialect(given.name, settings.separator, settings.encoding)
+        files.refuse_dialect(given.name, **files.dialect_of(settings))
         tables = _by_split(given.tables, settings, left_out)
         return _parts(tables, settings, left_out, notes, read_as, spec)
     if settings.source in EMBEDDED:
@@ -64,7 +64,7 @@ def read_parts(
         check_name(settings.source, DATA)
     if is_eraser(path):
         refuse_columns(settings, "a folder in ERASER's layout")
-        files.refuse_dialect(path, settings.separator, settings.encoding)
+        files.refuse_dialect(path, **files.dialect_of(settings))
         parts = read_eraser(path, spec.tokenize or tokenizer_of(settings), left_out, settings.raw)
         check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
         return parts
@@ -75,7 +75,7 @@ def read_parts(
         and (texts := read_class_folders(path, settings.encoding, left_out))
     ):
         refuse_columns(settings, "a folder of class folders")
-        files.refuse_dialect(path, settings.separator)
+        files.refuse_dialect(path, **{**files.dialect_of(settings), "encoding": None})
         return _parts(texts, settings, left_out, notes, {}, spec)
     tables = _read_tables(path, settings, left_out, as_file)
     return _parts(tables, settings, left_out, notes, read_as, spec)
@@ -115,8 +115,14 @@ def _read_tables(
     path: Path, settings: DataSettings, left_out: Counter[str], as_file: bool
 ) -> dict[str, Rows]:
     """Return the tables of a file, a folder, a clone or the Hub by split."""
-    separator, encoding = settings.separator, settings.encoding
-    read_file = partial(files.read_rows, separator=separator, encoding=encoding)
+    dialect = files.dialect_of(settings)
+    read_file = partial(
+        files.read_rows,
+        separator=settings.separator,
+        encoding=settings.encoding,
+        quotes=settings.quotes,
+        header=settings.header,
+    )
     if path.is_dir():
         if found := files.split_files(path):
             return {name: read_file(file) for name, file in found.items()}
@@ -129,7 +135,7 @@ def _read_tables(
     elif path.exists() or as_file:
         return {"all": read_file(path)}
     else:
-        files.refuse_dialect(settings.source, separator, encoding)
+        files.refuse_dialect(settings.source, **dialect)
         by_name = files.read_hub(settings.source)
     return _by_split(by_name, settings, left_out)
 
@@ -163,7 +169,7 @@ def refuse_columns(settings: DataSettings, what: str) -> None:
 
 def _embedded(settings: DataSettings) -> Parts:
     refuse_columns(settings, f"the embedded corpus {settings.source}")
-    files.refuse_dialect(settings.source, settings.separator, settings.encoding)
+    files.refuse_dialect(settings.source, **files.dialect_of(settings))
     if settings.dataset not in (None, settings.source):
         raise InputError(
             f"--dataset {settings.dataset}: {settings.source} is an embedded corpus; give the folder or file "

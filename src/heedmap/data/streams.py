@@ -87,15 +87,17 @@ def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -
     return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline)
 
 
-def check_utf8(path: Path) -> bool:
+def check_utf8(path: Path, content: bytes | None = None) -> bool:
     """Check that a file is UTF-8, and tell whether it has a carriage return without a line feed.
+
+    `content` is the file's, where it has been read.
 
     Raises:
         InputError: not UTF-8, with the line; cannot be read.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     line, last, lone = 1, b"", False
-    with reading(path), open_bytes(path) as file:
+    with reading(path), open_bytes(path) if content is None else io.BytesIO(content) as file:
         while True:
             block = file.read(1 << 20)
             try:

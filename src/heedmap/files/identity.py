@@ -16,6 +16,8 @@ PLACES = (
     "data.source",
     "data.encoding",
     "data.separator",
+    "data.quotes",
+    "data.header",
     "model.source",
     "train.base",
     "train.vectors",

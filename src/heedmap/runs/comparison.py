@@ -12,7 +12,10 @@ def differences(found: RunSettings, settings: RunSettings) -> list[str]:
 def relocated(found: RunSettings, settings: RunSettings) -> RunSettings:
     """Return `found` with the paths of `settings`, where the content has the same hash."""
     if found.fingerprint == settings.fingerprint:
-        place = {name: getattr(settings.data, name) for name in ("source", "encoding", "separator")}
+        place = {
+            name: getattr(settings.data, name)
+            for name in ("source", "encoding", "separator", "quotes", "header")
+        }
         data = found.data.model_copy(update=place)
         found = found.model_copy(update={"data": data})
     old, new = found.train, settings.train
