@@ -16,8 +16,8 @@ import pytest
 from heedmap.data import readers as files
 from heedmap.data import streams
 from heedmap.data.labels import check_labels
-from heedmap.data.matching import match
 from heedmap.data.load import load
+from heedmap.data.matching import match
 from heedmap.data.readers import read_hub, read_rows
 from heedmap.data.vocabulary import Vocabulary, read_vectors
 from heedmap.errors import InputError
