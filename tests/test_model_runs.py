@@ -179,6 +179,26 @@ def test_labels_are_matched_by_name_or_by_number_or_refused(classifiers, tmp_pat
         corpus_of(["yes", "no"], classes=("a", "b", "c"))
 
 
+def test_labels_that_are_not_certain_are_asked_for_before_any_weights_are_loaded(
+    classifiers, tmp_path
+):
+    folder, path = tmp_path / "model", tmp_path / "a.csv"
+    folder.mkdir()
+    config = json.loads((classifiers / "bert" / "config.json").read_text())
+    config["id2label"] = {"0": "no", "1": "yes"}
+    (folder / "config.json").write_text(json.dumps(config))
+    path.write_text("text,label\na film,1\n")
+    with pytest.raises(hm.InputError, match="counted from 0, 1 is yes; counted from 1, 1 is no"):
+        hm.open_model(folder, path)
+    with pytest.raises(hm.InputError, match="expected safetensors weights"):
+        hm.open_model(folder, path, classes=("0", "1"))
+    for numbers in ("1 2", "0 2", "0 01"):
+        config["id2label"] = dict.fromkeys(numbers.split(), "x")
+        (folder / "config.json").write_text(json.dumps(config))
+        with pytest.raises(hm.InputError, match=rf"\(id2label\) has {', '.join(numbers.split())}"):
+            hm.open_model(folder, path)
+
+
 def test_long_texts_are_cut_or_read_in_windows_and_counted(classifiers, tmp_path):
     path = tmp_path / "long.csv"
     long = " ".join(f"film{'' if i % 2 else 's'}" for i in range(50))
@@ -191,7 +211,7 @@ def test_long_texts_are_cut_or_read_in_windows_and_counted(classifiers, tmp_path
     assert len(split) == 4
     assert (cut.model.lengths(split.tokens) <= 32).all()
     assert "".join("".join(t) for t in split.tokens[:-1]) == long
-    assert split.keys == ["0#0", "0#1", "0#2", "1"]
+    assert split.keys == ["line 2#0", "line 2#1", "line 2#2", "line 3"]
     assert split.labels.tolist() == [1, 1, 1, 0]
     assert "read as 3 windows" in next(iter(windows.left_out))
 

@@ -64,7 +64,9 @@ def match(
         found = {
             label: in_names.index(value) for label, value in numbers.items() if value is not None
         }
-        how = "" if classes else "the numbers in the names of its classes"
+        # LABEL_0 and LABEL_1 are 0 and 1 by name and by place.
+        plain = in_names == list(range(len(outputs))) and 0 in values
+        how = "" if classes or plain else "the numbers in the names of its classes"
         return Matching(found, _note(found, outputs, how))
     if classes is None:
         start = _first(values, others, len(outputs), in_names)

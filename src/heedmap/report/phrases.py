@@ -177,7 +177,7 @@ def columns_text(audit: AuditResult) -> str | None:
     """Name the columns of the data that were read; None where it has no columns to choose from."""
     data = audit.settings.data
     columns = {"text": data.text, "query": data.query, "label": data.label, "id": data.id}
-    said = [f"{name} {column}" for name, column in columns.items() if column is not None]
+    said = [f"{name} = {column}" for name, column in columns.items() if column is not None]
     return ", ".join(said) or None
 
 
