@@ -2,6 +2,7 @@
 
 import logging
 import re
+import time
 
 import pytest
 from conftest import QUICK, contents, small_corpus, watched
@@ -124,16 +125,27 @@ def test_a_log_has_a_line_for_each_step_with_the_time_so_far(caplog):
     ]
 
 
-def test_a_log_hears_of_a_long_step_every_minute(caplog, monkeypatch):
+def test_a_log_hears_of_work_that_moves_nothing(caplog, monkeypatch):
+    monkeypatch.setattr(displays, "QUIET_FOR", 0.1)
+    with caplog.at_level(logging.INFO, LOGGER.name), working("opening the model"):
+        time.sleep(0.3)
+    assert caplog.messages
+    assert set(caplog.messages) == {"opening the model: 0 s so far"}
+    count = len(caplog.messages)
+    time.sleep(0.2)
+    assert len(caplog.messages) == count, "nothing is said after the end"
+
+
+def test_a_log_hears_of_a_long_step_every_ten_seconds(caplog, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(displays.time, "monotonic", lambda: now[0])
     with caplog.at_level(logging.INFO, LOGGER.name), working("audit"):
         at(1, 4, "slow")
-        now[0] = 61.0
+        now[0] = 11.0
         at(2, 4, "slow")
         at(3, 4, "slow")
     (line,) = caplog.messages
-    assert line.startswith("audit: slow, 50%, 61 s so far, ")
+    assert line.startswith("audit: slow, 50%, 11 s so far, ")
 
 
 def test_the_logging_decides_what_is_shown(monkeypatch):
@@ -186,7 +198,10 @@ def test_a_command_without_a_terminal_writes_a_line_per_step_unless_it_is_quiet(
 ):
     loud = heedmap("audit", "--data", csv_file, "--out", tmp_path / "loud", *QUICK)
     lines = loud.err.splitlines()
-    assert all(re.match(r"\d\d:\d\d:\d\d (training|audit): .*, \d+ s so far$", x) for x in lines)
+    assert all(
+        re.match(r"\d\d:\d\d:\d\d (training|audit): .*, \d+ s so far(, .* left)?$", x)
+        for x in lines
+    )
     assert any("training: epoch 1 of 1, loss per step " in line for line in lines)
     count = len([line for line in lines if " audit: " in line])
     assert f" audit: report ({count} of {count})" in lines[-1]

@@ -339,3 +339,40 @@ def test_random_text_is_always_one_line_and_can_always_be_written():
         assert len(said.splitlines()) <= 1
         said.encode("utf-8")
         assert printable(said) == said
+
+
+@pytest.mark.parametrize("command", ["audit", "train", "calibrate"])
+def test_a_file_that_is_given_without_its_option_is_told_of_it(heedmap, csv_file, command):
+    done = heedmap(command, csv_file)
+    assert (done.code, done.out) == (2, "")
+    assert f"did you mean --data {csv_file}?" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_folder_without_its_option_is_told_of_the_option_that_fits(heedmap, tmp_path):
+    for file, option in (("settings.toml", "--run"), ("config.json", "--model")):
+        folder = tmp_path / option
+        folder.mkdir()
+        (folder / file).write_text("")
+        assert f"did you mean {option} {folder}?" in heedmap("audit", folder).err
+
+
+def test_a_note_in_python_shows_no_line_of_the_callers_source(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import heedmap as hm\n"
+        "hm.load(['a b', 'a b', 'c d'] * 6, ['x', 'x', 'y'] * 6)  # the caller's line\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert "Note: " in done.stderr
+    assert "the caller's line" not in done.stderr
+    assert all("Note: " in line for line in done.stderr.splitlines())
+
+
+def test_a_start_that_is_slow_is_said_unless_a_machine_reads_or_nobody():
+    for more, said in (((), True), (("--json",), False), (("--quiet",), False)):
+        command = [sys.executable, "-m", "heedmap", "explain", "no-such-model/name", "a", *more]
+        offline = {**os.environ, "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, env=offline, check=False)
+        assert done.returncode == 2
+        assert ("starting" in done.stderr) == said

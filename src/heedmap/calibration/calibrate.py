@@ -1,6 +1,5 @@
 """Make the plants, audit them, choose the edges, and write the rates and what they are made of."""
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from heedmap.experiments.rates import FILE, TOO_FEW, Rates, read_rates
 from heedmap.files.identity import source_identity
 from heedmap.files.locking import writing
 from heedmap.files.manifest import Manifest, write
+from heedmap.terminal.output import remark
 from heedmap.terminal.progress import working
 from heedmap.training.sweep import sweep
 
@@ -67,7 +67,7 @@ def calibrate(
         write(out / FILE, rates.to_json())
         Manifest(out).settle()
     if not rates.decides:
-        warnings.warn(f"{out / FILE}: {rates.plants} planted models are {TOO_FEW}", stacklevel=2)
+        remark(f"{out / FILE}: {rates.plants} planted models are {TOO_FEW}")
     return rates
 
 

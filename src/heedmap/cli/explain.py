@@ -1,7 +1,6 @@
 """`heedmap explain RUN|MODEL "text"`: what one answer rests on, and what its heat map says of it."""
 
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 from heedmap.errors import InputError
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json
+from heedmap.terminal.output import remark
 from heedmap.terminal.progress import working
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ SOURCE = "A run's folder, or a Hugging Face classifier: its folder or its name o
 TEXT = "The text; - reads it from standard input. [or --data]"
 QUERY = "The question or hypothesis that a model of pairs reads the text given."
 DATA = "A CSV, JSONL, Parquet or Excel file (.gz too) of texts, which need no labels."
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".parquet", ".xlsx", ".txt", ".gz")
+LONGEST_NAME = 256
 FORMAT = "text for people; csv, a row per token; json. [text; of --data csv]"
 
 
@@ -65,10 +67,19 @@ def explain_command(
 
 
 def _one(source: str, text: str | None, query: str | None, form: str | None) -> None:
+    if text is None and Path(source).suffix in SUFFIXES:
+        raise InputError(
+            f"{source}: expected a run or a model first, got a file of texts: "
+            f"`heedmap explain RUN --data {source}`"
+        )
     if text is None:
         raise InputError(
             f"{source}: expected a text too, or --data with a file of texts: "
             f'`heedmap explain {source} "A text."`'
+        )
+    if Path(text).suffix in SUFFIXES and len(text) < LONGEST_NAME and Path(text).is_file():
+        raise InputError(
+            f"{text}: expected a text, got a file; explain its texts with --data {text}"
         )
     with working("reading the model and the text"):
         from heedmap.report.explanation import Explanations
@@ -94,10 +105,7 @@ def _each(
         given = read_unlabelled(data, text_column, query_column)
         if given.left_out:
             total = len(given.texts) + given.left_out.total()
-            warnings.warn(
-                f"{data}: {given.left_out.total()} of {total} rows are empty: left out",
-                stacklevel=2,
-            )
+            remark(f"{data}: {given.left_out.total()} of {total} rows are empty: left out")
         if given.queries is None:
             return given.keys, explain(source, given.texts)
         return given.keys, explain(source, [*zip(given.texts, given.queries, strict=True)])

@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -155,10 +156,26 @@ def _usage(error: Any) -> None:
     context = getattr(error, "ctx", None)  # none for an unknown command
     command = context.command_path if context else "heedmap"
     said = error.format_message().rstrip(".")
+    if (extra := re.search(r"unexpected extra arguments?(?:\(s\))? \((.+)\)$", said)) and context:
+        argument = extra[1] if Path(extra[1]).exists() else extra[1].split()[0]
+        said += _other_option(context, argument)
     like_text = any(re.match(r"-+\d|-[^=]* |-[^\W\d_]{2}", argument) for argument in sys.argv[1:])
     if like_text and context and context.info_name in ("explain", "picture"):
         said += "; put -- before a text that begins with a minus"
     _stop(f"{said}{' S' if said.endswith('?') else '; s'}ee `{command} --help`", 2)
+
+
+def _other_option(context: Any, argument: str) -> str:
+    """Return what to say of an argument that belongs to an option of the command: --run, --model or --data."""
+    options = {name for parameter in context.command.params for name in parameter.opts}
+    path = Path(argument)
+    kinds = {
+        "--run": (path / "settings.toml").exists(),
+        "--model": (path / "config.json").exists(),
+        "--data": path.exists() or path.suffix != "",
+    }
+    fitting = next((name for name, fits in kinds.items() if fits and name in options), None)
+    return f"; did you mean {fitting} {argument}?" if fitting else ""
 
 
 def _stop(text: str, code: int) -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +14,7 @@ from heedmap.data.text_names import is_place
 from heedmap.data.texts import Pair, Text
 from heedmap.settings import DataSettings
 from heedmap.terminal.html import html_table
-from heedmap.terminal.output import printable
+from heedmap.terminal.output import printable, remark
 
 NAMED, WIDE, SHORT = 8, 200, 30  # of what a corpus shows: classes; characters of a line, of a class
 KEPT = " (kept)"  # ends a reason in `left_out` for what is not left out, but changed
@@ -168,7 +167,7 @@ class Corpus:
         source = self.settings.source
         for note in (*self.notes, *also):
             named = source if source.isprintable() else ascii(source)
-            warnings.warn(f"{named}: {printable(note)}", stacklevel=3)
+            remark(f"{named}: {printable(note)}")
 
     @property
     def pairs(self) -> bool:

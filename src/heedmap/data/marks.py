@@ -1,6 +1,5 @@
 """Mark tokens: those of a list of words, or those that the data mark."""
 
-import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 from heedmap.data.batches import Ragged
 from heedmap.data.corpus import Corpus, Split
 from heedmap.errors import InputError
+from heedmap.terminal.output import remark
 
 BY_DATA = "marked"
 SHOWN = 5  # near misses
@@ -46,7 +46,7 @@ def marked_words(text: str, corpus: Corpus) -> tuple[str, ...] | None:
             raise InputError(
                 f"--forbidden: expected words of the texts, none of these occurs: {near}"
             )
-        warnings.warn(f"--forbidden: not in the texts: {near}", stacklevel=2)
+        remark(f"--forbidden: not in the texts: {near}")
     return tuple(word for word in words if word in known)
 
 

@@ -7,7 +7,6 @@ Links between words are pairs of numbers from 0, as "0-0 1-1" or as a list of su
 """
 
 import hashlib
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from heedmap.data.columns import Rows
 from heedmap.data.readers import SPLITS, kind_of, read_hub, read_rows, split_files
 from heedmap.data.streams import check_utf8, open_text, reading
 from heedmap.errors import InputError
+from heedmap.terminal.output import remark
 
 Link = tuple[int, int]
 HELD_OUT = 10  # of one split, every tenth pair is for the test, and as many for dev
@@ -186,7 +186,7 @@ def _of_texts(stem: Path, source: str, target: str) -> Pairs:
 
 def _of_table(rows: Rows, path: Path, source: str, target: str, align: str | None) -> Pairs:
     for note in rows.notes:
-        warnings.warn(f"{path}: {note}", stacklevel=2)
+        remark(f"{path}: {note}")
     if "translation" in rows.columns and source not in rows.columns:
         both = rows.values("translation")  # as sets on the Hub have it
         sides = [[(one or {}).get(name) for one in both] for name in (source, target)]

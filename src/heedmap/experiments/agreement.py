@@ -82,7 +82,7 @@ def _with(results: Results, measure: str, name: str) -> Finding:
         "the maps of several seeds": results.optional("stability", f"tau_{measure}"),
     }
     reached = [
-        f"{who} {round(mean(taus), 2) + 0.0:.2f}"
+        f"{who} {mean(taus):z.2f}"
         for who, taus in chance.items()
         if taus is not None and np.isfinite(taus).any()
     ]

@@ -154,7 +154,7 @@ def _doubt(skill: Finding, findings: Sequence[Finding]) -> BottomLine | None:
     if any(finding.key == DECISIVE[0] and finding.n == 0 for finding in findings):
         more = f"{more}, of several words"  # else there is no importance to compare a map with
     better = ", or a better model" if skill.value < 1 else ""
-    measured = (f"accuracy {skill.value:.2f} [{skill.low:.2f}, {skill.high:.2f}]", skill.meaning)
+    measured = (f"accuracy {skill.value:z.2f} [{skill.low:z.2f}, {skill.high:z.2f}]", skill.meaning)
     than = "clearly better than its commonest class"
     if skill.level == "against":
         return BottomLine(

@@ -262,7 +262,7 @@ def _against(results: Results, several: bool) -> Finding:
 
 def _number(values: NDArray[np.float64]) -> str:
     value = mean(values)
-    return f"{value:.2f}".replace("-", "−") if np.isfinite(value) else "none"
+    return f"{value:z.2f}".replace("-", "−") if np.isfinite(value) else "none"
 
 
 def _ahead(results: Results) -> Finding:

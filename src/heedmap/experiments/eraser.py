@@ -210,7 +210,7 @@ def _findings(results: Results) -> list[Finding]:
             for name in ("attention", "random")
         )
         others = ", ".join(
-            f"{words} {mean(results.column('eraser', f'{measure}_{name}')):.2f}"
+            f"{words} {mean(results.column('eraser', f'{measure}_{name}')):z.2f}"
             for name, words in RANKINGS.items()
             if name != "attention"
         )
@@ -228,8 +228,8 @@ def _findings(results: Results) -> list[Finding]:
                 measure=f"mean {measure} of the map, over the first 1, 5, 10, 20 and 50 % of the words",
                 meaning=meaning,
                 summary=(
-                    f"at random {random:.2f}, {others}; of the weights alone, the states unchanged, "
-                    f"{weights:.2f}, at random {chance:.2f}"
+                    f"at random {random:z.2f}, {others}; of the weights alone, the states unchanged, "
+                    f"{weights:z.2f}, at random {chance:z.2f}"
                 ).replace("-0.", "−0."),
             )
         )

@@ -169,7 +169,7 @@ class Finding(ByValue):
             ("measure", f"{self.measure}: {self.meaning}"),
             *((f"left out: {reason}", count) for reason, count in self.left_out.items()),
             *(
-                (f"predicted {name}", f"{x:.3g}")
+                (f"predicted {name}", f"{x:z.3g}")
                 for name, x in list(self.by_class.items())[:LISTED]
             ),
         ]
@@ -178,8 +178,8 @@ class Finding(ByValue):
     @property
     def number(self) -> str:
         """The value with its interval and n, in words."""
-        value = "undefined" if math.isnan(self.value) else f"{self.value:.3g}"
-        between = "" if math.isnan(self.low) else f" [{self.low:.3g}, {self.high:.3g}]"
+        value = "undefined" if math.isnan(self.value) else f"{self.value:z.3g}"
+        between = "" if math.isnan(self.low) else f" [{self.low:z.3g}, {self.high:z.3g}]"
         return f"{value}{between}, n = {self.n}".replace("-", "−")
 
 

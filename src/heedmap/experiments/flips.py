@@ -204,7 +204,7 @@ def _findings(results: Results) -> list[Finding]:
     exact = bool(np.isfinite(results.column("flips", "count_exact")).any())
     shares = {name: results.column("flips", f"efficiency_{name}") for name in (*RANKINGS, "random")}
     others = ", ".join(
-        f"{RANKINGS[name]} {mean(shares[name]):.2f}" for name in RANKINGS if name != "attention"
+        f"{RANKINGS[name]} {mean(shares[name]):z.2f}" for name in RANKINGS if name != "attention"
     )
     asked = np.isfinite(results.column("flips", "count_attention"))
     flippable = np.isfinite(shares["attention"])
@@ -231,7 +231,7 @@ def _findings(results: Results) -> list[Finding]:
             question="How soon does the answer change if words are erased in the order of the map?",
             measure="mean of the fewest erased words that change the answer / those that the map's order takes",
             meaning=f"1 = as few as possible{'' if exact else ' among these rankings'}",
-            summary=f"{unknown}{others}, at random {mean(shares['random']):.2f}; the map's order changes "
+            summary=f"{unknown}{others}, at random {mean(shares['random']):z.2f}; the map's order changes "
             f"{percent(mean((shares['attention'][flippable] > 0).astype(float)))} of these texts, after a "
             f"median of {percent(float(np.median(fractions)) if len(fractions) else np.nan)} of the words",
             chance=shares["random"] if exact else None,

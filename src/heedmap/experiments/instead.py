@@ -219,7 +219,7 @@ def judge(results: Results) -> list[Candidate]:
         ):
             low, high = interval(difference, most)
             if not low > 0:
-                numbers = f"{mean(difference[judging]):.2f} [{low:.2f}, {high:.2f}]"
+                numbers = f"{mean(difference[judging]):z.2f} [{low:z.2f}, {high:z.2f}]"
                 return f"{what} (difference {numbers.replace('-', '−')})"
         return "better, but its own share would speak against it" if level == "against" else ""
 
@@ -253,7 +253,7 @@ def _names(results: Results) -> dict[str, str]:
         return names
     maps = results.tables["mix"].to_pandas().drop_duplicates(["view", "layer", "head"])
     mixed = maps[maps["mixed"] > 0].sort_values("mixed", ascending=False, kind="stable")
-    heads = [f"{_place(one)} {one.mixed:.0%}" for one in mixed.head(NAMED).itertuples()]
+    heads = [f"{_place(one)} {one.mixed:z.0%}" for one in mixed.head(NAMED).itertuples()]
     if len(mixed) > NAMED:
         heads.append(f"{len(mixed) - NAMED} others")
     single = [
@@ -268,7 +268,7 @@ def _names(results: Results) -> dict[str, str]:
 
 
 def _place(one: Any) -> str:
-    head = "mean over heads" if pd.isna(one.head) else f"head {one.head:.0f}"
+    head = "mean over heads" if pd.isna(one.head) else f"head {one.head:z.0f}"
     return f"layer {one.layer} {head}"
 
 

@@ -135,9 +135,11 @@ def _findings(results: Results) -> list[Finding]:
         }
         used = np.isfinite(values["attention"])
         best = results.optional("plausibility", f"{measure}_best")
-        at_best = "at best 1" if best is None else f"at most {mean(best[used]):.2f}"
+        at_best = "at best 1" if best is None else f"at most {mean(best[used]):z.2f}"
         others = ", ".join(
-            f"{RANKINGS[name]} {mean(values[name]):.2f}" for name in RANKINGS if name != "attention"
+            f"{RANKINGS[name]} {mean(values[name]):z.2f}"
+            for name in RANKINGS
+            if name != "attention"
         )
         # Of the F1 of spans only a bound is known, which is no ceiling to be measured against.
         ceiling = {"auprc": 1.0, "token_f1": best, "iou_f1": None}[measure]
@@ -155,7 +157,7 @@ def _findings(results: Results) -> list[Finding]:
                     question=f"Does the map highlight the words that are marked in the data ({words})?",
                     measure=f"mean {words} of the map for the marked words",
                     meaning="plausible is not faithful: high agreement says nothing of what the model rests on",
-                    summary=f"{others}; by chance {mean(values['chance'][used]):.2f}, {at_best}",
+                    summary=f"{others}; by chance {mean(values['chance'][used]):z.2f}, {at_best}",
                     chance=None if ceiling is None else values["chance"],
                     ceiling=ceiling,
                 ),

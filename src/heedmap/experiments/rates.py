@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import warnings
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from heedmap.errors import InputError
 from heedmap.files.identity import source_identity
 from heedmap.files.reading import read_bytes
+from heedmap.terminal.output import remark
 
 RULES = 2  # version of the rules; rates of another one are of other readings
 FILE = "rates.json"
@@ -233,10 +233,7 @@ def rates_beside(folder: Path, source: str) -> Rates | None:
         if rates.decides:
             usable.append(rates)
         else:
-            warnings.warn(
-                f"{path}: passed over, for its {rates.plants} planted models are {TOO_FEW}",
-                stacklevel=2,
-            )
+            remark(f"{path}: passed over, for its {rates.plants} planted models are {TOO_FEW}")
     return max(usable, key=lambda rates: rates.plants, default=None)
 
 

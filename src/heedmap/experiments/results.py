@@ -193,7 +193,7 @@ def signed_percent(share: float) -> str:
     """Return a percentage, `none` if undefined; a share that rounds to 0 has no sign."""
     if not math.isfinite(share):
         return "none"
-    return f"{round(share, 2) + 0.0:.0%}".replace("-", "−")
+    return f"{share:z.0%}".replace("-", "−")
 
 
 def attained(
@@ -220,4 +220,4 @@ def mean(values: NDArray[np.float64]) -> float:
 
 def percent(share: float) -> str:
     """Format a share as a percentage; `none` if undefined."""
-    return f"{share:.0%}" if math.isfinite(share) else "none"
+    return f"{share:z.0%}" if math.isfinite(share) else "none"

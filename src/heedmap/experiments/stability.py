@@ -131,9 +131,9 @@ def _findings(results: Results) -> list[Finding]:
             measure=f"mean over texts of the median JSD between this map and those of {count} other seeds",
             meaning=f"0 = the same weights, {LN2:.2f} = none in common; read every other distance between maps "
             "against it",
-            summary=f"the weights shuffled {mean(shuffled):.2f}; the words in the same order: tau "
-            f"{mean(results.column('stability', 'tau')):.2f}; the predictions differ by "
-            f"{mean(results.column('stability', 'change')):.3f} (TVD)".replace("-", "−"),
+            summary=f"the weights shuffled {mean(shuffled):z.2f}; the words in the same order: tau "
+            f"{mean(results.column('stability', 'tau')):z.2f}; the predictions differ by "
+            f"{mean(results.column('stability', 'change')):z.3f} (TVD)".replace("-", "−"),
             chance=shuffled,
             ceiling=0.0,
             lower=True,

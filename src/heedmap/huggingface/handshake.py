@@ -199,7 +199,7 @@ def _reading(trial: Trial) -> list[Check]:
     again, layers = trial.calls_again(), len(trial.layers)
     gap, count = trial.to_reported(), len(trial.reported)
     compared = (
-        "the model reports none to compare with" if gap is None else f"they differ by {gap:.1e}"
+        "the model reports none to compare with" if gap is None else f"they differ by {gap:.2g}"
     )
     return [
         Check(
@@ -237,11 +237,11 @@ def _editing(trial: Trial) -> list[Check]:
         ),
         Check(
             "other weights, other answer", "editing", moved > trial.same, moved,
-            f"even weights move the answer by {moved:.1e}",
+            f"even weights move the answer by {moved:.2g}",
         ),
         Check(
             "gradient in every layer", "editing", math.isfinite(smallest), smallest,
-            f"the largest gradient by a layer's weights is {smallest:.1e} or more"
+            f"the largest gradient by a layer's weights is {smallest:.2g} or more"
             if math.isfinite(smallest) else "there is no gradient by some layer's weights",
         ),
         _at_most(
@@ -250,7 +250,7 @@ def _editing(trial: Trial) -> list[Check]:
         ),
         Check(
             "gradient from the embeddings", "editing", slope > 0, slope,
-            f"every text's largest gradient by its embeddings is {slope:.1e} or more"
+            f"every text's largest gradient by its embeddings is {slope:.2g} or more"
             if slope > 0 else "there is no finite gradient by some text's embeddings",
         ),
     ]  # fmt: skip
@@ -274,7 +274,8 @@ def _reports(trial: Trial, other: float | None) -> list[Check]:
     causal, off, drift = trial.causal(), trial.off_one(), trial.drift()
     side = "right" if trial.pads_left else "left"
     effect = "the inputs hold no padding" if other is None else (
-        f"moves the answer by {other:.1e}" + (": do not" if other > trial.shapes else "")
+        f"moves the answer by {other:.2g}"
+        + (", so pad on the other side alone" if other > trial.shapes else "")
     )  # fmt: skip
     return [
         Check("padding on the other side", "report", True, other, f"padding on the {side}: {effect}"),
@@ -284,17 +285,17 @@ def _reports(trial: Trial, other: float | None) -> list[Check]:
         ),
         Check(
             "rows sum to one", "report", True, off,
-            f"row sums are off one by up to {off:.1e}"
+            f"row sums are off one by up to {off:.2g}"
             + (": some attention goes to no token (a sink)" if off > 0.01 else ""),
         ),
         Check(
             "eager as default", "report", True, drift.logits,
-            f"eager attention differs from the model's default ({drift.default}) by {drift.logits:.1e}",
+            f"eager attention differs from the model's default ({drift.default}) by {drift.logits:.2g}",
         ),
         Check(
             "predictions as default", "report", True, drift.tvd,
             "the answer is no prediction" if drift.tvd is None
-            else f"in probabilities (TVD) they differ by {drift.tvd:.1e}",
+            else f"in probabilities (TVD) they differ by {drift.tvd:.2g}",
         ),
     ]  # fmt: skip
 
@@ -302,4 +303,4 @@ def _reports(trial: Trial, other: float | None) -> list[Check]:
 def _at_most(name: str, part: Part, value: float | None, limit: float, text: str) -> Check:
     if value is None:
         return Check(name, part, True, None, "not tried: the inputs hold no padding")
-    return Check(name, part, value <= limit, value, f"{text} {value:.1e} (at most {limit:.1e})")
+    return Check(name, part, value <= limit, value, f"{text} {value:.2g} (at most {limit:.2g})")

@@ -1,7 +1,6 @@
 """Open a run on an existing transformer: its classifier, the texts to audit it on, and facts on both."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from heedmap.huggingface.pairs import sign_of_pairs
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings, TransformerSettings
-from heedmap.terminal.output import some_of
+from heedmap.terminal.output import remark, some_of
 
 _TWO_ENDS = "hold the model's own end-of-text token"
 
@@ -209,7 +208,7 @@ def notes(model: TransformerClassifier) -> dict[str, object]:
         f"{model.settings.source} looks like a model of pairs of texts ({sign}): on single texts, and it is "
         "given nothing else here, its predictions may mean nothing"
     )
-    warnings.warn(note, stacklevel=3)
+    remark(note)
     return {"notes": [note]}
 
 

@@ -174,7 +174,7 @@ def _cells(name: str, group: str, means: dict[str, float]) -> list[dict[str, obj
     for who in (*RANKINGS.values(), AT_RANDOM, BEST):
         value = means.get(who, math.nan)
         shade = sign * (value - start) / best if best > 0 and math.isfinite(value) else 0.0
-        text = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+        text = f"{value:z.2f}".replace("-", "−")
         cells.append(
             {
                 "measure": name,

@@ -107,7 +107,7 @@ def share(probability: float) -> str:
     """
     if 0.9995 <= probability < 1:
         return ">0.999"
-    return "<0.001" if 0 < probability < 0.0005 else f"{probability:.3f}"
+    return "<0.001" if 0 < probability < 0.0005 else f"{probability:z.3f}"
 
 
 def likeliest(explanation: Explanation) -> list[tuple[str, str]]:

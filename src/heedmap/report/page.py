@@ -110,9 +110,9 @@ def environment() -> Environment:
     environment.globals["style"] = Markup(
         files("heedmap.report").joinpath("style.css").read_text("utf-8")
     )
-    environment.filters["shade"] = lambda x: f"{x:.3f}".rstrip("0").rstrip(".")
+    environment.filters["shade"] = lambda x: f"{x:z.3f}".rstrip("0").rstrip(".")
     environment.filters["slug"] = lambda level: level.replace(" ", "-")
-    environment.filters["weight"] = lambda x: f"{x:.4g}"
+    environment.filters["weight"] = lambda x: f"{x:z.4g}"
     return environment
 
 
@@ -160,7 +160,7 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     unknown = audit.about.get("unknown_share")
     if isinstance(unknown, int | float):
         also = f", each {query} included" if query else ""
-        facts.append(("unknown words", f"{unknown:.1%} of the words in the test texts{also}"))
+        facts.append(("unknown words", f"{unknown:z.1%} of the words in the test texts{also}"))
     return facts
 
 
@@ -178,6 +178,6 @@ def _training(audit: AuditResult) -> dict[str, Any]:
     cells = [[row.get(name) for name in names] for row in rows]
     return {
         "names": [name.replace("_", " ") for name in names],
-        "rows": [["–" if x is None else f"{x:.3f}" for x in row] for row in cells],
+        "rows": [["–" if x is None else f"{x:z.3f}" for x in row] for row in cells],
         "best": audit.about.get("best_epoch"),
     }

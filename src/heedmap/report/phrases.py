@@ -35,9 +35,9 @@ def number(x: float) -> str:
     if not math.isfinite(x):
         return "–"
     if x == 0 or abs(x) >= 0.0995:
-        text = f"{x:.2f}"
+        text = f"{x:z.2f}"
     elif abs(x) >= 0.0005:
-        text = f"{x:.3f}"
+        text = f"{x:z.3f}"
     else:
         return "<0.001" if x > 0 else ">−0.001"
     return text.replace("-", "−")
@@ -84,7 +84,7 @@ def _told_apart(one: float, other: float) -> tuple[str, str]:
     digits = 2
     while shown[0] == shown[1] and one != other and digits < 6:
         digits += 1
-        shown = f"{one:.{digits}g}".replace("-", "−"), f"{other:.{digits}g}".replace("-", "−")
+        shown = f"{one:z.{digits}g}".replace("-", "−"), f"{other:z.{digits}g}".replace("-", "−")
     return shown
 
 
@@ -131,7 +131,7 @@ def rates_text(finding: Finding) -> str:
         )
     if rates.against_edge is not None:
         parts.append(
-            f"Up to {rates.against_edge:.0%} it speaks against one, and did so of {rates.caught} planted maps "
+            f"Up to {rates.against_edge:z.0%} it speaks against one, and did so of {rates.caught} planted maps "
             f"that are wrong and {rates.false_against} that are right."
         )
     return " ".join(parts).replace("-", "−")

@@ -83,7 +83,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         low = math.floor(10 * least) / 10 if math.isfinite(least) else 0.0
         low_end = f"chance {number(f.relative.chance)}"
         if low < 0:
-            low_end = f"{low:.0%} (0% is {low_end})".replace("-", "−")
+            low_end = f"{low:z.0%} (0% is {low_end})".replace("-", "−")
         high_end = f"at best {number(f.relative.ceiling)}"
         bands = _bands(f)
     else:

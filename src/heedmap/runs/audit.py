@@ -1,6 +1,5 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
-import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -45,7 +44,7 @@ from heedmap.runs.open import open_run, save_run, weights_of
 from heedmap.runs.other_seed import other_seed
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings, DataSettings, RunSettings
-from heedmap.terminal.output import show
+from heedmap.terminal.output import remark, show
 from heedmap.terminal.progress import note, plan, step, working
 
 if TYPE_CHECKING:
@@ -300,7 +299,7 @@ def _audit(
     rates = packaged_rates() if run.folder is None else _rates_for(run, folder)  # or refuse at once
     drift_notes = far_from_default(run.facts)
     for caveat in drift_notes:
-        warnings.warn(f"{run.name}: {caveat}", stacklevel=2)
+        remark(f"{run.name}: {caveat}")
     whole = run.corpus.splits["test"]
     names = applicable(run.model, split, evidence.recorded is not None)
     names += [name for name in retrainable(run.model, split) if evidence.has(name)]
@@ -325,7 +324,7 @@ def _audit(
         about |= registered()[name].about(evidence)
         caveats += registered()[name].notes(tables, settings.model)
     for caveat in caveats:
-        warnings.warn(caveat, stacklevel=2)
+        remark(caveat)
     if notes := [*run.corpus.notes, *note_texts(about), *drift_notes, *caveats]:
         about["notes"] = notes
     findings = make_findings(tables, wanted, run.model.classes, settings.model, rates)

@@ -1,7 +1,6 @@
 """An audit's files in its run folder: tables, findings and report."""
 
 import json
-import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import weights_in
 from heedmap.runs.run import Run
 from heedmap.settings import RunSettings
+from heedmap.terminal.output import remark
 
 ABOUT = "about.json"
 
@@ -155,10 +155,7 @@ def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) 
     manifest = listed(tables)
     if current.audit != settings.audit or manifest is None or manifest[0] != made_of:
         if current.audit == settings.audit and any(tables.glob("*.parquet")):
-            warnings.warn(
-                f"{tables}: not known to be of this model and these settings; computed again",
-                stacklevel=3,
-            )
+            remark(f"{tables}: not known to be of this model and these settings; computed again")
         folder.remove_conclusions()
         clear(tables)
     folder.write_settings(settings)

@@ -1,6 +1,5 @@
 """Texts that a user gives a run's model to read, one or many, without a corpus."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeGuard
 
@@ -17,7 +16,7 @@ from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings
-from heedmap.terminal.output import some_of
+from heedmap.terminal.output import remark, some_of
 
 
 class UserText(NamedTuple):
@@ -146,6 +145,4 @@ def _warn_of_cuts(notes: Sequence[Sequence[str]]) -> None:
         if "cut to" in note
     ]
     if cut:
-        warnings.warn(
-            f"{len(cut)} of {len(notes)} texts are too long: {some_of(cut, 1)}", stacklevel=4
-        )
+        remark(f"{len(cut)} of {len(notes)} texts are too long: {some_of(cut, 1)}")

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from heedmap import __version__
-from heedmap.terminal.displays import be_quiet
+from heedmap.terminal.displays import be_quiet, hide_start
 
 HELP = {"help_option_names": ["-h", "--help"]}
 GENERAL = "General"
@@ -104,9 +104,19 @@ _COMMON = [
     inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
     for name, kind in (("quiet", Quiet), ("version", Version))
 ]
+
+
+def _machine(wanted: bool) -> bool:
+    if wanted:
+        hide_start()
+    return wanted
+
+
 Json = Annotated[
     bool,
-    typer.Option("--json", help="Print the result as JSON, and nothing else on stdout."),
+    typer.Option(
+        "--json", help="Print the result as JSON, and nothing else on stdout.", callback=_machine
+    ),
 ]
 
 

@@ -7,6 +7,7 @@ set to a higher level, there is nothing.
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ from typing import Any
 from heedmap.terminal.output import cell, printable
 
 LOGGER = logging.getLogger("heedmap.progress")
-QUIET_FOR = 60.0  # seconds of a step after which a log gets another line
+QUIET_FOR = 10.0  # seconds after which a log gets another line
+STARTING = "starting"
 
 
 def display_for(title: str) -> Any:
@@ -45,6 +47,12 @@ def lines_on_stderr() -> Iterator[None]:
     finally:
         LOGGER.handlers[:], LOGGER.propagate = handlers, passed_on
         LOGGER.setLevel(level)
+
+
+def hide_start() -> None:
+    """Do not say that a command starts: its output is for a machine."""
+    for handler in LOGGER.handlers:
+        handler.addFilter(lambda record: record.getMessage() != STARTING)
 
 
 def be_quiet() -> None:
@@ -93,11 +101,17 @@ class Nothing:
 
 
 class Lines(Nothing):
-    """A line of the log per step, and per minute of a long one."""
+    """A line of the log per step, and per ten seconds of a long one, also of one that moves nothing."""
 
     def __init__(self, title: str) -> None:
-        self._title = title
+        self._title, self._at = title, ""
         self._began = self._spoke = time.monotonic()
+        if (
+            "torch" not in sys.modules
+        ):  # its import takes seconds, before anything can be said of the work
+            self._log(STARTING)
+        self._ended = threading.Event()
+        threading.Thread(target=self._beat, daemon=True).start()
 
     def line(self, text: str, seconds: float) -> None:
         """Log the step and the time so far."""
@@ -109,10 +123,21 @@ class Lines(Nothing):
 
     def move(self, done: float, text: str, left: float | None) -> None:
         """Log where a long step is."""
+        self._at = f"{text}, {done:.0%}, "
+        self._say_where("" if left is None else f", {span(left)} left")
+
+    def end(self) -> None:
+        """Say no more."""
+        self._ended.set()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(QUIET_FOR / 4):
+            self._say_where("")
+
+    def _say_where(self, rest: str) -> None:
         now = time.monotonic()
-        if now - self._spoke >= QUIET_FOR:
-            rest = "" if left is None else f", {span(left)} left"
-            self._log(f"{self._title}: {text}, {done:.0%}, {span(now - self._began)} so far{rest}")
+        if now - self._spoke >= QUIET_FOR and not self._ended.is_set():
+            self._log(f"{self._title}: {self._at}{span(now - self._began)} so far{rest}")
 
     def _log(self, text: str) -> None:
         self._spoke = time.monotonic()
@@ -137,7 +162,7 @@ class TerminalBar(Nothing):
         what = Words("what", table_column=one_line)
         columns = (BarColumn(24), TimeElapsedColumn(), Words("left"), what)
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task("", total=None, what=title, left="")
+        self._task = self._bar.add_task("", total=None, what=f"{title}: {STARTING}", left="")
         self._bar.start()
 
     def move(self, done: float, text: str, left: float | None) -> None:

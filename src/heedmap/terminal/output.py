@@ -3,6 +3,7 @@
 import codecs
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -98,6 +99,15 @@ class Either:
         self, console: "Console", options: "ConsoleOptions"
     ) -> "Iterator[RenderableType]":
         yield self.wide if options.max_width >= self.least else self.narrow
+
+
+class Note(UserWarning):
+    """Something that a user should know about texts, a model or a result."""
+
+
+def remark(text: str) -> None:
+    """Give a note as a warning, with no line of the caller's source: it is about the data, not the code."""
+    warnings.warn_explicit(text, Note, "<heedmap>", 1)
 
 
 def say(text: object, *, error: bool = False) -> None:

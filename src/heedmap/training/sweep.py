@@ -80,7 +80,7 @@ def sweep(
                     worker.text = f"{worker.name}: {text}" if text else worker.name
                 elif kind == "warning":
                     category, text = content
-                    warnings.warn(f"{worker.name}: {text}", category, stacklevel=2)
+                    warnings.warn_explicit(f"{worker.name}: {text}", category, "<heedmap>", 1)
                 elif kind == "error":
                     raise content
                 else:

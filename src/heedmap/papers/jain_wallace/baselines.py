@@ -5,7 +5,6 @@
 Their released code trains and compares all of them; the paper does not print the table.
 """
 
-import warnings
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ from heedmap.papers.jain_wallace.substitution import WORDS, substitution
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.terminal.output import remark
 from heedmap.terminal.progress import portion
 from heedmap.training.attention import AttentionObjective, cross_entropy
 from heedmap.training.evaluation import predict_logits, scores_of
@@ -90,7 +90,7 @@ def baselines(
         for count in (WORDS, 1):  # five are nearly all of a short text
             substituted += substitution(model, test, odds, count=count, seed=seed)
     except InputError as error:
-        warnings.warn(f"{corpus.name}: no words replaced ({error})", stacklevel=2)
+        remark(f"{corpus.name}: no words replaced ({error})")
     own = freeze(model, test, scores)
     with part(title="no attention"):
         unattended = _train(corpus, settings, NoAttention)

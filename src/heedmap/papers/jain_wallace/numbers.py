@@ -1,7 +1,6 @@
 """The numbers of a data set's cells in OUT/DATA/numbers.json; later calls with equal settings add theirs."""
 
 import json
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.measures import Cell, Measured
 from heedmap.papers.jain_wallace.sizes import Size, usual_epochs
 from heedmap.report.phrases import plural
+from heedmap.terminal.output import remark
 
 NUMBERS = "numbers.json"
 
@@ -108,10 +108,9 @@ def joined(old: DatasetNumbers, new: DatasetNumbers) -> DatasetNumbers:
     if old.basis != new.basis:
         dropped = len({one.cell for one in before} - {*new.missing})
         if dropped:
-            warnings.warn(
+            remark(
                 f"{new.dataset}: what an earlier call found of {plural(dropped, 'other model')} is not in the "
-                f"result; it was made otherwise ({_differences(old, new)})",
-                stacklevel=2,
+                f"result; it was made otherwise ({_differences(old, new)})"
             )
         return new
     finished |= {one.cell for one in before}

@@ -10,7 +10,6 @@
 A finished cell is read, not run again, and stays in the result of later calls for other cells.
 """
 
-import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -50,6 +49,7 @@ from heedmap.papers.jain_wallace.sizes import how_made, sizes
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import FILES, write
 from heedmap.settings import AuditSettings, TrainSettings
+from heedmap.terminal.output import remark
 from heedmap.terminal.progress import track
 from heedmap.training.cells import run_cells
 from heedmap.training.sweep import processes
@@ -133,9 +133,7 @@ def reproduce(
             if baselines and CATALOG[name].task == "text":
                 variants += [Baselines(name, seed) for seed in range(seeds)]
             elif baselines:
-                warnings.warn(
-                    f"{name}: no baselines, which are for single texts of two classes", stacklevel=2
-                )
+                remark(f"{name}: no baselines, which are for single texts of two classes")
 
         def keep(job: Cell | Baselines, found: CellNumbers | Variants) -> None:
             one, of = numbers[job.dataset], shared[job.dataset]

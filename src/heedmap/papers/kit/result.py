@@ -118,7 +118,7 @@ def signed(number: float) -> str:
     >>> signed(0.25), signed(-0.1)
     ('+0.250', '−0.100')
     """
-    return f"{number:+.3f}".replace("-", "−")
+    return f"{number:+z.3f}".replace("-", "−")
 
 
 def with_unlike(figure: Figure, differences: Sequence[str], failed: Iterable[str] = ()) -> Figure:
