@@ -190,7 +190,11 @@ class Corpus:
         digest = hashlib.sha256(json.dumps(self.classes).encode())
         for name in (name for name in SPLITS if name in self.splits):
             split = self.splits[name]
-            digest.update(json.dumps([split.keys, split.tokens]).encode())
+            # Text by text: all texts in one string would take several times their memory.
+            digest.update(f"[{json.dumps(split.keys)}, [".encode())
+            for i, tokens in enumerate(split.tokens):
+                digest.update(f"{', ' if i else ''}{json.dumps(tokens)}".encode())
+            digest.update(b"]]")
             digest.update(split.labels.tobytes())
             if split.queries is not None:
                 digest.update(json.dumps(split.queries).encode())

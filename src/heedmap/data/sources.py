@@ -24,7 +24,7 @@ from heedmap.data.labels import check_labels, label_text, trimmed
 from heedmap.data.rationale_columns import marking
 from heedmap.data.reviews import reviews
 from heedmap.data.rows import ColumnSpec, Parts, Row
-from heedmap.data.tokens import TOKENIZERS, pieces, spaced
+from heedmap.data.tokens import TOKENIZERS, pieces, shared, spaced
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
@@ -292,8 +292,8 @@ def _class_name(answer: Any, column: str, names: Sequence[str] | None) -> str:
 def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
     """Return what makes tokens of a text, where no data set has a way of its own."""
     if settings.raw:
-        return lambda text: pieces(text, settings.tokenizer)
-    return TOKENIZERS[settings.tokenizer]
+        return shared(lambda text: pieces(text, settings.tokenizer))
+    return shared(TOKENIZERS[settings.tokenizer])
 
 
 def _find(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str | None:
