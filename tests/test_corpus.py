@@ -1,4 +1,6 @@
 import gzip
+import hashlib
+import json
 import sys
 from dataclasses import replace
 
@@ -330,3 +332,20 @@ def test_texts_that_are_not_known_as_written_are_refused(tmp_path):
     short = load(write_rows(tmp_path / "b.jsonl", rows), min_tokens=2, tokenizer="sentences")
     with pytest.raises(InputError, match="one that has as many only without its tags"):
         as_written(short)
+
+
+def test_equal_texts_share_one_list_of_tokens():
+    corpus = load(["A fine film.", "A dull one."] * 20, labels=["good", "bad"] * 20, progress=False)
+    tokens = [text for part in corpus.splits.values() for text in part.tokens]
+    assert len(tokens) == 40
+    assert len({id(text) for text in tokens}) == 2
+
+
+def test_a_fingerprint_is_that_of_all_texts_in_one_string():
+    corpus = load(["A fine film.", 'Dull – "one".'] * 9, labels=["good", "bad"] * 9, progress=False)
+    digest = hashlib.sha256(json.dumps(corpus.classes).encode())
+    for name in ("train", "dev", "test"):
+        part = corpus.splits[name]
+        digest.update(json.dumps([part.keys, part.tokens]).encode())
+        digest.update(part.labels.tobytes())
+    assert corpus.fingerprint() == digest.hexdigest()[:16]

@@ -82,8 +82,9 @@ class Encoded:
     def __init__(self, texts: Sequence[NDArray[np.int64]], labels: NDArray[np.int64]) -> None:
         self.lengths = np.array([len(text) - 2 for text in texts], dtype=np.int64)
         self.offsets = np.concatenate([[0], np.cumsum(self.lengths + 2)])
-        flat = np.concatenate(texts) if texts else np.zeros(0, dtype=np.int64)
-        self.ids = flat.astype(np.int32)
+        self.ids = np.zeros(int(self.offsets[-1]), dtype=np.int32)
+        for text, start in zip(texts, self.offsets, strict=False):
+            self.ids[start : start + len(text)] = text
         self.labels = labels
 
     def __len__(self) -> int:

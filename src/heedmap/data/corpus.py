@@ -192,7 +192,11 @@ class Corpus:
             split = self.splits[name]
             # The same texts are the same corpus wherever they stand, in a file or in memory.
             keys = [None if is_place(key) else key for key in split.keys]
-            digest.update(json.dumps([keys, split.tokens]).encode())
+            # Text by text: all texts in one string would take several times their memory.
+            digest.update(f"[{json.dumps(keys)}, [".encode())
+            for i, tokens in enumerate(split.tokens):
+                digest.update(f"{', ' if i else ''}{json.dumps(tokens)}".encode())
+            digest.update(b"]]")
             digest.update(split.labels.tobytes())
             if split.queries is not None:
                 digest.update(json.dumps(split.queries).encode())

@@ -15,7 +15,7 @@ from heedmap.data.rationale_columns import marking
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
 from heedmap.data.rows import ColumnSpec, Row
 from heedmap.data.text_names import places
-from heedmap.data.tokens import TOKENIZERS, pieces
+from heedmap.data.tokens import TOKENIZERS, pieces, shared
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 from heedmap.terminal.output import some_of
@@ -148,8 +148,8 @@ def _find(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str
 def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
     """Return what makes tokens of a text, where no data set has a way of its own."""
     if settings.raw:
-        return lambda text: pieces(text, settings.tokenizer)
-    return TOKENIZERS[settings.tokenizer]
+        return shared(lambda text: pieces(text, settings.tokenizer))
+    return shared(TOKENIZERS[settings.tokenizer])
 
 
 # --- names of texts ---------------------------------------------------------------------------------------

@@ -223,10 +223,9 @@ def rates_beside(folder: Path, source: str) -> Rates | None:
             if Rates.from_json(content).data != wanted:
                 continue
         except (ValueError, RecursionError) as error:
-            warnings.warn(
+            remark(
                 f"{path}: passed over, for it is not what `heedmap calibrate` writes ({_first_line(error)}); "
-                "calibrate again to use it",
-                stacklevel=2,
+                "calibrate again to use it"
             )
             continue
         rates = read_rates(path)

@@ -423,7 +423,9 @@ def _set_aside(path: Path) -> None:
         path.with_name(name) for name in names if not os.path.lexists(path.with_name(name))
     )
     path.rename(target)
-    warnings.warn(f"{path}: not as heedmap wrote it; kept as {target.name}", stacklevel=4)
+    # Without a line of the caller's source: it is about the file, not the code.
+    said = f"{path}: not as heedmap wrote it; kept as {target.name}"
+    warnings.warn_explicit(said, UserWarning, "<heedmap>", 1)
 
 
 def _taken(path: Path, what: str) -> InputError:

@@ -76,8 +76,10 @@ class Classifier(nn.Module, ABC):
         return replace(batch.to(self.device), rows=torch.as_tensor(list(rows), device=self.device))
 
     def encoded(self, texts: Sequence[Text], labels: NDArray[np.int64]) -> Encoded:
-        """Encode texts as word numbers."""
-        return Encoded([self.vocabulary.encode(text) for text in texts], labels)
+        """Encode texts as word numbers; the same list of tokens is encoded once."""
+        known = {id(text): text for text in texts}
+        numbers = {key: self.vocabulary.encode(text) for key, text in known.items()}
+        return Encoded([numbers[id(text)] for text in texts], labels)
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
         """Embed all positions, start and end marks included; 0 at padding."""

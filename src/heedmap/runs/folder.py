@@ -17,7 +17,6 @@ removed last, so that files left by a killed process can be assigned to their ru
 
 import json
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -33,7 +32,7 @@ from heedmap.files.table_folder import older_files
 from heedmap.runs.comparison import differences, relocated
 from heedmap.runs.places import Out, is_free, reserve_folder
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings, TransformerSettings
-from heedmap.terminal.output import some_of
+from heedmap.terminal.output import remark, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -305,10 +304,7 @@ class RunFolder:
             folders = [name for name in tops if (self.path / name).is_dir()]
             self.manifest.remove(*(name for name in tops if name not in OWN), *OWN, keep=keep)
             if left := self.manifest.others([name for name in folders if name not in keep]):
-                warnings.warn(
-                    f"{self.path}: left alone, for heedmap did not write them: {some_of(left)}",
-                    stacklevel=3,
-                )
+                remark(f"{self.path}: left alone, for heedmap did not write them: {some_of(left)}")
         for path in leftovers(self.path, OWN):
             remove(path)
         if not keep:

@@ -13,7 +13,6 @@ An existing part is read, not computed again.
 import json
 import os
 import tomllib
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +32,7 @@ from heedmap.papers.kit.render import FILES
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.places import Out, is_free, reserve_folder
 from heedmap.settings import Settings
-from heedmap.terminal.output import some_of
+from heedmap.terminal.output import remark, some_of
 from heedmap.training.cells import CHECKPOINTS
 
 SETTINGS, PARTS, ABOUT = "settings.toml", "parts", "data.json"
@@ -122,9 +121,7 @@ def _clear(folder: Path, names: Sequence[str]) -> None:
     listed = dict.fromkeys(name.split("/")[0] for name in listing.files)
     files.remove(*listed, keep=(SETTINGS,))
     if left := files.others([name for name in names if (folder / name).is_dir()]):
-        warnings.warn(
-            f"{folder}: left alone, for heedmap did not write them: {some_of(left)}", stacklevel=4
-        )
+        remark(f"{folder}: left alone, for heedmap did not write them: {some_of(left)}")
 
     def forget(listing: Listing) -> None:
         listing.folders.clear()
