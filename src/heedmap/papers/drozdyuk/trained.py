@@ -47,7 +47,7 @@ def tokenised(
     Raises:
         InputError: its labels are neither the model's classes nor their numbers.
     """
-    from heedmap.huggingface.loading import longest
+    from heedmap.huggingface.limits import longest
 
     names = {int(i): str(name) for i, name in (model.config.id2label or {}).items()}
     number = match(
