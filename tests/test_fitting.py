@@ -1,6 +1,7 @@
 """Texts as a model reads them: words with weights of their own, and known ends of words."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from transformers import GPT2Config, GPT2ForSequenceClassification, PreTrainedTo
 import heedmap as hm
 from heedmap.data.corpus import Split
 from heedmap.huggingface.fitting import fit, merge
+from heedmap.huggingface.inputs import truncated
 
 FEW = {"permutations": 5}
 PIECES = [["(", "so", " bad", ")", ".", " Really", ".", ".", "."], ["Good", " film"]]
@@ -127,7 +129,7 @@ LONG = [["ab", "c", "d"], ["abc", "de", "f", "ghij", "k"], ["a"], ["abcd"], ["ab
 @pytest.mark.parametrize("longest", [6, 7, 8, 9, 11, 13])
 def test_windows_are_the_longest_stretches_that_fit_one_after_another(longest):
     gold = [np.arange(len(words)) % 2 == 0 for words in LONG]
-    found, count = fit(split_of(LONG, gold), characters, longest, "windows")
+    found, count = fit(split_of(LONG, gold), characters, longest, None)
     tokens, keys, rows, marks = [], [], [], []
     for row, words in enumerate(LONG):
         spans = [[]]
@@ -157,21 +159,37 @@ def test_windows_are_the_longest_stretches_that_fit_one_after_another(longest):
         assert count == {}
 
 
-def test_a_text_is_cut_to_the_words_from_its_start_that_fit():
-    found, count = fit(split_of(LONG), characters, 7, "cut")
-    assert [list(words) for words in found.tokens] == [
-        ["ab", "c", "d"], ["abc", "de"], ["a"], ["abcd"], ["ab", "cd"],
-    ]  # fmt: skip
+def letters(side="right"):
+    """A tokenizer of characters, two marks around each text."""
+    vocabulary = {"<": 0, ">": 1, **{letter: i + 2 for i, letter in enumerate("abcdefghijk")}}
+    made = Tokenizer(models.WordLevel(vocabulary))
+    made.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    made.post_processor = processors.BertProcessing((">", 1), ("<", 0))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, cls_token="<", sep_token=">", truncation_side=side
+    )
+
+
+@pytest.mark.parametrize(
+    ("side", "kept"),
+    [("right", [["abc", "de"], ["ab", "cd", "e"]]), ("left", [["ghij", "k"], ["b", "cd", "ef"]])],
+)
+def test_a_text_is_cut_on_the_tokenizers_side_even_within_a_word(side, kept):
+    cut = partial(truncated, letters(side), longest=7)
+    gold = [np.arange(len(words)) % 2 == 0 for words in LONG]
+    found, count = fit(split_of(LONG, gold), characters, 7, cut)
+    assert [list(words) for words in found.tokens] == [LONG[0], kept[0], LONG[2], LONG[3], kept[1]]
+    assert [len(mask) for mask in found.rationale] == list(map(len, found.tokens))
     assert found.keys == [f"t{i}" for i in range(5)]
     assert found.text_of is None
     assert count == {"longer than the model's 7 positions, cut (kept)": 2}
 
 
-@pytest.mark.parametrize("how", ["cut", "windows"])
+@pytest.mark.parametrize("how", [partial(truncated, None, longest=13), None])
 def test_texts_that_all_fit_are_left_alone_and_a_word_that_does_not_is_named(how):
     split = split_of(LONG)
     same, count = fit(split, characters, 13, how)
     assert same is split
     assert count == {}
     with pytest.raises(hm.InputError, match=r"the model's 5 positions, got one .* 'abcd'"):
-        fit(split_of([["a"], ["abcd"]]), characters, 5, how)
+        fit(split_of([["a"], ["abcd"]]), characters, 5, None)

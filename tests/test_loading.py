@@ -15,15 +15,18 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
     AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
     BertForSequenceClassification,
-    GPT2ForSequenceClassification,
     PreTrainedTokenizerFast,
     ViTModel,
 )
 from transformers.utils import logging
 
+from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
-from heedmap.huggingface.loading import UNLIMITED, load_classifier, load_for_training, longest
+from heedmap.huggingface.inputs import encode
+from heedmap.huggingface.limits import UNLIMITED, longest
+from heedmap.huggingface.loading import load_classifier, load_for_training
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.zoo import VOCABULARY, ZOO, architecture
 
@@ -401,24 +404,36 @@ def test_no_tokenizer_or_a_slow_one(folder):
     assert "tokenizer" in refusal(folder)
 
 
-def test_without_a_padding_token_the_end_of_text_pads(tmp_path):
-    config = architecture("gpt2").configuration()
-    config.pad_token_id = None
-    path = save(tmp_path / "gpt2", GPT2ForSequenceClassification(config), pad_token=None)
-    model, words = load_classifier(path)
-    assert words.pad_token == "[END]"
-    assert model.config.pad_token_id == words.pad_token_id == 2
-    texts = ["w5 w6 w7 w8", "w9 w9"]
-    many = model(**words(texts, padding=True, return_tensors="pt")).logits
-    for i, text in enumerate(texts):
-        assert torch.allclose(
-            model(**words(text, return_tensors="pt")).logits[0], many[i], atol=1e-6
-        )
+@pytest.mark.parametrize(
+    "name",
+    ["gpt2", "llama", "qwen2", "mistral", "gemma2", "opt", "bloom", "falcon", "gptj", "gpt_neo",
+     "gpt_neox", "phi3", "olmo2", "mpt"],
+)  # fmt: skip
+@pytest.mark.parametrize("declared", [None, 2])
+def test_a_decoder_reads_batches_as_the_plain_model_reads_each_text(tmp_path, name, declared):
+    row = architecture(name)
+    config = row.configuration()
+    config.pad_token_id = declared
+    torch.manual_seed(0)
+    made = type(row.build())(config).eval()
+    path = save(tmp_path / name, made, pad_token=None, eos_token="[END]")
+    texts = ["w5 w6 w7 w8 [END]", "w9 w9", "w5 [END] w6", "w7"]
+    plain = AutoModelForSequenceClassification.from_pretrained(path).eval()
+    model, words = load_classifier(path)[0], tokenizer(pad_token=None)
+    assert model.config.pad_token_id == plain.config.pad_token_id == declared
+    batch = encode(
+        words, [pieces(text, "words") for text in texts], range(4), model.device, declared
+    )
+    for _ in range(2):
+        many = model(input_ids=batch.ids, attention_mask=batch.real.long()).logits
+        assert model.config.pad_token_id == declared
+        for i, text in enumerate(texts):
+            ids = words(text, return_tensors="pt")["input_ids"]
+            with torch.no_grad():
+                assert torch.allclose(plain(input_ids=ids).logits[0], many[i], atol=1e-5), text
 
 
-def test_nothing_to_pad_with(tmp_path):
-    path = save(tmp_path / "a", architecture("gpt2").build(), pad_token=None, eos_token=None)
-    assert "neither a padding nor" in refusal(path)
+def test_a_model_that_cannot_look_up_its_tokenizers_padding_is_refused(tmp_path):
     path = save(tmp_path / "b", architecture("gpt2").build(), pad_token="[NEW]")
     assert f"{VOCABULARY} tokens" in refusal(path)
 

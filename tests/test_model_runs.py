@@ -255,7 +255,7 @@ def test_a_word_longer_than_the_model_is_refused_in_a_line():
 
     split = Split(["0"], [["a", " word"]], np.zeros(1, dtype=np.int64))
     with pytest.raises(hm.InputError, match="expected words that fit"):
-        fit(split, lambda texts: np.array([9 * len(t) for t in texts]), 8, "cut")
+        fit(split, lambda texts: np.array([9 * len(t) for t in texts]), 8, None)
 
 
 def test_texts_keep_their_case_and_spaces_for_the_models_own_tokenizer(classifiers, tmp_path):

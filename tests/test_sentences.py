@@ -25,7 +25,7 @@ from heedmap.runs.train import train
 
 @given(st.text(alphabet="aB. !?\n\t,'\"<>é…", max_size=60))
 def test_sentences_as_written_joined_are_the_text(text):
-    assert "".join(pieces(text, "sentences")) == text.rstrip()
+    assert "".join(pieces(text, "sentences")) == (text if text.strip() else "")
 
 
 @given(st.text(max_size=60))
@@ -57,7 +57,7 @@ def test_real_reviews_have_the_words_that_they_have_without_sentences():
     with gzip.open(SHARED / "data/imdb/dev.jsonl.gz", "rt", encoding="utf-8") as file:
         texts = [json.loads(line)["text"] for _, line in zip(range(300), file, strict=False)]
     for text in texts:
-        assert "".join(pieces(text, "sentences")) == text.rstrip()
+        assert "".join(pieces(text, "sentences")) == (text if text.strip() else "")
         bare = text.replace("<br />", " ")
         assert " ".join(sentences(text)).split() == words(bare)
     counts = [len(sentences(text)) for text in texts]

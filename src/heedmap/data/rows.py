@@ -115,8 +115,11 @@ def sampled(
 
 
 def text_key(row: Row) -> str:
-    """Return what is the same of two texts that are the same: their tokens, and those of their queries."""
-    return "\x1e".join(["\x1f".join(row.tokens), *(row.query or ())])
+    """Return what is the same of two texts that are the same: their tokens, and those of their queries.
+
+    White space at the end of a text makes no difference.
+    """
+    return "\x1e".join(["\x1f".join(row.tokens).rstrip(), *(row.query or ())])
 
 
 def also_in(test: Sequence[Row], others: Parts) -> dict[str, int]:

@@ -34,12 +34,26 @@ class Pair(Sequence[str]):
 
 
 def exchanged(text: Text, place: int, *tokens: str) -> Text:
-    """Replace one token by others, or by none; a pair keeps its query."""
+    """Replace one token by others, or by none; a pair keeps its query.
+
+    White space at the end of the text stays: it belongs to no word.
+    """
     changed = [*text[:place], *tokens, *text[place + 1 :]]
+    if place == len(text) - 1:
+        _keep_end(changed, text)
     return replace(text, tokens=changed) if isinstance(text, Pair) else changed
 
 
 def shortened(text: Text, kept: NDArray[np.bool_]) -> Text:
-    """Keep some of the tokens; a pair keeps its query."""
+    """Keep some of the tokens, and the white space at the end of the text; a pair keeps its query."""
     changed = [token for token, stays in zip(text, kept, strict=True) if stays]
+    if len(kept) and not kept[-1]:
+        _keep_end(changed, text)
     return replace(text, tokens=changed) if isinstance(text, Pair) else changed
+
+
+def _keep_end(changed: list[str], text: Text) -> None:
+    """Put the white space after a text's last token at the end of the changed text, unless it is empty."""
+    end = text[-1][len(text[-1].rstrip()) :]
+    if changed and end:
+        changed[-1] += end

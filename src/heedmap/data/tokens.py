@@ -117,14 +117,18 @@ def shared(tokenize: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
 
 
 def pieces(text: str, tokenizer: str) -> list[str]:
-    """Split into the same tokens with their case and the white space before them.
+    """Split into the same tokens with their case and the white space before them; joined they are the text.
 
-    Joined they are the text, without white space at its end.
+    White space at its end belongs to the last token. A text of white space alone has no token.
     """
     if tokenizer == "sentences":
         ends = [0, *_sentence_ends(text)]
-        return [text[start:end] for start, end in pairwise(ends)]
-    return [sys.intern(piece) for piece in _tokens_in(text, tokenizer).findall(text)]
+        found = [text[start:end] for start, end in pairwise(ends)]
+    else:
+        found = [sys.intern(piece) for piece in _tokens_in(text, tokenizer).findall(text)]
+    if found:
+        found[-1] += text[sum(map(len, found)) :]
+    return found
 
 
 def spaced(tokens: Sequence[str]) -> list[str]:

@@ -66,6 +66,21 @@ def check_class_numbers(place: Place) -> None:
             )
 
 
+def config_of(place: Place) -> dict[str, Any]:
+    """Read a model's config.json as it is written."""
+    return _json(place, "config.json")
+
+
+def asked_attention(place: Place) -> str | None:
+    """Return the attention implementation that config.json asks for, other than those that are always there."""
+    config = config_of(place)
+    for key in ("attn_implementation", "_attn_implementation"):
+        name = config.get(key)
+        if isinstance(name, str) and name not in ("eager", "sdpa"):
+            return name
+    return None
+
+
 def check_weights(place: Place) -> None:
     """Check the names of the weight files, and of the tensors in them, before they are loaded.
 

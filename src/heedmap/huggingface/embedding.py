@@ -9,14 +9,24 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from heedmap.errors import InputError
+
 
 def look_up(model: PreTrainedModel, ids: Shaped[Tensor, "B *L"]) -> Float[Tensor, "B N E"]:
     """Return what the model looks up for each position, before position embeddings and norms.
 
     `ids` are (B, N) token ids, or the pixels from which an image model makes its positions.
+
+    Raises:
+        InputError: the embeddings return something else (I-BERT: the scale of its integers too).
     """
-    found: Tensor = _tables(model)[-1](ids)
-    return found
+    embedded: object = _tables(model)[-1](ids)
+    if not isinstance(embedded, Tensor):
+        raise InputError(
+            f"expected one vector per token from the embeddings; those of {type(model).__name__} return a "
+            f"{type(embedded).__name__}, and cannot be replaced; choose another model"
+        )
+    return embedded
 
 
 @contextmanager

@@ -10,17 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
-from heedmap.errors import InputError
+from heedmap.huggingface.inputs import too_long
 
 Lengths = Callable[[Sequence[Sequence[str]]], NDArray[np.int64]]
+Cut = Callable[[Sequence[str]], tuple[int, int, list[str]] | None]
 OwnWords = Callable[[Sequence[Sequence[str]]], Iterable[Sequence[int]]]
 
 
-def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, dict[str, int]]:
+def fit(
+    split: Split, lengths: Lengths, longest: int, cut: Cut | None
+) -> tuple[Split, dict[str, int]]:
     """Return the split with no text of more than `longest` positions, and how many were longer.
 
-    "cut" keeps the first words, as many as fit. "windows" makes one row per stretch of words that fits,
-    with the text's label and the key `KEY#number`; the rows of a text stay one instance (`text_of`).
+    `cut` keeps what the model reads of a text, or returns None if it fits. Without it there is one row for each
+    stretch of words that fits, with the text's label and the key `KEY#number`; the rows of a text stay one
+    instance (`text_of`).
 
     Raises:
         InputError: a single word takes more positions than the model reads.
@@ -31,25 +35,28 @@ def fit(split: Split, lengths: Lengths, longest: int, how: str) -> tuple[Split, 
         return split, {}
     rows: list[int] = []
     keys: list[str] = []
-    starts: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
+    tokens: list[list[str]] = []
     for row in range(len(split)):
         words = split.tokens[row]
         if sizes[row] <= longest:
-            spans = [(0, len(words))]
+            parts = [(0, len(words), words)]
+        elif cut is not None:
+            parts = [cut(words) or (0, len(words), words)]
         else:
-            spans = _windows(words, lengths, longest, only_first=how == "cut")
-        for number, span in enumerate(spans):
+            parts = [(a, b, words[a:b]) for a, b in _windows(words, lengths, longest)]
+        for number, (start, end, kept) in enumerate(parts):
             rows.append(row)
-            keys.append(split.keys[row] + (f"#{number}" if len(spans) > 1 else ""))
-            starts.append(span)
+            keys.append(split.keys[row] + (f"#{number}" if len(parts) > 1 else ""))
+            spans.append((start, end))
+            tokens.append(kept)
     spread = split.take(rows)
-    tokens = [words[a:b] for words, (a, b) in zip(spread.tokens, starts, strict=True)]
     marks = spread.rationale
     if marks is not None:
-        marks = [mark[a:b] for mark, (a, b) in zip(marks, starts, strict=True)]
-    done = "cut" if how == "cut" else f"read as {len(rows) - len(split) + len(long)} windows"
+        marks = [mark[a:b] for mark, (a, b) in zip(marks, spans, strict=True)]
+    done = "cut" if cut else f"read as {len(rows) - len(split) + len(long)} windows"
     count = {f"longer than the model's {longest} positions, {done} (kept)": len(long)}
-    windows = None if how == "cut" else np.array(rows, dtype=np.int64)
+    windows = None if cut else np.array(rows, dtype=np.int64)
     return Split(keys, tokens, spread.labels, marks, text_of=windows), count
 
 
@@ -78,16 +85,12 @@ def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
     return replace(split, tokens=tokens, rationale=marks), {count: sum(sizes)}
 
 
-def _windows(
-    words: Sequence[str], lengths: Lengths, longest: int, *, only_first: bool
-) -> list[tuple[int, int]]:
+def _windows(words: Sequence[str], lengths: Lengths, longest: int) -> list[tuple[int, int]]:
     spans = []
     start = 0
     while start < len(words):
         end = _end(words, start, lengths, longest)
         spans.append((start, end))
-        if only_first:
-            break
         start = end
     return spans
 
@@ -102,8 +105,5 @@ def _end(words: Sequence[str], start: int, lengths: Lengths, longest: int) -> in
         else:
             high = middle - 1
     if low == start:
-        raise InputError(
-            f"expected words that fit the model's {longest} positions, got one that does not: "
-            f"{words[start]!r:.60}"
-        )
+        raise too_long(words[start], longest)
     return low

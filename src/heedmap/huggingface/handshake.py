@@ -9,29 +9,27 @@ shapes differ (a row alone, without its padding), other kernels sum in another o
 (1.2e-4), 64 in half precision (float16: 0.06, bfloat16: 0.5).
 """
 
-import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
+from heedmap.huggingface import as_loaded
 from heedmap.huggingface.entrance import eagerly, enter, entered, evaluating, leave
+from heedmap.huggingface.inputs import encode
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import Drift, answer, drift_between
+from heedmap.huggingface.padding import declare_in_batches, padding_token
+from heedmap.huggingface.sample_texts import SENTENCES
 from heedmap.huggingface.trial import Trial
 
-TEXTS = (
-    "A quiet film about a family that learns, slowly and at some cost, to listen.",
-    "Not bad.",
-    "The plot is thin, but the actors carry it to the end.",
-    "I would not watch it again.",
-)
-Part = Literal["reading", "editing", "batches", "report"]
+Part = Literal["reading", "editing", "batches", "as loaded", "report"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,7 @@ class Handshake:
     heads: tuple[int, ...]
     checks: tuple[Check, ...]
     reason: str | None = None
+    dtype: str = "float32"
     other_side: bool = False  # whether the model may be padded on the other side too
 
     @property
@@ -83,10 +82,13 @@ class Handshake:
         if self.reason is not None:
             return self.reason
         check = next(check for check in self.checks if not check.passed)
-        remedy = {"finite answer": "load it with dtype float32", "alone as in a batch": _FLOAT}.get(
-            check.name, _CHOOSE
-        )
-        if check.name == "padded as unpadded" and self.other_side:
+        remedy = {
+            "other weights, other answer": _UNTRAINED,
+            "gradient in every layer": _UNTRAINED,
+        }.get(check.name, _CHOOSE)
+        if self.dtype != "float32":
+            remedy = f"it is read in {self.dtype}: load it with dtype float32"
+        elif check.name == "padded as unpadded" and self.other_side:
             remedy = "set the tokenizer's padding_side to the other side and save it again"
         return (
             f"expected attention that is read and replaced exactly; {self.architecture} fails at "
@@ -108,12 +110,12 @@ class Handshake:
         return bool(own) and all(own)
 
 
-_CHOOSE = "choose a model that `heedmap support` lists as exact"
-_FLOAT = "load it with dtype float32, or " + _CHOOSE
+_CHOOSE = "choose another model"
+_UNTRAINED = "its attention hardly moves its answers: is it trained? else " + _CHOOSE
 
 
 def handshake(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Handshake:
-    """Try the model on a few English sentences, padded on the tokenizer's side.
+    """Try the model on English sentences, padded on the tokenizer's side, and compare it with itself as loaded.
 
     The model is measured in eval mode. Its mode, its attention implementation and whether it is entered
     are the same afterwards.
@@ -121,7 +123,27 @@ def handshake(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Han
     Raises:
         InputError: The model cannot read the tokenizer's output at all.
     """
-    return handshake_on(model, _sentences(model, tokenizer))
+    again = entered(model)
+    leave(model)
+    declare_in_batches(model)
+    with quiet(), evaluating(model):
+        readings, untried = as_loaded.read(model, tokenizer)
+        inputs = _sentences(model, tokenizer)
+        result = handshake_on(model, inputs)
+        try:
+            if result.reason is None:
+                found = as_loaded.compare(readings, untried, enter(model, inputs), tokenizer)
+                result = replace(result, checks=(*result.checks, _as_loaded(found)))
+        finally:
+            leave(model)
+            if again:
+                enter(model, inputs)
+    return result
+
+
+def _as_loaded(found: as_loaded.Comparison) -> Check:
+    passed = found.different is None
+    return Check("as loaded", "as loaded", passed, found.answer, found.explanation)
 
 
 @torch.no_grad()
@@ -141,12 +163,9 @@ def drift(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Drift:
 
 
 def _sentences(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Tensor]:
-    encoding = tokenizer(
-        list(TEXTS), padding=True, return_attention_mask=True, return_tensors="pt", verbose=False
-    )
-    names = inspect.signature(model.forward).parameters
-    accepted = {"input_ids", "attention_mask", *names}
-    return {name: tensor.to(model.device) for name, tensor in encoding.items() if name in accepted}
+    texts = [pieces(text, "words") for text in SENTENCES]
+    batch = encode(tokenizer, texts, range(len(texts)), model.device, padding_token(model))
+    return as_loaded.accepted(model, batch.inputs(tokenizer.model_input_names))
 
 
 def handshake_on(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Handshake:
@@ -172,11 +191,7 @@ def _measure(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Handshake:
     except InputError as error:
         return Handshake(name, "refused", (), (), (), str(error))
     except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"expected a model that reads its tokenizer's texts; {name} stops with {first}; "
-            "is the tokenizer this model's own?"
-        ) from error
+        raise as_loaded.stopped(model, inputs.get("input_ids"), "the texts", error) from error
     try:
         checks = [*_reading(trial)]
         if trial.kind != "reading":
@@ -191,8 +206,11 @@ def _measure(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Handshake:
             f"its output where they cannot be reached; {_CHOOSE}"
         )
     heads = tuple(weights.shape[1] for weights in trial.weights)
+    dtype = str(model.dtype).removeprefix("torch.")
     either = other is not None and other <= trial.shapes
-    return Handshake(name, trial.kind, tuple(trial.layers), heads, tuple(checks), reason, either)
+    return Handshake(
+        name, trial.kind, tuple(trial.layers), heads, tuple(checks), reason, dtype, either
+    )
 
 
 def _reading(trial: Trial) -> list[Check]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
@@ -11,6 +12,9 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from heedmap.data.batches import Batch
+from heedmap.errors import InputError
+from heedmap.huggingface.limits import UNLIMITED
+from heedmap.huggingface.padding import absent_token
 from heedmap.importance.words import own_words, word_of_positions
 
 AT_ONCE = 1000  # texts tokenised at a time: spans take more memory than texts
@@ -35,30 +39,41 @@ def encode(
     texts: Sequence[Sequence[str]],
     rows: Sequence[int],
     device: torch.device,
+    padding: int | None = None,
 ) -> SubwordBatch:
     """Tokenise texts; each is a list of words that joined give the raw text, white space included.
 
     Words are found by the character offsets of the sub-words. A word that the tokenizer drops has no
-    position and weight 0.
+    position and weight 0. Shorter texts are padded on the tokenizer's side with the token `padding`, or with
+    one that no text of the batch has.
     """
-    joined = ["".join(words) for words in texts]
     encoding = tokenizer(
-        joined,
+        ["".join(words) for words in texts],
         return_offsets_mapping=True,
         return_special_tokens_mask=True,
-        return_attention_mask=True,
+        return_attention_mask=False,
         return_token_type_ids=True,
-        padding=True,
-        return_tensors="np",
         verbose=False,
     )
-    real = encoding["attention_mask"].astype(bool)
-    # Padding counts as special: it belongs to no word.
-    special = encoding["special_tokens_mask"].astype(bool) | ~real
-    words = np.full(real.shape, -1, dtype=np.int64)
-    for i, text in enumerate(texts):
-        spans = [(int(a), int(b)) for a, b in encoding["offset_mapping"][i]]
-        words[i] = word_of_positions(text, spans, special[i].tolist())
+    lengths = np.array([len(ids) for ids in encoding["input_ids"]], dtype=np.int64)
+    place = np.arange(lengths.max(initial=0))
+    on_left = tokenizer.padding_side == "left"
+    real = place >= (len(place) - lengths)[:, None] if on_left else place < lengths[:, None]
+
+    def padded(rows: Sequence[Sequence[int]], value: int) -> NDArray[np.int64]:
+        values = np.full(real.shape, value, dtype=np.int64)
+        values[real] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+        return values
+
+    if padding is None:
+        joined = np.concatenate([np.asarray(ids, np.int64) for ids in encoding["input_ids"]])
+        padding = absent_token(torch.from_numpy(joined))
+    words = [
+        word_of_positions(text, spans, special)
+        for text, spans, special in zip(
+            texts, encoding["offset_mapping"], encoding["special_tokens_mask"], strict=True
+        )
+    ]
     sizes = np.array([len(text) for text in texts])
     mask = np.arange(sizes.max(initial=0)) < sizes[:, None]
 
@@ -67,12 +82,12 @@ def encode(
 
     return SubwordBatch(
         rows=torch.as_tensor(list(rows), device=device),
-        ids=tensor(encoding["input_ids"].astype(np.int64)),
+        ids=tensor(padded(encoding["input_ids"], padding)),
         mask=tensor(mask),
         labels=torch.zeros(len(texts), dtype=torch.long, device=device),
         real=tensor(real),
-        words=tensor(words),
-        types=tensor(encoding["token_type_ids"].astype(np.int64)),
+        words=tensor(padded(words, -1)),
+        types=tensor(padded(encoding["token_type_ids"], tokenizer.pad_token_type_id)),
     )
 
 
@@ -84,6 +99,71 @@ def lengths(
         return np.zeros(0, dtype=np.int64)
     ids = tokenizer(["".join(words) for words in texts], verbose=False)["input_ids"]
     return np.array([len(row) for row in ids], dtype=np.int64)
+
+
+def truncated(
+    tokenizer: PreTrainedTokenizerBase, words: Sequence[str], longest: int
+) -> tuple[int, int, list[str]] | None:
+    """Return what the tokenizer's truncation leaves of a text: the first word, the end, and the kept words.
+
+    The side is the tokenizer's (`truncation_side`). The word at which the text is cut may be kept in part.
+    Where no part of the text has the truncated text's tokens, words are kept whole. None if the text fits.
+
+    Raises:
+        InputError: a single word takes more positions than the model reads.
+    """
+    text, on_left = "".join(words), tokenizer.truncation_side == "left"
+    if longest >= UNLIMITED or lengths(tokenizer, [words])[0] <= longest:
+        return None
+    encoding = tokenizer(
+        text,
+        truncation=True,
+        max_length=longest,
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
+    )
+    ids = encoding["input_ids"]
+    tokenizer("", verbose=False)  # a tokenizer keeps the last limit, and would be saved with it
+    spans = [
+        span
+        for span, special in zip(
+            encoding["offset_mapping"], encoding["special_tokens_mask"], strict=True
+        )
+        if span[0] < span[1] and not special
+    ]
+    ends = [0, *accumulate(map(len, words))]
+    if spans:
+        start, end = min(a for a, _ in spans), max(b for _, b in spans)
+        blank = start - len(text[:start].rstrip())
+        parts = [(start, len(text)), (start - blank, len(text))] if on_left else [(0, end)]
+        for a, b in parts:
+            if tokenizer(text[a:b], verbose=False)["input_ids"] == ids:
+                kept = [
+                    (word, text[max(a, c) : min(b, d)])
+                    for word, (c, d) in enumerate(pairwise(ends))
+                    if text[max(a, c) : min(b, d)].strip()
+                ]
+                if kept and "".join(piece for _, piece in kept) == text[a:b]:
+                    return kept[0][0], kept[-1][0] + 1, [piece for _, piece in kept]
+    low, high = 0, min(len(words), longest)  # a word has at least one position
+    while low < high:
+        middle = (low + high + 1) // 2
+        part = words[len(words) - middle :] if on_left else words[:middle]
+        if lengths(tokenizer, [part])[0] <= longest:
+            low = middle
+        else:
+            high = middle - 1
+    if low == 0:
+        raise too_long(words[-1] if on_left else words[0], longest)
+    first = len(words) - low if on_left else 0
+    return first, first + low, list(words[first : first + low])
+
+
+def too_long(word: str, longest: int) -> InputError:
+    """Return the refusal of a word that does not fit the model."""
+    return InputError(
+        f"expected words that fit the model's {longest} positions, got one that does not: {word!r:.60}"
+    )
 
 
 def holding(

@@ -4,7 +4,9 @@ Weights are read from safetensors only: a pickle can run arbitrary code. For the
 comes with a model is never run. A folder is read without the network.
 """
 
+import warnings
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +24,22 @@ from heedmap.data.streams import reading
 from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, check_name, is_there, name_of
 from heedmap.huggingface.checkpoints import (
+    asked_attention,
     check_class_numbers,
     check_config,
     check_weights,
+    config_of,
     dropped_layers,
 )
 from heedmap.huggingface.class_names import class_names
+from heedmap.huggingface.heads import check_head
+from heedmap.huggingface.heads import untrained as untrained_head
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.tokenization import Place, agree_on_padding, tokenizer_at
+from heedmap.huggingface.padding import declare_in_batches
+from heedmap.huggingface.refusals import first_line, no_config, no_weights
+from heedmap.huggingface.tokenization import Place, agree_on_padding, check_padding, tokenizer_at
 
 DTYPES = ("float32", "float16", "bfloat16")
-UNLIMITED = 2**31 - 1
-_NO_LIMIT = 10**9  # tokenizers without a limit say 1e30
-_POSITIONS = (
-    "max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_seq_len",
-)  # fmt: skip
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 
 def load_classifier(
@@ -45,8 +47,8 @@ def load_classifier(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a trained classifier, frozen and in eval mode, and its tokenizer.
 
-    A tokenizer without a padding token (GPT-2) pads with its end-of-text token. The model's configuration
-    is set to it: the model finds the last token of a text by looking for padding.
+    Neither is changed: texts alone are read as transformers itself reads them. A model whose configuration
+    names no padding token can read batches too (see `heedmap.huggingface.padding`).
 
     Args:
         source: A folder as `save_pretrained` writes it, or a name on the Hub (HF_HUB_OFFLINE=1: its cache);
@@ -58,6 +60,7 @@ def load_classifier(
             tokenizer; weights damaged or pickled; a model that scores a number or several labels at once.
     """
     place, config = _open(source, dtype)
+    check_head(config_of(place), place.what)
     check_class_numbers(place)
     model, info = _weights(place, config, dtype)
     _check_body(place, model, info)
@@ -68,13 +71,15 @@ def load_classifier(
             untrained, key=lambda name: (name.startswith(body), name)
         )  # the head's first
         raise InputError(
-            f"expected a trained classifier in {place.what}; {_some(names)} of "
+            f"expected a trained classifier in {place.what}; {untrained_head(config_of(place))}"
+            f"{_some(names)} of "
             f"{type(model).__name__} {'is' if len(untrained) == 1 else 'are'} not in the checkpoint; "
             f"fine-tune it first: `heedmap train --model {place.source}`"
         )
     _check_classes(place, model.config)
     tokenizer = tokenizer_at(place)
-    agree_on_padding(place, model, tokenizer)
+    check_padding(place, model, tokenizer)
+    declare_in_batches(model)
     return frozen(model), tokenizer
 
 
@@ -85,6 +90,13 @@ def outputs_of(source: object) -> list[str]:
         InputError: As `load_classifier`, for what the configuration says.
     """
     place, config = _open(source, "float32")
+    check_head(config_of(place), place.what)
+    if headless := untrained_head(config_of(place)):
+        # Else the labels would be refused, for not being the names that transformers makes up.
+        raise InputError(
+            f"expected a trained classifier in {place.what}; {headless}has no classification head; fine-tune "
+            f"it first: `heedmap train --model {place.source}`"
+        )
     check_class_numbers(place)
     _check_classes(place, config)
     return class_names(config.id2label, place.what)
@@ -115,25 +127,6 @@ def load_for_training(
     return model.train(), tokenizer
 
 
-def longest(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = None) -> int:
-    """Return how many tokens the model reads at most, special ones included; `UNLIMITED` if unknown.
-
-    This is the smallest limit of tokenizer, configuration and embeddings. RoBERTa's family numbers
-    positions from the padding token's number on, and so has that many fewer.
-    """
-    limits = [UNLIMITED]
-    if tokenizer is not None and 0 < tokenizer.model_max_length < _NO_LIMIT:
-        limits.append(int(tokenizer.model_max_length))
-    for config in (model.config, model.config.get_text_config()):
-        stated = [getattr(config, name, None) for name in _POSITIONS]
-        limits += [limit for limit in stated if isinstance(limit, int) and limit > 0]  # XLNet: -1
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
-            offset = 0 if module.padding_idx is None else module.padding_idx + 1
-            limits.append(module.num_embeddings - offset)
-    return min(limits)
-
-
 def frozen(model: PreTrainedModel) -> PreTrainedModel:
     """Put the model in eval mode, turn off its gradients, and return it."""
     nn.Module.eval(model)
@@ -153,7 +146,7 @@ def _open(source: object, dtype: str) -> tuple[Place, PreTrainedConfig]:
         except InputError:
             raise
         except Exception as error:  # the file is bad, or cannot be reached
-            raise _unreadable(place, error) from error
+            raise no_config(place, error) from error
     if type(config) not in AutoModelForSequenceClassification._model_mapping:
         raise InputError(
             f"expected a text classifier in {place.what}; transformers has no sequence classification "
@@ -187,44 +180,44 @@ def _is_path(name: str) -> bool:
     return name.isprintable() and (name.startswith((".", "/", "~")) or name.count("/") > 1)
 
 
-def _unreadable(place: Place, error: Exception) -> InputError:
-    text = str(error)
-    first = (text.strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    if "custom code" in text or "trust_remote_code" in text:
-        return InputError(
-            f"expected a model that is part of transformers; {place.what} brings its own code, "
-            "which heedmap does not run; choose another model"
-        )
-    if not place.local and isinstance(error, OSError):
-        return InputError(
-            f"expected a model's folder or a name on the Hub; there is no folder {place.source}, and the "
-            f"Hub gave none ({first}); check the name, the network and HF_HUB_OFFLINE"
-        )
-    return InputError(
-        f"expected a readable config.json in {place.what}; {first}; save or download the model again"
-    )
-
-
 def _weights(
     place: Place, config: PreTrainedConfig, dtype: str, **options: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     with quiet():
+        load = partial(
+            AutoModelForSequenceClassification.from_pretrained,
+            place.source,
+            config=config,
+            dtype=getattr(torch, dtype),
+            local_files_only=place.local,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **options,
+        )
         try:
             check_weights(place)
-            model, info = AutoModelForSequenceClassification.from_pretrained(
-                place.source,
-                config=config,
-                dtype=getattr(torch, dtype),
-                local_files_only=place.local,
-                use_safetensors=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-                **options,
-            )
+            try:
+                model, info = load()
+            except (ImportError, ValueError) as error:
+                if (attention := asked_attention(place)) is None:
+                    raise
+                warnings.warn(
+                    f"{place.source}: its config.json asks for {attention}, which cannot be used here "
+                    f"({first_line(error):.120}); it is read with eager attention",
+                    stacklevel=4,
+                )
+                try:
+                    model, info = load(attn_implementation="eager")
+                except Exception as second:
+                    raise InputError(
+                        f"{no_weights(place, second)}; its config.json also asks for {attention}, which is not "
+                        "installed here: remove attn_implementation from it"
+                    ) from second
         except InputError:
             raise
         except Exception as error:
-            raise _no_weights(place, error) from error
+            raise no_weights(place, error) from error
     if dropped := dropped_layers(info["unexpected_keys"], model.state_dict()):
         raise InputError(
             f"expected a config.json with the layers of the weights in {place.what}; it has no place for "
@@ -232,26 +225,6 @@ def _weights(
             "or save the shorter model with `save_pretrained`"
         )
     return model, info
-
-
-def _no_weights(place: Place, error: Exception) -> InputError:
-    text = str(error)
-    missing = isinstance(error, OSError) and "file named" in text
-    if missing and place.local and any(any(Path(place.source).glob(p)) for p in _PICKLES):
-        return InputError(
-            f"expected safetensors weights in {place.what}; it holds pickled weights only, which can run "
-            "anything when read; save them anew with `save_pretrained`"
-        )
-    if missing:
-        return InputError(
-            f"expected safetensors weights in {place.what}; there are none (pickled ones are not read); "
-            "save the model with `save_pretrained`"
-        )
-    first = (text.strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    return InputError(
-        f"expected readable weights in {place.what}; they are damaged or of another model ({first}); "
-        "copy or download them again"
-    )
 
 
 def _check_body(place: Place, model: PreTrainedModel, info: dict[str, Any]) -> None:
@@ -294,9 +267,4 @@ def _check_classes(place: Place, config: PreTrainedConfig) -> None:
         raise InputError(
             f"expected class names of one line in {place.what}; its config.json (id2label) has "
             f"{odd[0]!r:.40}; rename it"
-        )
-    if config.problem_type == "multi_label_classification":
-        raise InputError(
-            f"expected one class a text in {place.what}; it was trained to give several labels at once; "
-            "choose a model of single-label classification"
         )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,10 @@ from heedmap.files.identity import weights_hash
 from heedmap.files.manifest import folder_written
 from heedmap.huggingface.class_names import class_names
 from heedmap.huggingface.entrance import leave
-from heedmap.huggingface.fitting import fit, merge
+from heedmap.huggingface.fitting import Cut, fit, merge
 from heedmap.huggingface.handshake import drift, handshake
-from heedmap.huggingface.loading import load_classifier, longest
+from heedmap.huggingface.limits import longest
+from heedmap.huggingface.loading import load_classifier
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.pairs import sign_of_pairs
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
@@ -91,7 +93,7 @@ def corpus_for(
 def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
     """Fit the test texts to the model (see `heedmap.huggingface.fitting`), and count the changes."""
     limit = longest(model.model, model.tokenizer)
-    how = model.settings.long_texts
+    cut = _cut(model, limit, model.settings.long_texts)
     test = corpus.splits["test"]
     readable = model.readable(test.tokens)
     if not readable.any():
@@ -100,7 +102,7 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
             f"{_TWO_ENDS}; take it out of them"
         )
     unread = {} if readable.all() else {_TWO_ENDS: int((~readable).sum())}
-    test, counted = fit(test.take(np.flatnonzero(readable)), model.lengths, limit, how)
+    test, counted = fit(test.take(np.flatnonzero(readable)), model.lengths, limit, cut)
     # After the windows, because each is tokenised by itself.
     test, merged = merge(test, model.own_words)
     return replace(
@@ -121,11 +123,13 @@ def fitted_text(
     if not model.readable([words])[0]:
         raise InputError(f"expected a text that does not {_TWO_ENDS}; take it out of it")
     limit = longest(model.model, model.tokenizer)
-    split, _ = fit(Split(["text"], [words], np.zeros(1, dtype=np.int64)), model.lengths, limit, how)
+    text = Split(["text"], [words], np.zeros(1, dtype=np.int64))
+    split, _ = fit(text, model.lengths, limit, _cut(model, limit, how))
     notes, kept = [], sum(map(len, split.tokens))
-    if kept < len(words) or len(split) > 1:
+    if split.tokens != text.tokens:
+        side = "last" if model.tokenizer.truncation_side == "left" else "first"
         done = (
-            f"cut to its first {kept} of {len(words)} words"
+            f"cut to its {side} {kept} of {len(words)} words"
             if how == "cut"
             else f"read in {len(split)} windows, each by itself"
         )
@@ -134,6 +138,11 @@ def fitted_text(
     if merged := kept - sum(map(len, split.tokens)):
         notes.append(f"words that share a sub-word are shown as one: {merged} fewer")
     return split, notes
+
+
+def _cut(model: TransformerClassifier, limit: int, how: str) -> Cut | None:
+    """Return what cuts a text as the model's tokenizer does; None where long texts are read in windows."""
+    return partial(model.truncated, longest=limit) if how == "cut" else None
 
 
 def unread_words(

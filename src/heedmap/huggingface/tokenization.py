@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from torch import nn
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.errors import InputError
 from heedmap.huggingface.logging import quiet
+from heedmap.huggingface.padding import vocabulary_size
 
 
 class Place(NamedTuple):
@@ -43,6 +43,17 @@ def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
             f"expected a tokenizer in {place.what}; it holds no vocabulary (tokenizer.json); "
             "save the tokenizer beside the model"
         )
+    limit, names = tokenizer.model_max_length, tokenizer.model_input_names
+    if not isinstance(limit, int | float) or isinstance(limit, bool) or not limit > 0:
+        raise InputError(
+            f"expected a number of tokens as model_max_length in the tokenizer_config.json of {place.what}, "
+            f"got {limit!r:.60}; correct it, or remove it"
+        )
+    if not isinstance(names, list | tuple) or "input_ids" not in names:
+        raise InputError(
+            f"expected names with input_ids as model_input_names in the tokenizer_config.json of {place.what}, "
+            f"got {names!r:.60}; correct it, or remove it"
+        )
     if not tokenizer.is_fast:
         raise InputError(
             f"expected a fast tokenizer in {place.what}; {type(tokenizer).__name__} cannot say which "
@@ -51,10 +62,26 @@ def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+def check_padding(place: Place, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Check that the model has an embedding for the tokenizer's padding token, if there is one.
+
+    Raises:
+        InputError: It has none.
+    """
+    number, size = tokenizer.pad_token_id, vocabulary_size(model)
+    if isinstance(number, int) and size is not None and number >= size:
+        raise InputError(
+            f"expected the tokenizer's padding token among the model's {size} tokens in {place.what}; it "
+            f"is number {number}; save a model resized to its tokenizer"
+        )
+
+
 def agree_on_padding(
     place: Place, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    """Give tokenizer and model the same padding token.
+    """Give tokenizer and model the same padding token, before a training.
+
+    A model that is trained already keeps its own: see `heedmap.huggingface.padding`.
 
     Raises:
         InputError: There is no token to pad with, or the model has no embedding for it.
@@ -66,12 +93,6 @@ def agree_on_padding(
                 "end-of-text token; set tokenizer.pad_token and save it again"
             )
         tokenizer.pad_token = tokenizer.eos_token
-    number, embeddings = tokenizer.pad_token_id, model.get_input_embeddings()
-    size = embeddings.num_embeddings if isinstance(embeddings, nn.Embedding) else None
-    if isinstance(number, int) and size is not None and number >= size:
-        raise InputError(
-            f"expected the tokenizer's padding token among the model's {size} tokens in {place.what}; it "
-            f"is number {number}; save a model resized to its tokenizer"
-        )
+    check_padding(place, model, tokenizer)
     for config in (model.config, model.config.get_text_config()):
-        config.pad_token_id = number
+        config.pad_token_id = tokenizer.pad_token_id

@@ -20,6 +20,7 @@ from heedmap.huggingface.entrance import Entrance, Inputs, enter
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.maps import Maps, layer_facts
+from heedmap.huggingface.padding import declare_in_batches, padding_token
 from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
 from heedmap.huggingface.survey import survey
@@ -67,6 +68,8 @@ class TransformerClassifier:
         self.classes = list(classes)
         self.tokens_at_once = settings.batch_tokens
         model.config.use_cache = False
+        declare_in_batches(model)
+        self.padding = padding_token(model)
         probe = self.inputs(self.batch(PROBE, range(len(PROBE))))
         self.entrance: Entrance = enter(model, probe)
         if self.entrance.kind == "reading":
@@ -110,27 +113,37 @@ class TransformerClassifier:
         """Count the positions of each text, special ones included."""
         return inputs.lengths(self.tokenizer, texts)
 
+    def truncated(self, words: Sequence[str], longest: int) -> tuple[int, int, list[str]] | None:
+        """Cut a text as the model's tokenizer does (see `heedmap.huggingface.inputs.truncated`)."""
+        return inputs.truncated(self.tokenizer, words, longest)
+
     def own_words(self, texts: Sequence[Sequence[str]]) -> Iterator[list[int]]:
         """Yield per text where its words must begin so that no two share a sub-word."""
         return inputs.own_words_of(self.tokenizer, texts)
 
     def readable(self, texts: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
-        """Return which texts can be batched: BART and T5 need exactly one end-of-text token in each."""
-        if self.survey.end is None:
-            return np.ones(len(texts), dtype=bool)
-        return np.equal(inputs.holding(self.tokenizer, texts, self.survey.end), 1)
+        """Return which texts can be batched: BART and T5 need exactly one end-of-text token in each.
+
+        Padded on the left, a decoder does not find the first position of a text of padding tokens alone.
+        """
+        if self.survey.end is not None:
+            return np.equal(inputs.holding(self.tokenizer, texts, self.survey.end), 1)
+        left = self.reads == "last" and self.tokenizer.padding_side == "left"
+        if left and self.padding is not None:
+            return inputs.holding(self.tokenizer, texts, self.padding) < self.lengths(texts)
+        return np.ones(len(texts), dtype=bool)
 
     def mask_token(self, text: Sequence[str], place: int) -> Sequence[str]:
         """Replace one word by the tokenizer's mask token, or else its unknown or padding token."""
-        word = text[place]
-        space = word[: len(word) - len(word.lstrip())]
-        tokenizer = self.tokenizer
-        mark = tokenizer.mask_token or tokenizer.unk_token or tokenizer.pad_token or ""
-        return [*text[:place], space + str(mark), *text[place + 1 :]]
+        word, tokenizer = text[place], self.tokenizer
+        before, after = word[: len(word) - len(word.lstrip())], word[len(word.rstrip()) :]
+        mark = tokenizer.mask_token or tokenizer.unk_token or tokenizer.pad_token
+        mark = mark or tokenizer.eos_token or ""
+        return [*text[:place], f"{before}{mark}{after}", *text[place + 1 :]]
 
     def batch(self, texts: Sequence[Sequence[str]], rows: Sequence[int]) -> SubwordBatch:
         """Tokenise some texts, padded."""
-        return inputs.encode(self.tokenizer, texts, rows, self.model.device)
+        return inputs.encode(self.tokenizer, texts, rows, self.model.device, self.padding)
 
     def inputs(self, batch: Batch) -> dict[str, Tensor]:
         """Return the model's keyword arguments."""

@@ -8,6 +8,7 @@ reads impermissible words freely, a leak that the design leaves open.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ class MarkedTexts:
     ) -> None:
         masks = [marks[row] > 0 for row in range(len(marks))]
         marked = Split(split.keys, split.tokens, split.labels, masks)
-        cut, _ = fit(marked, model.lengths, longest, "cut")
+        cut, _ = fit(marked, model.lengths, longest, partial(model.truncated, longest=longest))
         assert cut.rationale is not None
         self.model, self.tokens, self.labels = model, cut.tokens, cut.labels
         self.marks = Ragged(cut.rationale)

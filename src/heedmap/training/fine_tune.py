@@ -15,7 +15,8 @@ from heedmap.data.batches import scatter_rows, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.huggingface import inputs
-from heedmap.huggingface.loading import load_for_training, longest
+from heedmap.huggingface.limits import longest
+from heedmap.huggingface.loading import load_for_training
 from heedmap.settings import FineTuneSettings
 from heedmap.training.checkpoint import made_with
 from heedmap.training.evaluation import EVALUATION_TOKENS, scores_of

@@ -48,7 +48,7 @@ def tokenised(
         InputError: its labels are neither the model's classes nor their numbers.
     """
     from heedmap.huggingface.class_names import class_names
-    from heedmap.huggingface.loading import longest
+    from heedmap.huggingface.limits import longest
 
     number = match(
         corpus.settings.source,

@@ -1,0 +1,253 @@
+"""Compare a model as heedmap reads it with the same model as transformers loads it.
+
+As loaded means: before it is entered, with its own tokenizer and its own eager attention, each text alone and
+without padding. Token ids, answers and the attention weights that the model reports must be those of the
+entered model, which reads padded batches. The texts are those of `heedmap.huggingface.sample_texts`.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from heedmap.data.tokens import pieces
+from heedmap.errors import InputError
+from heedmap.huggingface.entrance import Entrance, eagerly, reported
+from heedmap.huggingface.inputs import SubwordBatch, encode, truncated
+from heedmap.huggingface.limits import UNLIMITED, longest
+from heedmap.huggingface.measuring import Recording, answer, difference, nearest
+from heedmap.huggingface.padding import padding_token, vocabulary_size
+from heedmap.huggingface.refusals import first_line, out_of_memory
+from heedmap.huggingface.sample_texts import WHOLE, sample_texts
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One text as the model reads it alone. `weights` are of every layer, as `_summary` shortens them.
+
+    `default` is the answer with the model's default attention, of the longest text alone.
+    """
+
+    name: str
+    text: str
+    ids: Int[Tensor, " N"]
+    answer: Float[Tensor, " C"]
+    weights: list[Tensor]
+    default: Float[Tensor, " C"] | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The largest differences over all texts, and the first text that exceeds a limit, if any.
+
+    `weights` is None if the model reports none; `untried` is a length that was too long to try.
+    """
+
+    texts: int
+    answer: float
+    weights: float | None
+    default: float | None
+    limit: float
+    different: str | None
+    untried: int | None
+
+    @property
+    def explanation(self) -> str:
+        """The comparison in words."""
+        if self.different is not None:
+            return self.different
+        weights = (
+            "it reports no weights" if self.weights is None else f"weights by {self.weights:.1e}"
+        )
+        said = (
+            f"{self.texts} texts read alone as transformers loads the model: token ids are equal, answers "
+            f"differ by {self.answer:.1e} (at most {self.limit:.1e}), {weights}"
+        )
+        if self.default is not None and self.default > self.limit:
+            said += (
+                f"; its default attention answers the longest one differently by {self.default:.1e}"
+            )
+        if self.untried is not None:
+            said += f"; texts of {self.untried} tokens or more were too long to try"
+        return said
+
+
+@torch.no_grad()
+def read(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> tuple[list[Reading], int | None]:
+    """Read the sample texts, each alone; the model must be in eval mode and not entered.
+
+    Returns the readings, and the first length that was too long to try.
+
+    Raises:
+        InputError: the model cannot read one of them.
+    """
+    texts, untried = sample_texts(model, tokenizer)
+    limit, readings = longest(model, tokenizer), list[Reading]()
+    by_ids: dict[tuple[int, ...], Reading] = {}
+    first_inputs: dict[str, Tensor] = {}
+    for number, (name, text) in enumerate(texts.items()):
+        cut = {"truncation": True, "max_length": limit} if limit < UNLIMITED else {}
+        encoding = tokenizer(text, return_tensors="pt", verbose=False, **cut)
+        tokenizer("", verbose=False)  # a tokenizer keeps the last limit, and would be saved with it
+        inputs = {key: part.to(model.device) for key, part in accepted(model, encoding).items()}
+        ids = inputs["input_ids"][0]
+        if (same := by_ids.get(tuple(ids.tolist()))) is not None:
+            readings.append(Reading(name, text, ids, same.answer, same.weights, same.default))
+            continue
+        try:
+            default = answer(model(**inputs))[0].float() if number == 0 else None
+            with eagerly(model):
+                output = _with_weights(model, inputs)
+        except InputError:
+            raise
+        except Exception as error:
+            raise stopped(model, ids, name, error) from error
+        weights = [_summary(part[0]) for part in reported(output)]
+        reading = Reading(name, text, ids, answer(output)[0].float(), weights, default)
+        by_ids[tuple(ids.tolist())] = reading
+        readings.append(reading)
+        first_inputs = first_inputs or inputs
+    if len(readings[0].ids) > WHOLE:
+        with eagerly(model):
+            again = answer(model(**first_inputs))[0].float()
+        _refuse_changed(model, readings[0], again)
+    return readings, untried
+
+
+def _refuse_changed(model: PreTrainedModel, longest_text: Reading, again: Tensor) -> None:
+    """Refuse a model that answers its longest text differently after it has read shorter ones."""
+    off = difference(again, longest_text.answer)
+    if off > _tolerance(model, [longest_text])[0]:
+        remedy = "choose another model"
+        if getattr(model.config, "attention_type", None) == "block_sparse":
+            remedy = 'set "attention_type": "original_full" in its config.json (another model)'
+        raise InputError(
+            f"expected a model that reads every text as it was loaded; {type(model).__name__} answers "
+            f"{longest_text.name}, differently by {off:.1e} after it has read shorter ones: its attention "
+            f"changes with the length, and stays so; {remedy}"
+        )
+
+
+@torch.no_grad()
+def compare(
+    readings: Sequence[Reading],
+    untried: int | None,
+    entrance: Entrance,
+    tokenizer: PreTrainedTokenizerBase,
+) -> Comparison:
+    """Read the same texts in padded batches by the entered model, and compare."""
+    model, limit = entrance.model, longest(entrance.model, tokenizer)
+    most, most_of_weights = _tolerance(model, readings)
+    worst, worst_weights, different = 0.0, None, None
+    compared: set[str] = set()
+    for group in _groups(readings):
+        words = [_words(tokenizer, reading.text, limit) for reading in group]
+        batch = encode(tokenizer, words, range(len(words)), model.device, padding_token(model))
+        recording = Recording()
+        with entrance.visiting(recording):
+            answers = answer(model(**accepted(model, _inputs(batch, tokenizer)))).float()
+        for row, reading in enumerate(group):
+            compared.add(reading.name)
+            real = batch.real[row]
+            if not torch.equal(batch.ids[row][real], reading.ids):
+                different = different or f"{reading.name}: its token ids differ"
+                continue
+            off = difference(answers[row], reading.answer)
+            worst = max(worst, off)
+            if off > most:
+                different = different or (
+                    f"{reading.name} is answered differently by {off:.1e} (at most {most:.1e})"
+                )
+            if reading.weights and recording.taken:
+                own = [_summary(_without_padding(part[row], real)) for part in recording.taken]
+                gap = max(nearest(part, reading.weights) for part in own)
+                worst_weights = max(worst_weights or 0.0, gap)
+                if gap > most_of_weights:
+                    different = different or (
+                        f"{reading.name}: its weights differ by {gap:.1e} (at most {most_of_weights:.1e})"
+                    )
+    drifts = [
+        difference(reading.default, reading.answer)
+        for reading in readings
+        if reading.default is not None
+    ]
+    return Comparison(
+        len(compared), worst, worst_weights, max(drifts, default=None), most, different, untried
+    )
+
+
+def _tolerance(model: PreTrainedModel, readings: Sequence[Reading]) -> tuple[float, float]:
+    """Return the handshake's tolerance for other shapes: of answers, and of weights."""
+    unit = torch.finfo(model.dtype).eps * (1024 if model.dtype == torch.float32 else 64)
+    sizes = [float(reading.answer.abs().nan_to_num(0.0, 0.0, 0.0).max()) for reading in readings]
+    return unit * max([1.0, *sizes]), unit
+
+
+def stopped(model: PreTrainedModel, ids: Tensor | None, name: str, error: Exception) -> InputError:
+    """Return the refusal of a model that stops in the middle of a pass."""
+    size, remedy = vocabulary_size(model), "choose another model"
+    said = f"{type(error).__name__} ({first_line(error):.160})"
+    if out_of_memory(error):
+        remedy = "choose a smaller model, or dtype bfloat16"
+    elif ids is not None and size is not None and int(ids.max()) >= size:
+        said = f"token {int(ids.max())}, and knows {size}"
+        remedy = "is the tokenizer this model's own?"
+    return InputError(
+        f"expected a model that reads its tokenizer's texts; {type(model).__name__} stops at {name} with "
+        f"{said}; {remedy}"
+    )
+
+
+def accepted(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the inputs that the model's forward takes by name."""
+    names = {"input_ids", "attention_mask", *inspect.signature(model.forward).parameters}
+    return {name: part for name, part in inputs.items() if name in names}
+
+
+def _inputs(batch: SubwordBatch, tokenizer: PreTrainedTokenizerBase) -> dict[str, Tensor]:
+    return batch.inputs(tokenizer.model_input_names)
+
+
+def _words(tokenizer: PreTrainedTokenizerBase, text: str, limit: int) -> list[str]:
+    words = pieces(text, "words")
+    fitted = truncated(tokenizer, words, limit)
+    return words if fitted is None else fitted[2]
+
+
+def _groups(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
+    """Yield batches: the short texts together, and each long one beside a short one."""
+    short = [reading for reading in readings if len(reading.ids) <= WHOLE]
+    for reading in readings:
+        if len(reading.ids) > WHOLE:
+            yield [reading, *short[-1:]]
+    if short:
+        yield short
+
+
+def _with_weights(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Any:
+    try:
+        return model(**inputs, output_attentions=True)
+    except TypeError:
+        return model(**inputs)
+
+
+def _without_padding(weights: Tensor, real: Tensor) -> Tensor:
+    for dimension in (1, 2):
+        if weights.shape[dimension] == len(real):
+            weights = weights.index_select(dimension, real.nonzero()[:, 0])
+    return weights
+
+
+def _summary(weights: Float[Tensor, "H Q N"]) -> Tensor:
+    """Return all weights of a short text; of longer ones the first, middle and last row, and the mean."""
+    if weights.shape[-2] <= WHOLE:
+        return weights.float()
+    rows = weights[:, [0, weights.shape[1] // 2, -1]].float()
+    return torch.cat([rows, weights.float().mean(1, keepdim=True)], 1)

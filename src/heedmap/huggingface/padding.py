@@ -1,0 +1,79 @@
+"""Pad batches so that a decoder reads the same row of a text as it does of the text alone.
+
+A decoder classifies a text by its last token. If its configuration names a padding token, that is the last
+token that differs from it; if it names none, the last position, and the model refuses several texts at once.
+To declare a padding token would change what a text alone gives: a text that ends in this token would be read
+one row earlier. So the configuration stays as it was loaded. A batch is padded with a token that none of its
+texts has, and this token is declared during the pass alone.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+
+def padding_token(model: PreTrainedModel) -> int | None:
+    """Return the padding token of the model's configuration; None if there is none that it can look up."""
+    token = model.config.get_text_config().pad_token_id
+    size = vocabulary_size(model)
+    usable = isinstance(token, int) and token >= 0 and (size is None or token < size)
+    return token if usable else None
+
+
+def vocabulary_size(model: PreTrainedModel) -> int | None:
+    """Return how many tokens the model can look up; None if that is unknown."""
+    embeddings = model.get_input_embeddings()
+    return embeddings.num_embeddings if isinstance(embeddings, nn.Embedding) else None
+
+
+def absent_token(ids: Tensor) -> int:
+    """Return the smallest token number that does not occur."""
+    present = set(ids.unique().tolist())
+    return next(token for token in range(len(present) + 1) if token not in present)
+
+
+def declare_in_batches(model: PreTrainedModel) -> None:
+    """Make a model without a padding token read batches; a text alone is read as before. Once is enough."""
+    if padding_token(model) is None and not any(
+        isinstance(hook, _Declaration) for hook in model._forward_pre_hooks.values()
+    ):
+        declaration = _Declaration()
+        model.register_forward_pre_hook(declaration, with_kwargs=True)
+        model.register_forward_hook(declaration.withdraw, always_call=True)
+
+
+class _Declaration:
+    """Declare a token that no text of a batch has as padding, for one pass. An object, so that it is copied."""
+
+    def __init__(self) -> None:
+        self.before: list[tuple[PreTrainedConfig, Any]] = []
+
+    def __call__(
+        self, model: PreTrainedModel, args: Any, inputs: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]] | None:
+        ids, mask = inputs.get("input_ids"), inputs.get("attention_mask")
+        self.withdraw()
+        if ids is None:
+            return None
+        real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
+        if len(ids) == 1 and bool(real.all()):
+            return None
+        padding = ids[~real].unique().tolist()
+        token = padding[0] if len(padding) == 1 else absent_token(ids[real])
+        if bool((ids[real] == token).any()):
+            token = absent_token(ids[real])
+        configs = {id(config): config for config in (model.config, model.config.get_text_config())}
+        self.before = [(config, config.pad_token_id) for config in configs.values()]
+        for config in configs.values():
+            config.pad_token_id = token
+        if padding in ([], [token]):
+            return None
+        return args, {**inputs, "input_ids": ids.masked_fill(~real, token)}
+
+    def withdraw(self, *_: Any) -> None:
+        """Restore the configuration."""
+        while self.before:
+            config, token = self.before.pop()
+            config.pad_token_id = token
