@@ -9,7 +9,7 @@ from heedmap.data.catalog import CATALOG
 from heedmap.data.load import load
 from heedmap.data.tokens import words_alone
 from heedmap.errors import InputError
-from heedmap.papers.jain_wallace.settings import PUBLISHED_SIZES
+from heedmap.papers.jain_wallace.published import PUBLISHED_SIZES
 
 
 def words(count, first="w"):

@@ -10,7 +10,8 @@ from heedmap.data.catalog import CATALOG
 from heedmap.errors import InputError
 from heedmap.papers.jain_wallace.locations import check_apart, locate, needed
 from heedmap.papers.jain_wallace.numbers import read
-from heedmap.papers.jain_wallace.settings import PUBLISHED_SIZES, RECIPES
+from heedmap.papers.jain_wallace.published import PUBLISHED_SIZES
+from heedmap.papers.jain_wallace.settings import RECIPES
 from heedmap.runs import defaults
 from heedmap.runs.defaults import defaults_for, register
 from heedmap.settings import AuditSettings, DataSettings, ModelSettings, Settings, TrainSettings

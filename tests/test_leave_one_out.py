@@ -16,7 +16,7 @@ LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 17, 3, 1, 30)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("score", ["additive", "wide-additive", "dot", "uniform"])
+@pytest.mark.parametrize("score", ["additive", "wide-additive", "dot", "linear", "uniform"])
 @pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(

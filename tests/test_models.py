@@ -21,7 +21,7 @@ KINDS = pytest.mark.parametrize(
 
 @KINDS
 @pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("score", ["additive", "wide-additive", "dot", "uniform"])
+@pytest.mark.parametrize("score", ["additive", "wide-additive", "dot", "linear", "uniform"])
 @pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, normaliser, classes, kind, texts_of):

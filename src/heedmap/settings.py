@@ -216,13 +216,14 @@ class ModelSettings(Settings):
 
     Texts of sentences have two levels of it, each with this encoder, score and normaliser.
 
-    `log_odds`: attention fixed by the words' coefficients in a logistic regression, not learned.
+    `log_odds`: attention fixed by the words' coefficients in a logistic regression, not learned. `marks`: an
+    encoder that reads the marks at both ends of a text does so. `sigmoid`: two classes share one output.
     """
 
     encoder: Literal["lstm", "cnn", "average", "gru", "small-cnn", "none"] = option(
         "What reads the words in their order.", "lstm"
     )
-    score: Literal["additive", "wide-additive", "dot", "uniform", "log_odds"] = option(
+    score: Literal["additive", "wide-additive", "dot", "linear", "uniform", "log_odds"] = option(
         "Of a word, for its weight; uniform and log_odds are fixed: nothing is learned.",
         "additive",
     )
@@ -231,6 +232,8 @@ class ModelSettings(Settings):
     )
     embedding_size: Size = option("Of words without --vectors.", 300)
     hidden_size: Annotated[Size, Field(ge=4)] = option("Of the encoder.", 128)
+    marks: bool = True
+    sigmoid: bool = True
 
 
 Renormalise = Literal["scale", "again"]
@@ -306,7 +309,8 @@ ON_TRIAL = Part(TransformerSettings, "long_texts", "dtype", "batch_tokens")
 class TrainSettings(Settings):
     """How a model is trained. `first_epoch`: whether it may be the best one (not in the released code).
 
-    `vectors_hash` is the hash of the file's bytes; None in runs of older versions.
+    `vectors_hash` is the hash of the file's bytes; None in runs of older versions. `amsgrad` is of Adam.
+    `selection` is the dev score by which the best epoch is chosen; ROC AUC is that of two classes.
     """
 
     seed: Seed = option("Of the weights and the order of the texts.", 0)
@@ -326,6 +330,8 @@ class TrainSettings(Settings):
     vectors: str | None = option("Word vectors: a line `word v1 v2 ...` per word, .gz too.", None)
     vectors_hash: str | None = None
     first_epoch: bool = True
+    amsgrad: bool = True
+    selection: Literal["roc_auc", "accuracy"] = "roc_auc"
     record_dynamics: bool = option(
         "Record attention, relevance and influence while training.", False
     )

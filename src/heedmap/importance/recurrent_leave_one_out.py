@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from heedmap.data.batches import Batch
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import GRU, LSTM, reverse_rows
-from heedmap.models.scores import Additive, Dot, PairAdditive, PairDot, Uniform
+from heedmap.models.scores import Additive, Dot, Linear, PairAdditive, PairDot, Uniform
 
 # Numbers per block of states: their gates, 1 MB, stay in the processor's cache.
 BLOCK = 1 << 16
@@ -102,6 +102,8 @@ class _Features:
             self.bias = score.hidden.bias + score.query(query)  # (B, 1, A)
         elif isinstance(score, Additive):
             self.bias = score.hidden.bias
+        elif isinstance(score, Linear):
+            self.bias = score.vector.bias
         if isinstance(score, Uniform):  # every score is 0, as if of a vector of zeros
             first = model.projection.weight.new_zeros(1, 2 * hidden)
         else:

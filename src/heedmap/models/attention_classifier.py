@@ -94,7 +94,7 @@ class AttentionClassifier(Classifier):
 class TextClassifier(AttentionClassifier):
     """A classifier of single texts. Its decoder is linear, W c + b, so a trace has the read-out R[t] = W h_t.
 
-    Two classes have one sigmoid output.
+    Two classes have one sigmoid output, or an output each (`settings.sigmoid`).
     """
 
     def __init__(
@@ -107,7 +107,8 @@ class TextClassifier(AttentionClassifier):
             if settings.score == "log_odds"
             else SCORES[settings.score](self.encoder.size)
         )
-        self.decoder = nn.Linear(self.encoder.size, 1 if len(classes) == 2 else len(classes))
+        shared = settings.sigmoid and len(classes) == 2
+        self.decoder = nn.Linear(self.encoder.size, 1 if shared else len(classes))
 
     @property
     def projection(self) -> nn.Linear:

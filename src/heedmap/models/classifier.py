@@ -23,7 +23,7 @@ TOKENS = 16_384  # per batch
 class Classifier(nn.Module, ABC):
     """Embedding → encoder → one output per class; a subclass turns the states into outputs.
 
-    Two classes may share one sigmoid output, as in Jain & Wallace: `logits` are then (0, z).
+    With `settings.sigmoid` two classes share one output z, as in Jain & Wallace: `logits` are then (0, z).
     """
 
     tokens_at_once = TOKENS
@@ -37,6 +37,8 @@ class Classifier(nn.Module, ABC):
         self.classes = list(classes)
         self.embedding = nn.Embedding(len(vocabulary), settings.embedding_size, padding_idx=PAD)
         self.encoder = ENCODERS[settings.encoder](settings.embedding_size, settings.hidden_size)
+        if not settings.marks:
+            self.encoder.marks = False
 
     @abstractmethod
     def outputs(

@@ -36,7 +36,7 @@ class Encoder(nn.Module, ABC):
     """`size` is that of a state. With `marks` it reads the marks at the ends of a text too."""
 
     size: int
-    marks: ClassVar[bool] = True
+    marks: bool = True
 
     @abstractmethod
     def forward(

@@ -61,10 +61,21 @@ class Dot(nn.Module):
         self.vector = nn.Linear(size, 1, bias=False)
         self.scale = 1.0 / math.sqrt(size)
 
-    def forward(self, states: Float[Tensor, "B T D"], query: None = None) -> Float[Tensor, "B T"]:
+    def forward(
+        self, states: Float[Tensor, "B T D"], query: Tensor | None = None
+    ) -> Float[Tensor, "B T"]:
         """Score encoder states."""
         scores: Tensor = self.vector(states)
         return scores.squeeze(-1) * self.scale
+
+
+class Linear(Dot):
+    """s_t = w · h_t + b, unscaled (Pruthi et al. 2020); of pairs too, whose query plays no part."""
+
+    def __init__(self, size: int) -> None:
+        nn.Module.__init__(self)
+        self.vector = nn.Linear(size, 1)
+        self.scale = 1.0
 
 
 class WidePairAdditive(PairAdditive):
@@ -127,10 +138,12 @@ SCORES: dict[str, type[Additive] | type[Dot] | type[Uniform]] = {
     "wide-additive": WideAdditive,
     "dot": Dot,
     "uniform": Uniform,
+    "linear": Linear,
 }
-PAIR_SCORES: dict[str, type[PairAdditive] | type[PairDot] | type[Uniform]] = {
+PAIR_SCORES: dict[str, type[PairAdditive] | type[PairDot] | type[Uniform] | type[Linear]] = {
     "additive": PairAdditive,
     "wide-additive": WidePairAdditive,
     "dot": PairDot,
     "uniform": Uniform,
+    "linear": Linear,
 }

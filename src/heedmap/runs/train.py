@@ -84,19 +84,37 @@ def train(
         )
     model_options, training_options = split("train", settings, ModelSettings, TrainSettings)
     data = corpus.settings
-    model_settings = ModelSettings.of(**{**defaults_for(data, ModelSettings), **model_options})
+    defaults = {**(PAIRS if corpus.pairs else {}), **defaults_for(data, TrainSettings)}
+    if (vectors := training_options.get("vectors")) is not None:
+        hashed = vectors_hash(Path(vectors))
+        training_options |= {"vectors": str(vectors), "vectors_hash": hashed}
+    return train_as(
+        corpus,
+        ModelSettings.of(**{**defaults_for(data, ModelSettings), **model_options}),
+        TrainSettings.of(**{**defaults, **training_options}),
+        out=out,
+        overwrite=overwrite,
+        progress=progress,
+    )
+
+
+def train_as(
+    corpus: Corpus,
+    model_settings: ModelSettings,
+    train_settings: TrainSettings,
+    *,
+    out: Out | None = None,
+    overwrite: bool = False,
+    progress: bool = True,
+) -> Run:
+    """Train by whole settings, those that are no options included: as `train` otherwise."""
     if model_settings.score == "log_odds":
         from heedmap.training.log_odds import check_suitable
 
         check_suitable(corpus)
-    if (vectors := training_options.get("vectors")) is not None:
-        hashed = vectors_hash(Path(vectors))
-        training_options |= {"vectors": str(vectors), "vectors_hash": hashed}
-    defaults = {**(PAIRS if corpus.pairs else {}), **defaults_for(data, TrainSettings)}
-    train_settings = TrainSettings.of(**{**defaults, **training_options})
     wanted = RunSettings(
         fingerprint=corpus.fingerprint(),
-        data=data,
+        data=corpus.settings,
         model=model_settings,
         train=train_settings,
     )

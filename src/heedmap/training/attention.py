@@ -28,10 +28,11 @@ class AttentionObjective(Objective):
     """Train an attention classifier by the protocol of Jain & Wallace.
 
     Adam with amsgrad; L2 of `weight_decay` on everything but the attention; the loss summed over a batch, with
-    the positive class weighted by n_neg / n_pos; the epoch selected by ROC AUC on the dev split (accuracy for
-    more than two classes; the first of ties). Unlike in the released code, the first epoch may be the best
-    (`settings.first_epoch`). Training ends early only at a score of 1. For pairs of texts, as there, the
-    loss is the mean over a batch, nothing is weighted, and L2 is on everything.
+    the positive class of one output weighted by n_neg / n_pos; the epoch selected by ROC AUC on the dev split
+    (accuracy for more than two classes, or by `settings.selection`; the first of ties). Unlike in the released
+    code, the first epoch may be the best (`settings.first_epoch`). Training ends early only at a score of 1.
+    For pairs of texts, as there, the loss is the mean over a batch, nothing is weighted, and L2 is on
+    everything.
 
     `loss` replaces the paper's loss.
     """
@@ -58,6 +59,7 @@ class AttentionObjective(Objective):
         )
         self.dev = dev
         self.first_epoch = settings.first_epoch or settings.epochs == 1
+        self.selection = settings.selection
         self.batch_loss = loss or cross_entropy(model, train)
 
     def loss(self, model: nn.Module, batch: Batch) -> Float[Tensor, ""]:
@@ -71,15 +73,22 @@ class AttentionObjective(Objective):
 
     def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
         """Compare epochs; by the released code's rule any later epoch beats the first one."""
-        passed_over = progress.best_epoch == 0 and not self.first_epoch
-        return passed_over or super().is_better(scores, progress)
+        best = progress.best_epoch
+        if best is None or (best == 0 and not self.first_epoch):
+            return True
+        return self._rank(scores) > self._rank(progress.scores[best])
 
     def is_finished(self, progress: Progress) -> bool:
         """Return whether no later epoch can be better."""
         best = progress.best_epoch
         return (
-            best is not None and (self.first_epoch or best > 0) and rank(progress.scores[best]) >= 1
+            best is not None
+            and (self.first_epoch or best > 0)
+            and self._rank(progress.scores[best]) >= 1
         )
+
+    def _rank(self, scores: dict[str, float]) -> float:
+        return scores["accuracy"] if self.selection == "accuracy" else rank(scores)
 
 
 def outputs_of(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -105,7 +114,7 @@ def optimizer_of(model: Classifier, settings: TrainSettings) -> torch.optim.Opti
     return torch.optim.Adam(
         _parameter_groups(model, settings.weight_decay),
         lr=settings.learning_rate,
-        amsgrad=True,
+        amsgrad=settings.amsgrad,
         fused=True,  # the same numbers as the plain loop over parameters, several times faster
     )
 

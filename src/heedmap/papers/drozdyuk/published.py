@@ -1,6 +1,6 @@
 """Drozdyuk et al.'s Table 1, and which of our interventions its rows are.
 
-Published numbers are marked [S4]: "Is Sparse Attention a Better Explanation?", Table 1, single runs of a
+Published numbers are of "Is Sparse Attention a Better Explanation?", Table 1, single runs of a
 softmax and a 1.5-entmax transformer ("entmax" means 1.5-entmax throughout). Corrected here:
 
 * "random-K reduces accuracy to 31.45 %" (text) is a drop of 31.45 points, to 53.6 % (table).
@@ -12,7 +12,14 @@ softmax and a 1.5-entmax transformer ("entmax" means 1.5-entmax throughout). Cor
 * 82 % under "opposite" counts flipped labels: it is the attack's success.
 """
 
-# (row, softmax, 1.5-entmax): accuracy in per cent; opposite against flipped labels. [S4]
+from heedmap.papers.kit.sources import Source
+
+SOURCES = {
+    "PUBLISHED": Source("paper", "Table 1"),
+    "PLACE": Source("paper", "Table 1"),
+    "GIVEN": Source("paper", "the text"),
+}
+# (row, softmax, 1.5-entmax): accuracy in per cent; opposite against flipped labels.
 PUBLISHED: tuple[tuple[str, float, float], ...] = (
     ("original", 86.45, 85.05),
     ("change of activation", 79.23, 69.49),

@@ -12,7 +12,26 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from heedmap.papers.kit.sources import Source
+
 SOURCE = "Jain & Wallace's result files (AttentionExplanation, 425a89a)"
+SOURCES = {
+    "performance.csv": Source("result files", "successar/AttentionExplanation 425a89a"),
+    "correlation.csv": Source("result files", "successar/AttentionExplanation 425a89a"),
+    "PUBLISHED_SIZES": Source(
+        "result files", "the same; the training texts of SST by running the released code"
+    ),
+}
+PUBLISHED_SIZES: dict[str, dict[str, tuple[int, ...]]] = {
+    "sst": {"train": (3034, 3321), "test": (863, 862)},
+    "imdb": {"test": (2184, 2172)},
+    "adr": {"test": (3636, 487)},
+    "news20_baseball_hockey": {"test": (179, 178)},
+    "ag_news": {"test": (1900, 1898)},
+    "diabetes": {"test": (1296, 319)},
+    "anemia": {"test": (460, 802)},
+}
+"""Texts by split and class, as the authors' own files confirm them."""
 _SCORES = {"tanh": "additive", "dot": "dot"}
 PERFORMANCE = ("accuracy", "f1", "roc_auc")
 COMPARED = ("attention~gradient", "attention~leave_one_out")

@@ -8,7 +8,8 @@ import numpy as np
 
 from heedmap.data.corpus import Corpus
 from heedmap.data.sources import EMBEDDED
-from heedmap.papers.jain_wallace.settings import PUBLISHED_SIZES, RECIPES
+from heedmap.papers.jain_wallace.published import PUBLISHED_SIZES
+from heedmap.papers.jain_wallace.settings import RECIPES
 from heedmap.report.phrases import plural
 from heedmap.settings import TrainSettings
 

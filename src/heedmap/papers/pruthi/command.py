@@ -50,7 +50,7 @@ def command(
         int | None, typer.Option(help="Texts per step; the paper's is 1. [8]")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="Of sequences: quick, or paper, the published size. [quick]")
+        str | None, typer.Option(help="Of sequences: quick, or paper, the released size. [quick]")
     ] = None,
     source: Annotated[
         str | None, typer.Option("--from", help="The source's column, or file ending. [en]")

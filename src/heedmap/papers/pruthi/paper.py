@@ -32,12 +32,13 @@ from heedmap.papers.pruthi import sequence_result as of_sequences
 from heedmap.papers.pruthi import sequences
 from heedmap.papers.pruthi.filler import with_filler
 from heedmap.papers.pruthi.result import Reproduction
-from heedmap.papers.pruthi.settings import BERT, MODELS, PruthiSettings
+from heedmap.papers.pruthi.settings import BERT, MODELS, TRAINING, PruthiSettings
 from heedmap.runs.audit import open_audit
 from heedmap.runs.places import Out
 from heedmap.runs.retrain import retrain
 from heedmap.runs.run import Run
-from heedmap.runs.train import fine_tune, train
+from heedmap.runs.train import fine_tune, train_as
+from heedmap.settings import TrainSettings
 from heedmap.terminal.progress import portion, track
 from heedmap.training.sweep import one_thread, processes
 
@@ -112,11 +113,10 @@ def reproduce(
 def _trained(model: str, corpus: Corpus, settings: PruthiSettings, out: Path) -> Run:
     """Train the run that a model's variants are compared with."""
     if model != "bert":
-        own = {**MODELS[model], "epochs": settings.epochs, "batch_size": settings.batch_size}
-        return train(corpus, out=out, **own)
+        how = {**TRAINING, "epochs": settings.epochs, "batch_size": settings.batch_size}
+        return train_as(corpus, MODELS[model], TrainSettings.of(**how), out=out)
     assert settings.base is not None
-    how: dict[str, Any] = {**BERT, "epochs": settings.bert_epochs}
-    return fine_tune(settings.base, corpus, out=out, **how)
+    return fine_tune(settings.base, corpus, out=out, **{**BERT, "epochs": settings.bert_epochs})
 
 
 def _made(folder: Path) -> Reproduction:

@@ -1,10 +1,23 @@
-"""Pruthi et al.'s classification results [3P]: accuracy and attention to impermissible words, in per cent.
+"""Pruthi et al.'s results: accuracy and attention to impermissible words or positions, in per cent.
 
-The authors' values as the ReScience replication (doi 10.5281/zenodo.4834146) reprints them, and the
-replication's own, five seeds with the authors' code. "<1e-6" and the like are upper bounds.
+The authors' values as the ReScience replication reprints them, and the replication's own, five seeds with the
+authors' code. "<1e-6" and the like are upper bounds.
 """
 
 from typing import NamedTuple
+
+from heedmap.papers.kit.sources import Source
+
+_PLACE = "ReScience replication, doi 10.5281/zenodo.4834146"
+_CODE = Source("released code", "danishpruthi/deceptive-attention 8c8823ef")
+SOURCES = {
+    "AUTHORS": Source("reprint", _PLACE),
+    "REPLICATED": Source("replication", _PLACE),
+    "EPOCHS": _CODE,
+    "SEEDS": _CODE,
+    "SEQUENCES": Source("reprint", _PLACE),
+    "SEQUENCES_REPLICATED": Source("replication", _PLACE),
+}
 
 
 class Published(NamedTuple):

@@ -170,6 +170,7 @@ def differences(found: Reproduction) -> list[str]:
             else [f"{plural(settings.epochs, 'epoch')} instead of {epochs}"]
         ),
         *([] if settings.rule == "paper" else ["epochs chosen by the released code's rule"]),
+        "the words are deleted, not replaced by neutral ones",
     ]
 
 

@@ -110,8 +110,8 @@ class DeceptionObjective(Objective):
     """Translate, and keep the attention off what tells the target: the loss L − λ log(1 − m).
 
     L is the mean cross entropy of a batch's target symbols, m the mean over them of the weight on the positions
-    that tell them: over the whole batch, before the logarithm. The epoch with the least loss on dev is kept,
-    λ's part included; PATIENCE epochs after it the training ends.
+    that tell them: over the whole batch, before the logarithm. The epoch with the least L on dev is kept, as in
+    the released code, where λ's part plays no part in it; PATIENCE epochs after it the training ends.
     """
 
     model: StepDecoder
@@ -159,7 +159,7 @@ class DeceptionObjective(Objective):
             for rows in sorted_batches(self.dev.lengths, AT_ONCE):
                 batch = self.dev.batch(rows)
                 read = predicted(self.model.eval(), batch)
-                loss = penalised(read, batch.targets, batch.telling, self.penalty)
+                loss = penalised(read, batch.targets, batch.telling, penalty=0.0)
                 total += float(loss) * len(rows)
                 count += len(rows)
         found = evaluate(self.model, self.dev)

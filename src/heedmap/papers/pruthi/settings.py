@@ -7,13 +7,27 @@ from pydantic import Field
 from heedmap.data.biographies import GENDERED
 from heedmap.data.marks import BY_DATA
 from heedmap.papers.pruthi.published import SEEDS
-from heedmap.settings import DataSettings, Positive, Settings, Size, Strengths
+from heedmap.settings import (
+    DataSettings,
+    ModelSettings,
+    Positive,
+    Settings,
+    Size,
+    Strengths,
+)
 
-MODELS: dict[str, dict[str, Any]] = {
-    "embedding": {"encoder": "none", "score": "dot", "embedding_size": 128},
-    "bilstm": {"encoder": "lstm", "score": "dot", "embedding_size": 128, "hidden_size": 64},
+_MODEL: dict[str, Any] = {
+    "score": "linear", "embedding_size": 128, "hidden_size": 64, "marks": False, "sigmoid": False,
+}  # fmt: skip
+MODELS = {
+    "embedding": ModelSettings.of(encoder="none", **_MODEL),
+    "bilstm": ModelSettings.of(encoder="lstm", **_MODEL),
 }
-"""Their sizes; a linear score, as theirs but for its scale."""
+"""As released: a linear score, an output per class, no marks at the ends of a text."""
+TRAINING: dict[str, Any] = {
+    "learning_rate": 1e-3, "weight_decay": 0.0, "amsgrad": False, "min_df": 1, "selection": "accuracy",
+}  # fmt: skip
+"""Adam as it is; every training word has a vector; the most accurate epoch on dev is kept."""
 BERT = {"epochs": 4, "batch_size": 16, "learning_rate": 2e-5, "max_positions": 256}
 PAPERS_BERT = "google-bert/bert-base-uncased"
 
@@ -58,9 +72,10 @@ class PruthiSettings(Settings):
 
 
 class SequenceSettings(Settings):
-    """One task of sequences; the defaults are the paper's, `learning_rate` that of Adam.
+    """One task of sequences; the defaults are the released code's, `learning_rate` that of Adam.
 
-    Copies and the like have 1 to `longest` of `symbols`; `held_out` pairs are dev and as many test.
+    Copies and the like have 1 to `longest` of `symbols`; `held_out` pairs are dev and as many test. These and
+    the number of `pairs` are our choice: the authors' sequences are not released.
     `penalties` beside 0, uniform attention and none.
     """
 

@@ -12,7 +12,6 @@ from scipy import stats
 
 from heedmap.experiments.flips import efficiency
 from heedmap.experiments.results import mean
-from heedmap.papers.serrano_smith.published import FLIPS
 
 Numbers = NDArray[np.float64]
 RANKINGS = ("random", "ascending", "leave_one_out", "attention", "gradient", "product")
@@ -25,6 +24,7 @@ WORDS = {
     "product": "gradient × attention",
     "exact": "smallest set",
 }
+FLIPS = ("both", "top", "random", "neither")
 SCORES = {"top": "random", "gradient": "random_gradient", "product": "random_product"}
 """By which score the first item is chosen, and the random item beside it."""
 

@@ -1,7 +1,7 @@
-"""What Serrano & Smith's (2019) decision-flip table has for their hierarchical model with a recurrent encoder.
+"""What Serrano & Smith (2019) say of their results: words alone.
 
-[M]: from memory of the paper, not checked against it; the order of the columns is that of `FLIPS`. Medians of
-the paper's box plots are not recovered. Corrected or completed here:
+Neither their decision-flip table nor the medians of their box plots could be read in the paper or in what they
+released, so no number of theirs stands beside ours. Corrected or completed here:
 
 * The released code draws the random item among all positions but the first, the top one included; the paper,
   and this reproduction, draw it among all but the top one.
@@ -11,15 +11,8 @@ the paper's box plots are not recovered. Corrected or completed here:
 * "No set that flips can be found" needs no search: the smallest set is exact (docs/erasure.md).
 """
 
-SOURCE = "Serrano & Smith 2019, HAN with GRUs [M]"
-FLIPS = ("both", "top", "random", "neither")
-# Per cent of the test texts: both flip, only the most attended, only the random one, neither. [M]
-PUBLISHED: dict[str, tuple[float, float, float, float]] = {
-    "yahoo": (0.5, 8.7, 1.3, 89.6),
-    "imdb-10": (2.2, 12.2, 1.4, 84.2),
-    "amazon": (2.7, 7.6, 2.7, 87.1),
-    "yelp": (1.5, 8.9, 1.9, 87.7),
-}
-MODEL = "han-rnn"
-# What the paper's text says of these orders, without numbers.
+from heedmap.papers.kit.sources import Source
+
+SOURCES: dict[str, Source] = {}
+# The order in which they find their rankings to be better.
 RANKINGS = ("random", "attention", "gradient", "product")

@@ -15,6 +15,7 @@ from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.result import Result, Table, unfinished, unlike, with_unlike
 from heedmap.papers.serrano_smith.claims import claims, learned, relative
 from heedmap.papers.serrano_smith.numbers import (
+    FLIPS,
     RANKINGS,
     SCORES,
     WORDS,
@@ -23,7 +24,6 @@ from heedmap.papers.serrano_smith.numbers import (
     of_model,
     quartiles,
 )
-from heedmap.papers.serrano_smith.published import FLIPS, MODEL, PUBLISHED, SOURCE
 from heedmap.papers.serrano_smith.settings import MODELS, RECIPES, SerranoSmithSettings
 from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
 from heedmap.report.grid_figures import bars
@@ -189,7 +189,6 @@ def _accuracies(found: Reproduction) -> Table:
 
 def _flip_table(found: Reproduction) -> Table:
     lines = []
-    published = PUBLISHED.get(found.name)
     for model in found.models:
         trials = of_model(found.trials, model)
         for score, words in FIRST.items():
@@ -197,8 +196,6 @@ def _flip_table(found: Reproduction) -> Table:
             p = trials[0].flip_table(score)[1]
             cells = [_shown([share[name] for share in shares]) for name in FLIPS]
             lines.append([_name(found, model), words, *cells, f"{p:.1g}"])
-        if published is not None and model == MODEL:
-            lines.append([model, SOURCE, *(f"{value:.1f}" for value in published), "–"])
     heads = ["model", "first by", *HEADS.values(), "p"]
     return Table(
         "Does erasing the first item change the decision?", heads, lines, FLIP_HOW, labels=2

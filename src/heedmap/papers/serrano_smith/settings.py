@@ -17,6 +17,7 @@ MODELS: tuple[ModelName, ...] = (
     "flan-none",
 )
 ENCODERS = {"rnn": "gru", "cnn": "small-cnn", "none": "none"}
+LONGEST = 60  # epochs
 Share = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0)]
 
@@ -26,7 +27,8 @@ class SerranoSmithSettings(Settings):
 
     `seeds` is their number: 0, 1, ... Each draws the initial weights, the order of batches, the dropout and the
     random items; texts and word vectors are the same for all. `epochs` and `patience` are those of models with
-    an encoder; without one they learn for up to four times as many epochs, with twice the patience. Dropout is
+    an encoder; without one they learn for up to four times as many epochs, at most LONGEST unless that is
+    fewer, with twice the patience. Dropout is
     on the words' embeddings, on the sentences' vectors (hierarchical models only) and on the logits.
     `most_sentences` and `most_words` (of a sentence) leave longer texts out of training and dev.
     """
@@ -56,7 +58,7 @@ class SerranoSmithSettings(Settings):
     def epochs_of(self, model: str) -> tuple[int, int]:
         """Return the most epochs of a model, and its patience."""
         if model.endswith("none"):
-            return 4 * self.epochs, 2 * self.patience
+            return max(self.epochs, min(4 * self.epochs, LONGEST)), 2 * self.patience
         return self.epochs, self.patience
 
 

@@ -80,6 +80,9 @@ def new_model(
 ) -> TextClassifier:
     """Draw a model's weights: Xavier's for what is linear or a convolution, orthogonal between states.
 
+    Of a GRU's second bias the second quarter is 1: the released code starts it as the bias of an LSTM, whose
+    second gate that is. There is an output per class, of two classes too.
+
     `hidden_size` is the size of a state: half of it per direction of a GRU, or per width of a window.
     """
     kind = HierarchicalClassifier if name.startswith("han") else TextClassifier
@@ -89,6 +92,7 @@ def new_model(
         score="wide-additive",
         embedding_size=settings.embedding_size,
         hidden_size=settings.hidden_size // (2 if encoder == "gru" else 1),
+        sigmoid=False,
     )
     with seeded(seed):
         model = kind(sizes, Vocabulary(words), classes)
@@ -106,6 +110,10 @@ def _initialise(name: str, parameter: nn.Parameter) -> None:
         nn.init.xavier_uniform_(parameter)
     else:
         nn.init.zeros_(parameter)
+        if "bias_hh" in name:
+            quarter = len(parameter) // 4
+            with torch.no_grad():
+                parameter[quarter : 2 * quarter] = 1.0
 
 
 class Training(Objective):

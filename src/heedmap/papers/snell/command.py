@@ -28,7 +28,7 @@ NEEDS = """Snell et al. asked where attention comes from. Say which part:
   heedmap reproduce snell translation --data PATH --from de --to en   the same, for every translated word
   heedmap reproduce snell copying                   who learns to copy? A smaller model, minutes
   heedmap reproduce snell multihead                 do heads that fail alone learn together? 15 minutes
-  heedmap reproduce snell copying --budget paper    the published size: 20 seeds; hours"""
+  heedmap reproduce snell copying --budget paper    the released code's size, 20 seeds; hours"""
 
 
 def command(
@@ -36,7 +36,9 @@ def command(
         str | None,
         typer.Argument(help="Which part: classification, translation, copying, multihead."),
     ] = None,
-    budget: Annotated[str, typer.Option(help="quick or paper, the published size.")] = "quick",
+    budget: Annotated[
+        str, typer.Option(help="quick or paper, the released code's size.")
+    ] = "quick",
     seeds: Annotated[int | None, typer.Option(help="Trainings of each kind. [8; 20]")] = None,
     steps: Annotated[
         int | None, typer.Option(help="Where trainings that have not learned end. [400; 1000]")

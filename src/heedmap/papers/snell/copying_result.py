@@ -85,7 +85,7 @@ def result(found: Copying) -> Result:
 
 
 def differences(settings: CopyingSettings) -> list[str]:
-    """List in words how a reproduction differs from the paper's settings; more steps count as none."""
+    """List in words how a reproduction differs from the released code; more steps count as no difference."""
     published = CopyingSettings()
     words = {
         "length": "symbols in a sequence",
@@ -93,7 +93,6 @@ def differences(settings: CopyingSettings) -> list[str]:
         "size": "units in a state",
         "batch_size": "sequences in a batch",
         "learning_rate": "as learning rate",
-        "seeds": "seeds",
     }
     return [
         f"{getattr(settings, name):g} {text} instead of {getattr(published, name):g}"

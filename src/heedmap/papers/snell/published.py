@@ -1,10 +1,20 @@
-"""What Snell et al. report.
+"""What Snell et al. report: in slides and a blog, which give no counts of copying runs, and in notebooks.
 
-[S3] are the slides "Understanding Attention Training via Output Relevance" (2020), [blog] the authors' blog.
-Neither gives counts of copying runs. [NB] are results that a notebook in the history of the authors'
-repository shows; there SST has another name.
+The paper's own table could not be read. In the notebooks SST has another name.
 """
 
+from heedmap.papers.kit.sources import Source
+
+_NOTEBOOK = Source(
+    "notebook", "notebooks in the history of Sea-Snell/AttentionDynamics, up to 45774617"
+)
+SOURCES = {
+    "FAILURES": Source("slides", "and the authors' blog, as each line says"),
+    "AGREEMENT": _NOTEBOOK,
+    "PERFORMANCE": _NOTEBOOK,
+    "XI": _NOTEBOOK,
+}
+# The slides are "Understanding Attention Training via Output Relevance" (2020).
 SLIDES, BLOG = "Snell et al.'s slides", "the authors' blog"
 # How many trainings fail to copy, by sequences.
 FAILURES = {

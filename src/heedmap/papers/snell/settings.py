@@ -49,7 +49,7 @@ class CopyingSettings(Settings):
 
     Sequences have `length` symbols, of as many or, for subsets, of `symbols`. A training that has not learned
     by the released code's last step goes on to `steps`, where it is censored; variants of the model end with
-    the released code. The paper has 20 seeds.
+    the released code. The number of `seeds` is our choice: theirs could not be read.
     """
 
     part: Literal["copying"] = "copying"

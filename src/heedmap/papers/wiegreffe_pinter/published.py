@@ -1,8 +1,17 @@
-"""Wiegreffe & Pinter's Table 2, F1 of class 1, as a third party's replication confirms it [W&P-rep].
+"""Wiegreffe & Pinter's Table 2, F1 of class 1, as a third party's replication prints it.
 
-The numbers of their Tables 3 and 4 are not confirmed, and are not shown. Their TVD is half of ours: one sigmoid
-instead of two classes. A λ of theirs is 2λ of ours, which `LAMBDAS` has.
+The numbers of their Tables 3 and 4 could not be read, and are not shown.
 """
+
+from heedmap.papers.kit.sources import Source
+
+_REPRINT = Source("reprint", "README of a third party's replication, which quotes Table 2")
+SOURCES = {
+    "F1": _REPRINT,
+    "REPLICATED": Source("replication", "the same README, one run each"),
+    "ADVERSARY_EPOCHS": Source("released code", "sarahwie/attention d867a2b, run_adversarial.sh"),
+    "SEEDS": Source("released code", "sarahwie/attention d867a2b"),
+}
 
 # data set: (reproduced by the authors, with uniform weights)
 F1: dict[str, tuple[float, float]] = {
@@ -20,6 +29,5 @@ REPLICATED: dict[str, tuple[float, float]] = {
 }
 SOURCE = "Wiegreffe & Pinter, Table 2"
 REPLICATION = "third-party replication, one run"
-LAMBDAS = (1e-4, 3e-4, 1e-3, 2e-3, 1e-2)
 ADVERSARY_EPOCHS = 80
 SEEDS = 8
