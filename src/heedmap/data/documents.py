@@ -52,9 +52,9 @@ def documents(settings: DataSettings, given: InMemory | None = None) -> dict[str
     notes: list[str] = []
     with reading(settings.source):
         if settings.dataset is not None and settings.source not in EMBEDDED:
-            parts = read_dataset(whole, left_out, notes, given)
+            parts = read_dataset(whole, left_out, notes, {}, given)
         else:
-            parts = read_parts(whole, left_out, notes, given=given)
+            parts = read_parts(whole, left_out, notes, {}, given=given)
     rows = parts.get("test") or [row for part in parts.values() for row in part]
     if all(row.rationale is None for row in rows):
         raise without_rationales(settings.source)
