@@ -38,6 +38,7 @@ app = typer.Typer(
     context_settings=HELP,
 )
 INTERRUPTED = 130
+NO_MEMORY = "failed to map segment|cannot allocate memory|Cannot allocate memory"
 PIPE_CLOSED = 1  # as typer ends where it notices first
 
 add_command(app, "audit", audit_command, cls=AuditCommand, examples=(
@@ -105,6 +106,13 @@ def _run() -> None:
             _usage(error)
         if os.environ.get("HEEDMAP_TRACEBACK"):
             raise
+        if isinstance(error, MemoryError) or (
+            isinstance(error, ImportError) and re.search(NO_MEMORY, str(error))
+        ):
+            _stop(
+                "there is too little memory, or its limit is too low (ulimit -v): heedmap needs some GB; give "
+                "it more", 2,
+            )  # fmt: skip
         if isinstance(error, OSError) and error.strerror:  # disk full, no permission, invalid name
             place = f"{error.filename}: " if error.filename else ""
             _stop(f"{place}{error.strerror}; choose another place, or mend this one", 2)
