@@ -2,7 +2,10 @@
 
 import io
 import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -235,3 +238,21 @@ def test_an_audit_without_figures_says_so(tmp_path):
     with pytest.raises(InputError, match="no figure"):
         export(figures(make_audit(n=2, lengths=(1,))), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_without_memory_the_figures_are_refused_in_one_line(tmp_path):
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import resource\n"
+        "from made_audits import make_audit\n"
+        "from heedmap.report.export import export\n"
+        "from heedmap.report.figures import figures\n"
+        "made = figures(make_audit())[:1]\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))\n"
+        "export(made, sys.argv[2])\n"
+    )
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", script, here, tmp_path / "figures"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "InputError: the figures cannot be drawn" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "figures").exists()

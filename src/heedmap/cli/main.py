@@ -43,6 +43,7 @@ INTERRUPTED = 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 REMEDY = "what was to be written to files is there; give the command somewhere to print"
 NO_OUTPUT = f"standard output is closed; {REMEDY}"
+NO_MEMORY = "failed to map segment|cannot allocate memory|Cannot allocate memory"
 
 add_command(app, "audit", audit_command, cls=AuditCommand, examples=(
     "heedmap audit --data reviews.csv",
@@ -117,16 +118,32 @@ def _run() -> None:
             _usage(error)
         if os.environ.get("HEEDMAP_TRACEBACK"):
             raise
+        if _lacks_memory(error):
+            _stop(
+                "there is too little memory, or its limit is too low (ulimit -v): heedmap needs some GB; give "
+                "it more", 2,
+            )  # fmt: skip
         if isinstance(error, OSError) and error.strerror:  # disk full, no permission, invalid name
-            if error.filename is None and error.errno in FULL:
-                _output_lost(f"standard output cannot be written ({error.strerror}); {REMEDY}")
-            place = f"{error.filename}: " if error.filename else ""
-            _stop(f"{place}{error.strerror}; choose another place, or mend this one", 2)
+            _not_written(error)
         first = (str(error).splitlines() or [""])[0]
         _stop(
             f"internal error ({type(error).__name__}: {first}); "
             "HEEDMAP_TRACEBACK=1 shows where; please report it", 1,
         )  # fmt: skip
+
+
+def _lacks_memory(error: Exception) -> bool:
+    is_import = isinstance(error, ImportError)
+    return isinstance(error, MemoryError) or (
+        is_import and re.search(NO_MEMORY, str(error)) is not None
+    )
+
+
+def _not_written(error: OSError) -> None:
+    if error.filename is None and error.errno in FULL:
+        _output_lost(f"standard output cannot be written ({error.strerror}); {REMEDY}")
+    place = f"{error.filename}: " if error.filename else ""
+    _stop(f"{place}{error.strerror}; choose another place, or mend this one", 2)
 
 
 def _output_lost(text: str) -> None:

@@ -99,8 +99,8 @@ def _best_pair(
     grid = torch.linspace(0, 1, GRID, dtype=q.dtype, device=q.device)
     at_once = max(1, BLOCK // (GRID * instances.logits.shape[-1]))
     for of, some in zip(torch.split(row, at_once), torch.split(pair, at_once), strict=True):
-        ends = (positions[of, i[some]], positions[of, j[some]])
-        base, other = (instances.logits[of, at] for at in ends)
+        pair_of_positions = (positions[of, i[some]], positions[of, j[some]])
+        base, other = (instances.logits[of, at] for at in pair_of_positions)
         step = other - base
         low, high = instances.range_along(base, step, of)
         low, high = low.clamp(min=0), high.clamp(max=1)

@@ -13,15 +13,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
-from transformers.pipelines import Pipeline
+from transformers import (
+    Pipeline,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    TextClassificationPipeline,
+)
 
 from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
 from heedmap.huggingface.entrance import evaluating
-from heedmap.huggingface.handshake import TEXTS
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.opening import open_classifier
+from heedmap.huggingface.sample_texts import SENTENCES
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.settings import MODEL_IN_MEMORY, TransformerSettings
 
@@ -126,7 +130,7 @@ def _compare(
         InputError: token ids or logits differ.
     """
     coarser = max(model.dtype, copy.precision, key=lambda dtype: torch.finfo(dtype).eps)
-    for text in TEXTS:
+    for text in SENTENCES:
         own, again = (each(text, return_tensors="pt") for each in (tokenizer, copy.tokenizer))
         if own["input_ids"].tolist() != again["input_ids"].tolist():
             raise InputError(

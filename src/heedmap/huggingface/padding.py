@@ -30,7 +30,7 @@ def vocabulary_size(model: PreTrainedModel) -> int | None:
 
 def absent_token(ids: Tensor) -> int:
     """Return the smallest token number that does not occur."""
-    present = set(ids.unique().tolist())
+    present = set(ids.flatten().tolist())
     return next(token for token in range(len(present) + 1) if token not in present)
 
 

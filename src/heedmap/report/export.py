@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import vl_convert
-
 from heedmap.errors import InputError
 from heedmap.files.manifest import MANIFEST, Manifest, write
 from heedmap.files.storage import refuse_file
 from heedmap.report.charts import QUIET, Figure
+from heedmap.report.drawing import Drawing
 from heedmap.report.svg_text import FONT, INK, above, below, clean
 
 WIDTHS = {"column": 84.0, "page": 178.0}  # millimetres
@@ -84,11 +83,16 @@ def export(
     _refuse_taken(Path(folder), names)
     # Draw all before writing any.
     files: list[tuple[Path, bytes | str]] = []
-    for figure in chosen:
+    with Drawing() as drawing:
+        pictures = [
+            {name: _render(figure, name, width, bare, drawing) for name in dict.fromkeys(formats)}
+            for figure in chosen
+        ]
+    for figure, by_format in zip(chosen, pictures, strict=True):
         place = Path(folder) / figure.key
         files += [
-            (place.with_name(f"{figure.key}.{name}"), render(figure, name, width, bare))
-            for name in dict.fromkeys(formats)
+            (place.with_name(f"{figure.key}.{name}"), content)
+            for name, content in by_format.items()
         ]
         files += [(place.with_name(f"{figure.key}.txt"), caption(figure))] if bare else []
     if Manifest.above(files[0][0]) is None:
@@ -125,7 +129,12 @@ def choose(made: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
 
 def render(figure: Figure, form: str, width: float = WIDTHS["column"], bare: bool = False) -> bytes:
     """Return a figure as the content of a file in one of FORMATS (see `export`)."""
-    return FORMATS[form](draw(figure, width, bare))
+    with Drawing() as drawing:
+        return _render(figure, form, width, bare, drawing)
+
+
+def _render(figure: Figure, form: str, width: float, bare: bool, drawing: Drawing) -> bytes:
+    return FORMATS[form](_draw(figure, width, bare, drawing), drawing)
 
 
 def caption(figure: Figure) -> str:
@@ -136,10 +145,16 @@ def caption(figure: Figure) -> str:
 
 
 def draw(figure: Figure, width: float = WIDTHS["column"], bare: bool = False) -> str:
+    """Return a figure as SVG (see `_draw`)."""
+    with Drawing() as drawing:
+        return _draw(figure, width, bare, drawing)
+
+
+def _draw(figure: Figure, width: float, bare: bool, drawing: Drawing) -> str:
     """Return a figure as SVG: title, n and legend above the chart, notes below it; bare, the legend alone."""
     whole = round(width / 25.4 * 72 / UNIT, 2)
     inner = whole - 2 * MARGIN
-    chart = _chart(figure.spec, inner)
+    chart = _chart(figure.spec, inner, drawing)
     shown = replace(figure, title="", n="", notes=[]) if bare else figure
     head, foot = above(shown, inner), below(shown, inner)
     size = ElementTree.fromstring(chart)
@@ -157,25 +172,25 @@ def draw(figure: Figure, width: float = WIDTHS["column"], bare: bool = False) ->
     )
 
 
-def _chart(spec: dict[str, Any], width: float) -> str:
+def _chart(spec: dict[str, Any], width: float, drawing: Drawing) -> str:
     fitted = {
         **spec,
         "width": width,
         "padding": 0,
         "autosize": {"type": "fit-x", "contains": "padding"},
     }
-    svg: str = vl_convert.vegalite_to_svg(fitted, config=CONFIG)
+    svg: str = drawing.ask("vegalite_to_svg", fitted, config=CONFIG)
     return svg
 
 
-def _pdf(svg: str) -> bytes:
+def _pdf(svg: str, drawing: Drawing) -> bytes:
     sized = re.sub(
         r'width="([\d.]+)" height="([\d.]+)"',
         lambda match: f'width="{float(match[1]) * UNIT:g}" height="{float(match[2]) * UNIT:g}"',
         svg,
         count=1,
     )
-    content: bytes = vl_convert.svg_to_pdf(sized)
+    content: bytes = drawing.ask("svg_to_pdf", sized)
     # There is no date in it, but a page's resources (fonts, shapes) are listed in random order.
     return re.sub(
         rb"(?:\n *\/[a-z]+\d+ \d+ 0 R)+",
@@ -184,13 +199,13 @@ def _pdf(svg: str) -> bytes:
     )
 
 
-def _png(svg: str) -> bytes:
-    content: bytes = vl_convert.svg_to_png(svg, scale=UNIT, ppi=DPI)
+def _png(svg: str, drawing: Drawing) -> bytes:
+    content: bytes = drawing.ask("svg_to_png", svg, scale=UNIT, ppi=DPI)
     return content
 
 
-FORMATS: dict[str, Callable[[str], bytes]] = {
+FORMATS: dict[str, Callable[[str, Drawing], bytes]] = {
     "pdf": _pdf,
-    "svg": lambda svg: svg.encode("utf-8"),
+    "svg": lambda svg, _: svg.encode("utf-8"),
     "png": _png,
 }

@@ -39,10 +39,16 @@ IN_MEMORY = "a model in memory"
 TABLES = ("instances", "gradient", "leave_one_out", "found", "adversary", "flips")
 
 
-@overload
-def explain(source: Source, text: str, *, query: str | None = None) -> Explanation: ...
+@overload  # a text is a sequence of texts too, but the first signature that fits counts
+def explain(  # type: ignore[overload-overlap]
+    source: Source, text: str, *, query: str | None = None
+) -> Explanation: ...
 @overload
 def explain(source: Source, text: Texts) -> Explanations: ...
+@overload
+def explain(
+    source: Source, text: str | Texts, *, query: str | None = None
+) -> Explanation | Explanations: ...
 def explain(
     source: Source, text: str | Texts, *, query: str | None = None
 ) -> Explanation | Explanations:
@@ -143,7 +149,9 @@ def explained_each(
     about: dict[str, Any] = {}
     if not isinstance(model, AttentionClassifier):
         from heedmap.huggingface import opening
+        from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
+        assert isinstance(model, TransformerClassifier)
         about = opening.facts(model)
     explanations = Explanations()
     for given, (split, notes) in zip(track(texts), splits, strict=True):
@@ -166,7 +174,9 @@ def _explained(
         unknown, more = _unknown(model, split)
     else:
         from heedmap.huggingface import opening
+        from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
+        assert isinstance(model, TransformerClassifier)
         unknown, more = opening.unread_words(model, split.tokens)
     audit = settings.audit or AuditSettings.of(**defaults(model, settings.data))
     evidence = Evidence(model, split, audit, first_row=_row_in_audit(place, split))

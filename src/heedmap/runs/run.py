@@ -112,8 +112,10 @@ class Run:
         given = user_texts(texts, self.model)
         return probabilities(self.name, self.settings.data, self.model, given)
 
-    @overload
-    def explain(self, text: str, *, query: str | None = None) -> "Explanation": ...
+    @overload  # a text is a sequence of texts too, but the first signature that fits counts
+    def explain(  # type: ignore[overload-overlap]
+        self, text: str, *, query: str | None = None
+    ) -> "Explanation": ...
     @overload
     def explain(self, text: "Texts") -> "Explanations": ...
     def explain(
@@ -126,7 +128,7 @@ class Run:
         """
         from heedmap.runs.explain import explain
 
-        return explain(self, text, query=query)  # type: ignore[call-overload,no-any-return]
+        return explain(self, text, query=query)
 
     def encoded(self, split: Split) -> Encoded:
         """Encode a split with the vocabulary of one of our attention models."""

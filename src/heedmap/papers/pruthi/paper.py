@@ -116,7 +116,8 @@ def _trained(model: str, corpus: Corpus, settings: PruthiSettings, out: Path) ->
         how = {**TRAINING, "epochs": settings.epochs, "batch_size": settings.batch_size}
         return train_as(corpus, MODELS[model], TrainSettings.of(**how), out=out)
     assert settings.base is not None
-    return fine_tune(settings.base, corpus, out=out, **{**BERT, "epochs": settings.bert_epochs})
+    recipe: dict[str, Any] = {**BERT, "epochs": settings.bert_epochs}
+    return fine_tune(settings.base, corpus, out=out, **recipe)
 
 
 def _made(folder: Path) -> Reproduction:
