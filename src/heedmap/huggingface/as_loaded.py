@@ -146,7 +146,13 @@ def compare(
     model, limit = entrance.model, longest(entrance.model, tokenizer)
     most, most_of_weights = _tolerance(model, readings)
     worst, worst_weights, different = 0.0, None, None
-    compared: set[str] = set()
+    for reading in readings:
+        words = [_words(tokenizer, reading.text, limit)]
+        ids = encode(tokenizer, words, [0], model.device).ids[0]
+        if not torch.equal(ids, reading.ids):
+            different = different or f"{reading.name}: its token ids differ"
+    if different is not None:
+        return Comparison(len(readings), worst, worst_weights, None, most, different, untried)
     for group in _groups(readings):
         words = [_words(tokenizer, reading.text, limit) for reading in group]
         batch = encode(tokenizer, words, range(len(words)), model.device, padding_token(model))
@@ -154,11 +160,7 @@ def compare(
         with entrance.visiting(recording):
             answers = answer(model(**accepted(model, _inputs(batch, tokenizer)))).float()
         for row, reading in enumerate(group):
-            compared.add(reading.name)
             real = batch.real[row]
-            if not torch.equal(batch.ids[row][real], reading.ids):
-                different = different or f"{reading.name}: its token ids differ"
-                continue
             off = difference(answers[row], reading.answer)
             worst = max(worst, off)
             if off > most:
@@ -179,7 +181,7 @@ def compare(
         if reading.default is not None
     ]
     return Comparison(
-        len(compared), worst, worst_weights, max(drifts, default=None), most, different, untried
+        len(readings), worst, worst_weights, max(drifts, default=None), most, different, untried
     )
 
 
@@ -222,7 +224,9 @@ def _words(tokenizer: PreTrainedTokenizerBase, text: str, limit: int) -> list[st
 
 
 def _groups(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
-    """Yield batches: the short texts together, and each long one beside a short one."""
+    """Yield batches of different texts: the short ones together, and each long one beside a short one."""
+    # A text that was cut may be another one.
+    readings = [*{tuple(reading.ids.tolist()): reading for reading in readings}.values()]
     short = [reading for reading in readings if len(reading.ids) <= WHOLE]
     for reading in readings:
         if len(reading.ids) > WHOLE:
