@@ -67,7 +67,7 @@ def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, 
             "instances", "gradient", "leave_one_out", "integrated_gradients", "found", "agreement", "baselines",
             "sign", "permutation", "erasure", "flips", "class_erasure", "eraser", "adversary", "bending",
             "instead",
-        )), "tables/about.json", "tables/manifest.json",
+        )), "tables/about.json", "manifest.json",
     }  # fmt: skip
     findings = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]
     assert [f["key"] for f in findings][:2] == ["skill", "found_leave_one_out"]

@@ -54,7 +54,7 @@ def test_every_format_is_valid_and_as_wide_as_wanted(audit, tmp_path, width):
     inches = width / INCH
     paths = export(figures(audit), tmp_path, ("pdf", "svg", "png"), TWO, width=width)
     assert {p.name for p in paths} == {f"{k}.{f}" for k in TWO for f in ("pdf", "svg", "png")}
-    assert {p.name for p in tmp_path.iterdir()} == {p.name for p in paths}
+    assert {p.name for p in tmp_path.iterdir()} == {"manifest.json", *(p.name for p in paths)}
     for key in TWO:
         root = ElementTree.parse(tmp_path / f"{key}.svg").getroot()
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -192,7 +192,8 @@ def test_the_command_chooses_and_lists(heedmap, folder, tmp_path, audit):
     out = tmp_path / "paper"
     done = heedmap("figures", folder, "--only", ",".join(TWO), "--format", "svg, pdf", "--out", out)
     assert done.code == 0, done.err
-    assert {p.name for p in out.iterdir()} == {f"{k}.{f}" for k in TWO for f in ("svg", "pdf")}
+    names = {f"{key}.{ending}" for key in TWO for ending in ("svg", "pdf")}
+    assert {p.name for p in out.iterdir()} == {"manifest.json", *names}
     assert not (folder / "figures").exists()
 
 
@@ -256,3 +257,13 @@ def test_without_memory_the_figures_are_refused_in_one_line(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "InputError: the figures cannot be drawn" in done.stderr.splitlines()[-1]
     assert not (tmp_path / "figures").exists()
+
+
+def test_a_users_own_file_is_not_replaced_by_a_figure_of_its_name(audit, tmp_path):
+    (tmp_path / f"{TWO[0]}.svg").write_text("mine")
+    with pytest.raises(InputError, match=r"\.svg: expected a place for a file of heedmap's"):
+        export(figures(audit), tmp_path, ("svg",), TWO)
+    assert [p.name for p in tmp_path.iterdir()] == [f"{TWO[0]}.svg"]
+    (tmp_path / f"{TWO[0]}.svg").unlink()
+    for _ in range(2):
+        export(figures(audit), tmp_path, ("svg",), TWO)

@@ -170,7 +170,7 @@ def test_a_new_paper_has_a_command_a_result_and_figures_and_resumes(heedmap, toy
         said = heedmap(*command)
         assert said.code == 2
         assert said.err.splitlines()[-1].startswith("heedmap: ")
-        assert "1.parquet: damaged" in said.err
+        assert "1.parquet: not as heedmap wrote it" in said.err
     for path in (out / "parts").iterdir():
         path.unlink()
     nothing = heedmap("figures", out, "--list")

@@ -3,19 +3,24 @@
 import json
 import os
 import shutil
+import signal
 import socket
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import QUICK, WORDS, stamped
+import torch
+from conftest import QUICK, WORDS, contents, stamped
 
 from heedmap.errors import InputError
 from heedmap.files import manifest
 from heedmap.files.manifest import File, Manifest
 from heedmap.files.storage import write_atomically
+from heedmap.files.table_folder import TableFolder, clear
 from heedmap.runs.audit import audit
-from heedmap.runs.folder import OWN
+from heedmap.runs.folder import OWN, RunFolder
 from heedmap.runs.open import open_run
+from heedmap.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
 
 AUDIT = ("--instances", "9", "--permutations", "2")
 
@@ -305,3 +310,177 @@ def test_saving_an_audit_elsewhere_removes_nothing_of_the_users(place, tmp_path)
     with pytest.raises(InputError, match="holds files that are not a run's"):
         result.save(other.parent)
     assert os.listdir(other) == ["mine.parquet"]
+
+
+# Kills
+
+CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
+
+
+def killed_at(step, work, root):
+    """Run work in a fork that is killed at one of its file operations; whether it was."""
+
+    def count(event, args):
+        nonlocal left
+        opens = (
+            event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_CREAT)
+        )
+        if (opens or event in CHANGES) and str(root) in str(args[0]):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    left = step
+    child = os.fork()
+    if child == 0:
+        sys.addaudithook(count)
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def settings(**train):
+    return RunSettings.of(
+        fingerprint="0",
+        data=DataSettings(source="x"),
+        model=ModelSettings(),
+        train=TrainSettings.of(**train),
+    )
+
+
+def trained(root, wanted, overwrite=False):
+    """What a training does with its folder, without the training."""
+    with RunFolder.locked(root, wanted) as folder:
+        if not folder.holds_another(wanted, overwrite) and folder.is_trained(wanted):
+            folder.tidy()
+            return
+        folder.begin(wanted, resume=not overwrite)
+        for epoch in range(2):
+            manifest.write(folder.dynamics / f"{epoch}.parquet", f"{epoch} {wanted.train.seed}")
+            manifest.write(folder.checkpoint, f"epoch {epoch}")
+        tensors = {"weight": torch.full((2,), float(wanted.train.seed))}
+        folder.write_settings(wanted)
+        folder.write_model(["a"], ["x", "y"], tensors)
+        folder.tidy()
+
+
+def concluded(root, text):
+    """What an audit does with its folder."""
+    folder = RunFolder(root)
+    folder.take_over(["report.html", "tables"])
+    tables = TableFolder(folder.tables, text)
+    if Manifest(root).load().tables != text:
+        folder.remove_conclusions()
+        clear(folder.tables)
+    for name in ("one", "two"):
+        if tables.get(name) is None:
+            tables.put(name, f"{text} {name}".encode())
+    folder.write_conclusions(text, text * 2)
+    folder.tidy()
+
+
+WORK = {
+    "a first run": lambda root: trained(root, settings(seed=1)),
+    "a run over another": lambda root: trained(root, settings(seed=2), overwrite=True),
+    "a first audit": lambda root: concluded(root, "a"),
+    "another audit": lambda root: concluded(root, "b"),
+}
+BEFORE = {
+    "a first run": [],
+    "a run over another": ["a first run", "a first audit"],
+    "a first audit": ["a first run"],
+    "another audit": ["a first run", "a first audit"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="each try is a fork")
+@pytest.mark.parametrize("what", WORK)
+def test_work_that_is_killed_at_any_file_operation_ends_the_same_when_done_again(tmp_path, what):
+    def fresh():
+        shutil.rmtree(root, ignore_errors=True)
+        if start.exists():
+            shutil.copytree(start, root)
+
+    root, start = tmp_path / "root", tmp_path / "start"
+    for name in BEFORE[what]:
+        WORK[name](root)
+    if root.exists():
+        shutil.copytree(root, start)
+    WORK[what](root)
+    whole, step = contents(root), 1
+    fresh()
+    while killed_at(step, lambda: WORK[what](root), root):
+        WORK[what](root)
+        assert contents(root) == whole, step
+        step += 1
+        fresh()
+    assert step > 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("epsilon = 0.01", "epsilon = 0.3"),
+        ("[train]", "[trained]"),
+        ("epochs = 1", "epochs = 9"),
+        ('source = "', 'source = "elsewhere/'),
+    ],
+)
+def test_settings_that_were_edited_are_refused(heedmap, place, old, new):
+    path = place / "settings.toml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    commands = [("report", "run"), ("explain", "run", "good good"), ("audit", "--run", "run")]
+    for command in commands:
+        done = heedmap(*command)
+        if command[0] == "explain" and "source" in old:
+            assert done.code == 0, "it reads no texts"
+        else:
+            assert (done.code, done.err.count("\n")) == (2, 1), done.err
+            assert "settings.toml" in done.err
+            assert "internal error" not in done.err
+
+
+def test_a_run_of_an_older_version_without_its_training_is_one_line(heedmap, place):
+    path = place / "settings.toml"
+    start, rest = path.read_text().split("[train]")
+    path.write_text(start + "[audit]" + rest.split("[audit]")[1])
+    (place / "manifest.json").unlink()
+    done = heedmap("explain", "run", "good good")
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert "expected in [train] how its model was trained, got nothing" in done.err
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_findings_of_any_shape_do_not_end_the_list_of_all_runs(heedmap, place, listed):
+    finding = {"key": "skill", "value": 0.5}
+    shapes = [
+        [], 1, {}, {"bottom_line": {}, "findings": []}, {"bottom_line": {"answer": 1}, "findings": []},
+        {"bottom_line": {"answer": "yes"}, "findings": 7},
+        {"bottom_line": {"answer": "yes"}, "findings": [finding, 3]},
+        {"bottom_line": {"answer": "yes"}, "findings": [finding | {"value": "x"}]},
+        {"bottom_line": [], "findings": {}},
+    ]  # fmt: skip
+    if not listed:
+        (place / "manifest.json").unlink()
+    for shape in shapes:
+        (place / "findings.json").write_text(json.dumps(shape))
+        done = heedmap("list", ".", "--json")
+        assert done.code == 0, done.err
+        (entry,) = json.loads(done.out)
+        assert entry["state"] == "unreadable"
+
+
+def test_a_flipped_bit_in_what_a_result_rests_on_is_noticed(heedmap, place):
+    for name in ("training.json", "tables/instances.parquet", "model.safetensors", "findings.json"):
+        path = place / name
+        content = path.read_bytes()
+        path.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+        command = ("list", ".") if name == "findings.json" else ("explain", "run", "good good")
+        done = heedmap(*command)
+        assert done.code == (0 if command[0] == "list" else 2), name
+        assert "not as heedmap wrote it" in done.err or "unreadable" in done.out
+        path.write_bytes(content)

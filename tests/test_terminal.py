@@ -376,3 +376,15 @@ def test_a_start_that_is_slow_is_said_unless_a_machine_reads_or_nobody():
         done = subprocess.run(command, capture_output=True, text=True, env=offline, check=False)
         assert done.returncode == 2
         assert ("starting" in done.stderr) == said
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device here")
+@pytest.mark.parametrize("redirected", [">&-", "> /dev/full", "| (exec <&-; sleep 5)"])
+def test_without_a_place_to_print_a_command_ends_in_one_line_and_code_2(tmp_path, redirected):
+    command = f"{sys.executable} -m heedmap --help"
+    script = f"sleep 1 | {command} {redirected}; exit ${{PIPESTATUS[1]}}"
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith("heedmap: standard output ")
