@@ -206,7 +206,9 @@ def test_what_is_no_markup_stays():
 
 
 @pytest.mark.parametrize(
-    "write_words", [list, str, json.dumps, lambda words: str(np.array(words))], ids=str
+    "write_words",
+    [list, str, json.dumps, lambda words: str(np.array(words))],
+    ids=["list", "str", "json", "numpy"],
 )
 def test_lists_of_words_are_texts_with_spaces(tmp_path, write_words):
     rows = [{"text": write_words(["it's", "film", str(i)]), "label": i % 2} for i in range(60)]

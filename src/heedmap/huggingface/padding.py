@@ -30,7 +30,7 @@ def vocabulary_size(model: PreTrainedModel) -> int | None:
 
 def absent_token(ids: Tensor) -> int:
     """Return the smallest token number that does not occur."""
-    present = set(ids.flatten().tolist())
+    present = set(torch.unique(ids).tolist())
     return next(token for token in range(len(present) + 1) if token not in present)
 
 
@@ -60,7 +60,7 @@ class _Declaration:
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
         if len(ids) == 1 and bool(real.all()):
             return None
-        padding = ids[~real].unique().tolist()
+        padding = torch.unique(ids[~real]).tolist()
         token = padding[0] if len(padding) == 1 else absent_token(ids[real])
         if bool((ids[real] == token).any()):
             token = absent_token(ids[real])
