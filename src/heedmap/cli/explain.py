@@ -9,7 +9,7 @@ import typer
 from heedmap.errors import InputError
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json
-from heedmap.terminal.output import remark
+from heedmap.terminal.output import csv_cell, remark
 from heedmap.terminal.progress import working
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ def explain_command(
     query_column: Annotated[
         str | None, typer.Option("--query-column", help="Of --data, for a model of pairs.")
     ] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id-column", help="Of --data: the texts' own ids. [guessed]")
+    ] = None,
     form: Annotated[
         str | None, typer.Option("--format", help=FORMAT, **opt.one_of("text", "csv", "json"))
     ] = None,
@@ -47,15 +50,18 @@ def explain_command(
         raise InputError(f"--json: expected --format json or none, got {form}; leave one out")
     form = "json" if as_json else form
     if data is None:
-        for name, value in (("--text-column", text_column), ("--query-column", query_column)):
+        columns = {"text": text_column, "query": query_column, "id": id_column}
+        for name, value in columns.items():
             if value is not None:
-                raise InputError(f"{name}: an option of --data; name the file with --data too")
+                raise InputError(
+                    f"--{name}-column: an option of --data; name the file with --data too"
+                )
         _one(source, text, query, form)
         return
     if text is not None or query is not None:
         what = "--query; name its column with --query-column" if text is None else "a text"
         raise InputError(f"--data: expected no text beside the file of texts, got {what}")
-    keys, explanations = _each(source, data, text_column, query_column)
+    keys, explanations = _each(source, data, text_column, query_column, id_column)
     if form == "json":
         print_json(
             [{"id": key, **one.to_dict()} for key, one in zip(keys, explanations, strict=True)]
@@ -95,14 +101,20 @@ def _one(source: str, text: str | None, query: str | None, form: str | None) -> 
 
 
 def _each(
-    source: str, data: Path, text_column: str | None, query_column: str | None
+    source: str,
+    data: Path,
+    text_column: str | None,
+    query_column: str | None,
+    id_column: str | None,
 ) -> "tuple[list[str], Explanations]":
     """Explain the texts of a file; returns their keys too."""
     with working("reading the model and the texts"):
         from heedmap.data.unlabelled import read_unlabelled
         from heedmap.runs.explain import explain
 
-        given = read_unlabelled(data, text_column, query_column)
+        given = read_unlabelled(data, text_column, query_column, id_column)
+        for note in given.notes:
+            remark(f"{data}: {note}")
         if given.left_out:
             total = len(given.texts) + given.left_out.total()
             remark(f"{data}: {given.left_out.total()} of {total} rows are empty: left out")
@@ -117,17 +129,8 @@ def _print_csv(explanations: "Explanations", keys: list[str]) -> None:
     frame["text"] = [keys[place] for place in frame["text"]]
     frame = frame.rename(columns={"text": "id"})
     for column in ("id", "answer", "token"):
-        frame[column] = frame[column].map(inert)
+        frame[column] = frame[column].map(csv_cell)
     frame.to_csv(sys.stdout, index=False)
-
-
-def inert(cell: str) -> str:
-    """Return a cell that a spreadsheet does not compute: one that begins like a formula gets an apostrophe.
-
-    >>> inert("=1+1"), inert("fine")
-    ("'=1+1", 'fine')
-    """
-    return f"'{cell}" if cell.lstrip()[:1] in ("=", "+", "-", "@", "−") and cell != "" else cell
 
 
 def read(text: str) -> str:

@@ -57,13 +57,15 @@ def labelled_rows(
     columns = _choose(rows, settings, spec)
     names = rows.class_names.get(columns.label)
     tokenize = spec.tokenize or tokenizer_of(settings)
-    split_column = _find(rows.columns, None, ("split", "exp_split")) if part == "all" else None
+    split_column = (
+        find_column(rows.columns, None, ("split", "exp_split")) if part == "all" else None
+    )
     splits = rows.values(split_column) if split_column else [part] * len(rows)
     answers = rows.values(columns.label)
     left_out.update(trimmed(answers, part))
     marks = marking(rows, columns.text, columns.label, tokenize, left_out)
-    keys, texts = _keys(rows, columns.id, notes), _texts(rows, columns.text, notes)
-    queries = _texts(rows, columns.query, notes) if columns.query else [None] * len(rows)
+    keys, texts = text_keys(rows, columns.id, notes), text_values(rows, columns.text, notes)
+    queries = text_values(rows, columns.query, notes) if columns.query else [None] * len(rows)
     found: list[tuple[str, Row]] = []
     for number, (key, value, answer, split_name, question) in enumerate(
         zip(keys, texts, answers, splits, queries, strict=True)
@@ -102,7 +104,7 @@ def _choose(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
         "text": spec.text, "label": spec.label, "query": spec.query, "id": ("id",),
     }  # fmt: skip
     wanted = {name: getattr(settings, name) for name in guesses}
-    chosen = {name: _find(columns, wanted[name], guesses[name]) for name in guesses}
+    chosen = {name: find_column(columns, wanted[name], guesses[name]) for name in guesses}
     needed = [
         name
         for name in guesses
@@ -138,7 +140,8 @@ def _missing(rows: Rows, settings: DataSettings, wanted: Mapping[str, str]) -> I
     )
 
 
-def _find(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str | None:
+def find_column(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str | None:
+    """Return the wanted column, or the first of the guesses, in any case; None where it is not there."""
     if wanted is not None:
         return wanted if wanted in columns else None
     by_name = {column.strip().lower(): column for column in reversed(columns)}
@@ -155,7 +158,7 @@ def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
 # --- names of texts ---------------------------------------------------------------------------------------
 
 
-def _keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
+def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
     """Name each row by its own id, and by its place where that is missing, or too where it repeats."""
     if column is None:
         return places(rows)
@@ -188,7 +191,7 @@ def _keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
 # --- values -----------------------------------------------------------------------------------------------
 
 
-def _texts(rows: Rows, column: str, notes: list[str]) -> list[Any]:
+def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
     """Return the values of a column of texts; where all are lists of words, the words with spaces between."""
     values = rows.values(column)
     lists = [_words(value) for value in values]
