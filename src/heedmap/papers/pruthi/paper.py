@@ -108,7 +108,8 @@ def _trained(model: str, corpus: Corpus, settings: PruthiSettings, out: Path) ->
         how = {**TRAINING, "epochs": settings.epochs, "batch_size": settings.batch_size}
         return train_as(corpus, MODELS[model], TrainSettings.of(**how), out=out)
     assert settings.base is not None
-    return fine_tune(settings.base, corpus, out=out, **{**BERT, "epochs": settings.bert_epochs})
+    options: dict[str, Any] = {**BERT, "epochs": settings.bert_epochs}
+    return fine_tune(settings.base, corpus, out=out, **options)
 
 
 def _made(folder: Path) -> Reproduction:
