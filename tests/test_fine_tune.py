@@ -208,7 +208,7 @@ def test_a_model_that_was_exchanged_is_found_out(base, few, tmp_path):
     config = json.loads(path.read_text())
     config["id2label"] = {"0": "good", "1": "bad"}
     path.write_text(json.dumps(config))
-    with pytest.raises(InputError, match="not the model that was trained here"):
+    with pytest.raises(InputError, match="not as heedmap wrote it"):
         hm.open_run(folder)
 
 

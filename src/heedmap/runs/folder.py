@@ -24,11 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from heedmap.errors import InputError
-from heedmap.files.identity import settings_hash
 from heedmap.files.manifest import MANIFEST, ChangedError, File, Listing, Manifest
 from heedmap.files.reading import read_bytes
 from heedmap.files.storage import encoded, leftovers, refuse_file, remove, write_atomically
-from heedmap.files.table_folder import older_files
 from heedmap.runs.comparison import differences, relocated
 from heedmap.runs.places import Out, is_free, reserve_folder
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings, TransformerSettings
@@ -133,6 +131,8 @@ class RunFolder:
 
     def _check_settings(self, settings: RunSettings, moved: bool) -> None:
         """Raise InputError if the settings were edited, or have no training for their model."""
+        from heedmap.files.identity import settings_hash  # torch is slow to import
+
         listing = self.manifest.load()
         if not self._is_as_written(self._settings):
             only_moved = settings_hash(settings) == listing.settings
@@ -179,6 +179,8 @@ class RunFolder:
 
     def write_settings(self, settings: RunSettings) -> None:
         """Write settings.toml, unless it says that already."""
+        from heedmap.files.identity import settings_hash
+
         text, made_with = settings.to_toml(), settings_hash(settings)
 
         def note(listing: Listing) -> None:
@@ -327,6 +329,8 @@ class RunFolder:
         Raises:
             InputError: a file that heedmap did not write is in one of the places. Nothing is written then.
         """
+        from heedmap.files.table_folder import older_files
+
         if self.manifest.exists:
             self.manifest.refuse_taken(places)
             return
