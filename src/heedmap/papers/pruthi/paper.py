@@ -15,7 +15,15 @@ from heedmap.data.marks import marked_words
 from heedmap.errors import InputError
 from heedmap.experiments.findings import AuditResult
 from heedmap.files.naming import MODEL, name_of
-from heedmap.papers.kit.parts import ABOUT, left_out, read_about, reserved, sizes, write_about
+from heedmap.papers.kit.parts import (
+    ABOUT,
+    left_out,
+    read_about,
+    reserved,
+    run_folder,
+    sizes,
+    write_about,
+)
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Result
@@ -86,7 +94,7 @@ def reproduce(
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         for model in track(settings.models):
             with portion(0.1, model):
-                run = _trained(model, texts[model], settings, folder / model)
+                run = _trained(model, texts[model], settings, run_folder(folder, model))
             with portion(0.9, model):
                 retrain(
                     run,
@@ -108,8 +116,8 @@ def _trained(model: str, corpus: Corpus, settings: PruthiSettings, out: Path) ->
         how = {**TRAINING, "epochs": settings.epochs, "batch_size": settings.batch_size}
         return train_as(corpus, MODELS[model], TrainSettings.of(**how), out=out)
     assert settings.base is not None
-    options: dict[str, Any] = {**BERT, "epochs": settings.bert_epochs}
-    return fine_tune(settings.base, corpus, out=out, **options)
+    recipe: dict[str, Any] = {**BERT, "epochs": settings.bert_epochs}
+    return fine_tune(settings.base, corpus, out=out, **recipe)
 
 
 def _made(folder: Path) -> Reproduction:
