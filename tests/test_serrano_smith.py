@@ -240,7 +240,7 @@ def test_a_damaged_part_is_named(made, corpus):
     good = path.read_bytes()
     try:
         path.write_bytes((made.folder / "parts" / "flan-cnn-0.parquet").read_bytes())
-        with pytest.raises(InputError, match=r"flan-none-0\.parquet: not the rows of this part"):
+        with pytest.raises(InputError, match=r"flan-none-0\.parquet: not as heedmap wrote it"):
             reproduce(corpus, out=made.folder, name="imdb", workers=1, **TINY)
     finally:
         path.write_bytes(good)
