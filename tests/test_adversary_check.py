@@ -151,7 +151,7 @@ def test_a_row_that_is_no_number_is_a_type_error(kept, row):
     [
         (8, "expected a row from 0 to 7, got 8"),
         (-1, "expected a row from 0 to 7, got -1"),
-        (5, "missing or damaged; delete it if it is there, and run the audit again"),
+        (5, "not as heedmap wrote it, .*; bring it back, or delete it and run"),
     ],
 )
 def test_what_cannot_be_imposed_is_one_clear_line(kept, tmp_path, row, expected):

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from test_loading import change, refusal, save
+from saved_models import change, refusal, save
 from tiny_transformers import TEXTS, tiny_model, tiny_tokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
@@ -200,7 +200,8 @@ def test_what_a_configuration_says_is_the_reason(gpt2, tmp_path, values, said):
 def test_cross_encoders_of_several_classes_are_classifiers(gpt2, tmp_path):
     folder = shutil.copytree(gpt2, tmp_path / "model")
     change(folder, sbert_ce_default_activation_function="torch.nn.modules.linear.Identity")
-    load_classifier(folder)
+    model, _ = load_classifier(folder)
+    assert model.config.num_labels == 2
 
 
 def test_a_token_classifier_is_told_what_it_is(tmp_path):

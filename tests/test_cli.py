@@ -186,6 +186,7 @@ def test_another_audit_of_the_same_model_is_refused_unless_insisted_on(heedmap, 
     assert json.loads((tmp_path / "run" / "findings.json").read_text())["about"]["audited"] == 5
 
 
+@pytest.mark.filterwarnings("ignore:.*HTML in 60 of 60 texts")
 def test_tags_in_a_text_are_text_in_the_report(heedmap, tmp_path):
     path = tmp_path / "texts.jsonl"
     rows = [

@@ -255,7 +255,7 @@ def test_findings_say_what_the_tables_say_and_are_never_graded():
         assert one.left_out == {"one token: nothing would be left": 2}
         assert one.relative is None
         random = frame[f"{measure}_random"].mean()
-        assert f"at random {random:.2f}".replace("-", "−") in one.meaning
+        assert f"at random {random:z.2f}".replace("-", "−") in one.meaning
     plausible = tables["plausibility"].to_pandas()
     for measure in MEASURES:
         one = found[f"plausibility_{measure}"]

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, models, pre_tokenizers
+from saved_models import change, refusal, save, tokenizer
 from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     BertForSequenceClassification,
-    PreTrainedTokenizerFast,
     ViTModel,
 )
 from transformers.utils import logging
@@ -30,24 +29,6 @@ from heedmap.huggingface.loading import load_classifier, load_for_training
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.zoo import VOCABULARY, ZOO, architecture
 
-SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "eos_token": "[END]"}
-
-
-def tokenizer(**options):
-    """Words w5 ... w47 and three special tokens, numbered as the zoo numbers them."""
-    words = ["[PAD]", "[UNK]", "[END]", *(f"w{i}" for i in range(3, VOCABULARY))]
-    made = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=made, **{**SPECIAL, **options})
-
-
-def save(folder, model, *, words=True, **options):
-    with quiet():
-        model.save_pretrained(folder)
-        if words:
-            tokenizer(**options).save_pretrained(folder)
-    return folder
-
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
@@ -58,21 +39,6 @@ def saved(tmp_path_factory):
 def folder(saved, tmp_path):
     """A copy to spoil."""
     return shutil.copytree(saved, tmp_path / "model")
-
-
-def change(folder, **values):
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
-
-
-def refusal(source, load=load_classifier):
-    with pytest.raises(InputError) as error:
-        load(source)
-    text = str(error.value)
-    assert "\n" not in text
-    assert text.startswith("expected ")
-    assert len(text.replace(str(source), "")) < 400
-    return text
 
 
 def test_a_classifier_is_read_frozen_and_in_eval_mode(saved):

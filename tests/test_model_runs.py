@@ -262,7 +262,7 @@ def test_texts_keep_their_case_and_spaces_for_the_models_own_tokenizer(classifie
     path = tmp_path / "x.csv"
     path.write_text('text,label\n"A  Film,  is GREAT. ",1\nbad,0\n')
     run = hm.open_model(classifiers / "bert", path)
-    assert "".join(run.corpus.splits["test"].tokens[0]) == "A  Film,  is GREAT."
+    assert "".join(run.corpus.splits["test"].tokens[0]) == "A  Film,  is GREAT. "
     shown = hm.audit(run, **FEW).tables["instances"]["tokens"].to_pylist()[0]
     assert shown == ["A", "Film", ",", "is", "GREAT", "."]
 
@@ -281,6 +281,7 @@ def test_an_audit_is_saved_as_a_run_that_opens(classifiers, texts, tmp_path):
     assert hm.open_audit(tmp_path / "kept").findings == audit.findings
 
 
+@pytest.mark.filterwarnings("ignore:.*counting from 0")
 def test_the_real_classifier_is_as_good_as_its_makers_say(minilm, real_data):
     run = hm.open_model(minilm, real_data / "sst", tokenizer="spaces")
     assert run.facts["reads"] == "first"

@@ -228,7 +228,7 @@ def test_an_answer_that_is_no_candidate_is_one_clear_line(tmp_path, heedmap, mon
     done = heedmap("audit", "--data", tmp_path, "--dataset", "cnn", "--out", tmp_path / "out")
     assert done.code == 2
     assert done.err.count("\n") == 1
-    assert "row b: expected one of the candidates as the answer (x, y), got z" in done.err
+    assert "id b: expected one of the candidates as the answer (x, y), got z" in done.err
 
 
 @pytest.mark.parametrize("options", [("--query-column", "asked"), ("--dataset", "snli")])

@@ -158,7 +158,9 @@ def test_the_logging_decides_what_is_shown(monkeypatch):
     assert type(display_for("work")) is Nothing
     monkeypatch.setattr(LOGGER, "level", logging.INFO)
     LOGGER.manager._clear_cache()
-    assert type(display_for("work")) is Lines
+    lines = display_for("work")
+    assert type(lines) is Lines
+    lines.end()
     monkeypatch.undo()
     LOGGER.manager._clear_cache()
 
