@@ -55,7 +55,7 @@ def test_every_command_of_a_console_block_parses(page):
     [
         ("audit --dta reviews", "No such option: --dta"),
         ("audit --data reviews --encoder bert", "got 'bert'"),
-        ("explain", "Missing argument 'source'"),
+        ("explain", "Missing argument 'RUN|MODEL'"),
         ("explane runs/mine x", "No such command 'explane'"),
         ("reproduce snel", "No such command 'snel'"),
         ("reproduce snell --sedes 2", "No such option: --sedes"),

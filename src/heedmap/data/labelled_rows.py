@@ -218,8 +218,8 @@ def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
 def _words(value: Any) -> list[str] | None:
     """Return the words of a list, or of one that is written as text; None where a value is neither.
 
-    >>> _words("['a', \"b's\"]"), _words("['a' 'b']"), _words("[sic]")
-    (['a', "b's"], ['a', 'b'], None)
+    >>> _words("['a', 'b c']"), _words("['a' 'b']"), _words("[sic]")
+    (['a', 'b c'], ['a', 'b'], None)
     """
     if isinstance(value, str):
         text = value.strip()

@@ -64,7 +64,7 @@ def explain(
     >>> one = hm.explain(run, "A dull plot, and yet I laughed.")
     >>> one.answer, one.tokens[:2]
     ('negative', ['a', 'dull'])
-    >>> [each.answer for each in hm.explain(run, ["A dull plot.", "A fine one."])]
+    >>> [each.answer for each in hm.explain(run, ["A dull plot.", "A wonderful film."])]
     ['negative', 'positive']
 
     Args:
