@@ -67,7 +67,7 @@ def test_a_corpus_has_one_fingerprint_in_every_process(tmp_path):
         f"corpus = load({str(path)!r})\nprint(corpus.classes, corpus.fingerprint())"
     )
     (found,) = of_every_hash_seed(code)
-    assert found.startswith(str(sorted(LABELS)))
+    assert found.startswith(str(ordered(set(LABELS) - {"nan"})))  # which says that there is none
 
 
 @pytest.mark.parametrize(
