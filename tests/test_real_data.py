@@ -44,6 +44,7 @@ def test_the_exact_adversary_is_at_least_the_searchs_on_every_instance(sst):
 @pytest.mark.parametrize(
     "name", ["sst", "news20_baseball_hockey", "imdb", "ag_news", "eraser_movies"]
 )
+@pytest.mark.filterwarnings("ignore:.*HTML in")
 def test_every_real_set_is_read(real_data, name):
     corpus = hm.load(real_data / name)
     assert all(len(split) > 100 for split in corpus.splits.values())
