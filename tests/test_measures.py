@@ -12,6 +12,7 @@ from heedmap.measures import (
     levelled,
     log_odds,
     resolution,
+    rounding_of_sums,
     top_match,
     total_variation,
 )
@@ -177,6 +178,52 @@ def test_a_drop_is_positive_where_the_class_loses_probability(classes):
     expected = before.softmax(-1)[:, 1] - after.softmax(-1)[:, 1]
     assert drop.tolist() == pytest.approx(expected.tolist(), rel=1e-12)
     assert drop[0] > 0 > drop[1]
+
+
+def brute_force_levels(values, rounding):
+    """Link any two values that rounding can make of one, and give each linked set its largest."""
+    groups = list(range(len(values)))
+    for i, a in enumerate(values):
+        for j, b in enumerate(values):
+            if a == b or abs(a - b) <= rounding:
+                old, new = groups[i], groups[j]
+                groups = [new if group == old else group for group in groups]
+    members = {g: [v for v, of in zip(values, groups, strict=True) if of == g] for g in groups}
+    return [v if math.isnan(v) else max(members[g]) for v, g in zip(values, groups, strict=True)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 17])
+def test_values_that_a_chain_of_rounding_links_are_equal(size):
+    generator = torch.Generator().manual_seed(size)
+    values = torch.rand(40, size, dtype=torch.float64, generator=generator) * 2 - 1
+    values[:, : size // 2] = values[:, size - size // 2 :].flip(-1) + 1e-9
+    values[torch.rand(values.shape, generator=generator) < 0.1] = torch.nan
+    mask = torch.rand(values.shape, generator=generator) < 0.8
+    rounding = torch.full((40, 1), 0.05, dtype=torch.float64)
+    levels = levelled(values, mask, rounding)
+    for row, level, real in zip(values, levels, mask, strict=True):
+        assert level[~real].equal(row[~real]) or row[~real].isnan().any()
+        expected = brute_force_levels(row[real].tolist(), 0.05)
+        assert level[real].tolist() == pytest.approx(expected, nan_ok=True, abs=0)
+
+
+def test_small_weights_keep_their_order_and_errors_of_large_scores_do_not_count():
+    mask = torch.ones(4, dtype=torch.bool)
+    small = torch.tensor([0.9, 3e-9, 2e-9, 0.0])
+    assert levelled(small, mask).equal(small)
+    scores = torch.tensor([0.0, -12.0, -12.0, -13.0])
+    noisy = scores * torch.tensor([1.0, 1.0, 1 + 2**-23, 1.0])  # a score's last bit
+    weights = noisy.softmax(-1)
+    assert weights[1] != weights[2]
+    level = levelled(weights, mask)
+    assert level[1] == level[2]
+    assert level[3] < level[2] < level[0]
+
+
+def test_sums_that_cancel_have_the_rounding_of_the_largest():
+    mask = torch.tensor([True, True, True, False])
+    assert rounding_of_sums(torch.tensor([1.0, -8.0, 2.0, 99.0]), mask).item() == 32 * 2**-23
+    assert rounding_of_sums(torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.bool)).eq(0).all()
 
 
 def test_a_map_is_levelled_where_rounding_can_make_its_differences_and_nowhere_else():

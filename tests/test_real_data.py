@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import heedmap as hm
+from heedmap.experiments.evidence import Evidence
+from heedmap.settings import AuditSettings
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +35,20 @@ def test_attention_agrees_only_weakly_and_adversaries_are_everywhere(sst):
     assert 0.2 < gradient < 0.65
     assert yardstick > by_key["agreement_leave_one_out"].value
     assert by_key["adversary"].value * np.log(2) > 0.5
+
+
+def test_how_texts_are_batched_does_not_move_the_ranks(sst):
+    model, sixty = sst.run.model, sst.run.corpus.splits["test"].take(range(60))
+    tables = []
+    at_once = model.tokens_at_once
+    try:
+        for tokens in (at_once, 512, 64):
+            model.tokens_at_once = tokens
+            tables.append(Evidence(model, sixty, AuditSettings()).table("agreement"))
+    finally:
+        model.tokens_at_once = at_once
+    first, *others = tables
+    assert all(table.equals(first) for table in others)
 
 
 def test_the_exact_adversary_is_at_least_the_searchs_on_every_instance(sst):

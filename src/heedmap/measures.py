@@ -8,6 +8,7 @@ import math
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn import functional
 
 LN2 = math.log(2.0)
 TOP = 0.05  # of the tokens
@@ -136,17 +137,53 @@ def log_odds_each(logits: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"
 
 
 def levelled(
-    heat: Float[Tensor, "*batch T"], mask: Bool[Tensor, "*#batch T"]
+    values: Float[Tensor, "*batch T"],
+    mask: Bool[Tensor, "*#batch T"],
+    rounding: Float[Tensor, "*#batch 1"] | None = None,
 ) -> Float[Tensor, "*batch T"]:
-    """Return heat maps in which equal weights are equal: a spread that rounding can cause is none.
+    """Return each text's values with ties: values that differ by no more than rounding can cause are equal.
 
-    A map whose largest and smallest weight differ by less than ROUNDINGS ε of single precision becomes
-    constant: else its ranks would be those of rounding errors.
+    Else the ranks of tokens that the model treats alike, such as a word that is repeated, would be those of
+    rounding errors, which change with the batch. Ties are transitive, so values that are linked by a chain of
+    such differences all become the largest of them. Padding keeps its values, and NaN ties with nothing.
+
+    Args:
+        values: one value per token.
+        mask: the real tokens.
+        rounding: the difference that rounding can cause, in the unit of the values. By default it is that of
+            weights of a softmax in single precision, ROUNDINGS ε v (1 + ln(max / v)) for a weight v: the
+            error of a score grows with the score, and a score is a logarithm of a weight.
+
+    >>> levelled(torch.tensor([0.2, 0.2 + 2e-8, 0.6]), torch.ones(3, dtype=torch.bool)).unique().numel()
+    2
     """
-    most = heat.masked_fill(~mask, -torch.inf).amax(-1, keepdim=True)
-    least = heat.masked_fill(~mask, torch.inf).amin(-1, keepdim=True)
-    flat = (most - least) <= ROUNDINGS * torch.finfo(torch.float32).eps * most.abs()
-    return torch.where(flat & mask, most, heat)
+    if values.shape[-1] < 2:
+        return values
+    hidden = values.masked_fill(~mask, -torch.inf)
+    ordered, order = hidden.sort(dim=-1, descending=True, stable=True)
+    larger = ordered[..., :-1].double()
+    if rounding is None:
+        size = larger.abs()
+        top = hidden.masked_fill(~mask, 0.0).abs().amax(-1, keepdim=True).double()
+        error = ROUNDINGS * torch.finfo(torch.float32).eps * size
+        rounding = error * (1 + (top / size).log().clamp(min=0.0))
+    apart = ~(larger - ordered[..., 1:].double() <= rounding)
+    place = torch.arange(values.shape[-1], device=values.device)
+    first = (place[1:] * apart).cummax(-1).values  # where each chain begins; the first is at 0
+    first = functional.pad(first, (1, 0))
+    tied = torch.empty_like(ordered).scatter(-1, order, ordered.gather(-1, first))
+    return torch.where(mask, tied, values)
+
+
+def rounding_of_sums(
+    values: Float[Tensor, "*batch T"], mask: Bool[Tensor, "*#batch T"]
+) -> Float[Tensor, "*batch 1"]:
+    """Return the difference that rounding can cause between sums whose parts cancel, such as gradients.
+
+    It is ROUNDINGS ε times the largest size of a text's values, in single precision.
+    """
+    largest = values.abs().masked_fill(~mask, 0.0).amax(-1, keepdim=True)
+    return ROUNDINGS * torch.finfo(torch.float32).eps * largest.double()
 
 
 def top_match(

@@ -157,7 +157,7 @@ def _counts(
     exact = smallest_each(*rest)[0].count
     found = {
         "count_exact": exact,
-        "count_attention": along_each(trace.heat.double().unsqueeze(-1), *rest),
+        "count_attention": along_each(trace.ranked_heat.double().unsqueeze(-1), *rest),
         "count_product": along_each(
             weights.unsqueeze(-1)
             * (of_classes(relevance, asked[:, :1]) - of_classes(relevance, asked)),

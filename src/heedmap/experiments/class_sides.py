@@ -12,7 +12,7 @@ from heedmap.experiments.erased import differs, is_closed, left, without_each
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
 from heedmap.kendall import tau_against
-from heedmap.measures import ROUNDINGS, levelled, log_odds_each
+from heedmap.measures import ROUNDINGS, log_odds_each
 from heedmap.models.trace import Trace
 
 SIDES = ("for", "against")
@@ -85,7 +85,7 @@ def _tau(
 ) -> dict[str, tuple[Float[Tensor, "b R"], Float[Tensor, "b R"]]]:
     """Return tau-b of the map with the size of the changes, by side, and the largest that ties allow."""
     change = of_classes(changes(evidence, trace), classes)[asked].transpose(1, 2).cpu()  # (b, R, T)
-    heat = levelled(trace.heat, trace.mask)[asked].double().cpu().unsqueeze(1).expand_as(change)
+    heat = trace.ranked_heat[asked].double().cpu().unsqueeze(1).expand_as(change)
     found = {}
     for side, on_it in zip(SIDES, (change < 0, change > 0), strict=True):
         pair = [values.flatten(0, 1) for values in (heat, change.abs())]

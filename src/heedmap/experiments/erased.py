@@ -18,7 +18,7 @@ from heedmap.counterfactual import erasure as closed
 from heedmap.errors import InputError
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
-from heedmap.measures import log_odds
+from heedmap.measures import levelled, log_odds, rounding_of_sums
 from heedmap.models.normalisers import normalise
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import Renormalise
@@ -78,7 +78,7 @@ def without_each(model: Model, trace: Trace, how: Renormalise = "scale") -> Floa
 
 def _without_each_again(model: Model, trace: Trace) -> Float[Tensor, "B T C"]:
     """Normalise again without each token that has weight: without another, the threshold stays where it is."""
-    order = ranked(trace.heat, trace.mask)
+    order = ranked(trace.ranked_heat, trace.mask)
     weighty = int((trace.heat > 0).sum(-1).max())
     place = order.argsort(-1)
     others = (
@@ -167,14 +167,19 @@ def slopes(model: Model, trace: Trace) -> tuple[Float[Tensor, "B T"], Float[Tens
 
     The weights are free: the gradient neither passes through the softmax nor keeps their sum. A text's tokens
     are ranked as by the gradient of the probability (Serrano & Smith 2019), which vanishes where it rounds to
-    1. A token's number is the sum over its positions in every row.
+    1. A token's number is the sum over its positions in every row; numbers that differ by rounding alone are
+    equal.
     """
     with torch.enable_grad():
         weights = trace.attention.detach().clone().requires_grad_(True)
         logits = model.predict(trace, weights.unsqueeze(0))[0]
         (slope,) = torch.autograd.grad(log_odds(logits, trace.predicted).sum(), weights)
     slope = slope.masked_fill(~trace.support, 0.0).double()
-    return tuple(on_tokens(trace, x.sum(1)) for x in (slope, slope * trace.attention))  # type: ignore[return-value]
+    first, second = (on_tokens(trace, x.sum(1)) for x in (slope, slope * trace.attention))
+    return (
+        levelled(first, trace.mask, rounding_of_sums(first, trace.mask)),
+        levelled(second, trace.mask, rounding_of_sums(second, trace.mask)),
+    )
 
 
 def on_tokens(trace: Trace, values: Float[Tensor, "B P"]) -> Float[Tensor, "B T"]:

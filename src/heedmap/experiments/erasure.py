@@ -167,7 +167,7 @@ def _effects(
 
 def _places(evidence: Evidence, trace: Trace) -> dict[str, Int[Tensor, " B"]]:
     """Return the erased token of each text, by item."""
-    scores = dict(zip(PAIRS, (trace.heat, *slopes(evidence.model, trace)), strict=True))
+    scores = dict(zip(PAIRS, (trace.ranked_heat, *slopes(evidence.model, trace)), strict=True))
     orders = {name: ranked(values, trace.mask) for name, values in scores.items()}
     order = orders["attention"]
     last = (trace.mask.sum(-1) - 1).clamp(min=0)

@@ -158,7 +158,7 @@ def rankings(
     evidence: Evidence, trace: Trace, importance: pa.ChunkedArray
 ) -> dict[str, Float[Tensor, "B T"]]:
     """Return the tokens' numbers in each of RANKINGS; `importance` is leave-one-out."""
-    heat = trace.heat.double()
+    heat = trace.ranked_heat.double()
     gradient, product = slopes(evidence.model, trace)
     without = torch.zeros_like(heat)
     for i, row in enumerate(trace.rows.tolist()):

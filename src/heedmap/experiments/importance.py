@@ -19,7 +19,7 @@ from heedmap.files.tables import table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
-from heedmap.measures import change_in_prediction, drop_in_probability, resolution
+from heedmap.measures import change_in_prediction, drop_in_probability, levelled, resolution
 from heedmap.models.layered import Layered
 from heedmap.terminal.progress import portion
 
@@ -68,7 +68,7 @@ LEAVE_ONE_OUT = Columns(
         "importance": (
             "list per token, 0 to 1",
             "total variation distance of the predictions with and without the token; 0 below the rounding of "
-            "the logits",
+            "the logits, equal where it differs by less",
         ),
         "signed": (
             "list per token, −1 to 1",
@@ -83,8 +83,9 @@ def leave_one_out(evidence: Evidence) -> pa.Table:
     """Return the total variation distance between the predictions with and without each token.
 
     `signed` is the probability of the predicted class before minus after: positive where the token speaks for
-    the prediction. A change below the rounding of the logits (`measures.resolution`) is 0: such tokens tie.
-    The only token of a text cannot be left out: its importance is NaN.
+    the prediction. A change below the rounding of the logits (`measures.resolution`) is 0, and changes that
+    differ by less are equal: such tokens tie. The only token of a text cannot be left out: its
+    importance is NaN.
     """
     importances, signed = (_Importances(len(evidence.split)) for _ in range(2))
     for batch, trace in evidence.passes():
@@ -99,20 +100,25 @@ def leave_one_out(evidence: Evidence) -> pa.Table:
 def change_without(
     before: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
 ) -> Float[Tensor, "B T"]:
-    """Return leave-one-out from the logits; 0 where it is below their rounding."""
+    """Return leave-one-out from the logits; what is below their rounding is 0, and so differences are."""
     change = change_in_prediction(before.unsqueeze(1).expand_as(without), without)
-    noise = resolution(before, without, precision).unsqueeze(1)
-    return change.masked_fill(change <= noise, 0.0)
+    return _tied(change, resolution(before, without, precision))
 
 
 def signed_change_without(
     before: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
 ) -> Float[Tensor, "B T"]:
-    """Return what the predicted class loses without each token; 0 where it is below the logits' rounding."""
+    """Return what the predicted class loses without each token; ties as of `change_without`."""
     of = before.argmax(-1, keepdim=True).expand(without.shape[:-1])
     change = drop_in_probability(before.unsqueeze(1).expand_as(without), without, of)
-    noise = resolution(before, without, precision).unsqueeze(1)
-    return change.masked_fill(change.abs() <= noise, 0.0)
+    return _tied(change, resolution(before, without, precision))
+
+
+def _tied(change: Float[Tensor, "B T"], noise: Float[Tensor, " B"]) -> Float[Tensor, "B T"]:
+    """Return changes of which those below the rounding are 0, and those that differ by no more are equal."""
+    noise = noise.unsqueeze(1)
+    change = change.masked_fill(change.abs() <= noise, 0.0)
+    return levelled(change, change.isfinite(), noise)
 
 
 INTEGRATED = Columns(

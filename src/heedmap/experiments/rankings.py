@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from heedmap.experiments.agreement import MEASURES
 from heedmap.experiments.erased import slopes
 from heedmap.experiments.evidence import Evidence
+from heedmap.measures import levelled
 from heedmap.models.trace import Trace
 
 Scores = NDArray[np.float64]
@@ -31,7 +33,7 @@ def scores_of(evidence: Evidence, traces: Iterable[Trace] = ()) -> dict[int, dic
 
     A ranking is left out where a score is undefined, or the text was not sampled for it.
     """
-    lists = {"attention": evidence.table("instances")["attention"].to_pylist()}
+    lists = {"attention": ranked_heats(evidence)}
     lists |= {name: evidence.table(name)["importance"].to_pylist() for name in MEASURES[1:]}
     found: dict[int, dict[str, Scores]] = {}
     for row, text in enumerate(evidence.texts):
@@ -42,6 +44,15 @@ def scores_of(evidence: Evidence, traces: Iterable[Trace] = ()) -> dict[int, dic
     for trace in traces:
         add_read_out(evidence, trace, found)
     return found
+
+
+def ranked_heats(evidence: Evidence) -> list[Scores]:
+    """Return each text's heat map for rankings: weights that differ by rounding alone are equal."""
+    heats: list[Scores] = []
+    for weights in evidence.table("instances")["attention"].to_pylist():
+        heat = torch.tensor(weights, dtype=torch.float64)
+        heats.append(levelled(heat, torch.ones_like(heat, dtype=torch.bool)).numpy())
+    return heats
 
 
 def add_read_out(evidence: Evidence, trace: Trace, found: dict[int, dict[str, Scores]]) -> None:

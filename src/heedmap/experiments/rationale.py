@@ -11,6 +11,7 @@ from heedmap.experiments.agreement import MEASURES, OTHERS
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
+from heedmap.experiments.rankings import ranked_heats
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
 from heedmap.files.tables import table
@@ -46,11 +47,11 @@ def rationale(evidence: Evidence) -> pa.Table:
     }
     for measure in MEASURES:
         source = (
-            instances["attention"]
+            ranked_heats(evidence)
             if measure == "attention"
-            else evidence.table(measure)["importance"]
+            else evidence.table(measure)["importance"].to_pylist()
         )
-        scores = [None if v is None else np.array(v) for v in source.to_pylist()]
+        scores = [None if v is None else np.array(v) for v in source]
         pairs = list(zip(gold, scores, strict=True))
         columns[f"auc_{measure}"] = [_auc(mask, score) for mask, score in pairs]
         columns[f"hit_{measure}"] = [_hit(mask, score) for mask, score in pairs]

@@ -18,6 +18,7 @@ from heedmap.experiments.results import Results
 from heedmap.files.tables import table
 from heedmap.importance.flow import LONGEST
 from heedmap.kendall import tau_against
+from heedmap.measures import levelled
 from heedmap.models.layered import Layered
 
 REFERENCES = ("leave_one_out", "gradient")
@@ -72,7 +73,9 @@ def scan(evidence: Evidence) -> pa.Table:
         for start in range(0, len(maps), some):
             part = slice(start, start + some)
             mask = batch.mask[part].cpu()
-            taus.append(tau_against(maps[part].cpu(), others[part], mask))
+            taus.append(
+                tau_against(levelled(maps[part].cpu(), mask.unsqueeze(1)), others[part], mask)
+            )
         rows.append(batch.rows)
         computed.append(~maps.isnan().any(-1).cpu())
     tau = torch.cat(taus).numpy()

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from heedmap.data.batches import Batch
-from heedmap.measures import log_odds
+from heedmap.measures import levelled, log_odds, rounding_of_sums
 from heedmap.models.trace import Model, Trace
 
 
@@ -26,6 +26,8 @@ def gradient_importance(
     form: Literal["times-input", "norm"] = "times-input",
 ) -> Float[Tensor, "B T"]:
     """Return |Σ_e ∂y/∂x_te · x_te|, the derivative by the one-hot entry of the token's own word.
+
+    Sizes that differ by rounding alone are equal (`measures.levelled`).
 
     Args:
         path: `closed` (the paper's): the gradient flows through the states but not through the attention,
@@ -44,9 +46,10 @@ def gradient_importance(
         target = logits.softmax(-1).gather(-1, trace.predicted.unsqueeze(-1)).sum()
     (gradient,) = torch.autograd.grad(target, embedded)
     if form == "times-input":
-        return model.on_tokens((gradient * embedded).sum(-1), batch).detach().abs()
-    # The squared norms of a word's sub-words sum to its squared norm.
-    return model.on_tokens(gradient.square().sum(-1), batch).detach().sqrt()
+        sizes = model.on_tokens((gradient * embedded).sum(-1), batch).detach().abs()
+    else:  # The squared norms of a word's sub-words sum to its squared norm.
+        sizes = model.on_tokens(gradient.square().sum(-1), batch).detach().sqrt()
+    return levelled(sizes, batch.mask, rounding_of_sums(sizes, batch.mask))
 
 
 def influence(model: Model, batch: Batch, labels: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from heedmap.data.batches import Batch
 from heedmap.data.texts import Text
+from heedmap.measures import levelled
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class Trace:
     def token_positions(self) -> Bool[Tensor, "B P"] | None:
         """The positions that belong to a token; None if all do."""
         return None if self.words is None else self.words >= 0
+
+    @cached_property
+    def ranked_heat(self) -> Float[Tensor, "B T"]:
+        """Return the heat map for rankings, in which weights that differ by rounding alone are equal."""
+        return levelled(self.heat, self.mask)
 
     @property
     def predicted(self) -> Int[Tensor, " B"]:
