@@ -11,7 +11,7 @@ from heedmap.errors import InputError
 from heedmap.files.manifest import MANIFEST, Manifest, write
 from heedmap.files.storage import refuse_file
 from heedmap.report.charts import QUIET, Figure
-from heedmap.report.drawing import Drawing
+from heedmap.report.drawing import draw_with
 from heedmap.report.svg_text import FONT, INK, above, below, clean
 
 WIDTHS = {"column": 84.0, "page": 178.0}  # millimetres
@@ -83,11 +83,10 @@ def export(
     _refuse_taken(Path(folder), names)
     # Draw all before writing any.
     files: list[tuple[Path, bytes | str]] = []
-    with Drawing() as drawing:
-        pictures = [
-            {name: _render(figure, name, width, bare, drawing) for name in dict.fromkeys(formats)}
-            for figure in chosen
-        ]
+    pictures = [
+        {name: render(figure, name, width, bare) for name in dict.fromkeys(formats)}
+        for figure in chosen
+    ]
     for figure, by_format in zip(chosen, pictures, strict=True):
         place = Path(folder) / figure.key
         files += [
@@ -129,12 +128,7 @@ def choose(made: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
 
 def render(figure: Figure, form: str, width: float = WIDTHS["column"], bare: bool = False) -> bytes:
     """Return a figure as the content of a file in one of FORMATS (see `export`)."""
-    with Drawing() as drawing:
-        return _render(figure, form, width, bare, drawing)
-
-
-def _render(figure: Figure, form: str, width: float, bare: bool, drawing: Drawing) -> bytes:
-    return FORMATS[form](_draw(figure, width, bare, drawing), drawing)
+    return FORMATS[form](draw(figure, width, bare))
 
 
 def caption(figure: Figure) -> str:
@@ -145,16 +139,10 @@ def caption(figure: Figure) -> str:
 
 
 def draw(figure: Figure, width: float = WIDTHS["column"], bare: bool = False) -> str:
-    """Return a figure as SVG (see `_draw`)."""
-    with Drawing() as drawing:
-        return _draw(figure, width, bare, drawing)
-
-
-def _draw(figure: Figure, width: float, bare: bool, drawing: Drawing) -> str:
     """Return a figure as SVG: title, n and legend above the chart, notes below it; bare, the legend alone."""
     whole = round(width / 25.4 * 72 / UNIT, 2)
     inner = whole - 2 * MARGIN
-    chart = _chart(figure.spec, inner, drawing)
+    chart = _chart(figure.spec, inner)
     shown = replace(figure, title="", n="", notes=[]) if bare else figure
     head, foot = above(shown, inner), below(shown, inner)
     size = ElementTree.fromstring(chart)
@@ -172,25 +160,25 @@ def _draw(figure: Figure, width: float, bare: bool, drawing: Drawing) -> str:
     )
 
 
-def _chart(spec: dict[str, Any], width: float, drawing: Drawing) -> str:
+def _chart(spec: dict[str, Any], width: float) -> str:
     fitted = {
         **spec,
         "width": width,
         "padding": 0,
         "autosize": {"type": "fit-x", "contains": "padding"},
     }
-    svg: str = drawing.ask("vegalite_to_svg", fitted, config=CONFIG)
+    svg: str = draw_with("vegalite_to_svg", fitted, config=CONFIG)
     return svg
 
 
-def _pdf(svg: str, drawing: Drawing) -> bytes:
+def _pdf(svg: str) -> bytes:
     sized = re.sub(
         r'width="([\d.]+)" height="([\d.]+)"',
         lambda match: f'width="{float(match[1]) * UNIT:g}" height="{float(match[2]) * UNIT:g}"',
         svg,
         count=1,
     )
-    content: bytes = drawing.ask("svg_to_pdf", sized)
+    content: bytes = draw_with("svg_to_pdf", sized)
     # There is no date in it, but a page's resources (fonts, shapes) are listed in random order.
     return re.sub(
         rb"(?:\n *\/[a-z]+\d+ \d+ 0 R)+",
@@ -199,13 +187,13 @@ def _pdf(svg: str, drawing: Drawing) -> bytes:
     )
 
 
-def _png(svg: str, drawing: Drawing) -> bytes:
-    content: bytes = drawing.ask("svg_to_png", svg, scale=UNIT, ppi=DPI)
+def _png(svg: str) -> bytes:
+    content: bytes = draw_with("svg_to_png", svg, scale=UNIT, ppi=DPI)
     return content
 
 
-FORMATS: dict[str, Callable[[str, Drawing], bytes]] = {
+FORMATS: dict[str, Callable[[str], bytes]] = {
     "pdf": _pdf,
-    "svg": lambda svg, _: svg.encode("utf-8"),
+    "svg": lambda svg: svg.encode("utf-8"),
     "png": _png,
 }
