@@ -1,5 +1,6 @@
 """Caveats on the numbers appear on the card, on the page, and as warnings."""
 
+import gzip
 import io
 import json
 import warnings
@@ -64,12 +65,13 @@ def test_a_cross_encoder_on_single_texts_is_not_audited_without_a_word(heedmap, 
     model.config.id2label = {0: "not_entailment", 1: "entailment"}
     model.save_pretrained(tmp_path / "nli")
     tiny_tokenizer().save_pretrained(tmp_path / "nli")
-    with pytest.warns(UserWarning, match="looks like a model of pairs .*'not_entailment'") as said:
+    with (
+        pytest.warns(UserWarning, match="labels are numbers, matched with the model's classes"),
+        pytest.warns(UserWarning, match="looks like a model of pairs .*'not_entailment'") as said,
+    ):
         run = hm.open_model(tmp_path / "nli", texts, out=tmp_path / "run")
     (note,) = run.facts["notes"]
-    about_labels, about_pairs = (str(warning.message) for warning in said)
-    assert "labels are numbers, matched with the model's classes" in about_labels
-    assert about_pairs == note
+    assert note in [str(warning.message) for warning in said]
     assert "\n" not in note
     audit = hm.audit(run, permutations=2, instances=2)
     assert "looks like a model of pairs of texts" in shown(audit)
@@ -129,18 +131,25 @@ def test_ties_are_noted_of_half_precision_alone_and_of_more_than_a_quarter():
 
 @pytest.mark.slow
 def test_a_real_model_in_half_precision_says_that_it_ties(minilm, real_data, tmp_path):
-    with pytest.warns(UserWarning, match="labels are numbers, matched with the model's classes"):
-        run = hm.open_model(
-            minilm, real_data / "sst", label="label", dtype="bfloat16", out=tmp_path / "run"
-        )
+    lines = gzip.decompress((real_data / "sst" / "test.jsonl.gz").read_bytes()).splitlines()
+    rows = [json.loads(line) for line in lines]
+    short = [row for row in rows if row["label"] is not None and len(row["text"].split()) < 10]
+    some = [row for label in (0, 1) for row in [r for r in short if r["label"] == label][:2]]
+    lines = [
+        json.dumps({"text": r["text"], "label": ("negative", "positive")[r["label"]]}) for r in some
+    ]
+    (tmp_path / "short.jsonl").write_text(
+        "\n".join(lines)
+    )  # some processors take minutes for long ones
+    run = hm.open_model(minilm, tmp_path / "short.jsonl", dtype="bfloat16", out=tmp_path / "run")
     with (
         pytest.warns(UserWarning, match="eager attention, .*, differs from the default"),
         pytest.warns(UserWarning, match="bfloat16 rounds: in .* audit with dtype float32"),
     ):
-        audit = hm.audit(run, instances=12, permutations=2)
+        audit = hm.audit(run, permutations=2)
     assert tied_texts(audit.tables["leave_one_out"]["importance"]) > 0.5
     page = (tmp_path / "run" / "report.html").read_text()
-    assert len(audit.about["notes"]) == 3
+    assert len(audit.about["notes"]) == 2
     for note in audit.about["notes"]:
         assert note[:40] in shown(audit)
         assert note[:40] in page
