@@ -12,7 +12,6 @@ from heedmap.measures import (
     levelled,
     log_odds,
     resolution,
-    rounding_of_sums,
     top_match,
     total_variation,
 )
@@ -220,10 +219,12 @@ def test_small_weights_keep_their_order_and_errors_of_large_scores_do_not_count(
     assert level[3] < level[2] < level[0]
 
 
-def test_sums_that_cancel_have_the_rounding_of_the_largest():
-    mask = torch.tensor([True, True, True, False])
-    assert rounding_of_sums(torch.tensor([1.0, -8.0, 2.0, 99.0]), mask).item() == 32 * 2**-23
-    assert rounding_of_sums(torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.bool)).eq(0).all()
+def test_each_value_may_have_a_rounding_of_its_own():
+    mask = torch.ones(4, dtype=torch.bool)
+    values = torch.tensor([1.0, 0.9, 0.2, 0.1], dtype=torch.float64)
+    rounding = torch.tensor([0.2, 0.0, 0.0, 0.0], dtype=torch.float64)
+    assert levelled(values, mask, rounding).tolist() == [1.0, 1.0, 0.2, 0.1]
+    assert levelled(values, mask, rounding.flip(0)).tolist() == [1.0, 0.9, 0.2, 0.2]
 
 
 def test_a_map_is_levelled_where_rounding_can_make_its_differences_and_nowhere_else():

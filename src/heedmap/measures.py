@@ -139,7 +139,7 @@ def log_odds_each(logits: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"
 def levelled(
     values: Float[Tensor, "*batch T"],
     mask: Bool[Tensor, "*#batch T"],
-    rounding: Float[Tensor, "*#batch 1"] | None = None,
+    rounding: Float[Tensor, "*#batch #T"] | None = None,
 ) -> Float[Tensor, "*batch T"]:
     """Return each text's values with ties: values that differ by no more than rounding can cause are equal.
 
@@ -150,9 +150,10 @@ def levelled(
     Args:
         values: one value per token.
         mask: the real tokens.
-        rounding: the difference that rounding can cause, in the unit of the values. By default it is that of
-            weights of a softmax in single precision, ROUNDINGS ε v (1 + ln(max / v)) for a weight v: the
-            error of a score grows with the score, and a score is a logarithm of a weight.
+        rounding: the difference that rounding can cause, in the unit of the values, of a text or of each
+            value; of two values the larger one counts. By default it is that of weights of a softmax in
+            single precision, ROUNDINGS ε v (1 + ln(max / v)) for a weight v: the error of a score grows with
+            the score, and a score is a logarithm of a weight.
 
     >>> levelled(torch.tensor([0.2, 0.2 + 2e-8, 0.6]), torch.ones(3, dtype=torch.bool)).unique().numel()
     2
@@ -161,13 +162,14 @@ def levelled(
         return values
     hidden = values.masked_fill(~mask, -torch.inf)
     ordered, order = hidden.sort(dim=-1, descending=True, stable=True)
-    larger = ordered[..., :-1].double()
     if rounding is None:
-        size = larger.abs()
-        top = hidden.masked_fill(~mask, 0.0).abs().amax(-1, keepdim=True).double()
+        size = values.abs().masked_fill(~mask, 0.0).double()
+        top = size.amax(-1, keepdim=True)
         error = ROUNDINGS * torch.finfo(torch.float32).eps * size
-        rounding = error * (1 + (top / size).log().clamp(min=0.0))
-    apart = ~(larger - ordered[..., 1:].double() <= rounding)
+        rounding = (error * (1 + (top / size).log().clamp(min=0.0))).nan_to_num()
+    errors = rounding.double().expand_as(values).gather(-1, order)
+    gaps = ordered[..., :-1].double() - ordered[..., 1:].double()
+    apart = ~(gaps <= torch.maximum(errors[..., :-1], errors[..., 1:]))
     place = torch.arange(values.shape[-1], device=values.device)
     first = (place[1:] * apart).cummax(-1).values  # where each chain begins; the first is at 0
     first = functional.pad(first, (1, 0))
@@ -175,15 +177,9 @@ def levelled(
     return torch.where(mask, tied, values)
 
 
-def rounding_of_sums(
-    values: Float[Tensor, "*batch T"], mask: Bool[Tensor, "*#batch T"]
-) -> Float[Tensor, "*batch 1"]:
-    """Return the difference that rounding can cause between sums whose parts cancel, such as gradients.
-
-    It is ROUNDINGS ε times the largest size of a text's values, in single precision.
-    """
-    largest = values.abs().masked_fill(~mask, 0.0).amax(-1, keepdim=True)
-    return ROUNDINGS * torch.finfo(torch.float32).eps * largest.double()
+def rounding_of(sizes: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Return the error of sums in single precision, ROUNDINGS ε times the `sizes` of what is summed."""
+    return ROUNDINGS * torch.finfo(torch.float32).eps * sizes.double()
 
 
 def top_match(

@@ -18,7 +18,7 @@ from heedmap.counterfactual import erasure as closed
 from heedmap.errors import InputError
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
-from heedmap.measures import levelled, log_odds, rounding_of_sums
+from heedmap.measures import levelled, log_odds, rounding_of
 from heedmap.models.normalisers import normalise
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import Renormalise
@@ -175,11 +175,13 @@ def slopes(model: Model, trace: Trace) -> tuple[Float[Tensor, "B T"], Float[Tens
         logits = model.predict(trace, weights.unsqueeze(0))[0]
         (slope,) = torch.autograd.grad(log_odds(logits, trace.predicted).sum(), weights)
     slope = slope.masked_fill(~trace.support, 0.0).double()
-    first, second = (on_tokens(trace, x.sum(1)) for x in (slope, slope * trace.attention))
-    return (
-        levelled(first, trace.mask, rounding_of_sums(first, trace.mask)),
-        levelled(second, trace.mask, rounding_of_sums(second, trace.mask)),
+    error = rounding_of(slope.abs().amax(dim=(1, 2), keepdim=True)).expand_as(slope)
+    numbers = ((slope, error), (slope * trace.attention, error * trace.attention))
+    first, second = (
+        levelled(on_tokens(trace, number.sum(1)), trace.mask, on_tokens(trace, bound.sum(1)))
+        for number, bound in numbers
     )
+    return first, second
 
 
 def on_tokens(trace: Trace, values: Float[Tensor, "B P"]) -> Float[Tensor, "B T"]:

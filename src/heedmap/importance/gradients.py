@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from heedmap.data.batches import Batch
-from heedmap.measures import levelled, log_odds, rounding_of_sums
+from heedmap.measures import levelled, log_odds, rounding_of
 from heedmap.models.trace import Model, Trace
 
 
@@ -46,10 +46,13 @@ def gradient_importance(
         target = logits.softmax(-1).gather(-1, trace.predicted.unsqueeze(-1)).sum()
     (gradient,) = torch.autograd.grad(target, embedded)
     if form == "times-input":
-        sizes = model.on_tokens((gradient * embedded).sum(-1), batch).detach().abs()
+        parts = gradient * embedded
+        sizes = model.on_tokens(parts.sum(-1), batch).detach().abs()
+        summed = model.on_tokens(parts.abs().sum(-1), batch).detach()
     else:  # The squared norms of a word's sub-words sum to its squared norm.
         sizes = model.on_tokens(gradient.square().sum(-1), batch).detach().sqrt()
-    return levelled(sizes, batch.mask, rounding_of_sums(sizes, batch.mask))
+        summed = sizes
+    return levelled(sizes, batch.mask, rounding_of(summed))
 
 
 def influence(model: Model, batch: Batch, labels: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:

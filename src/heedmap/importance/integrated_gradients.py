@@ -4,7 +4,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.data.batches import Batch
-from heedmap.measures import levelled, log_odds, rounding_of_sums
+from heedmap.measures import levelled, log_odds, rounding_of
 from heedmap.models.trace import Model, Trace
 
 POSITIONS = 16_384  # whose graphs are held at a time
@@ -39,7 +39,8 @@ def integrated_gradients(
     )
     values = model.on_tokens(attributions.sum(-1), batch).detach().abs()
     values = values.masked_fill(~batch.mask, 0.0)
-    return levelled(values, batch.mask, rounding_of_sums(values, batch.mask)), error.detach().abs()
+    summed = model.on_tokens(attributions.abs().sum(-1), batch).detach()
+    return levelled(values, batch.mask, rounding_of(summed)), error.detach().abs()
 
 
 def _at_once(embedded: Float[Tensor, "B L E"], steps: int) -> int | None:
