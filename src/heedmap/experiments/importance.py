@@ -84,8 +84,8 @@ def leave_one_out(evidence: Evidence) -> pa.Table:
 
     `signed` is the probability of the predicted class before minus after: positive where the token speaks for
     the prediction. A change below the rounding of the logits (`measures.resolution`) is 0, and changes that
-    differ by less are equal: such tokens tie. The only token of a text cannot be left out: its
-    importance is NaN.
+    differ by less are equal: such tokens tie. The only token of a text cannot be left out: its importance
+    is NaN.
     """
     importances, signed = (_Importances(len(evidence.split)) for _ in range(2))
     for batch, trace in evidence.passes():
@@ -100,7 +100,7 @@ def leave_one_out(evidence: Evidence) -> pa.Table:
 def change_without(
     before: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
 ) -> Float[Tensor, "B T"]:
-    """Return leave-one-out from the logits; what is below their rounding is 0, and so differences are."""
+    """Return leave-one-out from the logits; below their rounding it is 0, and differences are ties."""
     change = change_in_prediction(before.unsqueeze(1).expand_as(without), without)
     return _tied(change, resolution(before, without, precision))
 
@@ -108,14 +108,14 @@ def change_without(
 def signed_change_without(
     before: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
 ) -> Float[Tensor, "B T"]:
-    """Return what the predicted class loses without each token; ties as of `change_without`."""
+    """Return what the predicted class loses without each token; ties are those of `change_without`."""
     of = before.argmax(-1, keepdim=True).expand(without.shape[:-1])
     change = drop_in_probability(before.unsqueeze(1).expand_as(without), without, of)
     return _tied(change, resolution(before, without, precision))
 
 
 def _tied(change: Float[Tensor, "B T"], noise: Float[Tensor, " B"]) -> Float[Tensor, "B T"]:
-    """Return changes of which those below the rounding are 0, and those that differ by no more are equal."""
+    """Set changes below the rounding to 0, and make those equal that differ by no more."""
     noise = noise.unsqueeze(1)
     change = change.masked_fill(change.abs() <= noise, 0.0)
     return levelled(change, change.isfinite(), noise)
