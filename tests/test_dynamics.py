@@ -1,5 +1,7 @@
 """What is recorded while a model is trained, and that the training does not notice."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -148,6 +150,34 @@ def test_the_relevance_for_one_of_more_classes_is_less_the_mean_of_the_others():
         others = [c for c in range(each.shape[-1]) if c != label]
         expected = each[i, :, label] - each[i][:, others].mean(-1)
         torch.testing.assert_close(relevance_of(trace, gold)[i], expected)
+
+
+def test_relevance_that_only_rounding_tells_apart_is_recorded_as_equal(run):
+    model, split = run.model, run.corpus.splits["test"]
+    trace = model.trace(model.batch(split.texts[2:6], [2, 3, 4, 5]))
+    exact = relevance_of(trace, torch.zeros(4, dtype=torch.long))
+    values = trace.readout.relevance.clone()
+    values[:, :, 1] = values[:, :, 0] * (1 + 1e-7)
+    same = replace(trace, readout=replace(trace.readout, relevance=values))
+    found = relevance_of(same, torch.zeros(4, dtype=torch.long))
+    assert torch.equal(found[:, 0], found[:, 1])
+    torch.testing.assert_close(found[:, 0], exact[:, 0])
+    torch.testing.assert_close(found[:, 2:], exact[:, 2:])
+
+
+@pytest.mark.parametrize("encoder", ["average", "lstm"])
+def test_influence_of_words_that_repeat_does_not_depend_on_the_batch(encoder):
+    run = recorded(encoder=encoder, epochs=1)
+    model, words = run.model, run.corpus.splits["train"].tokens[3]
+    text = [*words, *words[::-1]]
+    wide = [text, *run.corpus.splits["test"].texts]
+    gold = torch.zeros(len(wide), dtype=torch.long)
+    alone = influence(model, model.batch([text], [0]), gold[:1])[0]
+    among = influence(model, model.batch(wide, list(range(len(wide)))), gold)[0, : len(text)]
+    ranks = [values.sign() + (values[:, None] > values).sum(1) for values in (alone, among)]
+    assert torch.equal(*ranks)
+    if encoder == "average":  # the place of a word is nothing to it
+        assert torch.equal(among, among.flip(0))
 
 
 def test_pairs_are_recorded_without_relevance():

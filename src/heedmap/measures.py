@@ -177,6 +177,19 @@ def levelled(
     return torch.where(mask, tied, values)
 
 
+def tied_changes(
+    changes: Float[Tensor, "*batch T"],
+    mask: Bool[Tensor, "*#batch T"],
+    rounding: Float[Tensor, "*#batch #T"],
+) -> Float[Tensor, "*batch T"]:
+    """Return changes with ties: those within the `rounding` are 0, those that differ by no more are equal.
+
+    >>> tied_changes(torch.tensor([0.1, 0.4, 0.5]), torch.ones(3, dtype=torch.bool), torch.tensor([0.2]))
+    tensor([0.0000, 0.5000, 0.5000])
+    """
+    return levelled(changes.masked_fill(changes.abs() <= rounding, 0.0), mask, rounding)
+
+
 def rounding_of(sizes: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Return the error of sums in single precision, ROUNDINGS ε times the `sizes` of what is summed."""
     return ROUNDINGS * torch.finfo(torch.float32).eps * sizes.double()

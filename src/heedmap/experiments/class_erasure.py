@@ -25,6 +25,7 @@ from heedmap.experiments.readout import is_linear, linear
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results, mean, percent
 from heedmap.files.tables import table
+from heedmap.measures import levelled, rounding_of
 from heedmap.models.trace import Trace
 
 SHUFFLES = 3  # random orders of a text's tokens
@@ -158,11 +159,7 @@ def _counts(
     found = {
         "count_exact": exact,
         "count_attention": along_each(trace.ranked_heat.double().unsqueeze(-1), *rest),
-        "count_product": along_each(
-            weights.unsqueeze(-1)
-            * (of_classes(relevance, asked[:, :1]) - of_classes(relevance, asked)),
-            *rest,
-        ),
+        "count_product": along_each(_products(trace, weights, of_classes(relevance, asked)), *rest),
     }
     shares = [
         torch.where(count > 0, exact / count.clamp(min=1), 0.0)
@@ -174,6 +171,16 @@ def _counts(
         name: values.double()[:, 1:].where(rival, nothing)
         for name, values in {**found, "efficiency_chance": chance}.items()
     }
+
+
+def _products(
+    trace: Trace, weights: Float[Tensor, "B T"], relevance: Float[Tensor, "B T R"]
+) -> Float[Tensor, "B T R"]:
+    """Return weight × (read-out of the first class − of each); what differs by rounding alone is equal."""
+    slope = (relevance[..., :1] - relevance).transpose(1, 2).double()  # (B, R, T)
+    mask, weights = trace.mask.unsqueeze(1), weights.double().unsqueeze(1)
+    error = rounding_of(slope.abs().masked_fill(~mask, 0.0).amax(-1, keepdim=True)) * weights
+    return levelled(slope * weights, mask, error).transpose(1, 2)
 
 
 def _orders(evidence: Evidence, trace: Trace) -> Iterator[Float[Tensor, "B T 1"]]:

@@ -12,18 +12,21 @@ from heedmap.experiments.erased import differs, is_closed, left, without_each
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
 from heedmap.kendall import tau_against
-from heedmap.measures import ROUNDINGS, log_odds_each
+from heedmap.measures import ROUNDINGS, log_odds_each, tied_changes
 from heedmap.models.trace import Trace
 
 SIDES = ("for", "against")
 SHUFFLES = 3  # of a text's weights; one where the read-out is not linear
 
 
-def changes(evidence: Evidence, trace: Trace) -> Float[Tensor, "B T C"]:
-    """Return what each class's log-odds gain where a token's weight is erased, in units of their rounding.
+def changes(
+    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"]
+) -> Float[Tensor, "B T R"]:
+    """Return what the log-odds of some classes of each text gain where a token's weight is erased.
 
-    So what rounding can cause is 0, and words that read the same are ties. A logit's rounding is that of the
-    model's precision, at the size of the largest one of the text.
+    What rounding can cause is 0, and gains that differ by no more are equal (`measures.tied_changes`), so
+    words that read the same are ties. A logit's rounding is that of the model's precision, at the size of the
+    largest one of the text.
     """
     how = evidence.settings.renormalise
     after = without_each(evidence.model, trace, how)
@@ -37,14 +40,16 @@ def changes(evidence: Evidence, trace: Trace) -> Float[Tensor, "B T C"]:
     largest = before.abs().masked_fill(~possible, 1.0).amax(-1).clamp(min=1.0)
     rounding = 2 * ROUNDINGS * torch.finfo(evidence.model.precision).eps * largest
     change = (other - one.unsqueeze(1)).masked_fill(~trace.mask.unsqueeze(-1), 0.0)
-    return (change / rounding[:, None, None]).round() * rounding[:, None, None]
+    asked = of_classes(change, classes).transpose(1, 2)
+    tied = tied_changes(asked, trace.mask.unsqueeze(1), rounding[:, None, None])
+    return tied.transpose(1, 2)
 
 
 def sides(
     evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"]
 ) -> dict[str, Float[Tensor, "B R"]]:
     """Return the shares of the tokens and of the map's weight for and against some classes of each text."""
-    change = of_classes(changes(evidence, trace), classes)
+    change = changes(evidence, trace, classes)
     heat = trace.heat.double().unsqueeze(-1)
     size = trace.mask.sum(-1, keepdim=True).clamp(min=1)
     numbers = {}
@@ -84,7 +89,7 @@ def _tau(
     evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"], asked: Bool[Tensor, " B"]
 ) -> dict[str, tuple[Float[Tensor, "b R"], Float[Tensor, "b R"]]]:
     """Return tau-b of the map with the size of the changes, by side, and the largest that ties allow."""
-    change = of_classes(changes(evidence, trace), classes)[asked].transpose(1, 2).cpu()  # (b, R, T)
+    change = changes(evidence, trace, classes)[asked].transpose(1, 2).cpu()  # (b, R, T)
     heat = trace.ranked_heat[asked].double().cpu().unsqueeze(1).expand_as(change)
     found = {}
     for side, on_it in zip(SIDES, (change < 0, change > 0), strict=True):

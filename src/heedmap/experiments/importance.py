@@ -19,7 +19,7 @@ from heedmap.files.tables import table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
-from heedmap.measures import change_in_prediction, drop_in_probability, levelled, resolution
+from heedmap.measures import change_in_prediction, drop_in_probability, resolution, tied_changes
 from heedmap.models.layered import Layered
 from heedmap.terminal.progress import portion
 
@@ -102,7 +102,9 @@ def change_without(
 ) -> Float[Tensor, "B T"]:
     """Return leave-one-out from the logits; below their rounding it is 0, and differences are ties."""
     change = change_in_prediction(before.unsqueeze(1).expand_as(without), without)
-    return _tied(change, resolution(before, without, precision))
+    return tied_changes(
+        change, change.isfinite(), resolution(before, without, precision).unsqueeze(1)
+    )
 
 
 def signed_change_without(
@@ -111,14 +113,9 @@ def signed_change_without(
     """Return what the predicted class loses without each token; ties are those of `change_without`."""
     of = before.argmax(-1, keepdim=True).expand(without.shape[:-1])
     change = drop_in_probability(before.unsqueeze(1).expand_as(without), without, of)
-    return _tied(change, resolution(before, without, precision))
-
-
-def _tied(change: Float[Tensor, "B T"], noise: Float[Tensor, " B"]) -> Float[Tensor, "B T"]:
-    """Set changes below the rounding to 0, and make those equal that differ by no more."""
-    noise = noise.unsqueeze(1)
-    change = change.masked_fill(change.abs() <= noise, 0.0)
-    return levelled(change, change.isfinite(), noise)
+    return tied_changes(
+        change, change.isfinite(), resolution(before, without, precision).unsqueeze(1)
+    )
 
 
 INTEGRATED = Columns(

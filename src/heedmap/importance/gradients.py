@@ -59,10 +59,12 @@ def influence(model: Model, batch: Batch, labels: Int[Tensor, " B"]) -> Float[Te
     """Return −∂NLL/∂g_t of a gate g_t = 1 on the embedding of each token: −Σ_e ∂NLL/∂x_te · x_te.
 
     Positive where more of the token makes the label more probable. The gradient flows through the attention
-    (Snell et al. 2021, whose released code negates it twice).
+    (Snell et al. 2021, whose released code negates it twice). What differs by rounding alone is equal.
     """
     embedded = model.embed(batch).detach().requires_grad_()
     logits = model.logits_from(embedded, batch)
     loss = functional.cross_entropy(logits, labels.to(logits.device), reduction="sum")
     (gradient,) = torch.autograd.grad(loss, embedded)
-    return -model.on_tokens((gradient * embedded).sum(-1), batch).detach()
+    parts = (gradient * embedded).detach()
+    sizes = model.on_tokens(parts.abs().sum(-1), batch)
+    return levelled(-model.on_tokens(parts.sum(-1), batch), batch.mask, rounding_of(sizes))

@@ -24,6 +24,7 @@ from heedmap.errors import InputError
 from heedmap.files.manifest import listed_in
 from heedmap.files.tables import read_table, write_table
 from heedmap.importance.gradients import influence
+from heedmap.measures import levelled, rounding_of
 from heedmap.models.trace import Model, Trace
 
 TEXTS = 300  # recorded, of the test split; and of the dev split, for the accuracy alone
@@ -101,7 +102,8 @@ class ClassifierRecorder(Recorder):
     each token (Snell et al. 2021) for the label less that for the other classes, None without a linear
     read-out: their mean under the attention is the label's logit less the others'; `influence` (see
     `importance.gradients.influence`); `loss`, −log p of the label. Numbers per token have 16 bits. `tokens` are
-    there at the first step alone. Of the dev split predictions and loss alone.
+    there at the first step alone. Of the dev split predictions and loss alone. Tokens whose numbers differ by
+    rounding alone have equal ones (`measures.levelled`), so that they tie in every ranking.
     """
 
     def __init__(
@@ -152,7 +154,7 @@ def _text_rows(
     ]
     if vectors:
         columns = {
-            "attention": trace.heat,
+            "attention": trace.ranked_heat,
             "relevance": relevance_of(trace, gold),
             "influence": influence(model, batch, gold),
         }
@@ -168,7 +170,7 @@ def _text_rows(
 def relevance_of(trace: Trace, labels: Tensor) -> Float[Tensor, "B T"] | None:
     """Return each token's relevance for the label, less its mean for the other classes, bias included.
 
-    None without a linear read-out of a single row of weights.
+    None without a linear read-out of a single row of weights. What differs by rounding alone is equal.
     """
     readout = trace.readout
     if readout is None or readout.relevance.shape[1] != 1:
@@ -176,7 +178,9 @@ def relevance_of(trace: Trace, labels: Tensor) -> Float[Tensor, "B T"] | None:
     each = readout.relevance[:, 0] + readout.bias
     classes = each.shape[-1]
     own = each.gather(-1, labels.to(each.device)[:, None, None].expand(*each.shape[:2], 1))[..., 0]
-    return own - (each.sum(-1) - own) / (classes - 1)
+    found = own - (each.sum(-1) - own) / (classes - 1)
+    largest = each.abs().amax(-1).masked_fill(~trace.mask, 0.0).amax(-1, keepdim=True)
+    return levelled(found, trace.mask, rounding_of(largest))
 
 
 def recorded_in(folder: Path) -> pa.Table | None:

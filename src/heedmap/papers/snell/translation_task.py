@@ -17,6 +17,7 @@ from heedmap.data.batches import sorted_batches
 from heedmap.data.parallel import Pairs
 from heedmap.data.pieces import Pieces
 from heedmap.importance.output_relevance import output_relevance
+from heedmap.measures import levelled, rounding_of
 from heedmap.models.encoder_decoder import EncoderDecoder
 from heedmap.training.dynamics import SCHEMA, Recorder
 from heedmap.training.objective import Objective
@@ -160,7 +161,8 @@ def read_sentence(model: EncoderDecoder, pairs: Encoded, row: int) -> Sentence:
 def influence(model: EncoderDecoder, pairs: Encoded, row: int) -> Float[Tensor, "T S"]:
     """Return −∂NLL_t/∂g_s of a gate g_s = 1 on each source embedding, for every target position.
 
-    The sentence is read once per position, side by side, so that one backward pass gives all.
+    What differs by rounding alone is equal. The sentence is read once per position, side by side, so that one
+    backward pass gives all.
     """
     source, _, inputs, targets = pairs.batch([row])
     steps = targets.shape[1]
@@ -172,15 +174,17 @@ def influence(model: EncoderDecoder, pairs: Encoded, row: int) -> Float[Tensor, 
     logits = model.emit(at, weights @ states.unsqueeze(1))[:, 0]
     loss = functional.cross_entropy(logits, targets[0], reduction="sum")
     (gradient,) = torch.autograd.grad(loss, embedded)
-    found: Tensor = -(gradient * embedded).sum(-1).detach()
-    return found
+    parts = gradient * embedded.detach()
+    sizes = rounding_of(parts.abs().sum(-1))
+    return levelled(-parts.sum(-1), torch.ones_like(sizes, dtype=torch.bool), sizes)
 
 
 class TranslationRecorder(Recorder):
     """Records a translator: every target position of a sample of test sentences is an instance.
 
     The columns are a classifier's (`training.dynamics`): the label is the right sub-word, the tokens are the
-    source's. Of the dev split there is only whether a sample of positions is predicted.
+    source's, and numbers of a position that differ by rounding alone are equal. Of the dev split there
+    is only whether a sample of positions is predicted.
     """
 
     def __init__(
@@ -216,11 +220,14 @@ class TranslationRecorder(Recorder):
                 )
             ]  # fmt: skip
             if name == "test":
+                everything = torch.ones_like(one.attention, dtype=torch.bool)
+                relevance = output_relevance(
+                    self.model, one.decoded, one.states, one.targets[None]
+                )[0]
+                largest = relevance.abs().amax(-1, keepdim=True)
                 maps = {
-                    "attention": one.attention,
-                    "relevance": output_relevance(
-                        self.model, one.decoded, one.states, one.targets[None]
-                    )[0],
+                    "attention": levelled(one.attention, everything),
+                    "relevance": levelled(relevance, everything, rounding_of(largest)),
                     "influence": influence(self.model, pairs, row),
                 }
                 for column, values in maps.items():
