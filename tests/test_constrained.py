@@ -180,6 +180,19 @@ def test_it_finds_no_less_than_what_it_begins_from():
     assert (begun.jsd > model.search(steps=0, seed=1).jsd + 1e-3).any()
 
 
+def test_it_finds_no_less_than_what_others_found_and_else_the_same():
+    model = Curved(random_support())
+    far = model.search(steps=60)
+    plain = model.search(steps=0, seed=1)
+    drawn = model.search(steps=1, seed=2).attention
+    known = torch.stack([far.attention, far.attention.roll(1, 0), drawn])
+    told = holds(model, model.search(steps=0, seed=1, known=known))
+    assert (told.jsd >= torch.maximum(plain.jsd, far.jsd) - 1e-12).all()
+    assert (told.jsd > plain.jsd).any(), "nothing was learned from what is known"
+    nothing = model.search(steps=0, seed=1, known=plain.attention.unsqueeze(0))
+    assert torch.equal(nothing.attention, plain.attention)
+
+
 def test_what_is_known_of_the_maps_reach_bounds_the_result():
     model = Curved(random_support())
     known = torch.full((12,), 0.05, dtype=torch.float64)

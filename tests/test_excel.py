@@ -221,3 +221,17 @@ def test_formulas_that_no_program_has_computed_are_the_cause(tmp_path, cells):
         InputError, match=r"got formulas without any .*; open the file in a spreadsheet"
     ):
         load(path)
+
+
+def test_a_header_of_formulas_without_values_is_named_as_the_cause(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(['="te"&"xt"', '="label"'])
+    book.active.append(["good", 1])
+    book.save(tmp_path / "a.xlsx")
+    with pytest.raises(InputError, match="or has formulas whose values no spreadsheet program"):
+        load(tmp_path / "a.xlsx")
+
+
+def test_a_path_that_is_not_utf_8_is_refused_for_that_reason():
+    with pytest.raises(InputError, match="expected letters in UTF-8; give the file or the folder"):
+        load("d\udcff/a.csv")

@@ -18,6 +18,7 @@ from rich.console import Console
 from tiny_transformers import tiny_classifier, tiny_model, tiny_tokenizer
 
 import heedmap as hm
+from heedmap.cli.explain import in_utf8
 from heedmap.data.babi import Story
 from heedmap.data.babi_rows import row_of
 from heedmap.data.one_text import one_text
@@ -467,3 +468,8 @@ def test_the_command_prints_a_table_or_json_and_the_picture_is_a_page(
     assert wrong.code == 2
     assert "not options of a model of our own" in wrong.err
     assert heedmap("explain", folder, "").code == 2
+
+
+def test_an_argument_is_utf_8_whatever_the_locale_says():
+    assert in_utf8("g\udcc3\udcb6d") == in_utf8("göd") == "göd"
+    assert in_utf8("g\udcff") == "g\udcff"

@@ -69,6 +69,10 @@ class Settings(BaseModel):
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"]) or cls.__name__
             said = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+            if (
+                first["type"] == "string_unicode"
+            ):  # a path's bytes, which Python keeps as surrogates
+                said = "expected letters in UTF-8; give the file or the folder another name"
             raise InputError(f"{name} = {first['input']!r}: {said}") from error
 
     def difference(self, other: Self) -> list[str]:

@@ -1,5 +1,6 @@
 """`heedmap explain RUN|MODEL "text"`: what one answer rests on, and what its heat map says of it."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -91,7 +92,7 @@ def _one(source: str, text: str | None, query: str | None, form: str | None) -> 
         from heedmap.report.explanation import Explanations
         from heedmap.runs.explain import explain
 
-        explanation = explain(source, read(text), query=query)
+        explanation = explain(source, read(text), query=query and in_utf8(query))
     if form == "json":
         print_json(explanation.to_dict())
     elif form == "csv":
@@ -135,4 +136,11 @@ def _print_csv(explanations: "Explanations", keys: list[str]) -> None:
 
 def read(text: str) -> str:
     """Return a command's text, or standard input for -."""
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if text == "-" else text
+    if text != "-":
+        return in_utf8(text)
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
+def in_utf8(argument: str) -> str:
+    """Return an argument of the command line as UTF-8, whatever the locale says."""
+    return os.fsencode(argument).decode("utf-8", "surrogateescape")

@@ -57,6 +57,7 @@ def search(
     generators: Sequence[torch.Generator],
     reach: Float[Tensor, " B"] | None = None,
     begin: Float[Tensor, "B K P"] | None = None,
+    known: Float[Tensor, "N B K P"] | None = None,
 ) -> Found:
     """Maximise JSD(map(a), map(α̂)) subject to TVD(softmax predict(a), softmax ẑ) ≤ ε.
 
@@ -64,7 +65,8 @@ def search(
     map counts as 0. `a` moves within its support, and every row keeps its total mass, even where that is not
     1 (mass on an attention sink stays there). `reach`, if given, bounds the divergence of any such map:
     steps are scaled by it, and `upper` is the smaller bound. The first lane begins at `begin`, if given; if
-    its prediction is within ε, the result is at least as different.
+    its prediction is within ε, the result is at least as different. So it is of every weighting in `known`,
+    what other searches found, which this one neither starts from nor spends a step on.
 
     `restarts` lanes run side by side: the first from weights ∝ noise/α̂, the second from ∝ α̂² (at
     α̂ itself the divergence has no slope, and ascent would end at a poor maximum nearby), others at
@@ -94,6 +96,8 @@ def search(
     now = problem.linearise(weights)
     best = _Best(problem, restarts)
     best.offer(now)
+    if known is not None:
+        best.consider(known)
     size = torch.full_like(now.jsd, FIRST)
     reserve = torch.full_like(now.jsd, RESERVE)
     # Where the map can hardly move, its slopes are small in proportion.
@@ -145,6 +149,13 @@ class _Best:
         self.far = torch.where(per_weight(further), point.weights, self.far)
         self.far_jsd = torch.where(further, point.jsd, self.far_jsd)
 
+    @torch.no_grad()
+    def consider(self, weights: Float[Tensor, "N B K P"]) -> Bool[Tensor, "N B"]:
+        """Judge weights by the model, keep them where they are better, and return which are feasible."""
+        jsd, tvd = self.problem.judge(weights, self.problem.predict(weights))
+        self._keep(weights, jsd, tvd)
+        return self.problem.is_feasible(tvd)
+
     def pull_back(self) -> None:
         """Bisect the segments from α̂ to `far` for where the prediction leaves the tolerance.
 
@@ -157,10 +168,7 @@ class _Best:
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
             weights = origin + per_weight(middle).to(origin) * (self.far - origin)
-            with torch.no_grad():
-                jsd, tvd = self.problem.judge(weights, self.problem.predict(weights))
-            self._keep(weights, jsd, tvd)
-            inside = self.problem.is_feasible(tvd)
+            inside = self.consider(weights)
             low, high = torch.where(inside, middle, low), torch.where(inside, high, middle)
 
     def _keep(

@@ -150,7 +150,8 @@ def _columns(path: Path, sheet: "Sheet", by_place: bool) -> tuple[dict[str, list
     }
     if not names:
         raise InputError(
-            f"{path}: no header; expected the names of the columns in the first row of {sheet.title}"
+            f"{path}: no header; expected the names of the columns in the first row of {sheet.title}, which is "
+            "empty, or has formulas whose values no spreadsheet program has stored"
         )
     check_names(path, list(names.values()))
     columns: dict[str, list[Any]] = {name: [] for name in names.values()}

@@ -5,7 +5,7 @@ from functools import partial
 
 import pyarrow as pa
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedmap.counterfactual.constrained import Found, search
@@ -36,7 +36,10 @@ def search_all(evidence: Evidence) -> dict[str, object]:
     for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
         trace = model.trace(batch)
         own_draws = evidence.torch_generators("adversary", batch.rows)
-        best = most_different_met(model, trace, settings, own_draws)
+        descended = None
+        if settings.descent_steps and trace.attention.shape[1] == 1:
+            descended, search_jsd, hit = _descent(evidence, trace, generator)
+        best = most_different_met(model, trace, settings, own_draws, known=descended)
         shown = model.to_heatmap(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
         unpadded = model.unpadded(trace, best.attention) if isinstance(model, Layered) else []
         own, other = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
@@ -49,11 +52,8 @@ def search_all(evidence: Evidence) -> dict[str, object]:
             bytes_left -= 4 * unpadded[i].numel() if unpadded else 0
             if unpadded and bytes_left >= 0:
                 weights_by_row[row] = unpadded[i].cpu()
-        if settings.descent_steps and trace.attention.shape[1] == 1:
-            for row, search_jsd, hit in zip(
-                batch.rows.tolist(), *_descent(evidence, trace, generator), strict=True
-            ):
-                descent[row], hits[row] = float(search_jsd), bool(hit)
+            if descended is not None:
+                descent[row], hits[row] = float(search_jsd[i]), bool(hit[i])
     if isinstance(model, Layered):
         evidence.keep(adversary_weights.FILE, adversary_weights.pack(weights_by_row))
     papers = {
@@ -73,23 +73,29 @@ def search_all(evidence: Evidence) -> dict[str, object]:
 
 def _descent(
     evidence: Evidence, trace: Trace, generator: torch.Generator
-) -> tuple[Float[Tensor, " B"], Tensor]:
-    """Run the paper's search; its last iterates are judged at ε."""
+) -> tuple[Float[Tensor, "S B 1 T"], Float[Tensor, " B"], Bool[Tensor, " B"]]:
+    """Run the paper's search: its last iterates, the JSD of the best within ε, and whether there is one."""
     predict, settings = partial(evidence.model.predict, trace), evidence.settings
     weights = trace.attention[:, 0]
     candidates = descend(
         predict, weights, trace.mask, steps=settings.descent_steps, generator=generator
     )
-    return best_of(predict, candidates, weights, trace.mask, settings.epsilon)
+    jsd, hit = best_of(predict, candidates, weights, trace.mask, settings.epsilon)
+    return candidates.unsqueeze(2), jsd, hit
 
 
 def most_different_met(
-    model: Model, trace: Trace, settings: AuditSettings, generators: Sequence[torch.Generator]
+    model: Model,
+    trace: Trace,
+    settings: AuditSettings,
+    generators: Sequence[torch.Generator],
+    known: Float[Tensor, "N B K P"] | None = None,
 ) -> Found:
     """Run the constrained search on the model itself, with the audit's ε, restarts and steps.
 
-    One generator per text. A heat map derived from the weights (gradient × attention, say) is hard to search:
-    that search starts from the result of one for the weights themselves, and so does at least as well.
+    One generator per text. The result is as different as any of the `known` weightings that predict the same.
+    A heat map derived from the weights (gradient × attention, say) is hard to search: that search starts from
+    the result of one for the weights themselves, and so does at least as well.
     """
     find = partial(
         search,
@@ -102,6 +108,7 @@ def most_different_met(
         restarts=settings.search_restarts,
         steps=settings.search_steps,
         generators=generators,
+        known=known,
     )
     shown = partial(model.to_heatmap, trace)
     if not isinstance(model, Layered) or model.map_on_trial().view in PLAIN:
