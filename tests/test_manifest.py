@@ -99,6 +99,15 @@ def test_a_process_that_is_killed_before_or_after_the_rename_leaves_a_file_that_
     assert Manifest(root).load().files == {"a/one.txt": two}
 
 
+def test_what_was_to_be_replaced_and_was_not_is_listed_as_it_is(root):
+    path = root / "a" / "one.txt"
+    Manifest(root).claim({"a/one.txt": File.of(b"two")})  # killed before the file is written
+    Manifest(root).settle()
+    assert manifest.read(path) == b"one"
+    listing = Manifest(root).load()
+    assert (listing.files, listing.replaced) == ({"a/one.txt": File.of(b"one")}, {})
+
+
 @pytest.mark.parametrize("where", ["the file", "a folder above it", "the temporary name"])
 def test_no_link_is_followed_when_a_file_is_written(root, tmp_path, where):
     other = tmp_path / "elsewhere"

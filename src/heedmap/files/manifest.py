@@ -289,7 +289,10 @@ class Manifest:
                     folder.rmdir()  # only an empty one
 
     def settle(self) -> None:
-        """Take files off the list that are not there, and remove what killed processes left of the others."""
+        """Take files off the list that are not there, and remove what killed processes left of the others.
+
+        A file that was to be replaced, and was not, is listed as what it is.
+        """
         listing = self.load()
         for name in listing.files:
             path = self.root / name
@@ -298,6 +301,9 @@ class Manifest:
         gone = [name for name in listing.files if not os.path.lexists(self.root / name)]
 
         def drop(listing: Listing) -> None:
+            for name, file in listing.replaced.items():
+                if not self.is_link(self.root / name) and File.at(self.root / name) == file:
+                    listing.files[name] = file
             for name in gone:
                 listing.files.pop(name, None)
             listing.replaced.clear()
