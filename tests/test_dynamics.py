@@ -13,7 +13,8 @@ from heedmap.importance.gradients import influence
 from heedmap.runs.open import open_run
 from heedmap.runs.train import train
 from heedmap.settings import TrainSettings
-from heedmap.training import dynamics
+from heedmap.training import dynamics, fit
+from heedmap.training.checkpoint import save_checkpoint
 from heedmap.training.dynamics import is_recorded, relevance_of
 from heedmap.training.initialisation import init_model, kind_for
 
@@ -220,6 +221,22 @@ def test_a_saved_run_has_what_was_recorded(csv_file, tmp_path):
     assert open_run(tmp_path / "run").dynamics.equals(in_memory.dynamics)
     train(corpus, out=tmp_path / "plain", **SMALL)
     assert open_run(tmp_path / "plain").dynamics is None
+
+
+def test_a_training_resumed_at_a_scheduled_step_records_it_once(tmp_path, monkeypatch):
+    settings = {"batch_size": 6, "epochs": 3}  # 10 steps in an epoch
+    whole = recorded(**settings)
+
+    def stopped(path, progress, objective):
+        save_checkpoint(path, progress, objective)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fit, "save_checkpoint", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            recorded(out=tmp_path / "run", **settings)
+    assert is_recorded(10)
+    assert recorded(out=tmp_path / "run", **settings).dynamics.equals(whole.dynamics)
 
 
 def test_a_damaged_record_is_named(tmp_path):

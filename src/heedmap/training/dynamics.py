@@ -58,7 +58,6 @@ class Recorder(ABC):
         self.module, self.folder = module, folder
         self.parts: list[pa.Table] = []
         self._epoch: list[pa.Table] = []
-        self._last = -1
 
     @abstractmethod
     def read(self, step: int) -> list[pa.Table]:
@@ -80,9 +79,6 @@ class Recorder(ABC):
             write_table(self.folder / f"{epoch:04}.parquet", part)
 
     def _record(self, step: int) -> None:
-        if step == self._last:
-            return
-        self._last = step
         module = self.module
         was_training = module.training
         wanted = [parameter.requires_grad for parameter in module.parameters()]

@@ -64,7 +64,8 @@ def fit(objective: Objective, checkpoint: Path | None = None) -> Trained:
         losses, name = [], f"epoch {epoch + 1} of {objective.epochs}"
         with objective.random_state(rng):
             for step, batch in enumerate(batches, epoch * steps):
-                if objective.recorder is not None:
+                # Before the first step of a later epoch the model is as it was recorded after the last one.
+                if objective.recorder is not None and (step == 0 or step % steps):
                     objective.recorder.before(step)
                 objective.on_step(step, total)
                 optimizer.zero_grad()
