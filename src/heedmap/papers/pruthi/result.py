@@ -60,7 +60,7 @@ COLUMNS = {
     "dev_accuracy": "share of the dev texts that are right",
     "name": "what the training is called",
     "model": "the model",
-    "learned": "whether the training has learned; empty where it cannot be told",
+    "learned": "whether a training without penalty has learned; empty of others, and where it cannot be told",
 }
 Gain = Callable[["Reproduction", str, float], NDArray[np.float64]]
 
@@ -97,18 +97,21 @@ class Reproduction:
 
     @cached_property
     def learned(self) -> Learned:
-        """Which trainings have learned, by model and penalty."""
+        """Which trainings without penalty have learned, by model.
+
+        Of the others, penalised or without the words, it is the result whether they can.
+        """
         found: dict[str, dict[object, list[Score]]] = {}
         for model in self.models:
             label = self.table(model).to_pandas().drop_duplicates("row")["label"].to_numpy()
             most = float(np.bincount(label).max() / len(label))
-            for key, runs in groups(self.runs(model)):
-                theirs = AUTHORS.get((self.settings.task, model, key))
-                published = np.nan if theirs is None else float(theirs.accuracy) / 100
-                found[training_name(model, key)] = {
-                    seed: [accuracy(right, most, len(label), published)]
-                    for seed, right in zip(runs["seed"], runs["accuracy"], strict=True)
-                }
+            runs = dict(groups(self.runs(model)))[0.0]
+            theirs = AUTHORS.get((self.settings.task, model, 0.0))
+            published = np.nan if theirs is None else float(theirs.accuracy) / 100
+            found[training_name(model, 0.0)] = {
+                seed: [accuracy(right, most, len(label), published)]
+                for seed, right in zip(runs["seed"], runs["accuracy"], strict=True)
+            }
         return Learned(found)
 
 
