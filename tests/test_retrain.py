@@ -1,5 +1,8 @@
 """Further trainings: what is trained, that it is kept and never twice, and what the tables say of it."""
 
+import shutil
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -368,6 +371,18 @@ def test_a_damaged_outcome_is_named(made, tmp_path):
     path.write_bytes(b"no table")
     with pytest.raises(InputError, match=path.name):
         them.outcomes([Variant(1)])
+
+
+def test_a_damaged_table_says_which_command_trains_for_it_again(made, tmp_path):
+    run, _ = made
+    copy = replace(run, folder=shutil.copytree(run.folder, tmp_path / "run"))
+    path = copy.folder / "tables" / "stability.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(InputError, match=r"table stability .*heedmap retrain stability"):
+        audit(copy, **AUDIT)
+    assert path.read_bytes().endswith(b"?")
+    with pytest.warns(UserWarning, match=r"kept as stability.parquet.changed"):
+        assert "stability" in retrain(copy, ("stability",), **BRIEF).tables
 
 
 def test_a_stopped_training_goes_on_to_the_same_bytes(made, tmp_path):

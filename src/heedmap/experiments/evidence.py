@@ -13,7 +13,8 @@ from torch import Tensor
 from heedmap.data.batches import Batch, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
-from heedmap.experiments.registry import registered
+from heedmap.errors import InputError
+from heedmap.experiments.registry import registered, retrains
 from heedmap.experiments.variants import Retraining
 from heedmap.files.table_folder import TableFolder
 from heedmap.models.trace import Model, Trace
@@ -61,10 +62,19 @@ class Evidence:
         """Files beside the tables, by name, where there is no folder."""
 
     def table(self, name: str) -> pa.Table:
-        """Return the table of one experiment."""
+        """Return the table of one experiment.
+
+        Raises:
+            InputError: it was changed or damaged, and takes further trainings to make again.
+        """
         if name not in self._tables:
             table = None if name in self._asked else self._stored_table(name)
             if table is None:
+                if retrains(name) and self.retraining is None:
+                    raise InputError(
+                        f"the table {name} of this run was changed or damaged, and takes further trainings to "
+                        f"make again: run `heedmap retrain {name} --run RUN`"
+                    )
                 with step(name):
                     table = registered()[name].run(self).replace_schema_metadata(self._metadata())
                     if self.folder is not None:

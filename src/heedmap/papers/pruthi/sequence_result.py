@@ -38,7 +38,7 @@ COLUMNS = {
     "beside": "share with the largest weight on a neighbour",
     "blocked": "accuracy with that weight set to 0",
     "bleu": "of translations, by sacrebleu, at most 100",
-    "learned": "whether the training has learned; empty where it cannot be told",
+    "learned": "whether a training without penalty has learned; empty of others, and where it cannot be told",
 }
 UNSTABLE = (
     "The published copy at λ = 1, and uniform attention at copy and reverse, did not replicate with the "
@@ -75,26 +75,24 @@ class SequenceResult:
 
     @cached_property
     def learned(self) -> Learned:
-        """Which trainings have learned, by `named`.
+        """Which trainings without penalty have learned. Of the others it is the result whether they can.
 
         One answer to every position is the sequence's end, where nothing of the source tells: 1 − `possible`.
         Of translations it is a BLEU of 0; without a published one, nothing can be told.
         """
-        is_text = self.settings.task == "translation"
-        found: dict[str, dict[object, list[Score]]] = {}
-        for kind in self.kinds():
-            theirs = SEQUENCES.get((self.published, *kind))
-            published = math.nan if theirs is None else float(theirs.accuracy) / 100
-            found[named(kind)] = {
-                seed: [Score(
-                    "BLEU / 100" if is_text else "accuracy", skill, 0.0 if is_text else 1 - possible,
-                    published=published,
-                )]
-                for seed, skill, possible in zip(
-                    self.values(kind, "seed"), self.skill(kind), self.values(kind, "possible"), strict=True
-                )
-            }  # fmt: skip
-        return Learned(found)
+        is_text, kind = self.settings.task == "translation", ("learned", 0.0)
+        theirs = SEQUENCES.get((self.published, *kind))
+        published = math.nan if theirs is None else float(theirs.accuracy) / 100
+        scores: dict[object, list[Score]] = {
+            seed: [Score(
+                "BLEU / 100" if is_text else "accuracy", skill, 0.0 if is_text else 1 - possible,
+                published=published,
+            )]
+            for seed, skill, possible in zip(
+                self.values(kind, "seed"), self.skill(kind), self.values(kind, "possible"), strict=True
+            )
+        }  # fmt: skip
+        return Learned({named(kind): scores})
 
     def skill(self, kind: Kind) -> list[float]:
         """Return what the task is judged by, of each seed: accuracy, or BLEU / 100."""
