@@ -70,6 +70,7 @@ def test_change_in_prediction_is_the_total_variation_of_the_softmaxes(classes):
     before, after = torch.randn(2, 50, classes, dtype=torch.float64)
     expected = total_variation(before.softmax(-1), after.softmax(-1))
     assert torch.allclose(change_in_prediction(before, after), expected, atol=1e-12)
+    assert not change_in_prediction(before, before).signbit().any()
 
 
 def test_change_in_prediction_tells_saturated_predictions_apart():

@@ -1,11 +1,13 @@
 """Restricted transformers: what a token can see, the penalty over heads, and a fine-tuned run that deceives."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from tiny_transformers import reviews_classifier, tiny_classifier
+from transformers import BertForSequenceClassification
 
 from heedmap.data.batches import Ragged
 from heedmap.data.corpus import Split
@@ -51,6 +53,31 @@ class Weights(Visitor):
 @pytest.fixture(scope="module")
 def model():
     return tiny_classifier("bert")
+
+
+@torch.no_grad()
+def test_it_is_transformers_own_bert_under_a_mask_of_tokens_over_tokens(model):
+    """As in the released code: one text at a time, types and the mask made from the words by hand."""
+    plain = BertForSequenceClassification(deepcopy(model.model.config)).eval()
+    plain.load_state_dict(model.model.state_dict())
+    plain.set_attn_implementation("eager")
+    texts = marked(model, split_of("a great film bad .", "the plot", "bad"))
+    batch, marks = texts.batch([0, 1, 2])
+    logits, shown = restricted_pass(model, batch, marks)
+    for at, words in enumerate(texts.tokens):
+        pieces = ["[CLS]", *(word.strip() for word in words), "[SEP]"]
+        ids = torch.tensor([model.tokenizer.convert_tokens_to_ids(pieces)])
+        kinds = torch.tensor([piece in FORBIDDEN for piece in pieces])
+        mask = kinds.unsqueeze(0) == kinds.unsqueeze(1)
+        mask[:, 0], mask[0, :] = False, True
+        additive = torch.zeros(mask.shape).masked_fill(~mask, -1e9)[None, None]
+        told = plain(
+            ids, attention_mask=additive, token_type_ids=kinds.long()[None], output_attentions=True
+        )
+        assert torch.allclose(logits[at], told.logits[0], atol=1e-6)
+        own = told.attentions[-1][0, :, 0]
+        assert torch.allclose(shown[at, :, : len(pieces)], own, atol=1e-6)
+        assert not shown[at, :, len(pieces) :].any()
 
 
 @pytest.mark.parametrize("architecture", ["bert", "distilbert", "albert", "gpt2", "llama"])
@@ -112,7 +139,7 @@ def test_blocked_attention_is_that_to_values_of_nothing(model):
     inputs = model.inputs(batch)
     visitor = Nothing(marks, model.read_rows(inputs), model.calls[-1])
     with torch.no_grad(), model.entrance.visiting(visitor):
-        expected = model.model(**inputs).logits
+        expected = model.model(**inputs, token_type_ids=marks.long()).logits
     blocked, shown = restricted_pass(model, batch, marks, blocked=True)
     plain, as_plain = restricted_pass(model, batch, marks)
     assert torch.allclose(blocked, expected, atol=1e-6)

@@ -41,7 +41,7 @@ def change_in_prediction(
         # |σ(x) − σ(y)| = σ(max) σ(−min) (1 − exp(min − max)), each factor accurate by itself.
         x, y = (logits.double().diff(dim=-1).squeeze(-1) for logits in (before, after))
         high, low = torch.maximum(x, y), torch.minimum(x, y)
-        return high.sigmoid() * (-low).sigmoid() * -torch.expm1(low - high)
+        return high.sigmoid() * (-low).sigmoid() * torch.expm1(low - high).abs()  # never −0
     p, q = before.double().softmax(-1), after.double().softmax(-1)
     top = before.argmax(-1, keepdim=True)
     change = (q - p).scatter(-1, top, 0.0)

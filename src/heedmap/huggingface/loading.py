@@ -248,7 +248,7 @@ def _mismatched(info: dict[str, Any]) -> set[str]:
 
 def _some(names: list[str]) -> str:
     first = ", ".join(names[:3])
-    return first if len(names) <= 3 else f"{first} and {len(names) - 3} more weights"
+    return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"
 
 
 def _check_classes(place: Place, config: PreTrainedConfig) -> None:

@@ -44,11 +44,13 @@ def tau_histograms(audit: AuditResult) -> list[Figure]:
         if not used.any():
             continue
         chart, keys, reading = by_class(taus, divided, TAU)
+        drawn = audit.tables[name]["importance"].is_valid().to_numpy()
+        left_out = {"not sampled": int((~drawn).sum()), WITHOUT: int((drawn & ~used).sum())}
         figures.append(
             Figure(
                 key=f"tau-{name.replace('_', '-')}",
                 title=f"Attention and {words}",
-                n=texts(int(used.sum()), {WITHOUT: int((~used).sum())}),
+                n=texts(int(used.sum()), left_out),
                 caption=(
                     f"How alike attention and {words} rank the words of a text: 1 is the same "
                     f"order, 0 is no relation. {reading} ({source} {PAPER}, experiment 1)."

@@ -112,16 +112,11 @@ class MarkedTexts:
         return len(self.labels)
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> tuple[SubwordBatch, Tensor]:
-        """Return some texts, and which of their positions are marked (B, N).
-
-        A model with type embeddings is told by them which are, as by the released code.
-        """
+        """Return some texts, and which of their positions are marked (B, N)."""
         batch = self.model.batch([self.tokens[row] for row in rows], [int(row) for row in rows])
         marks = self.marks.padded(batch.rows.cpu(), batch.mask.shape[1]).to(batch.ids.device) > 0
         marked = marks.gather(1, batch.words.clamp(min=0)) & (batch.words >= 0)
         labels = torch.from_numpy(self.labels[np.asarray(rows, dtype=np.int64)])
-        if int(getattr(self.model.model.config, "type_vocab_size", 0) or 0) > 1:
-            batch = replace(batch, types=marked.long())
         return replace(batch, labels=labels.to(batch.ids.device)), marked
 
 
@@ -131,8 +126,14 @@ def restricted_pass(
     marked: Bool[Tensor, "B N"],
     blocked: bool = False,
 ) -> tuple[Float[Tensor, "B C"], Float[Tensor, "B H N"]]:
-    """Return the logits of a restricted pass, and the read row of the last layer."""
+    """Return the logits of a restricted pass, and the read row of the last layer.
+
+    A model with type embeddings is told by them which positions are marked, as by the released code, whether
+    its tokenizer knows of types or not.
+    """
     inputs = model.inputs(batch)
+    if int(getattr(model.model.config, "type_vocab_size", 0) or 0) > 1:
+        inputs["token_type_ids"] = marked.long()
     visitor = Restriction(marked, model.read_rows(inputs), model.calls[-1], blocked)
     with model.entrance.visiting(visitor):
         logits: Tensor = model.model(**inputs).logits
