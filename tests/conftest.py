@@ -238,13 +238,17 @@ def watched(move=lambda done, text: None, step=lambda name: None, note=lambda te
 
 @pytest.fixture
 def heedmap(monkeypatch, capsys):
-    """The command, run in this process: heedmap("audit", ...) gives code, out and err."""
+    """The command, run in this process: heedmap("audit", ...) gives code, out and err.
+
+    However slow the machine, no line of progress is among them.
+    """
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["heedmap", *map(str, arguments)])
         code = 0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("warnings.showwarning", lambda *a, **k: None)
+            patch.setattr("heedmap.terminal.displays.QUIET_FOR", 3600.0)
             try:
                 cli.main()
             except SystemExit as stop:
