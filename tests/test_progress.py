@@ -136,16 +136,19 @@ def test_a_log_hears_of_work_that_moves_nothing(caplog, monkeypatch):
     assert len(caplog.messages) == count, "nothing is said after the end"
 
 
-def test_a_log_hears_of_a_long_step_every_ten_seconds(caplog, monkeypatch):
+@pytest.mark.parametrize(
+    ("step", "said"), [("slow", "audit: slow, 50%, 11 s so far, "), ("", "audit: 50%, 11 s so far, ")]
+)
+def test_a_log_hears_of_a_long_step_every_ten_seconds(caplog, monkeypatch, step, said):
     now = [0.0]
     monkeypatch.setattr(displays.time, "monotonic", lambda: now[0])
     with caplog.at_level(logging.INFO, LOGGER.name), working("audit"):
-        at(1, 4, "slow")
+        at(1, 4, step)
         now[0] = 11.0
-        at(2, 4, "slow")
-        at(3, 4, "slow")
+        at(2, 4, step)
+        at(3, 4, step)
     (line,) = caplog.messages
-    assert line.startswith("audit: slow, 50%, 11 s so far, ")
+    assert line.startswith(said)
 
 
 def test_the_logging_decides_what_is_shown(monkeypatch):

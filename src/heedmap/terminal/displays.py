@@ -123,8 +123,8 @@ class Lines(Nothing):
 
     def move(self, done: float, text: str, left: float | None) -> None:
         """Log where a long step is."""
-        share = f"{done:.0%}, " if done else ""  # some work cannot say how much of it is done
-        self._at = f"{text}, {share}"
+        share = f"{done:.0%}" if done else ""  # some work cannot say how much of it is done
+        self._at = "".join(f"{part}, " for part in (text, share) if part)
         self._say_where("" if left is None else f", {span(left)} left")
 
     def end(self) -> None:
