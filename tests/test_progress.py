@@ -137,7 +137,8 @@ def test_a_log_hears_of_work_that_moves_nothing(caplog, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("step", "said"), [("slow", "audit: slow, 50%, 11 s so far, "), ("", "audit: 50%, 11 s so far, ")]
+    ("step", "said"),
+    [("slow", "audit: slow, 50%, 11 s so far, "), ("", "audit: 50%, 11 s so far, ")],
 )
 def test_a_log_hears_of_a_long_step_every_ten_seconds(caplog, monkeypatch, step, said):
     now = [0.0]
