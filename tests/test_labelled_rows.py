@@ -3,6 +3,7 @@
 import datetime
 import enum
 import json
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -13,6 +14,7 @@ import heedmap as hm
 from heedmap.data.load import load_corpus
 from heedmap.data.markup import without_html
 from heedmap.data.text_names import text_name
+from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
 TEXTS = [f"This is film number {i} to me" for i in range(60)]
@@ -216,3 +218,37 @@ def test_lists_of_words_are_texts_with_spaces(tmp_path, write_words):
     with pytest.warns(match="texts in column text are lists of words"):
         corpus = hm.load(path)
     assert corpus.splits["test"].written[0].startswith("it's film ")
+
+
+@pytest.mark.parametrize(
+    "write_word",
+    [lambda word: json.dumps(word).replace("/", r"\/"), ascii],
+    ids=["json", "ascii"],
+)
+def test_escapes_in_lists_that_are_written_as_text_are_those_of_json_or_of_python(
+    tmp_path, write_word
+):
+    words = ["so", "\N{GRINNING FACE}", "a/b", "it's"]
+    rows = [
+        {"text": f"[{', '.join(map(write_word, [*words, str(i)]))}]", "label": i % 2}
+        for i in range(60)
+    ]
+    with pytest.warns(match="texts in column text are lists of words"):
+        corpus = hm.load(write(tmp_path / "a.jsonl", rows))
+    assert corpus.splits["test"].written[0].startswith("so \N{GRINNING FACE} a/b it's ")
+
+
+@pytest.mark.parametrize("text", [r'["a", "\ud83d"]', r"['a', '\ud83d']"])
+def test_half_a_character_in_a_list_that_is_written_as_text_is_refused(tmp_path, text):
+    rows = [{"text": "['a', 'b']", "label": "1"}, {"text": text, "label": "0"}]
+    with pytest.raises(InputError, match=r"a.jsonl, line 2: expected text, got half a character"):
+        hm.load(write(tmp_path / "a.jsonl", rows))
+
+
+@pytest.mark.parametrize("other", [None, 3, ["b"]])
+def test_a_list_that_holds_more_than_words_is_named_by_its_own_row(tmp_path, other):
+    rows = [{"text": ["a", "b"], "label": i % 2} for i in range(6)]
+    rows[3]["text"] = ["a", other]
+    said = f"line 4: expected a list of words in column text, as in other rows, got {other} in it"
+    with pytest.raises(InputError, match=re.escape(said)):
+        hm.load(write(tmp_path / "a.jsonl", rows))

@@ -1,8 +1,10 @@
 """Labels: which values are labels, how a class is named by one, and the order of the classes."""
 
 import ast
+import json
 import math
 import reprlib
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -184,9 +186,30 @@ def _is_written_list(label: str) -> bool:
     if label[:1] + label[-1:] not in ("[]", "()", "{}"):
         return False
     try:
-        return _is_several(ast.literal_eval(label))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return _is_several(written_value(label))
+    except ValueError:
         return False
+
+
+def written_value(text: str) -> Any:
+    r"""Return the value that a text writes: as JSON has it or, where it is none, as Python has it.
+
+    Raises:
+        ValueError: it is neither.
+
+    >>> written_value(r'["a\/b", "\ud83d\ude00"]'), written_value("('a', None)")
+    (['a/b', '😀'], ('a', None))
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of backslashes that escape nothing
+            return ast.literal_eval(text)
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(f"neither JSON nor a literal of Python ({error})") from error
 
 
 def unlabelled(labels: Iterable[str], classes: Collection[str] = ()) -> set[str]:
