@@ -212,12 +212,10 @@ def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
         return values
     present = sum(not is_missing(value) for value in values)
     if written == present:
-        if (
-            half := next((i for i, words in enumerate(lists) if not _is_whole(words)), None)
-        ) is not None:
+        for i in (i for i, words in enumerate(lists) if not _is_whole(words)):
             raise InputError(
-                f"{rows.where(half)}: expected text, got half a character (a lone surrogate) in column {column}; "
-                "write it whole, or leave the row out"
+                f"{rows.where(i)}: expected text, got half a character (a lone surrogate) in column "
+                f"{column}; write it whole, or leave the row out"
             )
         notes.append(
             f"texts in column {column} are lists of words, of which each is read with a space between its words"
