@@ -189,8 +189,14 @@ def test_the_settings_name_the_columns_that_were_guessed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "tag", ["<br />", "<BR>", "< br / >", "</p>", "&amp;", "&#39;", "<a href='x'>"]
-)
+    "tag",
+    [
+        "<br />", "<BR>", "< br / >", "</p>", "&amp;", "&#39;", "<a href='x'>", '<img src=x onerror="a>b">',
+        "<iframe>", "<video controls>", "<time>", "<wbr>", "<details open>", "<!DOCTYPE html>", "<o:p>",
+        "<a href=http://example.org/?q=1&b=2>", "<img src='a'alt='b' />", "<![endif]>", "<hr size=1 noshade>",
+        "<a href=>", "</o:p>", "<div\n data-of>",
+    ],
+)  # fmt: skip
 def test_markup_is_counted_and_turned_into_text_where_that_is_asked(tmp_path, tag):
     rows = [{"text": f"{text}{tag}x", "label": i % 2} for i, text in enumerate(TEXTS)]
     path = write(tmp_path / "a.jsonl", rows)
@@ -202,7 +208,9 @@ def test_markup_is_counted_and_turned_into_text_where_that_is_asked(tmp_path, ta
 
 
 def test_what_is_no_markup_stays():
-    for text in ("I <3 it", "a < b > c", "R&D", "<user> said <unk>", "x & y; z", "<s>"):
+    kept = ["I <3 it", "a < b > c", "R&D", "<user> said <unk>", "x & y; z", "<s>"]
+    kept += ["if a<b and c>d", "x < time or y > 3", "p<i until i>9", "<http://a.org>"]
+    for text in kept:
         assert without_html(text) == text
     assert without_html("&lt;br /&gt;a<script>b < c</script>") == "a"
 
