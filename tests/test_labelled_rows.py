@@ -177,6 +177,17 @@ def test_ids_that_repeat_or_are_missing_are_noted_and_the_place_is_named_too(tmp
     assert corpus.notes[0].startswith("ids in column id: 1 missing and 1 of several rows (a)")
 
 
+def test_an_id_that_reads_as_the_place_of_another_text_is_not_its_name(tmp_path):
+    ids = ["line 3", "b", None, "c", "c", "c (line 5)", *range(54)]
+    rows = [{"text": t, "label": i % 2, "id": ids[i]} for i, t in enumerate(TEXTS)]
+    settings = DataSettings(source=str(write(tmp_path / "a.jsonl", rows)), training=False)
+    corpus = load_corpus(settings, ["0", "1"])
+    keys = corpus.splits["test"].keys
+    assert keys[:3] == ["line 3 (line 1)", "b", "line 3"]
+    assert keys[3:6] == ["c (line 4)", "c (line 5)", "c (line 5) (line 6)"]
+    assert "1 missing and 3 of several rows (c, line 3, c (line 5))" in corpus.notes[0]
+
+
 def test_the_settings_name_the_columns_that_were_guessed(tmp_path):
     rows = [{"Review": text, "stars": i % 2, "ID": i} for i, text in enumerate(TEXTS)]
     settings = hm.load(write(tmp_path / "a.jsonl", rows)).settings

@@ -159,7 +159,7 @@ def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
 
 
 def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
-    """Name each row by its own id, and by its place where that is missing, or too where it repeats."""
+    """Name each row by its own id, and by its place where that is missing, or too where it names other rows."""
     if column is None:
         return places(rows)
     ids = []
@@ -173,6 +173,14 @@ def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
     again = [name for name, count in counts.items() if count > 1]
     if not missing and not again:
         return ids
+    named = [
+        (name, f"{name} ({place})" if name else place)
+        for name, place in zip(ids, places(rows), strict=True)
+    ]
+    repeated = {"", *again}
+    others = {by_place for name, by_place in named if name in repeated}
+    again += [name for name in counts if name in others and name not in repeated]
+    repeated.update(again)
     said = [f"{missing} missing"] if missing else []
     if again:
         said.append(
@@ -181,11 +189,7 @@ def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
     notes.append(
         f"ids in column {column}: {' and '.join(said)}; these texts are named by their place in the data"
     )
-    repeated = set(again)
-    return [
-        place if not name else f"{name} ({place})" if name in repeated else name
-        for name, place in zip(ids, places(rows), strict=True)
-    ]
+    return [by_place if name in repeated else name for name, by_place in named]
 
 
 # --- values -----------------------------------------------------------------------------------------------

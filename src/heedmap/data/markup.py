@@ -26,7 +26,8 @@ _FLAGS = (
     r"[a-z]+-[-\w]+"
 )
 _VALUE = r"""\s*+=\s*+(?:"[^"]*"|'[^']*'|[^\s<>]*+)"""
-_ATTRIBUTES = rf"""(?:(?:\s++|(?<=["']))(?:[a-z_:@][-\w:.@]*+{_VALUE}|(?:{_FLAGS})(?=[\s/>])))*+\s*+(?:/\s*+)?+"""
+_ATTRIBUTE = rf"""(?:\s++|(?<=["']))(?:[a-z_:@][-\w:.@]*+{_VALUE}|(?:{_FLAGS})(?=[\s/>]))"""
+_ATTRIBUTES = rf"(?:{_ATTRIBUTE})*+\s*+(?:/\s*+)?+"
 # The names of HTML alone: "<3", "a < b" and "<user>" are text. Some write a space after the bracket, which
 # before a single letter is a comparison.
 _TAG = re.compile(
