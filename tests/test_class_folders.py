@@ -67,13 +67,30 @@ def test_texts_that_are_not_directly_in_a_class_folder_are_counted(tmp_path):
 def test_texts_of_windows_are_read_with_a_word_of_warning(tmp_path):
     folders(tmp_path, {"pos": 10, "neg": 10})
     (tmp_path / "pos" / "1_7.txt").write_bytes("schön".encode("cp1252"))
-    with pytest.warns(match=r"texts not UTF-8: 1 of 20 \(first: pos/1_7.txt\); read as") as warned:
+    with pytest.warns(match=r"1 of 20 texts \(first: pos/1_7.txt\): not UTF-8; read as") as warned:
         guessed = load(tmp_path)
     assert [str(one.message) for one in warned] == [f"{tmp_path}: {guessed.notes[0]}"]
     assert load(tmp_path, encoding="cp1252").fingerprint() == guessed.fingerprint()
     (tmp_path / "pos" / "1_7.txt").write_bytes(b"a\x81\x00")
-    with pytest.raises(InputError, match=r"1_7.txt: not UTF-8; name its encoding with --encoding"):
+    with pytest.raises(
+        InputError, match=r"1_7.txt, line 1: not UTF-8; .*name its own with --encoding"
+    ):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("order", ["le", "be"])
+def test_texts_in_utf_16_are_read_as_those_of_a_table_are(tmp_path, order):
+    plain = load(folders(tmp_path / "plain", {"pos": 10, "neg": 10})).fingerprint()
+    folders(tmp_path / "wide", {"pos": 10, "neg": 10})
+    for mark in ("", "\ufeff"):
+        for path in (tmp_path / "wide").rglob("*.txt"):
+            text = (tmp_path / "plain" / path.relative_to(tmp_path / "wide")).read_text()
+            path.write_bytes(f"{mark}{text}".encode(f"utf-16-{order}"))
+        if mark:
+            assert load(tmp_path / "wide").fingerprint() == plain
+            continue
+        with pytest.warns(match=rf"20 of 20 texts .*: no mark of its .* UTF-16-{order.upper()}"):
+            assert load(tmp_path / "wide").fingerprint() == plain
 
 
 def test_what_has_no_two_classes_is_refused(tmp_path):

@@ -166,6 +166,13 @@ def test_utf_16_without_its_mark_is_found_and_said(tmp_path, order, text):
     assert note.startswith(f"no mark of its encoding; read as UTF-16-{order.upper()}: look")
 
 
+def test_half_a_character_of_a_named_encoding_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"text,label\n\\ud83d,1\n")
+    with pytest.raises(InputError, match=r"line 2: not RAW_UNICODE_ESCAPE, .*half a character"):
+        read_rows(path, encoding="raw_unicode_escape")
+
+
 def test_a_file_from_an_old_mac_is_read(tmp_path):
     path = tmp_path / "a.csv"
     content = 'text,label\r"a, b\rc",1\rfünf,0\r'
@@ -204,6 +211,7 @@ def test_what_is_named_is_insisted_on(tmp_path):
 @pytest.mark.parametrize(
     ("option", "value"),
     [("encoding", "klingon"), ("encoding", "base64"), ("encoding", "a\0"), ("encoding", ""),
+     ("encoding", "idna"), ("encoding", "punycode"),
      ("separator", ""), ("separator", ";;"), ("separator", '"'), ("separator", "\n"), ("separator", "§")],
 )  # fmt: skip
 def test_what_is_no_encoding_and_no_separator_is_refused(option, value):

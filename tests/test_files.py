@@ -437,6 +437,39 @@ def test_a_clone_without_a_list_is_told_by_its_names_as_the_library_tells_it(tmp
 
 
 @pytest.mark.parametrize(
+    "names",
+    [
+        ("imdb/train.csv", "imdb/test.csv", "sst/train.csv", "sst/test.csv"),
+        ("backup/train.csv", "data/train.csv", "data/test.csv"),
+        ("imdb/train/a.csv", "sst/train/a.csv"),
+        ("imdb/train.csv", "imdb/test.csv", "sst/test.csv"),
+        ("imdb/all.csv", "sst/all.csv"),
+    ],
+)
+def test_files_of_one_split_in_several_folders_are_several_data_sets(tmp_path, names):
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(CSV)
+    said = refusal(tmp_path)
+    assert said.startswith(f"{tmp_path}: expected one data set, got files of the split t")
+    one = tmp_path / names[0].split("/")[0]
+    assert f"in 2 folders ({one}, " in said or f", {one})" in said
+    assert said.endswith(f"such as {one}")
+
+
+def test_texts_of_several_files_of_one_split_have_different_names(tmp_path):
+    names = {"train/a.csv": "a.csv", "train/more/a.csv": "more/a.csv"}
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(CSV)
+    with pytest.warns(match="train: 2 files are read as one split: train/a.csv, train/more/a.csv"):
+        corpus = load(tmp_path)
+    keys = {key for part in corpus.splits.values() for key in part.keys}
+    assert len(keys) == 80
+    assert {key.rpartition(", ")[0] for key in keys} == set(names.values())
+
+
+@pytest.mark.parametrize(
     "path",
     [
         "../secret.csv", "../../secret.csv", "data/../../secret.csv", "{secret}", "file://{secret}",

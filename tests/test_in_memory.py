@@ -3,6 +3,8 @@
 import datasets
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import watched
 from tiny_transformers import reviews_classifier
@@ -75,6 +77,41 @@ def test_dates_without_a_time_are_the_same_labels_from_everywhere(tmp_path):
         assert hm.load(frame).classes == [str(day) for day in frame.label[:2]]
     frame["label"] = days.tz_localize("UTC")
     assert hm.load(frame).classes == ["2024-05-01 00:00:00+00:00", "2024-05-02 00:00:00+00:00"]
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "Float32", "float[pyarrow]"])
+def test_floats_of_less_precision_are_labels_as_they_were_written(tmp_path, kind):
+    frame = pd.DataFrame({"text": TEXTS, "label": pd.Series([0.1, 0.7] * 30, dtype=kind)})
+    frame.to_parquet(tmp_path / "a.parquet")
+    data_set = datasets.Dataset.from_pandas(frame)
+    for source in (frame, data_set, tmp_path / "a.parquet"):
+        assert hm.load(source).classes == ["0.1", "0.7"]
+    records = [{"text": t, "label": np.float32(0.1 + i % 2)} for i, t in enumerate(TEXTS)]
+    assert hm.load(records).classes == ["0.1", "1.1"]
+    for labels in (frame["label"], frame["label"].to_numpy()):
+        assert hm.load(TEXTS, labels=labels).classes == ["0.1", "0.7"]
+
+
+def test_whole_numbers_of_less_precision_stay_the_numbers_they_are():
+    labels = np.array([123456792, 3e38] * 30, np.float32)
+    assert hm.load(TEXTS, labels=labels).classes == ["123456792", str(int(labels[1]))]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(range(60), pa.timestamp("us", tz="Nowhere/Land")),
+        pa.array([4_000_000 + i % 2 for i in range(60)], pa.date32()),
+        pa.array([i % 2 for i in range(60)], pa.time64("ns")),
+    ],
+    ids=["zone", "year", "nanoseconds"],
+)
+@pytest.mark.parametrize("name", ["label", "id"])
+def test_values_that_python_cannot_hold_are_one_clear_line(tmp_path, column, name):
+    labels = [str(i % 2) for i in range(60)]
+    pq.write_table(pa.table({"text": TEXTS, "label": labels, name: column}), tmp_path / "a.parquet")
+    with pytest.raises(hm.InputError, match=rf"a.parquet, column {name}: .* save them as text, or"):
+        hm.load(tmp_path / "a.parquet")
 
 
 def test_queries_make_pairs(tmp_path):

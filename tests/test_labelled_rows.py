@@ -3,6 +3,7 @@
 import datetime
 import enum
 import json
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -13,6 +14,7 @@ import heedmap as hm
 from heedmap.data.load import load_corpus
 from heedmap.data.markup import without_html
 from heedmap.data.text_names import text_name
+from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
 TEXTS = [f"This is film number {i} to me" for i in range(60)]
@@ -175,6 +177,17 @@ def test_ids_that_repeat_or_are_missing_are_noted_and_the_place_is_named_too(tmp
     assert corpus.notes[0].startswith("ids in column id: 1 missing and 1 of several rows (a)")
 
 
+def test_an_id_that_reads_as_the_place_of_another_text_is_not_its_name(tmp_path):
+    ids = ["line 3", "b", None, "c", "c", "c (line 5)", *range(54)]
+    rows = [{"text": t, "label": i % 2, "id": ids[i]} for i, t in enumerate(TEXTS)]
+    settings = DataSettings(source=str(write(tmp_path / "a.jsonl", rows)), training=False)
+    corpus = load_corpus(settings, ["0", "1"])
+    keys = corpus.splits["test"].keys
+    assert keys[:3] == ["line 3 (line 1)", "b", "line 3"]
+    assert keys[3:6] == ["c (line 4)", "c (line 5)", "c (line 5) (line 6)"]
+    assert "1 missing and 3 of several rows (c, line 3, c (line 5))" in corpus.notes[0]
+
+
 def test_the_settings_name_the_columns_that_were_guessed(tmp_path):
     rows = [{"Review": text, "stars": i % 2, "ID": i} for i, text in enumerate(TEXTS)]
     settings = hm.load(write(tmp_path / "a.jsonl", rows)).settings
@@ -187,8 +200,14 @@ def test_the_settings_name_the_columns_that_were_guessed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "tag", ["<br />", "<BR>", "< br / >", "</p>", "&amp;", "&#39;", "<a href='x'>"]
-)
+    "tag",
+    [
+        "<br />", "<BR>", "< br / >", "</p>", "&amp;", "&#39;", "<a href='x'>", '<img src=x onerror="a>b">',
+        "<iframe>", "<video controls>", "<time>", "<wbr>", "<details open>", "<!DOCTYPE html>", "<o:p>",
+        "<a href=http://example.org/?q=1&b=2>", "<img src='a'alt='b' />", "<![endif]>", "<hr size=1 noshade>",
+        "<a href=>", "</o:p>", "<div\n data-of>",
+    ],
+)  # fmt: skip
 def test_markup_is_counted_and_turned_into_text_where_that_is_asked(tmp_path, tag):
     rows = [{"text": f"{text}{tag}x", "label": i % 2} for i, text in enumerate(TEXTS)]
     path = write(tmp_path / "a.jsonl", rows)
@@ -200,7 +219,9 @@ def test_markup_is_counted_and_turned_into_text_where_that_is_asked(tmp_path, ta
 
 
 def test_what_is_no_markup_stays():
-    for text in ("I <3 it", "a < b > c", "R&D", "<user> said <unk>", "x & y; z", "<s>"):
+    kept = ["I <3 it", "a < b > c", "R&D", "<user> said <unk>", "x & y; z", "<s>"]
+    kept += ["if a<b and c>d", "x < time or y > 3", "p<i until i>9", "<http://a.org>"]
+    for text in kept:
         assert without_html(text) == text
     assert without_html("&lt;br /&gt;a<script>b < c</script>") == "a"
 
@@ -216,3 +237,37 @@ def test_lists_of_words_are_texts_with_spaces(tmp_path, write_words):
     with pytest.warns(match="texts in column text are lists of words"):
         corpus = hm.load(path)
     assert corpus.splits["test"].written[0].startswith("it's film ")
+
+
+@pytest.mark.parametrize(
+    "write_word",
+    [lambda word: json.dumps(word).replace("/", r"\/"), ascii],
+    ids=["json", "ascii"],
+)
+def test_escapes_in_lists_that_are_written_as_text_are_those_of_json_or_of_python(
+    tmp_path, write_word
+):
+    words = ["so", "\N{GRINNING FACE}", "a/b", "it's"]
+    rows = [
+        {"text": f"[{', '.join(map(write_word, [*words, str(i)]))}]", "label": i % 2}
+        for i in range(60)
+    ]
+    with pytest.warns(match="texts in column text are lists of words"):
+        corpus = hm.load(write(tmp_path / "a.jsonl", rows))
+    assert corpus.splits["test"].written[0].startswith("so \N{GRINNING FACE} a/b it's ")
+
+
+@pytest.mark.parametrize("text", [r'["a", "\ud83d"]', r"['a', '\ud83d']"])
+def test_half_a_character_in_a_list_that_is_written_as_text_is_refused(tmp_path, text):
+    rows = [{"text": "['a', 'b']", "label": "1"}, {"text": text, "label": "0"}]
+    with pytest.raises(InputError, match=r"a.jsonl, line 2: expected text, got half a character"):
+        hm.load(write(tmp_path / "a.jsonl", rows))
+
+
+@pytest.mark.parametrize("other", [None, 3, ["b"]])
+def test_a_list_that_holds_more_than_words_is_named_by_its_own_row(tmp_path, other):
+    rows = [{"text": ["a", "b"], "label": i % 2} for i in range(6)]
+    rows[3]["text"] = ["a", other]
+    said = f"line 4: expected a list of words in column text, as in other rows, got {other} in it"
+    with pytest.raises(InputError, match=re.escape(said)):
+        hm.load(write(tmp_path / "a.jsonl", rows))

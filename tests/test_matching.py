@@ -72,6 +72,26 @@ def test_the_labels_of_other_splits_may_tell_how_they_count():
             match("a", ["1", "2"], ("a", "b", "c"), others=others)
 
 
+@pytest.mark.parametrize("outputs", [STARS, ("1", "2", "3", "4", "5")])
+def test_numbers_in_names_do_not_decide_where_all_splits_count_otherwise(outputs):
+    labels = ["1", "2", "3", "4"]
+    matching = match("a", labels, outputs, others={"0", *labels})
+    assert [matching.number[label] for label in labels] == [1, 2, 3, 4]
+    assert "counting from 0" in matching.note
+    assert match("a", labels, outputs, ["1", "2", "3", "4", "5"], others={"0"}).number["1"] == 0
+    for others in (labels, ["5"], ["0", "5"], ["9"], ["odd"]):
+        assert match("a", labels, outputs, others=others).number["1"] == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "outputs", "others"),
+    [(["1", "2"], STARS, "0"), (["1"], LABELS, "2"), (["1"], ("0", "1"), "2")],
+)
+def test_other_splits_that_contradict_the_numbers_in_names_are_refused(labels, outputs, others):
+    with pytest.raises(InputError, match=r"by the number in its name, 1 is .*; say it: --classes"):
+        match("a", labels, outputs, others=[others])
+
+
 def test_names_that_a_user_gives_decide_and_there_is_one_for_each_output():
     assert match("a", ["1.0", "2.0"], NAMES, ["1", "2"]).number == {"1.0": 0, "2.0": 1}
     assert match("a", ["1"], STARS, ["0", "1", "2", "3", "4"]).number == {"1": 1}

@@ -55,6 +55,11 @@ def test_a_file_that_is_clean_is_read_without_a_word(csv_file):
         assert load(csv_file).notes == []
 
 
+def test_nul_characters_in_texts_are_counted():
+    (note,) = said(["a", "b"], ["g\0o\0o\0d\0", "bad"])
+    assert note.startswith(r"NUL characters in 1 of 2 texts (first: 'g\x00o\x00o\x00d\x00')")
+
+
 # --- labels -----------------------------------------------------------------------------------------------
 
 

@@ -97,6 +97,20 @@ def test_a_whole_text_in_quotes_keeps_them_where_no_other_is_quoted(tmp_path):
     assert read(tmp_path / "b.tsv") == [["a, b", "1"], ["c", "0"]]
 
 
+@pytest.mark.parametrize("every", [2, 5, 12, 20])
+def test_whole_texts_in_quotes_keep_them_where_bare_ones_have_commas_too(tmp_path, every):
+    texts = [f"it was good, really, number {i}" for i in range(60)]
+    rows = [[text if i % every else f'"{text}"', str(i % 2)] for i, text in enumerate(texts)]
+    path = written(tmp_path / "a.tsv", rows)
+    assert read(path) == rows
+    (note,) = read_rows(path).notes
+    assert note.startswith("quotes are read as characters, not around fields")
+    excels = [[text.replace(",", "") if i % every else text, "1"] for i, text in enumerate(texts)]
+    lines = [f'"{text}"\t1\n' if "," in text else f"{text}\t1\n" for text, _ in excels]
+    path.write_text("text\tlabel\n" + "".join(lines))
+    assert read(path) == excels
+
+
 def test_a_text_whose_line_breaks_look_like_rows_is_noted(tmp_path):
     rows = [[f'so "good", really {i}', str(i % 2)] for i in range(30)]
     rows[7][0] = "bad,1\nworse,0\nthe end"

@@ -493,6 +493,7 @@ class RunSettings(Settings):
 def _codec(name: str) -> str:
     """Return the name that Python has for an encoding of texts."""
     "".encode(name)  # raises for codecs that are of bytes, or of nothing
+    b"\xff".decode(name, errors="replace")  # raises for those of names of hosts
     return codecs.lookup(name).name
 
 

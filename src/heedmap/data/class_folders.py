@@ -14,9 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from heedmap.data.columns import Rows
-from heedmap.data.dialect import guess_note, may_be
+from heedmap.data.dialect import as_utf8
 from heedmap.data.readers import SPLIT_NAMES
-from heedmap.data.streams import reading
 from heedmap.errors import InputError
 
 UNLABELLED = "unsup"
@@ -28,7 +27,7 @@ def read_class_folders(
 ) -> dict[str, Rows]:
     """Read the texts by split (`all` where there are none); nothing where a folder has another layout.
 
-    Texts are UTF-8, or, with a note, Windows-1252 where they cannot be UTF-8; or of the `encoding` given.
+    The encoding of each text is the one that is given, or found as that of a CSV file is.
     Files that are not read are counted in `left_out`.
 
     Raises:
@@ -41,7 +40,8 @@ def read_class_folders(
     found, unread = {}, {}
     for split, by_class in classes.items():
         prefix = "" if split == "all" else f"{split}: "
-        keys, texts, labels, guessed = [], [], [], []
+        keys, texts, labels = [], [], []
+        guessed: dict[str, list[str]] = {}
         for label, files in by_class.items():
             for file in files:
                 if file.suffix.lower() != ".txt":
@@ -49,16 +49,15 @@ def read_class_folders(
                 elif label == UNLABELLED:
                     left_out[f"{prefix}{UNLABELLED}: texts without a class"] += 1
                 else:
-                    text, guess = _read(file, encoding)
+                    content, _, guesses = as_utf8(file, encoding)
                     keys.append(_checked_name(file, f"{label}/{file.name}"))
-                    guessed += [keys[-1]] * guess
-                    texts.append(text)
+                    for guess in guesses:
+                        guessed.setdefault(guess, []).append(keys[-1])
+                    texts.append(content.decode())
                     labels.append(label)
         notes = [
-            guess_note(
-                f"texts not UTF-8: {len(guessed)} of {len(keys)} (first: {first}); read as Windows-1252"
-            )
-            for first in guessed[:1]
+            f"{len(found_in)} of {len(keys)} texts (first: {found_in[0]}): {guess}"
+            for guess, found_in in guessed.items()
         ]
         found[split] = replace(_rows(places[split], keys, texts, labels), notes=notes)
         within = [path for name in by_class for path in _below(places[split] / name)]
@@ -119,21 +118,6 @@ def _texts_in(path: Path) -> int:
 
 def _below(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-
-
-def _read(file: Path, encoding: str | None) -> tuple[str, bool]:
-    """Return a text, and whether its encoding was guessed."""
-    with reading(file):
-        content = file.read_bytes()
-    try:
-        return content.decode(encoding or "utf-8-sig"), False
-    except UnicodeError as error:
-        if encoding is None and may_be(content, "cp1252"):
-            return content.decode("cp1252"), True
-        raise InputError(
-            f"{file}: not {(encoding or 'utf-8').upper()}; name its encoding with --encoding, or save it as "
-            "UTF-8"
-        ) from error
 
 
 def _rows(folder: Path, keys: Sequence[str], texts: Sequence[str], labels: Sequence[str]) -> Rows:

@@ -7,7 +7,7 @@ do (`data/train-00000-of-00001.parquet`). What the README names must lie in the 
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,6 +16,7 @@ from heedmap.data.columns import Rows
 from heedmap.data.readers import kind_of, read_rows
 from heedmap.data.streams import first_line
 from heedmap.errors import InputError
+from heedmap.terminal.output import some_of
 
 _ABOUT = (
     "config.json",
@@ -38,7 +39,8 @@ def read_clone(folder: Path, read: Callable[[Path], Rows] = read_rows) -> dict[s
 
     Raises:
         InputError: a README that cannot be followed, or that names what is not in the folder; several
-            configurations; files of one split with different columns.
+            configurations, or, where no README names the files, several folders that hold files of one split;
+            files of one split with different columns.
     """
     about = _metadata(folder)
     config = _config(folder, about)
@@ -49,10 +51,17 @@ def read_clone(folder: Path, read: Callable[[Path], Rows] = read_rows) -> dict[s
         found = _by_name(within, _data(_below(within), within))
         if within == folder and not any(len(p.relative_to(folder).parts) > 1 for p in _all(found)):
             found = {}  # files of the folder itself are named train, dev and test
+        _check_one_set(within, found)
     for path in _all(found):
         confine(folder, path)
     names = _class_names(about, config)
-    return {split: _joined(folder, split, paths, names, read) for split, paths in found.items()}
+    guessed = config.get("data_files") is None
+    return {
+        split: _joined(
+            folder, split, paths, names, read, _several(folder, paths) if guessed else []
+        )
+        for split, paths in found.items()
+    }
 
 
 def confine(folder: Path, path: Path) -> None:
@@ -190,9 +199,7 @@ def _by_name(base: Path, paths: list[Path]) -> dict[str, list[Path]]:
     for places in (lambda path: path.relative_to(base).parts[:-1], lambda path: [path.name]):
         found: dict[str, list[Path]] = {}
         for path in paths:
-            names = {
-                word for part in places(path) for word in re.split(r"[-._ 0-9]+", part.lower())
-            }
+            names = {word for part in places(path) for word in _words(part)}
             for split, keywords in _KEYWORDS.items():
                 if names.intersection(keywords):
                     found.setdefault(split, []).append(path)
@@ -201,12 +208,42 @@ def _by_name(base: Path, paths: list[Path]) -> dict[str, list[Path]]:
     return {"train": paths} if paths else {}
 
 
+def _words(name: str) -> list[str]:
+    return re.split(r"[-._ 0-9]+", name.lower())
+
+
+def _check_one_set(base: Path, found: Mapping[str, list[Path]]) -> None:
+    """Refuse files of one split in several folders: a folder of data sets, or of one and its copy."""
+    for split, paths in found.items():
+        homes = list(dict.fromkeys(_home(path, base, split) for path in paths))
+        if len(homes) > 1:
+            raise InputError(
+                f"{base}: expected one data set, got files of the split {split} in {len(homes)} folders "
+                f"({some_of(homes)}); give the folder of one of them, such as {homes[0]}"
+            )
+
+
+def _several(folder: Path, paths: Sequence[Path]) -> list[str]:
+    """Note the files that their names alone make one split."""
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    return [f"{len(names)} files are read as one split: {some_of(names)}"] if len(names) > 1 else []
+
+
+def _home(path: Path, base: Path, split: str) -> Path:
+    """Return the folder in which a data set has a file: that of the folder named as its split, or its own."""
+    for folder in reversed(path.relative_to(base).parents[:-1]):
+        if set(_words(folder.name)).intersection(_KEYWORDS[split]):
+            return base / folder.parent
+    return path.parent
+
+
 def _joined(
     folder: Path,
     split: str,
     paths: list[Path],
     names: Mapping[str, list[str]],
     read: Callable[[Path], Rows],
+    notes: Iterable[str],
 ) -> Rows:
     parts: list[Rows] = []
     for path in paths:
@@ -230,9 +267,12 @@ def _joined(
         {**names, **parts[0].class_names},
         where,
         notes=[
-            f"{path.relative_to(folder)}: {note}"
-            for path, part in zip(paths, parts, strict=True)
-            for note in part.notes
+            *notes,
+            *(
+                f"{path.relative_to(folder)}: {note}"
+                for path, part in zip(paths, parts, strict=True)
+                for note in part.notes
+            ),
         ],
     )
 

@@ -4,13 +4,14 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from heedmap.data.labels import label_text
+from heedmap.data.labels import label_text, shortest
 from heedmap.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,12 +86,31 @@ def _part(rows: Rows, row: int, value: Any) -> str:
     return "" if pd.isna(value) else label_text(value)
 
 
+@contextmanager
+def as_python(source: object, name: str) -> Iterator[None]:
+    """Turn the errors of a column's values that Python cannot hold into an `InputError`."""
+    try:
+        yield
+    except (OverflowError, ValueError) as error:
+        raise InputError(
+            f"{source}, column {name}: expected values that Python can hold, got others, such as a date after "
+            f"the year 9999 or an unknown time zone ({error}); save them as text, or name another column"
+        ) from error
+
+
 def shared_values(column: "pa.ChunkedArray") -> list[Any]:
-    """Return the values of a column; those of texts that are equal are one object."""
+    """Return the values of a column; those of texts that are equal are one object.
+
+    Raises:
+        ValueError: Python cannot hold one: its time zone, or the nanoseconds of a time of day.
+        OverflowError: it is a date after the year 9999.
+    """
     import pyarrow as pa
 
+    if column.type == pa.time64("ns"):
+        column = column.cast(pa.time64("us"))
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return list(column.to_pylist())
+        return shortest(column.to_pylist(), column.type)
     values: list[Any] = []
     known: dict[str, str] = {}
     for chunk in column.chunks:

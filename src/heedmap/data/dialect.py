@@ -1,4 +1,4 @@
-"""How a CSV file is written: its encoding and its separator, which differ from country to country.
+"""How a text file is written: its encoding, and of a CSV file its separator, which differ by country.
 
 Both are found, unless the user names them: then the file is read so or not at all.
 """
@@ -56,7 +56,7 @@ def as_utf8(path: Path, encoding: str | None = None) -> Decoded:
         if marked is not None:
             return _recoded(path, content, marked, "as which it begins")
         if (marked := _unmarked_utf16(start)) is not None:
-            note = guess_note(f"no mark of its encoding; read as {marked.upper()}")
+            note = _guess_note(f"no mark of its encoding; read as {marked.upper()}")
             return _recoded(path, content, marked, "as which it begins", note)
     if encoding not in (None, "utf-8"):
         return _recoded(path, content, encoding, "as --encoding says")
@@ -64,16 +64,16 @@ def as_utf8(path: Path, encoding: str | None = None) -> Decoded:
         lone = check_utf8(path, content)
     except InputError as error:
         guess = "mac-roman" if b"\r" in content and b"\n" not in content else "cp1252"
-        if encoding is not None or not may_be(content, guess):
+        if encoding is not None or not _may_be(content, guess):
             raise InputError(f"{error}, or name its own with --encoding") from error
-        note = guess_note(f"not UTF-8; read as {_GUESSED[guess]}")
+        note = _guess_note(f"not UTF-8; read as {_GUESSED[guess]}")
         return _recoded(path, content, guess, "as was found", note)
     if lone and b"\n" not in content:  # as on old Macs
         content = content.replace(b"\r", b"\n")
     return Decoded(content.removeprefix(codecs.BOM_UTF8), "utf-8")
 
 
-def guess_note(what: str) -> str:
+def _guess_note(what: str) -> str:
     """Make the note on a guessed encoding."""
     return (
         f"{what}: look whether letters with accents are right, or name the encoding with --encoding"
@@ -81,6 +81,7 @@ def guess_note(what: str) -> str:
 
 
 def _recoded(path: Path, content: bytes, encoding: str, why: str, *notes: str) -> Decoded:
+    remedy = "name another with --encoding, or save the file as UTF-8"
     try:
         text = content.decode(encoding)
     except UnicodeError as error:
@@ -88,29 +89,41 @@ def _recoded(path: Path, content: bytes, encoding: str, why: str, *notes: str) -
         line = content[:start].decode(encoding, errors="replace").count("\n") + 1
         raise InputError(
             f"{path}, line {line}: not {encoding.upper()}, {why}: got the bytes "
-            f"{content[start : start + 4].hex(' ')}; name another with --encoding, or save the file as UTF-8"
+            f"{content[start : start + 4].hex(' ')}; {remedy}"
         ) from error
     if "\n" not in text:
         text = text.replace("\r", "\n")
     text = text.removeprefix("\ufeff")
-    return Decoded(text.encode("utf-8", errors="replace"), encoding, notes)
+    try:
+        return Decoded(text.encode(), encoding, notes)
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise InputError(
+            f"{path}, line {line}: not {encoding.upper()}, {why}: got half a character (a lone surrogate); "
+            f"{remedy}"
+        ) from error
 
 
 def _unmarked_utf16(start: bytes) -> str | None:
     """Return which UTF-16 a file is that begins so and has no mark; None where it is none."""
     zeros = start.count(0)
-    if not zeros:
+    if not zeros or len(start) % 2:
         return None
     for encoding in ("utf-16-le", "utf-16-be"):
         text = start.decode(encoding, errors="ignore")
         plain = sum("\t" <= one <= "~" for one in text)
         # Half, because letters such as the space of Japanese have zeros too, which are others' in either order.
-        if plain >= zeros / 2 and "\0" not in text and re.search(r"[\n\r]", text):
+        # A single text may have no line break, but a table has.
+        if (
+            plain >= zeros / 2
+            and "\0" not in text
+            and (3 * zeros >= len(start) or re.search(r"[\n\r]", text))
+        ):
             return encoding
     return None
 
 
-def may_be(content: bytes, encoding: str) -> bool:
+def _may_be(content: bytes, encoding: str) -> bool:
     """Whether bytes that are not UTF-8 can be of an encoding: no control characters, no letters as in UTF-8."""
     try:
         content.decode("utf-8")

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 import pandas as pd
 
-from heedmap.data.columns import Rows, check_names
+from heedmap.data.columns import Rows, as_python, check_names
 from heedmap.data.json_rows import read_json
-from heedmap.data.labels import is_missing, plain, without_midnight
+from heedmap.data.labels import is_missing, plain, shortest, without_midnight
 from heedmap.data.readers import rows_of
 from heedmap.data.text_names import places
 from heedmap.errors import InputError
@@ -154,7 +154,7 @@ def _tables(data: object) -> dict[str, Rows] | None:
         frame, columns = data, [str(column) for column in data.columns]
 
         def values(name: str) -> list[Any]:
-            return frame.iloc[:, columns.index(name)].tolist()
+            return _list(frame.iloc[:, columns.index(name)], name)
 
         return {"all": Rows(columns, len(frame), values, where=_indexed("DataFrame", frame.index))}
     library = sys.modules.get("datasets")  # whoever has a data set has imported it
@@ -220,7 +220,10 @@ def _indexed(name: str, index: "pd.Index[Any] | range") -> Callable[[int], str]:
 def _list(values: Values, what: str) -> list[Any]:
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = pd.Series(values)  # an array would give its dates as numbers of nanoseconds
-    found = values.tolist() if hasattr(values, "tolist") else values
+    found = values
+    if hasattr(values, "tolist"):
+        with as_python(type(values).__name__, what):
+            found = shortest(values.tolist(), getattr(values, "dtype", None))
     if not isinstance(found, Sequence) or isinstance(found, str | bytes):
         raise TypeError(f"expected a list with a {what} for each text, got {kind_of(values)}")
     return list(found)

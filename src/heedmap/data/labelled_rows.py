@@ -1,6 +1,6 @@
 """Read the rows of a table as labelled texts: which columns are which, and what their values mean."""
 
-import ast
+import json
 import re
 import reprlib
 from collections import Counter
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heedmap.data.columns import Rows, joined
-from heedmap.data.labels import check_single, is_missing, label_text, plain, trimmed
+from heedmap.data.labels import check_single, is_missing, label_text, plain, trimmed, written_value
 from heedmap.data.markup import without_html
 from heedmap.data.rationale_columns import marking
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
@@ -159,7 +159,7 @@ def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
 
 
 def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
-    """Name each row by its own id, and by its place where that is missing, or too where it repeats."""
+    """Name each row by its own id, and by its place where that is missing, or too where it names other rows."""
     if column is None:
         return places(rows)
     ids = []
@@ -173,6 +173,14 @@ def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
     again = [name for name, count in counts.items() if count > 1]
     if not missing and not again:
         return ids
+    named = [
+        (name, f"{name} ({place})" if name else place)
+        for name, place in zip(ids, places(rows), strict=True)
+    ]
+    repeated = {"", *again}
+    others = {by_place for name, by_place in named if name in repeated}
+    again += [name for name in counts if name in others and name not in repeated]
+    repeated.update(again)
     said = [f"{missing} missing"] if missing else []
     if again:
         said.append(
@@ -181,25 +189,38 @@ def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
     notes.append(
         f"ids in column {column}: {' and '.join(said)}; these texts are named by their place in the data"
     )
-    repeated = set(again)
-    return [
-        place if not name else f"{name} ({place})" if name in repeated else name
-        for name, place in zip(ids, places(rows), strict=True)
-    ]
+    return [by_place if name in repeated else name for name, by_place in named]
 
 
 # --- values -----------------------------------------------------------------------------------------------
 
 
 def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
-    """Return the values of a column of texts; where all are lists of words, the words with spaces between."""
+    """Return the values of a column of texts; where all are lists of words, the words with spaces between.
+
+    Raises:
+        InputError: half a character in a list that is written as text, or, where others are lists of words, a
+            list that holds something else, with the row.
+    """
     values = rows.values(column)
     lists = [_words(value) for value in values]
+    for i, (value, words) in enumerate(zip(values, lists, strict=True)):
+        if isinstance(value, list | tuple) and words is None and any(lists):
+            other = next(word for word in value if not isinstance(word, str))
+            raise InputError(
+                f"{rows.where(i)}: expected a list of words in column {column}, as in other rows, got "
+                f"{reprlib.repr(other)} in it; write each word as text, or leave the row out"
+            )
     written = sum(words is not None for words in lists)
     if not written:
         return values
     present = sum(not is_missing(value) for value in values)
     if written == present:
+        for i in (i for i, words in enumerate(lists) if not _is_whole(words)):
+            raise InputError(
+                f"{rows.where(i)}: expected text, got half a character (a lone surrogate) in column "
+                f"{column}; write it whole, or leave the row out"
+            )
         notes.append(
             f"texts in column {column} are lists of words, of which each is read with a space between its words"
         )
@@ -226,12 +247,24 @@ def _words(value: Any) -> list[str] | None:
         if not _LIST.fullmatch(text):
             return None
         try:
-            return [str(ast.literal_eval(word)) for word in re.findall(_QUOTED, text)]
-        except (ValueError, SyntaxError):
+            return list(json.loads(text))
+        except ValueError:
+            pass
+        try:
+            return [written_value(word) for word in re.findall(_QUOTED, text)]
+        except ValueError:
             return None
     if isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
         return [str.__str__(word) for word in value]
     return None
+
+
+def _is_whole(words: Sequence[str] | None) -> bool:
+    try:
+        "".join(words or ()).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def written_text(value: Any, column: str, settings: DataSettings) -> str:

@@ -1,8 +1,10 @@
 """Labels: which values are labels, how a class is named by one, and the order of the classes."""
 
 import ast
+import json
 import math
 import reprlib
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -64,7 +66,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
-        return float(value)
+        (value,) = shortest([float(value)], getattr(value, "dtype", None))
+        return value
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, date | time):  # a datetime is a date
@@ -73,6 +76,33 @@ def plain(value: Any) -> Any:
         f"expected text, a number, a truth value or a date, got {kind_text(value)} "
         f"({reprlib.repr(value)}){'' if _is_several(value) else '; turn it into text first'}"
     )
+
+
+_NARROW = {
+    "float16": np.float16,
+    "halffloat": np.float16,
+    "float32": np.float32,
+    "float": np.float32,
+}
+"""Floats of less precision than Python's, by the names that numpy, pandas, torch and Arrow have for them."""
+
+
+def shortest(values: list[Any], kind: object) -> list[Any]:
+    """Return the floats of a column as the shortest numbers that mean the same in a float of its kind.
+
+    Python's floats have more digits, which nobody wrote: 0.1 is 0.10000000149011612 of `float32`.
+
+    >>> shortest([np.float32(0.1).item(), None], np.dtype("float32"))
+    [0.1, None]
+    """
+    narrow = _NARROW.get(str(kind).lower().rpartition(".")[2].removesuffix("[pyarrow]"))
+    if narrow is None:
+        return values
+    return [
+        value if is_missing(value) or not math.isfinite(value) or value.is_integer()
+        else float(str(narrow(value)))
+        for value in values
+    ]  # fmt: skip
 
 
 def kind_text(value: object) -> str:
@@ -184,9 +214,30 @@ def _is_written_list(label: str) -> bool:
     if label[:1] + label[-1:] not in ("[]", "()", "{}"):
         return False
     try:
-        return _is_several(ast.literal_eval(label))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return _is_several(written_value(label))
+    except ValueError:
         return False
+
+
+def written_value(text: str) -> Any:
+    r"""Return the value that a text writes: as JSON has it or, where it is none, as Python has it.
+
+    Raises:
+        ValueError: it is neither.
+
+    >>> written_value(r'["a\/b", "\ud83d\ude00"]'), written_value("('a', None)")
+    (['a/b', '😀'], ('a', None))
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of backslashes that escape nothing
+            return ast.literal_eval(text)
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(f"neither JSON nor a literal of Python ({error})") from error
 
 
 def unlabelled(labels: Iterable[str], classes: Collection[str] = ()) -> set[str]:

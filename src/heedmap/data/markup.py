@@ -7,18 +7,32 @@ from heedmap.terminal.output import some_of
 
 # Elements that begin a line, and those within one. No `s`, as which tokenizers mark a text's start.
 _LINES = (
-    "address|article|aside|blockquote|body|br|caption|center|dd|div|dl|dt|fieldset|figcaption|figure|footer|form|"
-    "h[1-6]|header|hr|html|li|main|nav|ol|option|p|pre|section|table|tbody|td|tfoot|th|thead|title|tr|ul"
+    "address|article|aside|blockquote|body|br|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|"
+    "figcaption|figure|footer|form|frame|frameset|h[1-6]|header|hgroup|hr|html|legend|li|listing|main|marquee|menu|"
+    "nav|noframes|ol|optgroup|option|p|plaintext|pre|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|"
+    "ul|xmp"
 )
 _WITHIN = (
-    "a|abbr|acronym|b|big|button|cite|code|del|dfn|em|font|head|i|img|input|ins|kbd|label|link|mark|meta|noscript|"
-    "q|samp|select|small|span|strike|strong|sub|sup|textarea|tt|u|var"
+    "a|abbr|acronym|applet|area|audio|b|base|basefont|bdi|bdo|bgsound|big|blink|button|canvas|cite|code|data|"
+    "datalist|del|dfn|em|embed|font|head|i|iframe|image|img|input|ins|kbd|label|link|map|mark|math|meta|meter|nobr|"
+    "noembed|noscript|object|output|param|picture|progress|q|rb|rp|rt|rtc|ruby|samp|select|slot|small|source|span|"
+    "strike|strong|sub|sup|svg|template|textarea|time|track|tt|u|var|video|wbr|(?:m|o|st1|v|w):[a-z]+"
 )
+"""The last are those of Microsoft Office, such as `o:p`."""
+# Without values only those that have none: in "a<b and c>d" the `and` is a word.
+_FLAGS = (
+    "allowfullscreen|async|autofocus|autoplay|border|checked|compact|controls|default|defer|disabled|hidden|ismap|"
+    "loop|multiple|muted|nohref|noshade|novalidate|nowrap|open|playsinline|readonly|required|reversed|selected|"
+    r"[a-z]+-[-\w]+"
+)
+_VALUE = r"""\s*+=\s*+(?:"[^"]*"|'[^']*'|[^\s<>]*+)"""
+_ATTRIBUTE = rf"""(?:\s++|(?<=["']))(?:[a-z_:@][-\w:.@]*+{_VALUE}|(?:{_FLAGS})(?=[\s/>]))"""
+_ATTRIBUTES = rf"(?:{_ATTRIBUTE})*+\s*+(?:/\s*+)?+"
 # The names of HTML alone: "<3", "a < b" and "<user>" are text. Some write a space after the bracket, which
 # before a single letter is a comparison.
 _TAG = re.compile(
-    r"<!--.*?-->|<(script|style)\b[^<>]*>.*?</\1\s*>|"
-    rf"<(?:\s+(?=[a-z]{{2}}|/))?(?:/\s*)?(?:(?P<line>{_LINES})|{_WITHIN}|script|style)(?:\s[^<>]*|/\s*)?>",
+    rf"<!--.*?-->|<!doctype\b[^<>]*>|<!\[[^<>]*>|<\?xml\b[^<>]*>|<(script|style)\b{_ATTRIBUTES}>.*?</\1\s*>|"
+    rf"<(?:\s+(?=[a-z]{{2}}|/))?(?:/\s*)?(?:(?P<line>{_LINES})|{_WITHIN}|script|style){_ATTRIBUTES}>",
     re.IGNORECASE | re.DOTALL,
 )
 _ENTITY = re.compile(r"&(?:[a-z][a-z0-9]{1,30}|#[0-9]{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)

@@ -34,9 +34,10 @@ def match(
     """Find which output of a model each label of the data means.
 
     A label means the output of its name, whatever its case. Where the labels are numbers, the numbers in the
-    outputs' names decide if they differ and all labels are among them ("1 star", LABEL_1, 01). Else labels with
-    a 0 count from 0 and labels with an n count from 1, for n outputs, unless the names have numbers that say
-    otherwise. What is left is not certain, and refused.
+    outputs' names decide if they differ and all labels are among them ("1 star", LABEL_1, 01), and so are those
+    of the other splits where all splits together could count from 0 or 1. Else labels with a 0 count from 0 and
+    labels with an n count from 1, for n outputs, unless the names have numbers that say otherwise. What is left
+    is not certain, and refused.
 
     Args:
         source: the data's name in error messages.
@@ -53,14 +54,20 @@ def match(
     if classes is not None:
         _check_names(classes, outputs)
     names = classes or outputs
-    if (number := _by_name(labels, names)) is not None:
-        return Matching(number)
     numbers = {label: number_of(label) for label in labels}
     values = [value for value in numbers.values() if value is not None]
+    further = {number for label in others if (number := number_of(label)) is not None}
+    in_names = numbers_in(names) if classes is None else _whole(names)
+    doubted = (
+        classes is None
+        and len(values) == len(labels)
+        and _count_otherwise({*values, *further}, len(outputs), in_names)
+    )
+    if not doubted and (number := _by_name(labels, names)) is not None:
+        return Matching(number)
     if len(values) < len(labels):
         raise _no_match(source, labels, outputs, names, remedy)
-    in_names = numbers_in(names) if classes is None else _whole(names)
-    if in_names is not None and set(values) <= set(in_names):
+    if not doubted and in_names is not None and set(values) <= set(in_names):
         found = {
             label: in_names.index(value) for label, value in numbers.items() if value is not None
         }
@@ -69,7 +76,7 @@ def match(
         how = "" if classes or plain else "the numbers in the names of its classes"
         return Matching(found, _note(found, outputs, how))
     if classes is None:
-        start = _first(values, others, len(outputs), in_names)
+        start = _first(values, further, len(outputs), in_names)
         if start is not None:
             found = {
                 label: int(value) - start for label, value in numbers.items() if value is not None
@@ -124,9 +131,15 @@ def _whole(names: Sequence[str]) -> list[Decimal] | None:
     return numbers if len(set(numbers)) == len(names) else None
 
 
+def _count_otherwise(seen: set[Decimal], count: int, in_names: Sequence[Decimal] | None) -> bool:
+    """Tell whether all splits' labels could count from 0 or 1, but are not all among the names' numbers."""
+    counted = any(seen <= {*range(start, start + count)} for start in (0, 1))
+    return in_names is not None and counted and not seen <= {*in_names}
+
+
 def _first(
     values: Sequence[Decimal],
-    others: Collection[str],
+    further: set[Decimal],
     count: int,
     in_names: Sequence[Decimal] | None,
 ) -> int | None:
@@ -135,7 +148,6 @@ def _first(
     Numbers in the outputs' names that say otherwise ("1 star" is not 0 + 1) are overruled only by labels from 0
     to n - 1 that are all there.
     """
-    further = {number for label in others if (number := number_of(label)) is not None}
     seen = set(values)
     if further <= set(range(count + 1)):
         seen |= further

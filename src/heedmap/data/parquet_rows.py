@@ -3,9 +3,9 @@
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from heedmap.data.columns import Rows, check_names, shared_values
+from heedmap.data.columns import Rows, as_python, check_names, shared_values
 from heedmap.data.streams import first_line, grown, limit_of, open_bytes, reading
 from heedmap.errors import InputError
 
@@ -36,10 +36,15 @@ def read_parquet(path: Path) -> Rows:
         if isinstance(error, pa.ArrowInvalid) and "UTF8" in reason:
             reason = "a text that is not UTF-8"
         raise InputError(f"{path}: not readable as PARQUET ({reason})") from error
+
+    def values(name: str) -> list[Any]:
+        with as_python(path, name):
+            return shared_values(table[name])
+
     return Rows(
         table.column_names,
         len(table),
-        lambda name: shared_values(table[name]),
+        values,
         names,
         lambda i: f"{path}, row {i + 1}",
     )

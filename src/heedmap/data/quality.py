@@ -64,7 +64,8 @@ def notes(
     labels = Counter(row.label for row in [*rows, *others])
     texts = {name: [_text(row, settings) for row in part] for name, part in parts.items()}
     found = [_without_spaces(texts, settings), _alike(labels, number), _missing_labels(labels)]
-    found += [_two_kinds(labels), _missing_texts(texts), _markup(texts, settings), _numbers(labels)]
+    found += [_two_kinds(labels), _missing_texts(texts), _nulls(texts)]
+    found += [_markup(texts, settings), _numbers(labels)]
     if len(rows) > LABELLED:
         met = set(number.values())
         unmet = [name for i, name in enumerate(classes) if i not in met]
@@ -192,6 +193,16 @@ def _missing_texts(texts: Mapping[str, Sequence[str]]) -> str | None:
     counts = Counter(text for part in found.values() for text in part)
     return (
         f"texts that only say that a value is missing: {where} ({_some(counts)})" if where else None
+    )
+
+
+def _nulls(texts: Mapping[str, Sequence[str]]) -> str | None:
+    total = sum(map(len, texts.values()))
+    if not (found := [text for part in texts.values() for text in part if "\0" in text]):
+        return None
+    return (
+        f"NUL characters in {len(found)} of {total} texts (first: {quoted(found[0])}): was the file written in "
+        "another encoding?"
     )
 
 

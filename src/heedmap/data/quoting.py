@@ -15,7 +15,9 @@ from heedmap.data.csv_records import Dialect, LoneCarriageReturn, Quotes, Record
 
 ROWS_PER_MISFIT = 4
 """Rows swallowed by quotes that weigh as much as one row that does not fit the header."""
-_NEEDS_QUOTES = frozenset(',;|\t"\r\n')
+_NEEDS_QUOTES = frozenset('\t"\r\n')
+_MAY_NEED_QUOTES = frozenset(",;|")
+"""Separators of other files: a program that quotes fields for one (Excel does for a comma) leaves none bare."""
 
 
 @dataclass
@@ -100,7 +102,8 @@ def _tally(content: bytes, dialect: Dialect) -> _Tally:
     tally = _Tally()
     width, every_line_has_quotes = 0, True
     enclosed: Counter[int] = Counter()  # by column
-    needless: Counter[int] = Counter()
+    needless: Counter[tuple[int, frozenset[str]]] = Counter()  # and by the signs in the value
+    bare_signs: set[str] = set()  # the signs that stand in fields without quotes too
     mixed: set[int] = set()  # columns with a text that is not in quotes
     suspects: list[tuple[int, list[list[str]]]] = []
     for record in records(content, dialect):
@@ -111,27 +114,39 @@ def _tally(content: bytes, dialect: Dialect) -> _Tally:
             tally.see("misfits", record.line)
         if record.marks is None:
             every_line_has_quotes = False
+            bare_signs.update(sign for sign in _MAY_NEED_QUOTES if sign.encode() in record.written)
             continue
         lines = record.written.count(b"\n")
         for column, (value, mark) in enumerate(zip(record.fields, record.marks, strict=True)):
             if mark == "enclosed":
                 tally.see("enclosed", record.line)
                 enclosed[column] += 1
-                needless[column] += _NEEDS_QUOTES.isdisjoint(value) and value.strip() == value
+                if _NEEDS_QUOTES.isdisjoint(value) and value.strip() == value:
+                    needless[column, _signs(value)] += 1
                 tally.meant += '"' in value and not lines
             elif mark == "bare":
                 tally.see("bare", record.line)
                 if value.lstrip().startswith('"'):
                     tally.see("unclosed", record.line)
+            if mark != "enclosed":
+                bare_signs |= _signs(value)
             if mark != "enclosed" and column not in mixed and value and not _is_number(value):
                 mixed.add(column)
         if lines and width > 1 and (alike := _rows_within(record, width, dialect.separator)):
             suspects.append((record.line, alike))
     whole = enclosed.keys() - mixed if every_line_has_quotes else set()
     tally.meant += sum(enclosed[column] for column in whole if enclosed[column] > 1)
-    tally.needless = sum(needless[column] for column in needless.keys() - whole)
+    tally.needless = sum(
+        count
+        for (column, signs), count in needless.items()
+        if column not in whole and signs <= bare_signs
+    )
     _count_swallowed(tally, suspects, content, dialect)
     return tally
+
+
+def _signs(value: str) -> frozenset[str]:
+    return _MAY_NEED_QUOTES.intersection(value)
 
 
 def _is_number(value: str) -> bool:

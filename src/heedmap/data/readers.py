@@ -8,12 +8,13 @@ import logging
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from heedmap.data.columns import Rows
+from heedmap.data.columns import Rows, as_python
 from heedmap.data.csv_rows import read_csv
 from heedmap.data.excel_rows import read_excel
 from heedmap.data.json_rows import read_json
+from heedmap.data.labels import shortest
 from heedmap.data.parquet_rows import read_parquet
 from heedmap.data.streams import first_line, open_bytes, reading
 from heedmap.errors import InputError, check_installed
@@ -166,10 +167,16 @@ def rows_of(part: "Dataset", name: str) -> Rows:
         for column, feature in part.features.items()
         if type(feature).__name__ == "ClassLabel"
     }
+
+    def values(column: str) -> list[Any]:
+        with as_python(name, column):
+            kind = getattr(part.features[column], "dtype", None)
+            return shortest(part[column][:], kind)
+
     return Rows(
         list(part.column_names),
         len(part),
-        lambda column: part[column][:],
+        values,
         names,
         lambda i: f"{name}, row {i}",
     )

@@ -1,5 +1,6 @@
 """How a text is named: by its own id in the data, or else by where it stands there."""
 
+import os
 import re
 from pathlib import Path
 
@@ -9,11 +10,17 @@ _PLACE = re.compile(r"(?:.*, )?(?:line|row|index) ")
 
 
 def places(rows: Rows) -> list[str]:
-    """Return where each row stands: the line of its file, the row of its sheet, the index of its frame."""
+    """Return where each row stands: the line of its file, the row of its sheet, the index of its frame.
+
+    Of several files, each is named by its path below the folder that holds them all.
+    """
     parts = [rows.where(i).rpartition(", ") for i in range(len(rows))]
-    if len({file for file, _, _ in parts}) <= 1:
+    files = {file for file, _, _ in parts}
+    if len(files) <= 1:
         return [place for _, _, place in parts]
-    return [", ".join(filter(None, (Path(file).name, place))) for file, _, place in parts]
+    home = os.path.commonpath([Path(file).parent for file in files])
+    names = {file: Path(file).relative_to(home).as_posix() for file in files}
+    return [", ".join(filter(None, (names[file], place))) for file, _, place in parts]
 
 
 def is_place(key: str) -> bool:
