@@ -32,9 +32,9 @@ def test_a_missing_header_is_suspected_aloud(tmp_path):
         load(path, text="The film number 0 was dull to me", label="0")
     path.write_text("1\t1\ta good text\n" * 20)
     with pytest.raises(
-        InputError, match="got 1 twice; rename one, or say --header none if the first"
+        InputError, match="one column 1, got 2 of that name; rename one; if the first line is a row"
     ):
-        load(path)
+        load(path, text="a good text", label="1")
 
 
 @pytest.mark.parametrize(

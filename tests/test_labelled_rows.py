@@ -186,6 +186,40 @@ def test_the_settings_name_the_columns_that_were_guessed(tmp_path):
     )
 
 
+def test_a_name_that_is_written_exactly_comes_before_one_in_another_case(tmp_path):
+    frame = pd.DataFrame(
+        {"Text": "x", "ID": "y", "Label": "z", "text": TEXTS, "id": range(60), "label": [0, 1] * 30}
+    )
+    settings = hm.load(frame).settings
+    assert (settings.text, settings.label, settings.id) == ("text", "label", "id")
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "frame"])
+def test_columns_of_one_name_are_refused_only_where_they_are_read(tmp_path, kind):
+    rows = [[text, i % 2, "a", "b"] for i, text in enumerate(TEXTS)]
+    frame = pd.DataFrame(rows, columns=["text", "label", "x", "x"])
+    path = tmp_path / f"a.{kind}"
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "xlsx":
+        frame.to_excel(path, index=False)
+    source = frame if kind == "frame" else path
+    assert hm.load(source).classes == ["0", "1"]
+    for text in ("x", "text,x"):
+        with pytest.raises(hm.InputError, match="one column x, got 2 of that name; rename one"):
+            hm.load(source, text=text)
+
+
+def test_blanks_around_the_names_of_columns_do_not_matter(tmp_path):
+    rows = [{"title": "One", "body": text, "label": i % 2} for i, text in enumerate(TEXTS)]
+    path = write(tmp_path / "a.jsonl", rows)
+    joined = hm.load(path, text="title, body")
+    assert joined.splits["test"].tokens == hm.load(path, text="title,body").splits["test"].tokens
+    assert hm.load(path, text="body ", label=" label").settings.text == "body"
+    with pytest.raises(hm.InputError, match=r"no text column \(content\); the columns are"):
+        hm.load(path, text="title, content")
+
+
 @pytest.mark.parametrize(
     "tag", ["<br />", "<BR>", "< br / >", "</p>", "&amp;", "&#39;", "<a href='x'>"]
 )

@@ -2,7 +2,6 @@
 
 import re
 import reprlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,10 +42,17 @@ class Rows:
     notes: Sequence[str] = ()
     hint: str = ""
 
+    @property
+    def source(self) -> str:
+        """The file or table as errors name it; empty where rows have no common place."""
+        return self.where(0).rpartition(", ")[0] if self.count else ""
+
     def __len__(self) -> int:
         return self.count
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        for name in self.columns:
+            check_single_column(self, name)
         columns = [self.values(name) for name in self.columns]
         for values in zip(*columns, strict=True):
             yield dict(zip(self.columns, values, strict=True))
@@ -57,10 +63,15 @@ def joined(rows: Rows, wanted: str | None) -> Rows:
 
     What is missing or empty is left out; a row in which all are has None. Numbers and dates are written as
     labels are: 1.0 is 1, since a whole column of numbers turns into floats where one is missing.
+
+    Raises:
+        InputError: several columns of one of the names.
     """
-    names = (wanted or "").split(",")
-    if len(names) == 1 or wanted in rows.columns or not set(names) <= set(rows.columns):
+    names = parts_of(wanted or "", rows.columns)
+    if wanted is None or len(names) == 1 or not set(names) <= set(rows.columns):
         return rows
+    for name in names:
+        check_single_column(rows, name)
 
     def values(name: str) -> list[Any]:
         if name != wanted:
@@ -71,7 +82,31 @@ def joined(rows: Rows, wanted: str | None) -> Rows:
             for i, parts in enumerate(zip(*columns, strict=True))
         ]
 
-    return replace(rows, columns=[*rows.columns, ",".join(names)], values=values)
+    return replace(rows, columns=[*rows.columns, wanted], values=values)
+
+
+def parts_of(wanted: str, columns: Sequence[str]) -> list[str]:
+    """Return the columns that a name asks for: "a, b" is a and b, unless a column is called so.
+
+    >>> parts_of("a, b", ["a", "b"]), parts_of("a, b", ["a, b"])
+    (['a', 'b'], ['a, b'])
+    """
+    if wanted in columns:
+        return [wanted]
+    return [name if name in columns else name.strip() for name in wanted.split(",")]
+
+
+def check_single_column(rows: Rows, name: str) -> None:
+    """Refuse a name that several columns have, of which one would be read.
+
+    Raises:
+        InputError: with the name.
+    """
+    if (count := rows.columns.count(name)) > 1:
+        raise InputError(
+            f"{rows.source or 'the table'}: expected one column {name}, got {count} of that name; rename one"
+            f"{rows.hint}"
+        )
 
 
 def _part(rows: Rows, row: int, value: Any) -> str:
@@ -116,18 +151,14 @@ def names_like_values(names: Sequence[str], is_value: Callable[[int], bool]) -> 
     ]
 
 
-def check_names(path: str | Path, names: Sequence[str], remedy: str = "rename one") -> None:
-    """Refuse too many columns, and two of one name, of which one would be lost; the remedy is for these.
+def check_count(path: str | Path, names: Sequence[str]) -> None:
+    """Refuse too many columns.
 
     Raises:
-        InputError: with the names that are there twice.
+        InputError: with their number.
     """
     if len(names) > MOST_COLUMNS:
         raise InputError(
             f"{path}: expected up to {MOST_COLUMNS} columns, got {len(names)}; keep those with the text "
             "and the label"
-        )
-    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
-        raise InputError(
-            f"{path}: expected different columns, got {', '.join(twice[:8])} twice; {remedy}"
         )

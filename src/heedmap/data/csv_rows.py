@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heedmap.data.columns import NO_HEADER, Rows, check_names, names_like_values, shared_values
+from heedmap.data.columns import NO_HEADER, Rows, check_count, names_like_values, shared_values
 from heedmap.data.csv_records import Dialect, LoneCarriageReturn, Record, records
 from heedmap.data.dialect import SEPARATORS, as_utf8, declared, described, separator_of
 from heedmap.data.fasttext_rows import is_fasttext, read_fasttext
@@ -42,7 +42,7 @@ def read_csv(
     is not `sure` that it is a table, is none. Lines that begin as those of fastText are read by its rules.
 
     Raises:
-        InputError: no table, another encoding, no header of different names, one that the given separator does
+        InputError: no table, another encoding, no header, one that the given separator does
             not split, carriage returns alone beside other line ends, or rows of more fields than the header.
     """
     content, encoding, notes = as_utf8(path, encoding)
@@ -100,7 +100,7 @@ def _is_value(names: Sequence[str], columns: Sequence["pa.ChunkedArray"], i: int
 
 
 def _names(path: Path, content: bytes, dialect: Dialect, header: str | None) -> list[str]:
-    """Return the names of the columns, which are different; one without a name is called by its place."""
+    """Return the names of the columns; one without a name is called by its place."""
     first = next(records(content, dialect), None)
     if first is None:
         raise InputError(f"{path}: no header; expected the names of the columns")
@@ -113,7 +113,7 @@ def _names(path: Path, content: bytes, dialect: Dialect, header: str | None) -> 
                 "first line; give the file one"
             )
         names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(first.fields)]
-    check_names(path, names, "rename one, or say --header none if the first line is a row")
+    check_count(path, names)
     return names
 
 

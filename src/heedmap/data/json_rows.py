@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from heedmap.data.columns import Rows, check_names
+from heedmap.data.columns import Rows, check_count
 from heedmap.data.streams import check_utf8, first_line, open_bytes, reading
 from heedmap.errors import InputError
 
@@ -24,7 +24,7 @@ def read_json(path: Path) -> Rows:
     with reading(path):
         rows, lines = _by_line(path)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    check_names(path, names)
+    check_count(path, names)
 
     def where(i: int) -> str:
         return f"{path}, line {lines[i]}" if lines else f"{path}, row {i + 1}"

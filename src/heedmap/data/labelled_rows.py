@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from heedmap.data.columns import Rows, joined
+from heedmap.data.columns import Rows, check_single_column, joined, parts_of
 from heedmap.data.labels import check_single, is_missing, label_text, plain, trimmed
 from heedmap.data.markup import without_html
 from heedmap.data.rationale_columns import marking
@@ -57,9 +57,7 @@ def labelled_rows(
     columns = _choose(rows, settings, spec)
     names = rows.class_names.get(columns.label)
     tokenize = spec.tokenize or tokenizer_of(settings)
-    split_column = (
-        find_column(rows.columns, None, ("split", "exp_split")) if part == "all" else None
-    )
+    split_column = find_column(rows, None, ("split", "exp_split")) if part == "all" else None
     splits = rows.values(split_column) if split_column else [part] * len(rows)
     answers = rows.values(columns.label)
     left_out.update(trimmed(answers, part))
@@ -99,12 +97,11 @@ def labelled_rows(
 
 def _choose(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
     """Find the columns that are named, or those with names that are guessed."""
-    columns = rows.columns
     guesses: dict[str, Sequence[str]] = {
         "text": spec.text, "label": spec.label, "query": spec.query, "id": ("id",),
     }  # fmt: skip
     wanted = {name: getattr(settings, name) for name in guesses}
-    chosen = {name: find_column(columns, wanted[name], guesses[name]) for name in guesses}
+    chosen = {name: find_column(rows, wanted[name], guesses[name]) for name in guesses}
     needed = [
         name
         for name in guesses
@@ -118,7 +115,7 @@ def _choose(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
     assert text is not None
     assert label is not None
     for what, other in (("query", chosen["query"]), ("label", label)):
-        if other in (text, *text.split(",")):
+        if other in (text, *map(str.strip, text.split(","))):
             raise InputError(
                 f"{settings.source}: {other} is read as the text and as the {what}; name two columns with "
                 f"--text-column and --{what}-column"
@@ -128,24 +125,36 @@ def _choose(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
 
 def _missing(rows: Rows, settings: DataSettings, wanted: Mapping[str, str]) -> InputError:
     absent = {
-        what: ", ".join(name for name in names.split(",") if name not in rows.columns) or names
+        what: ", ".join(n for n in parts_of(names, rows.columns) if n not in rows.columns) or names
         for what, names in wanted.items()
     }
     read_as = f" ({rows.read_as})" if len(rows.columns) == 1 and rows.read_as else ""
+    no_columns = " and ".join(f"no {what} column ({names})" for what, names in absent.items())
     return InputError(
-        f"{settings.source}: {' and '.join(f'no {what} column ({names})' for what, names in absent.items())}; "
-        f"the columns are {some_of(rows.columns, 20)}{read_as}; name {'it' if len(wanted) == 1 else 'them'} "
-        f"with {' and '.join(f'--{what}-column' for what in wanted)} "
+        f"{rows.source or settings.source}: {no_columns}; the columns are {some_of(rows.columns, 20)}{read_as}; "
+        f"name {'it' if len(wanted) == 1 else 'them'} with {' and '.join(f'--{what}-column' for what in wanted)} "
         f"(in Python {', '.join(f'{what}=' for what in wanted)}){rows.hint}"
     )
 
 
-def find_column(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str | None:
-    """Return the wanted column, or the first of the guesses, in any case; None where it is not there."""
+def find_column(rows: Rows, wanted: str | None, guesses: Sequence[str]) -> str | None:
+    """Return the wanted column, or the first of the guesses; None where it is not there.
+
+    A guess may be written in any case; where columns differ by case alone, it is the one that is written as
+    the guess, or else the first.
+
+    Raises:
+        InputError: several columns of that name.
+    """
     if wanted is not None:
-        return wanted if wanted in columns else None
-    by_name = {column.strip().lower(): column for column in reversed(columns)}
-    return next((by_name[guess] for guess in guesses if guess in by_name), None)
+        found = next((name for name in (wanted, wanted.strip()) if name in rows.columns), None)
+    else:
+        by_name = {column.strip().lower(): column for column in reversed(rows.columns)}
+        by_name.update({column: column for column in rows.columns})
+        found = next((by_name[guess] for guess in guesses if guess in by_name), None)
+    if found is not None:
+        check_single_column(rows, found)
+    return found
 
 
 def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:

@@ -43,11 +43,11 @@ def read_unlabelled(
     """
     rows = joined(read_rows(path), text)
     guessed = None if text is not None or len(rows.columns) > 1 else rows.columns[0]
-    column = find_column(rows.columns, text, ColumnSpec().text) or guessed
-    keys = find_column(rows.columns, key, ("id",))
+    column = find_column(rows, text, ColumnSpec().text) or guessed
+    keys = find_column(rows, key, ("id",))
     for what, asked, name in (
         ("text", text, column),
-        ("query", query, find_column(rows.columns, query, ())),
+        ("query", query, find_column(rows, query, ())),
         ("id", key, keys),
     ):
         if name is None and (asked is not None or what == "text"):
