@@ -3,6 +3,7 @@
 import datetime
 import enum
 import json
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -142,6 +143,38 @@ def test_a_test_split_without_labels_is_said_and_another_is_audited(tmp_path):
     corpus = load_corpus(DataSettings(source=str(tmp_path), training=False), ["no", "yes"])
     assert "test: 60 texts without a label; those of train are audited" in corpus.notes
     assert hm.load(tmp_path).left_out == {"test: label missing (-1)": 60}
+
+
+@pytest.mark.parametrize("options", [{}, {"label": "label"}])
+def test_a_test_split_without_a_label_column_is_left_out_and_said(tmp_path, options):
+    rows = [{"sentence": t, "label": i % 2} for i, t in enumerate(TEXTS)]
+    write(tmp_path / "train.jsonl", rows)
+    write(tmp_path / "dev.jsonl", rows[:20])
+    path = write(
+        tmp_path / "test.jsonl", [{"index": i, "sentence": t} for i, t in enumerate(TEXTS)]
+    )
+    note = f"test: no label column in {path}; 60 texts are left out"
+    with pytest.warns(match=re.escape(note)):
+        corpus = hm.load(tmp_path, **options)
+    assert corpus.left_out == {"test: label missing": 60}
+    assert [len(corpus.splits[name]) for name in ("train", "dev", "test")] == [48, 20, 12]
+    audited = load_corpus(DataSettings(source=str(tmp_path), training=False, **options), ["0", "1"])
+    assert "test: 60 texts without a label; those of dev are audited" in audited.notes
+    write(tmp_path / "train.jsonl", [{"sentence": t, "stars of it": 1} for t in TEXTS])
+    with pytest.raises(hm.InputError, match=r"train.jsonl: no label column"):
+        hm.load(tmp_path, **options)
+
+
+def test_a_split_column_is_read_without_its_blanks_and_needs_texts_to_train_on(tmp_path):
+    rows = [
+        {"text": t, "label": i % 2, "split": ("train ", "Test")[i // 40]}
+        for i, t in enumerate(TEXTS)
+    ]
+    corpus = hm.load(write(tmp_path / "a.jsonl", rows))
+    assert (len(corpus.splits["test"]), corpus.left_out) == (20, {})
+    said = "expected texts of the train split, got 20 of test alone; give texts to train on"
+    with pytest.raises(hm.InputError, match=said):
+        hm.load(write(tmp_path / "a.jsonl", rows[40:]))
 
 
 def test_texts_are_named_by_their_line_row_index_or_own_id(tmp_path):

@@ -54,7 +54,7 @@ def labelled_rows(
         InputError: columns that are not there, or values that are no texts and labels, with the row.
     """
     rows = joined(rows, settings.text)
-    columns = _choose(rows, settings, spec)
+    columns = choose_columns(rows, settings, spec)
     names = rows.class_names.get(columns.label)
     tokenize = spec.tokenize or tokenizer_of(settings)
     split_column = find_column(rows, None, ("split", "exp_split")) if part == "all" else None
@@ -68,7 +68,7 @@ def labelled_rows(
     for number, (key, value, answer, split_name, question) in enumerate(
         zip(keys, texts, answers, splits, queries, strict=True)
     ):
-        split = SPLIT_NAMES.get(str(split_name).lower(), split_name)
+        split = SPLIT_NAMES.get(str(split_name).strip().lower(), split_name)
         if split not in (*SPLITS, "all"):
             left_out[f"split column says {split!r}"] += 1
             continue
@@ -95,8 +95,12 @@ def labelled_rows(
     return columns, found
 
 
-def _choose(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
-    """Find the columns that are named, or those with names that are guessed."""
+def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
+    """Find the columns that are named, or those with names that are guessed.
+
+    Raises:
+        InputError: columns that are not there, or one that is read as two.
+    """
     guesses: dict[str, Sequence[str]] = {
         "text": spec.text, "label": spec.label, "query": spec.query, "id": ("id",),
     }  # fmt: skip
@@ -129,11 +133,13 @@ def _missing(rows: Rows, settings: DataSettings, wanted: Mapping[str, str]) -> I
         for what, names in wanted.items()
     }
     read_as = f" ({rows.read_as})" if len(rows.columns) == 1 and rows.read_as else ""
+    options = " and ".join(f"--{what}-column" for what in wanted)
     no_columns = " and ".join(f"no {what} column ({names})" for what, names in absent.items())
     return InputError(
-        f"{rows.source or settings.source}: {no_columns}; the columns are {some_of(rows.columns, 20)}{read_as}; "
-        f"name {'it' if len(wanted) == 1 else 'them'} with {' and '.join(f'--{what}-column' for what in wanted)} "
-        f"(in Python {', '.join(f'{what}=' for what in wanted)}){rows.hint}"
+        f"{rows.source or settings.source}: {no_columns}; the columns are "
+        f"{some_of(rows.columns, 20)}{read_as}; name {'it' if len(wanted) == 1 else 'them'} with "
+        f"{options} (in Python {', '.join(f'{what}=' for what in wanted)})"
+        f"{rows.hint}"
     )
 
 

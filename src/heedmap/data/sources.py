@@ -13,10 +13,16 @@ from heedmap.data.babi_rows import generated_babi
 from heedmap.data.biographies import AGREEING, UNRELATED, biographies
 from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import read_clone
-from heedmap.data.columns import Rows
+from heedmap.data.columns import Rows, joined
 from heedmap.data.eraser_rows import is_eraser, read_eraser
 from heedmap.data.in_memory import PREFIX, InMemory
-from heedmap.data.labelled_rows import Columns, labelled_rows, tokenizer_of
+from heedmap.data.labelled_rows import (
+    Columns,
+    choose_columns,
+    find_column,
+    labelled_rows,
+    tokenizer_of,
+)
 from heedmap.data.labels import check_labels
 from heedmap.data.reviews import reviews
 from heedmap.data.rows import ColumnSpec, Parts, Row
@@ -90,18 +96,25 @@ def _parts(
     spec: ColumnSpec,
 ) -> Parts:
     parts: Parts = {}
-    chosen: list[Columns] = []
+    chosen: dict[str, Columns] = {}
+    if "train" in read:  # first, since another split may have no labels
+        choose_columns(joined(read["train"], settings.text), settings, spec)
     for name, rows in read.items():
+        if "train" in read and find_column(rows, settings.label, spec.label) is None:
+            left_out[f"{name}: label missing"] += len(rows)
+            where = f" in {rows.source}" if rows.source else ""
+            notes.append(f"{name}: no label column{where}; {len(rows)} texts are left out")
+            continue
         said = [*rows.notes]
         columns, labelled = labelled_rows(rows, name, settings, left_out, said, spec)
-        chosen.append(columns)
+        chosen[name] = columns
         notes += said if name == "all" else [f"{name}: {note}" for note in said]
         for part, row in labelled:
             parts.setdefault(part, []).append(row)
-    if len(set(chosen)) == 1:
-        read_as.update(chosen[0].named())
+    if len({*chosen.values()}) == 1:
+        read_as.update(next(iter(chosen.values())).named())
     else:
-        tables = [f"{name}: {_named(columns)}" for name, columns in zip(read, chosen, strict=True)]
+        tables = [f"{name}: {_named(columns)}" for name, columns in chosen.items()]
         notes.append(f"tables of different columns; read are {'; '.join(tables)}")
     check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
     return parts
