@@ -208,6 +208,20 @@ def test_ids_that_repeat_or_are_missing_are_noted_and_the_place_is_named_too(tmp
     assert corpus.notes[0].startswith("ids in column id: 1 missing and 1 of several rows (a)")
 
 
+@pytest.mark.parametrize("name", [{"$oid": "65a0"}, ["a"], b"a"])
+def test_ids_that_are_no_texts_are_refused_where_they_are_named_and_else_not_read(name, tmp_path):
+    frame = pd.DataFrame({"id": [name] * 60, "text": TEXTS, "label": [0, 1] * 30})
+    frame.to_parquet(tmp_path / "a.parquet")
+    sources = [frame] if isinstance(name, bytes) else [frame, tmp_path / "a.parquet"]
+    for source in sources:
+        with pytest.warns(match=r"id: expected .*; the column is not read, and texts are named by"):
+            corpus = hm.load(source)
+        assert corpus.settings.id is None
+        assert re.match("(index|row) ", corpus.splits["test"].keys[0])
+        with pytest.raises(hm.InputError, match=r"id: expected .*, got a"):
+            hm.load(source, id="id")
+
+
 def test_the_settings_name_the_columns_that_were_guessed(tmp_path):
     rows = [{"Review": text, "stars": i % 2, "ID": i} for i, text in enumerate(TEXTS)]
     settings = hm.load(write(tmp_path / "a.jsonl", rows)).settings

@@ -5,11 +5,11 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from heedmap.data.columns import Rows, check_single_column, joined, parts_of
-from heedmap.data.labels import check_single, is_missing, label_text, plain, trimmed
+from heedmap.data.labels import check_single, is_missing, kind_text, label_text, plain, trimmed
 from heedmap.data.markup import without_html
 from heedmap.data.rationale_columns import marking
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
@@ -62,7 +62,10 @@ def labelled_rows(
     answers = rows.values(columns.label)
     left_out.update(trimmed(answers, part))
     marks = marking(rows, columns.text, columns.label, tokenize, left_out)
-    keys, texts = text_keys(rows, columns.id, notes), text_values(rows, columns.text, notes)
+    keys = text_keys(rows, columns.id, notes, guessed=settings.id is None)
+    if keys is None:
+        columns, keys = replace(columns, id=None), places(rows)
+    texts = text_values(rows, columns.text, notes)
     queries = text_values(rows, columns.query, notes) if columns.query else [None] * len(rows)
     found: list[tuple[str, Row]] = []
     for number, (key, value, answer, split_name, question) in enumerate(
@@ -173,16 +176,26 @@ def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
 # --- names of texts ---------------------------------------------------------------------------------------
 
 
-def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
-    """Name each row by its own id, and by its place where that is missing, or too where it repeats."""
+def text_keys(
+    rows: Rows, column: str | None, notes: list[str], *, guessed: bool
+) -> list[str] | None:
+    """Name each row by its own id, and by its place where that is missing, or too where it repeats.
+
+    Returns:
+        the names; None, with a note, where the column was `guessed` and has lists or objects.
+
+    Raises:
+        InputError: lists or objects in a column that was named.
+    """
     if column is None:
         return places(rows)
-    ids = []
-    for i, value in enumerate(rows.values(column)):
-        try:
-            ids.append("" if is_missing(value) else label_text(value))
-        except InputError as error:
-            raise InputError(f"{rows.where(i)}, {column}: {error}") from error
+    try:
+        ids = _ids(rows, column)
+    except InputError as error:
+        if not guessed:
+            raise
+        notes.append(f"{error}; the column is not read, and texts are named by their place")
+        return None
     counts = Counter(ids)
     missing = counts.pop("", 0)
     again = [name for name, count in counts.items() if count > 1]
@@ -201,6 +214,19 @@ def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
         place if not name else f"{name} ({place})" if name in repeated else name
         for name, place in zip(ids, places(rows), strict=True)
     ]
+
+
+def _ids(rows: Rows, column: str) -> list[str]:
+    ids = []
+    for i, value in enumerate(rows.values(column)):
+        try:
+            ids.append("" if is_missing(value) else label_text(value))
+        except InputError as error:
+            raise InputError(
+                f"{rows.where(i)}, {column}: expected a text or a number as the id of a text, got "
+                f"{kind_text(value)} ({reprlib.repr(value)})"
+            ) from error
+    return ids
 
 
 # --- values -----------------------------------------------------------------------------------------------

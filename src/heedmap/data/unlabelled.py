@@ -8,6 +8,7 @@ from heedmap.data.columns import joined
 from heedmap.data.labelled_rows import find_column, text_keys, text_values, written_text
 from heedmap.data.readers import read_rows
 from heedmap.data.rows import ColumnSpec
+from heedmap.data.text_names import places
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 from heedmap.terminal.output import some_of
@@ -57,7 +58,7 @@ def read_unlabelled(
             )
     assert column is not None
     notes, settings = [*rows.notes], DataSettings(source=str(path))
-    names = text_keys(rows, keys, notes)
+    names = text_keys(rows, keys, notes, guessed=key is None) or places(rows)
     texts = [written_text(value, column, settings) for value in text_values(rows, column, notes)]
     queries = None
     if query is not None:
