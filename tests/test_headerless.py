@@ -59,6 +59,21 @@ def test_an_excel_file_without_a_header_is_read_by_places(tmp_path):
     assert load(tmp_path / "a.xlsx", header="none", text=3, label=1).classes == ["0", "1"]
 
 
+def test_a_missing_header_of_an_excel_file_is_suspected_aloud(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for i in range(40):
+        book.active.append([f"a text {i}", ("pos", "neg")[i % 2], i % 2])
+    path = tmp_path / "a.xlsx"
+    book.save(path)
+    with pytest.raises(
+        InputError, match=r"no text column.*; if the first line is a row, say --head"
+    ):
+        load(path)
+    with pytest.warns(match=r"the names of columns look like a row \(pos, 0\); if the first line"):
+        load(path, text="a text 0", label="pos")
+
+
 def test_a_header_of_what_has_none_is_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a", "label": 1}\n')
     for source in (tmp_path / "a.jsonl", "reviews"):

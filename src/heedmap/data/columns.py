@@ -11,11 +11,14 @@ import pandas as pd
 
 from heedmap.data.labels import label_text
 from heedmap.errors import InputError
+from heedmap.terminal.output import some_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_COLUMNS = 10_000
+SEEN_ROWS = 1000
+"""Rows that show whether the names of columns are values, which they are in a file without a header."""
 MOST_WORDS = 5
 """Names of columns with more words look like texts."""
 NO_HEADER = (
@@ -149,6 +152,14 @@ def names_like_values(names: Sequence[str], is_value: Callable[[int], bool]) -> 
         for i, name in enumerate(names)
         if _NUMBER.fullmatch(name) or len(name.split()) > MOST_WORDS or is_value(i)
     ]
+
+
+def suspected(names: Sequence[str], is_value: Callable[[int], bool]) -> tuple[str, list[str]]:
+    """Return the hint and the notes on a header that looks like a row (see `names_like_values`)."""
+    odd = names_like_values(names, is_value)
+    if 2 * len(odd) < len(names):
+        return NO_HEADER if odd else "", []
+    return NO_HEADER, [f"the names of columns look like a row ({some_of(odd, 4)}){NO_HEADER}"]
 
 
 def check_count(path: str | Path, names: Sequence[str]) -> None:

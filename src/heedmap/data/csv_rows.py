@@ -7,20 +7,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heedmap.data.columns import NO_HEADER, Rows, check_count, names_like_values, shared_values
+from heedmap.data.columns import SEEN_ROWS, Rows, check_count, shared_values, suspected
 from heedmap.data.csv_records import Dialect, LoneCarriageReturn, Record, records
 from heedmap.data.dialect import SEPARATORS, as_utf8, declared, described, separator_of
 from heedmap.data.fasttext_rows import is_fasttext, read_fasttext
 from heedmap.data.quoting import choose_quotes
 from heedmap.errors import InputError
-from heedmap.terminal.output import some_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 LONGEST_NAME, LONGEST_HEADER = 1 << 17, 1 << 20  # bytes
-SEEN_ROWS = 1000
-"""Rows that show whether the names of columns are values, which they are in a file without a header."""
 _BATCH = 8192
 """Rows that are parsed at a time: until a column is used, its values are bytes, not objects."""
 
@@ -79,18 +76,16 @@ def read_csv(
     def values(name: str) -> list[str | None]:
         return [value or None for value in shared_values(columns[names.index(name)])]
 
-    odd = [] if header else names_like_values(names, partial(_is_value, names, columns))
-    unnamed = _unnamed(names, columns, lines)
-    if 2 * len(odd) >= len(names):
-        unnamed = [f"the names of columns look like a row ({some_of(odd, 4)}){NO_HEADER}"]
+    is_value = partial(_is_value, names, columns)
+    hint, odd = ("", []) if header else suspected(names, is_value)
     return Rows(
         names,
         len(lines),
         values,
         where=lambda i: f"{path}, line {lines[i]}",
         read_as=read_as,
-        notes=[*notes, *of_quotes, *unnamed],
-        hint=NO_HEADER if odd else "",
+        notes=[*notes, *of_quotes, *(odd or _unnamed(names, columns, lines))],
+        hint=hint,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from heedmap.data.columns import Rows, check_count
+from heedmap.data.columns import SEEN_ROWS, Rows, check_count, suspected
 from heedmap.data.labels import without_midnight
 from heedmap.data.streams import first_line, grown, limit_of, open_bytes, reading
 from heedmap.errors import InputError, check_installed
@@ -70,12 +70,17 @@ def read_excel(path: Path, header: str | None = None) -> Rows:
             raise _without_values(path, f"the column {name}", empty)
         return found
 
+    def is_value(i: int) -> bool:
+        return named[i] in {str(value) for value in columns[i][:SEEN_ROWS]}
+
+    hint, odd = ("", []) if header else suspected(named, is_value)
     return Rows(
         named,
         len(columns[0]),
         values,
         where=lambda i: f"{path}, row {i + 2 - (header is not None)}",
-        notes=[note for note in notes if note],
+        notes=[*(note for note in notes if note), *odd],
+        hint=hint,
     )
 
 
