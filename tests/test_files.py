@@ -194,6 +194,25 @@ def test_a_file_that_must_be_refused(tmp_path, name, content, expected):
     assert expected in refusal(tmp_path / name)
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("orient", ["columns", "list"])
+def test_a_json_file_of_columns_is_read_as_its_rows_are(tmp_path, orient, indent):
+    columns = {name: [row[name] for row in LINES] for name in ("text", "label")}
+    if orient == "columns":
+        columns = {name: dict(enumerate(values)) for name, values in columns.items()}
+    (tmp_path / "a.json").write_text(json.dumps(columns, indent=indent))
+    (tmp_path / "b.json").write_text(json.dumps(LINES))
+    with pytest.warns(match=f"one object that holds the columns: read as {len(LINES)} rows"):
+        read = load(tmp_path / "a.json")
+    assert read.fingerprint() == load(tmp_path / "b.json").fingerprint()
+
+
+def test_one_object_of_a_text_and_its_words_is_one_row(tmp_path):
+    for words, label in (["a", "b"], "good"), (["a", "b"], ["good"]), (["a"], ["good"]):
+        (tmp_path / "a.jsonl").write_text(json.dumps({"text": words, "label": label}))
+        assert len(read_rows(tmp_path / "a.jsonl")) == 1
+
+
 NASTY = (
     b"\r",
     b"\n",
