@@ -164,7 +164,7 @@ DEEP = b"[" * 100_000
         ("a.csv", b'"' + CSV * 200 + b'",x', "names of columns of up to 128 kB"),
         ("a.csv", WIDE + b"\n" + b"," * 99_999 + b"\n", "expected up to 10000 columns, got 100000"),
         ("a.csv", HEAD + b"good, bad,1\nbad, good,0\n", "as many fields as the header has (2), got 3"),
-        ("a.csv", HEAD + b"a,1,\nb,0,\n", "as many fields as the header has (2), got 3"),
+        ("a.csv", HEAD + b"a,1,\nb,0,,x\n", "as many fields as the header has (2), got 4"),
         ("a.csv", b"\n\n" + b"text,text,label\na,b,1\n", "expected one column text, got 2 of that name"),
         ("a.csv", b"\n\n\n", "the names of the columns"),
         ("a.csv", HEAD + b"a\xc3", "line 2: not UTF-8"),

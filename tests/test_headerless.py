@@ -30,7 +30,7 @@ def test_a_missing_header_is_suspected_aloud(tmp_path):
         load(path)
     with pytest.warns(match=r"the names of columns look like a row \(gj04, 0, "):
         load(path, text="The film number 0 was dull to me", label="0")
-    path.write_text("1\t1\ta good text\n" * 20)
+    path.write_text("1\t1\ta good text\n" + "1\t1\ta bad text\n" * 20)
     with pytest.raises(
         InputError, match="one column 1, got 2 of that name; rename one; if the first line is a row"
     ):

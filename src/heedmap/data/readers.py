@@ -92,8 +92,15 @@ def read_rows(
     if kind in ("csv", "json"):
         _check_text(path)
     if kind == "csv":
-        tabs = "\t" if suffix == ".tsv" else None
-        rows = read_csv(path, separator or tabs, encoding, quotes, header, sure=suffix != ".txt")
+        rows = read_csv(
+            path,
+            separator,
+            encoding,
+            quotes,
+            header,
+            usual="\t" if suffix == ".tsv" else ",",
+            sure=suffix != ".txt",
+        )
     else:
         refuse_dialect(path, separator=separator, encoding=encoding, quotes=quotes)
         if kind == "excel":
