@@ -98,6 +98,14 @@ def test_lines_of_fasttext_are_texts_and_labels(tmp_path, name, gap):
     assert (corpus.classes, corpus.left_out) == (["art-1", "sport"], {"label missing": 1})
 
 
+def test_a_folder_of_fasttexts_files_has_its_splits(tmp_path):
+    lines = [f"__label__{'ab'[i % 2]} The game, number {i}\n" for i in range(60)]
+    (tmp_path / "train.txt").write_text("".join(lines[:40]))
+    (tmp_path / "test.txt").write_text("".join(lines[40:]))
+    corpus = load(tmp_path)
+    assert (corpus.classes, len(corpus.splits["test"])) == (["a", "b"], 20)
+
+
 def test_lines_of_several_labels_are_refused_with_their_number(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("__label__a one\n" * 9 + "__label__a __label__b two\n__label__b __label__c x\n")

@@ -165,6 +165,18 @@ def test_a_test_split_without_a_label_column_is_left_out_and_said(tmp_path, opti
         hm.load(tmp_path, **options)
 
 
+def test_tables_beside_the_splits_are_said_not_to_be_read(tmp_path):
+    rows = [{"text": t, "label": i % 2} for i, t in enumerate(TEXTS)]
+    for name in ("train", "test", "train_part2", "eval"):
+        write(tmp_path / f"{name}.jsonl", rows)
+    write(tmp_path / "dataset_info.json", [{}])
+    said = (
+        "files that are not read: eval.jsonl, train_part2.jsonl; read are test.jsonl, train.jsonl"
+    )
+    with pytest.warns(match=said):
+        hm.load(tmp_path)
+
+
 def test_a_split_column_is_read_without_its_blanks_and_needs_texts_to_train_on(tmp_path):
     rows = [
         {"text": t, "label": i % 2, "split": ("train ", "Test")[i // 40]}

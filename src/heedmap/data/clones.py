@@ -17,13 +17,14 @@ from heedmap.data.readers import kind_of, read_rows
 from heedmap.data.streams import first_line
 from heedmap.errors import InputError
 
-_ABOUT = (
+ABOUT = (
     "config.json",
     "dataset_dict.json",
     "dataset_info.json",
     "dataset_infos.json",
     "state.json",
 )
+"""Files that say something about a data set."""
 _KEYWORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "dev", "val"),
@@ -177,7 +178,7 @@ def _data(paths: Iterable[Path], base: Path) -> list[Path]:
         path
         for path in paths
         if kind_of(path)
-        and path.name not in _ABOUT
+        and path.name not in ABOUT
         and not any(part.startswith((".", "__")) for part in path.relative_to(base).parts)
         and path.is_file()
     )

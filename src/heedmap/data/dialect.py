@@ -27,6 +27,8 @@ _MARKS = {
 }
 _MARKS_WITHIN = re.compile(b"^(?:\xef\xbb\xbf)+", re.MULTILINE)
 _GUESSED = {"cp1252": "Windows-1252 (Western Europe)", "mac-roman": "Mac Roman"}
+_LAST_LETTER = re.compile(rb"[A-Za-z][\xe0\xe1\xe3-\xff]\Z")
+"""A letter of Windows-1252 with an accent at the end of a word, and not what begins most signs of UTF-8."""
 _DECLARED = re.compile(rb"(\"?)sep=([,;|\t^~:#])\1(?=[\r\n])", re.IGNORECASE)
 
 
@@ -136,7 +138,7 @@ def may_be(content: bytes, encoding: str) -> bool:
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
-        if error.reason == "unexpected end of data":
+        if error.reason == "unexpected end of data" and not _LAST_LETTER.search(content):
             return False
     try:
         text = content.decode(encoding)

@@ -1,7 +1,7 @@
 """Read a source as rows by split: which columns are texts and labels, and what is left out."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +12,7 @@ from heedmap.data import readers as files
 from heedmap.data.babi_rows import generated_babi
 from heedmap.data.biographies import AGREEING, UNRELATED, biographies
 from heedmap.data.class_folders import read_class_folders
-from heedmap.data.clones import read_clone
+from heedmap.data.clones import ABOUT, read_clone
 from heedmap.data.columns import Rows, joined
 from heedmap.data.eraser_rows import is_eraser, read_eraser
 from heedmap.data.in_memory import PREFIX, InMemory
@@ -30,6 +30,7 @@ from heedmap.data.tokens import spaced
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
+from heedmap.terminal.output import some_of
 
 STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")
 BIOGRAPHIES = {"biographies-gender": "gender", "biographies-occupation": "occupation"}
@@ -83,7 +84,7 @@ def read_parts(
         refuse_columns(settings, "a folder of class folders")
         files.refuse_dialect(path, **{**files.dialect_of(settings), "encoding": None})
         return _parts(texts, settings, left_out, notes, {}, spec)
-    tables = _read_tables(path, settings, left_out, as_file)
+    tables = _read_tables(path, settings, left_out, notes, as_file)
     return _parts(tables, settings, left_out, notes, read_as, spec)
 
 
@@ -125,7 +126,7 @@ def _named(columns: Columns) -> str:
 
 
 def _read_tables(
-    path: Path, settings: DataSettings, left_out: Counter[str], as_file: bool
+    path: Path, settings: DataSettings, left_out: Counter[str], notes: list[str], as_file: bool
 ) -> dict[str, Rows]:
     """Return the tables of a file, a folder, a clone or the Hub by split."""
     dialect = files.dialect_of(settings)
@@ -137,9 +138,13 @@ def _read_tables(
         header=settings.header,
     )
     if path.is_dir():
-        if found := files.split_files(path):
+        found, by_name = files.split_files(path), {}
+        if not found and not (by_name := read_clone(path, read_file)):
+            found = files.split_files(path, fasttext=True)
+        if found:
+            notes += _unread(path, [*found.values()])
             return {name: read_file(file) for name, file in found.items()}
-        if not (by_name := read_clone(path, read_file)):
+        if not by_name:
             there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
             raise InputError(
                 f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
@@ -151,6 +156,20 @@ def _read_tables(
         files.refuse_dialect(settings.source, **dialect)
         by_name = files.read_hub(settings.source)
     return _by_split(by_name, settings, left_out)
+
+
+def _unread(folder: Path, read: Sequence[Path]) -> list[str]:
+    """Note the tables in a folder of splits that are none of its splits."""
+    names = [
+        path.name
+        for path in sorted(folder.iterdir())
+        if files.kind_of(path) and path not in read and path.name not in ABOUT
+    ]
+    if not names:
+        return []
+    return [
+        f"files that are not read: {some_of(names)}; read are {some_of([p.name for p in read])}"
+    ]
 
 
 def _by_split(
