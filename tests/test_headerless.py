@@ -130,6 +130,7 @@ def test_texts_that_go_on_in_columns_without_a_name_are_noted(tmp_path):
         "columns without a name have values in 20 of 40 rows (first: line 22)"
     )
     joined = load(path, text="v2,Unnamed: 2,Unnamed: 3", label="v1")
+    assert not any("without a name" in note for note in joined.notes)
     assert corpus.classes == ["ham", "spam"]
     tokens = [text for split in joined.splits.values() for text in split.tokens]
     assert ["a", "text", "with", "commas", "two"] in tokens

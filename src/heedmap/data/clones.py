@@ -218,6 +218,7 @@ def _joined(
                 f"{folder}: expected the same columns in all files of {split}, got "
                 f"{', '.join(columns[:8])} in {paths[0].name} and {', '.join(others[:8])} in {path.name}"
             )
+    named = [(path.relative_to(folder), part) for path, part in zip(paths, parts, strict=True)]
     ends = [*accumulate(map(len, parts))]
 
     def where(i: int) -> str:
@@ -230,11 +231,12 @@ def _joined(
         lambda column: [value for part in parts for value in part.values(column)],
         {**names, **parts[0].class_names},
         where,
-        notes=[
-            f"{path.relative_to(folder)}: {note}"
-            for path, part in zip(paths, parts, strict=True)
-            for note in part.notes
-        ],
+        notes=[f"{name}: {note}" for name, part in named for note in part.notes],
+        unless_joined={
+            f"{name}: {note}": columns
+            for name, part in named
+            for note, columns in part.unless_joined.items()
+        },
     )
 
 

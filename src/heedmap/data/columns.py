@@ -33,7 +33,8 @@ class Rows:
 
     `class_names` of a column say what its numbers mean (a `ClassLabel` of the Hub). `where(i)` names row i in
     errors, with its file; `read_as` says how a file was read where that was found out, `notes` what a user
-    should look at: a guessed encoding, what was not read; `hint` what may be wrong where a column is not there.
+    should look at: a guessed encoding, what was not read; `hint` what may be wrong where a column is not there;
+    `unless_joined` are notes that hold unless these columns are joined to the text.
     """
 
     columns: list[str]
@@ -44,6 +45,13 @@ class Rows:
     read_as: str = ""
     notes: Sequence[str] = ()
     hint: str = ""
+    unless_joined: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def notes_on(self, text: str | None) -> list[str]:
+        """Return the notes where `text` is read: with those on columns that are not joined to it."""
+        read = set(parts_of(text or "", ()))
+        cut = (note for note, columns in self.unless_joined.items() if not read.issuperset(columns))
+        return [*self.notes, *cut]
 
     @property
     def source(self) -> str:

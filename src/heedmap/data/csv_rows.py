@@ -105,8 +105,9 @@ def read_csv(
         values,
         where=lambda i: f"{path}, line {lines[i]}",
         read_as=read_as,
-        notes=[*found, *of_quotes, *(odd or _unnamed(names, columns, lines))],
+        notes=[*found, *of_quotes, *odd],
         hint=hint,
+        unless_joined={} if odd else _unnamed(names, columns, lines),
     )
 
 
@@ -237,7 +238,9 @@ def _too_wide(
     )
 
 
-def _unnamed(names: list[str], columns: list["pa.ChunkedArray"], lines: "array[int]") -> list[str]:
+def _unnamed(
+    names: list[str], columns: list["pa.ChunkedArray"], lines: "array[int]"
+) -> dict[str, list[str]]:
     """Note values in columns without a name, where texts may go on; the first such column numbers the rows."""
     import pyarrow.compute as pc
 
@@ -245,12 +248,14 @@ def _unnamed(names: list[str], columns: list["pa.ChunkedArray"], lines: "array[i
     filled = {i: pc.not_equal(columns[i], "").to_pylist() for i in nameless}
     filled = {i: values for i, values in filled.items() if any(values)}
     if not filled:
-        return []
+        return {}
     rows = [
         i for i, any_value in enumerate(map(any, zip(*filled.values(), strict=True))) if any_value
     ]
-    return [
+    going_on = [names[i] for i in filled]
+    note = (
         f"columns without a name have values in {len(rows)} of {len(lines)} rows (first: line "
         f"{lines[rows[0]]}): a text that goes on there is cut unless it is in quotes, or these are joined: "
-        f"--text-column {','.join(['TEXT', *(names[i] for i in filled)])!r}"
-    ]
+        f"--text-column {','.join(['TEXT', *going_on])!r}"
+    )
+    return {note: going_on}

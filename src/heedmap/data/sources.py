@@ -106,7 +106,7 @@ def _parts(
             where = f" in {rows.source}" if rows.source else ""
             notes.append(f"{name}: no label column{where}; {len(rows)} texts are left out")
             continue
-        said = [*rows.notes]
+        said = rows.notes_on(settings.text)
         columns, labelled = labelled_rows(rows, name, settings, left_out, said, spec)
         chosen[name] = columns
         notes += said if name == "all" else [f"{name}: {note}" for note in said]

@@ -57,7 +57,7 @@ def read_unlabelled(
                 f"{some_of(rows.columns, 20)}; name it with --{what}-column{rows.hint}"
             )
     assert column is not None
-    notes, settings = [*rows.notes], DataSettings(source=str(path))
+    notes, settings = rows.notes_on(text), DataSettings(source=str(path))
     names = text_keys(rows, keys, notes, guessed=key is None) or places(rows)
     texts = [written_text(value, column, settings) for value in text_values(rows, column, notes)]
     queries = None
