@@ -234,6 +234,21 @@ def test_ids_that_are_no_texts_are_refused_where_they_are_named_and_else_not_rea
             hm.load(source, id="id")
 
 
+@pytest.mark.parametrize(
+    ("form", "what"),
+    [("[['a'], ['{}']]", "brackets"), ("('a', '{}')", "brackets"), ("[a, {}]", "brackets"),
+     ("[1, 2]", "brackets"), ("'a {}'", "single quotes")],
+)  # fmt: skip
+def test_texts_that_are_read_with_their_brackets_or_single_quotes_are_noted(form, what):
+    with pytest.warns(
+        match=rf"texts in column text that are in {what}: 60 of 60; these marks are read"
+    ):
+        corpus = hm.load([form.format(text) for text in TEXTS], labels=[0, 1] * 30)
+    assert corpus.notes[0].startswith("texts in column text that are in")
+    few = [form.format(text) if i < 20 else text for i, text in enumerate(TEXTS)]
+    assert not any("these marks" in note for note in hm.load(few, labels=[0, 1] * 30).notes)
+
+
 def test_the_settings_name_the_columns_that_were_guessed(tmp_path):
     rows = [{"Review": text, "stars": i % 2, "ID": i} for i, text in enumerate(TEXTS)]
     settings = hm.load(write(tmp_path / "a.jsonl", rows)).settings

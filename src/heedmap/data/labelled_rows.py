@@ -21,6 +21,7 @@ from heedmap.settings import DataSettings
 from heedmap.terminal.output import some_of
 
 _QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_ENDS = {"[]": "brackets", "()": "brackets", "''": "single quotes"}
 _LIST = re.compile(rf"\[\s*(?:{_QUOTED}(?:\s*,\s*|\s+|(?=\s*\])))*\]", re.DOTALL)
 
 
@@ -238,6 +239,7 @@ def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
     lists = [_words(value) for value in values]
     written = sum(words is not None for words in lists)
     if not written:
+        notes += _enclosed(values, column)
         return values
     present = sum(not is_missing(value) for value in values)
     if written == present:
@@ -254,6 +256,18 @@ def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
             "and quotes are read as marks: write them as plain text"
         )
     return values
+
+
+def _enclosed(values: Sequence[Any], column: str) -> list[str]:
+    """Note texts that are read with what encloses them, where most begin and end so."""
+    texts = [value.strip() for value in values if isinstance(value, str) and value.strip()]
+    ends = Counter(text[0] + text[-1] for text in texts if len(text) > 1)
+    return [
+        f"texts in column {column} that are in {what}: {ends[end]} of {len(texts)}; these marks are read as "
+        "part of the text: if they are none, write the texts without them"
+        for end, what in _ENDS.items()
+        if 2 * ends[end] > len(texts)
+    ]
 
 
 def _words(value: Any) -> list[str] | None:
