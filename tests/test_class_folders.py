@@ -93,6 +93,30 @@ def test_texts_in_utf_16_are_read_as_those_of_a_table_are(tmp_path, order):
             assert load(tmp_path / "wide").fingerprint() == plain
 
 
+def test_an_accent_at_the_end_of_a_text_is_one_of_windows_too(tmp_path):
+    folders(tmp_path, {"pos": 10, "neg": 10})
+    (tmp_path / "pos" / "1_7.txt").write_bytes("un joli café".encode("cp1252"))
+    with pytest.warns(match=r"1 of 20 texts \(first: pos/1_7.txt\): not UTF-8; read as"):
+        load(tmp_path)
+    (tmp_path / "pos" / "1_7.txt").write_bytes("un joli café".encode()[:-1])  # cut within a letter
+    with pytest.raises(InputError, match=r"1_7.txt: not UTF-8"):
+        load(tmp_path)
+
+
+def test_files_without_an_ending_are_texts_where_a_class_has_no_others(tmp_path):
+    folders(tmp_path, {"pos": 10, "neg": 10})
+    whole = load(tmp_path).fingerprint()
+    for path in tmp_path.glob("*/*.txt"):
+        path.rename(path.with_suffix(""))
+    with pytest.warns(match="files without an ending, read as texts: 20"):
+        assert load(tmp_path).classes == ["neg", "pos"]
+    for path in tmp_path.glob("*/*_7"):
+        path.rename(path.with_suffix(".txt"))
+    (tmp_path / "pos" / "README").write_text("about")
+    corpus = load(tmp_path)
+    assert (corpus.fingerprint(), corpus.left_out) == (whole, {"not a .txt file": 1})
+
+
 def test_what_has_no_two_classes_is_refused(tmp_path):
     folders(tmp_path, {"pos": 10})
     with pytest.raises(InputError, match=r"or a folder of .txt files for each class, found pos"):

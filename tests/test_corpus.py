@@ -250,7 +250,9 @@ def test_a_folder_without_a_training_file_says_what_is_there(tmp_path):
 def test_two_columns_of_one_name_are_refused(tmp_path, name, mark):
     content = f"text{mark}text{mark}label\na b{mark}c d{mark}x\n".encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    with pytest.raises(InputError, match="expected different columns, got text twice; rename one"):
+    with pytest.raises(
+        InputError, match=f"{name}: expected one column text, got 2 of that name; rename one"
+    ):
         load(tmp_path / name)
 
 

@@ -122,7 +122,7 @@ def test_what_cannot_be_read_is_one_clear_line(tmp_path):
             load(tmp_path / "a.xlsx")
         assert "\n" not in str(caught.value)
     for rows, said in (
-        ([["text", "text"], ["a", 1]], "expected different columns, got text twice"),
+        ([["text", "text"], ["a", 1]], "expected one column text, got 2 of that name"),
         (
             [[None], ["text", "label"]],
             "no header; expected the names of the columns in the first row of Daten",

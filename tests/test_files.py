@@ -164,8 +164,8 @@ DEEP = b"[" * 100_000
         ("a.csv", b'"' + CSV * 200 + b'",x', "names of columns of up to 128 kB"),
         ("a.csv", WIDE + b"\n" + b"," * 99_999 + b"\n", "expected up to 10000 columns, got 100000"),
         ("a.csv", HEAD + b"good, bad,1\nbad, good,0\n", "as many fields as the header has (2), got 3"),
-        ("a.csv", HEAD + b"a,1,\nb,0,\n", "as many fields as the header has (2), got 3"),
-        ("a.csv", b"\n\n" + b"text,text,label\na,b,1\n", "got text twice"),
+        ("a.csv", HEAD + b"a,1,\nb,0,,x\n", "as many fields as the header has (2), got 4"),
+        ("a.csv", b"\n\n" + b"text,text,label\na,b,1\n", "expected one column text, got 2 of that name"),
         ("a.csv", b"\n\n\n", "the names of the columns"),
         ("a.csv", HEAD + b"a\xc3", "line 2: not UTF-8"),
         ("a.csv.gz", packed(CSV * 50), "cannot be read"),
@@ -192,6 +192,25 @@ DEEP = b"[" * 100_000
 def test_a_file_that_must_be_refused(tmp_path, name, content, expected):
     (tmp_path / name).write_bytes(content)
     assert expected in refusal(tmp_path / name)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("orient", ["columns", "list"])
+def test_a_json_file_of_columns_is_read_as_its_rows_are(tmp_path, orient, indent):
+    columns = {name: [row[name] for row in LINES] for name in ("text", "label")}
+    if orient == "columns":
+        columns = {name: dict(enumerate(values)) for name, values in columns.items()}
+    (tmp_path / "a.json").write_text(json.dumps(columns, indent=indent))
+    (tmp_path / "b.json").write_text(json.dumps(LINES))
+    with pytest.warns(match=f"one object that holds the columns: read as {len(LINES)} rows"):
+        read = load(tmp_path / "a.json")
+    assert read.fingerprint() == load(tmp_path / "b.json").fingerprint()
+
+
+def test_one_object_of_a_text_and_its_words_is_one_row(tmp_path):
+    for words, label in (["a", "b"], "good"), (["a", "b"], ["good"]), (["a"], ["good"]):
+        (tmp_path / "a.jsonl").write_text(json.dumps({"text": words, "label": label}))
+        assert len(read_rows(tmp_path / "a.jsonl")) == 1
 
 
 NASTY = (

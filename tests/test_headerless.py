@@ -30,11 +30,11 @@ def test_a_missing_header_is_suspected_aloud(tmp_path):
         load(path)
     with pytest.warns(match=r"the names of columns look like a row \(gj04, 0, "):
         load(path, text="The film number 0 was dull to me", label="0")
-    path.write_text("1\t1\ta good text\n" * 20)
+    path.write_text("1\t1\ta good text\n" + "1\t1\ta bad text\n" * 20)
     with pytest.raises(
-        InputError, match="got 1 twice; rename one, or say --header none if the first"
+        InputError, match="one column 1, got 2 of that name; rename one; if the first line is a row"
     ):
-        load(path)
+        load(path, text="a good text", label="1")
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,21 @@ def test_an_excel_file_without_a_header_is_read_by_places(tmp_path):
     assert (len(rows), rows.values("3")[0]) == (40, "a text 0")
     assert rows.where(0) == f"{tmp_path / 'a.xlsx'}, row 1"
     assert load(tmp_path / "a.xlsx", header="none", text=3, label=1).classes == ["0", "1"]
+
+
+def test_a_missing_header_of_an_excel_file_is_suspected_aloud(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for i in range(40):
+        book.active.append([f"a text {i}", ("pos", "neg")[i % 2], i % 2])
+    path = tmp_path / "a.xlsx"
+    book.save(path)
+    with pytest.raises(
+        InputError, match=r"no text column.*; if the first line is a row, say --head"
+    ):
+        load(path)
+    with pytest.warns(match=r"the names of columns look like a row \(pos, 0\); if the first line"):
+        load(path, text="a text 0", label="pos")
 
 
 def test_a_header_of_what_has_none_is_refused(tmp_path):
@@ -83,6 +98,14 @@ def test_lines_of_fasttext_are_texts_and_labels(tmp_path, name, gap):
     assert (corpus.classes, corpus.left_out) == (["art-1", "sport"], {"label missing": 1})
 
 
+def test_a_folder_of_fasttexts_files_has_its_splits(tmp_path):
+    lines = [f"__label__{'ab'[i % 2]} The game, number {i}\n" for i in range(60)]
+    (tmp_path / "train.txt").write_text("".join(lines[:40]))
+    (tmp_path / "test.txt").write_text("".join(lines[40:]))
+    corpus = load(tmp_path)
+    assert (corpus.classes, len(corpus.splits["test"])) == (["a", "b"], 20)
+
+
 def test_lines_of_several_labels_are_refused_with_their_number(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("__label__a one\n" * 9 + "__label__a __label__b two\n__label__b __label__c x\n")
@@ -107,6 +130,7 @@ def test_texts_that_go_on_in_columns_without_a_name_are_noted(tmp_path):
         "columns without a name have values in 20 of 40 rows (first: line 22)"
     )
     joined = load(path, text="v2,Unnamed: 2,Unnamed: 3", label="v1")
+    assert not any("without a name" in note for note in joined.notes)
     assert corpus.classes == ["ham", "spam"]
     tokens = [text for split in joined.splits.values() for text in split.tokens]
     assert ["a", "text", "with", "commas", "two"] in tokens

@@ -146,6 +146,50 @@ def test_a_test_split_without_labels_is_said_and_another_is_audited(tmp_path):
     assert hm.load(tmp_path).left_out == {"test: label missing (-1)": 60}
 
 
+@pytest.mark.parametrize("options", [{}, {"label": "label"}])
+def test_a_test_split_without_a_label_column_is_left_out_and_said(tmp_path, options):
+    rows = [{"sentence": t, "label": i % 2} for i, t in enumerate(TEXTS)]
+    write(tmp_path / "train.jsonl", rows)
+    write(tmp_path / "dev.jsonl", rows[:20])
+    path = write(
+        tmp_path / "test.jsonl", [{"index": i, "sentence": t} for i, t in enumerate(TEXTS)]
+    )
+    note = f"test: no label column in {path}; 60 texts are left out"
+    with pytest.warns(match=re.escape(note)):
+        corpus = hm.load(tmp_path, **options)
+    assert corpus.left_out == {"test: label missing": 60}
+    assert [len(corpus.splits[name]) for name in ("train", "dev", "test")] == [48, 20, 12]
+    audited = load_corpus(DataSettings(source=str(tmp_path), training=False, **options), ["0", "1"])
+    assert "test: 60 texts without a label; those of dev are audited" in audited.notes
+    write(tmp_path / "train.jsonl", [{"sentence": t, "stars of it": 1} for t in TEXTS])
+    with pytest.raises(hm.InputError, match=r"train.jsonl: no label column"):
+        hm.load(tmp_path, **options)
+
+
+def test_tables_beside_the_splits_are_said_not_to_be_read(tmp_path):
+    rows = [{"text": t, "label": i % 2} for i, t in enumerate(TEXTS)]
+    for name in ("train", "test", "train_part2", "eval"):
+        write(tmp_path / f"{name}.jsonl", rows)
+    write(tmp_path / "dataset_info.json", [{}])
+    said = (
+        "files that are not read: eval.jsonl, train_part2.jsonl; read are test.jsonl, train.jsonl"
+    )
+    with pytest.warns(match=said):
+        hm.load(tmp_path)
+
+
+def test_a_split_column_is_read_without_its_blanks_and_needs_texts_to_train_on(tmp_path):
+    rows = [
+        {"text": t, "label": i % 2, "split": ("train ", "Test")[i // 40]}
+        for i, t in enumerate(TEXTS)
+    ]
+    corpus = hm.load(write(tmp_path / "a.jsonl", rows))
+    assert (len(corpus.splits["test"]), corpus.left_out) == (20, {})
+    said = "expected texts of the train split, got 20 of test alone; give texts to train on"
+    with pytest.raises(hm.InputError, match=said):
+        hm.load(write(tmp_path / "a.jsonl", rows[40:]))
+
+
 def test_texts_are_named_by_their_line_row_index_or_own_id(tmp_path):
     rows = [{"text": text, "label": i % 2} for i, text in enumerate(TEXTS)]
     options = {"training": False}
@@ -188,6 +232,35 @@ def test_an_id_that_reads_as_the_place_of_another_text_is_not_its_name(tmp_path)
     assert "1 missing and 3 of several rows (c, line 3, c (line 5))" in corpus.notes[0]
 
 
+@pytest.mark.parametrize("name", [{"$oid": "65a0"}, ["a"], b"a"])
+def test_ids_that_are_no_texts_are_refused_where_they_are_named_and_else_not_read(name, tmp_path):
+    frame = pd.DataFrame({"id": [name] * 60, "text": TEXTS, "label": [0, 1] * 30})
+    frame.to_parquet(tmp_path / "a.parquet")
+    sources = [frame] if isinstance(name, bytes) else [frame, tmp_path / "a.parquet"]
+    for source in sources:
+        with pytest.warns(match=r"id: expected .*; the column is not read, and texts are named by"):
+            corpus = hm.load(source)
+        assert corpus.settings.id is None
+        assert re.match("(index|row) ", corpus.splits["test"].keys[0])
+        with pytest.raises(hm.InputError, match=r"id: expected .*, got a"):
+            hm.load(source, id="id")
+
+
+@pytest.mark.parametrize(
+    ("form", "what"),
+    [("[['a'], ['{}']]", "brackets"), ("('a', '{}')", "brackets"), ("[a, {}]", "brackets"),
+     ("[1, 2]", "brackets"), ("'a {}'", "single quotes")],
+)  # fmt: skip
+def test_texts_that_are_read_with_their_brackets_or_single_quotes_are_noted(form, what):
+    with pytest.warns(
+        match=rf"texts in column text that are in {what}: 60 of 60; these marks are read"
+    ):
+        corpus = hm.load([form.format(text) for text in TEXTS], labels=[0, 1] * 30)
+    assert corpus.notes[0].startswith("texts in column text that are in")
+    few = [form.format(text) if i < 20 else text for i, text in enumerate(TEXTS)]
+    assert not any("these marks" in note for note in hm.load(few, labels=[0, 1] * 30).notes)
+
+
 def test_the_settings_name_the_columns_that_were_guessed(tmp_path):
     rows = [{"Review": text, "stars": i % 2, "ID": i} for i, text in enumerate(TEXTS)]
     settings = hm.load(write(tmp_path / "a.jsonl", rows)).settings
@@ -197,6 +270,40 @@ def test_the_settings_name_the_columns_that_were_guessed(tmp_path):
         None,
         "ID",
     )
+
+
+def test_a_name_that_is_written_exactly_comes_before_one_in_another_case(tmp_path):
+    frame = pd.DataFrame(
+        {"Text": "x", "ID": "y", "Label": "z", "text": TEXTS, "id": range(60), "label": [0, 1] * 30}
+    )
+    settings = hm.load(frame).settings
+    assert (settings.text, settings.label, settings.id) == ("text", "label", "id")
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "frame"])
+def test_columns_of_one_name_are_refused_only_where_they_are_read(tmp_path, kind):
+    rows = [[text, i % 2, "a", "b"] for i, text in enumerate(TEXTS)]
+    frame = pd.DataFrame(rows, columns=["text", "label", "x", "x"])
+    path = tmp_path / f"a.{kind}"
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "xlsx":
+        frame.to_excel(path, index=False)
+    source = frame if kind == "frame" else path
+    assert hm.load(source).classes == ["0", "1"]
+    for text in ("x", "text,x"):
+        with pytest.raises(hm.InputError, match="one column x, got 2 of that name; rename one"):
+            hm.load(source, text=text)
+
+
+def test_blanks_around_the_names_of_columns_do_not_matter(tmp_path):
+    rows = [{"title": "One", "body": text, "label": i % 2} for i, text in enumerate(TEXTS)]
+    path = write(tmp_path / "a.jsonl", rows)
+    joined = hm.load(path, text="title, body")
+    assert joined.splits["test"].tokens == hm.load(path, text="title,body").splits["test"].tokens
+    assert hm.load(path, text="body ", label=" label").settings.text == "body"
+    with pytest.raises(hm.InputError, match=r"no text column \(content\); the columns are"):
+        hm.load(path, text="title, content")
 
 
 @pytest.mark.parametrize(

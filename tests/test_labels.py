@@ -70,6 +70,7 @@ def test_a_corpus_has_one_fingerprint_in_every_process(tmp_path):
     assert found.startswith(str(ordered(set(LABELS) - {"nan"})))  # which says that there is none
 
 
+@pytest.mark.filterwarnings("ignore:.*equal as numbers")
 @pytest.mark.parametrize(
     ("labels", "classes"),
     [

@@ -63,6 +63,25 @@ def test_nul_characters_in_texts_are_counted():
 # --- labels -----------------------------------------------------------------------------------------------
 
 
+def test_labels_that_are_equal_as_numbers_are_named_in_any_split():
+    noted = said(labels=["1", "1.0", "0", "0.0", "0.0"])
+    assert (
+        "labels that are equal as numbers: '0' 1, '0.0' 2 stay apart; '1' 1, '1.0' 1 stay apart"
+        in noted
+    )
+    assert not any("equal" in note for note in said(labels=["1", "01", "2", "a"]))
+    rows = rows_of(["0", "1"] * 20)
+    others = rows_of(["1.0", "0.0"])
+    number = {"0": 0, "1": 1}
+    (note,) = notes({"train": rows}, others, ["0", "1"], number, DataSettings(source="mine.csv"))
+    assert note.startswith("labels that are equal as numbers: '0' 20, '0.0' 1 stay apart; '1' 20,")
+    number |= {"0.0": 0, "1.0": 1}  # of a model's outputs
+    (note, *_) = notes(
+        {"test": [*rows, *others]}, (), "01", number, DataSettings(source="mine.csv")
+    )
+    assert "'0' 20, '0.0' 1 are one class of the model" in note
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -3,6 +3,7 @@
     reviews/pos/0_9.txt   reviews/neg/1_2.txt                        without splits
     reviews/train/pos/0_9.txt   reviews/test/pos/3_10.txt   ...      with them
 
+Files without an ending are texts too where a class has no others, as in 20 Newsgroups.
 A text's class is the name of its folder, its key `CLASS/FILE`. IMDB's `unsup` is no class: its texts have none.
 Texts further down, or beside the folders, are of no class that is certain: they are counted.
 """
@@ -40,11 +41,13 @@ def read_class_folders(
     found, unread = {}, {}
     for split, by_class in classes.items():
         prefix = "" if split == "all" else f"{split}: "
-        keys, texts, labels = [], [], []
+        keys, texts, labels, without = [], [], [], 0
         guessed: dict[str, list[str]] = {}
         for label, files in by_class.items():
+            wanted = _texts(files)
+            without += sum(not file.suffix for file in wanted)
             for file in files:
-                if file.suffix.lower() != ".txt":
+                if file not in wanted:
                     left_out[f"{prefix}not a .txt file"] += 1
                 elif label == UNLABELLED:
                     left_out[f"{prefix}{UNLABELLED}: texts without a class"] += 1
@@ -59,6 +62,7 @@ def read_class_folders(
             f"{len(found_in)} of {len(keys)} texts (first: {found_in[0]}): {guess}"
             for guess, found_in in guessed.items()
         ]
+        notes += [f"files without an ending, read as texts: {without}"] * bool(without)
         found[split] = replace(_rows(places[split], keys, texts, labels), notes=notes)
         within = [path for name in by_class for path in _below(places[split] / name)]
         unread[f"{prefix}in a folder within a class's folder"] = [*filter(Path.is_dir, within)]
@@ -103,8 +107,15 @@ def _classes(folder: Path) -> dict[str, list[Path]]:
     return {
         name: [file for file in files if file.is_file()]
         for name, files in found.items()
-        if any(file.suffix.lower() == ".txt" for file in files)
+        if _texts([file for file in files if file.is_file()])
     }
+
+
+def _texts(files: Sequence[Path]) -> list[Path]:
+    """Return the .txt files; where there are none, all files if they are several and have no ending."""
+    if texts := [file for file in files if file.suffix.lower() == ".txt"]:
+        return texts
+    return [*files] if len(files) > 1 and not any(file.suffix for file in files) else []
 
 
 def _texts_in(path: Path) -> int:

@@ -18,13 +18,14 @@ from heedmap.data.streams import first_line
 from heedmap.errors import InputError
 from heedmap.terminal.output import some_of
 
-_ABOUT = (
+ABOUT = (
     "config.json",
     "dataset_dict.json",
     "dataset_info.json",
     "dataset_infos.json",
     "state.json",
 )
+"""Files that say something about a data set."""
 _KEYWORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "dev", "val"),
@@ -186,7 +187,7 @@ def _data(paths: Iterable[Path], base: Path) -> list[Path]:
         path
         for path in paths
         if kind_of(path)
-        and path.name not in _ABOUT
+        and path.name not in ABOUT
         and not any(part.startswith((".", "__")) for part in path.relative_to(base).parts)
         and path.is_file()
     )
@@ -254,6 +255,7 @@ def _joined(
                 f"{folder}: expected the same columns in all files of {split}, got "
                 f"{', '.join(columns[:8])} in {paths[0].name} and {', '.join(others[:8])} in {path.name}"
             )
+    named = [(path.relative_to(folder), part) for path, part in zip(paths, parts, strict=True)]
     ends = [*accumulate(map(len, parts))]
 
     def where(i: int) -> str:
@@ -266,14 +268,12 @@ def _joined(
         lambda column: [value for part in parts for value in part.values(column)],
         {**names, **parts[0].class_names},
         where,
-        notes=[
-            *notes,
-            *(
-                f"{path.relative_to(folder)}: {note}"
-                for path, part in zip(paths, parts, strict=True)
-                for note in part.notes
-            ),
-        ],
+        notes=[*notes, *(f"{name}: {note}" for name, part in named for note in part.notes)],
+        unless_joined={
+            f"{name}: {note}": columns
+            for name, part in named
+            for note, columns in part.unless_joined.items()
+        },
     )
 
 

@@ -2,7 +2,6 @@
 
 import re
 import reprlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,11 +12,14 @@ import pandas as pd
 
 from heedmap.data.labels import label_text, shortest
 from heedmap.errors import InputError
+from heedmap.terminal.output import some_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_COLUMNS = 10_000
+SEEN_ROWS = 1000
+"""Rows that show whether the names of columns are values, which they are in a file without a header."""
 MOST_WORDS = 5
 """Names of columns with more words look like texts."""
 NO_HEADER = (
@@ -32,7 +34,8 @@ class Rows:
 
     `class_names` of a column say what its numbers mean (a `ClassLabel` of the Hub). `where(i)` names row i in
     errors, with its file; `read_as` says how a file was read where that was found out, `notes` what a user
-    should look at: a guessed encoding, what was not read; `hint` what may be wrong where a column is not there.
+    should look at: a guessed encoding, what was not read; `hint` what may be wrong where a column is not there;
+    `unless_joined` are notes that hold unless these columns are joined to the text.
     """
 
     columns: list[str]
@@ -43,11 +46,25 @@ class Rows:
     read_as: str = ""
     notes: Sequence[str] = ()
     hint: str = ""
+    unless_joined: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def notes_on(self, text: str | None) -> list[str]:
+        """Return the notes where `text` is read: with those on columns that are not joined to it."""
+        read = set(parts_of(text or "", ()))
+        cut = (note for note, columns in self.unless_joined.items() if not read.issuperset(columns))
+        return [*self.notes, *cut]
+
+    @property
+    def source(self) -> str:
+        """The file or table as errors name it; empty where rows have no common place."""
+        return self.where(0).rpartition(", ")[0] if self.count else ""
 
     def __len__(self) -> int:
         return self.count
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        for name in self.columns:
+            check_single_column(self, name)
         columns = [self.values(name) for name in self.columns]
         for values in zip(*columns, strict=True):
             yield dict(zip(self.columns, values, strict=True))
@@ -58,10 +75,15 @@ def joined(rows: Rows, wanted: str | None) -> Rows:
 
     What is missing or empty is left out; a row in which all are has None. Numbers and dates are written as
     labels are: 1.0 is 1, since a whole column of numbers turns into floats where one is missing.
+
+    Raises:
+        InputError: several columns of one of the names.
     """
-    names = (wanted or "").split(",")
-    if len(names) == 1 or wanted in rows.columns or not set(names) <= set(rows.columns):
+    names = parts_of(wanted or "", rows.columns)
+    if wanted is None or len(names) == 1 or not set(names) <= set(rows.columns):
         return rows
+    for name in names:
+        check_single_column(rows, name)
 
     def values(name: str) -> list[Any]:
         if name != wanted:
@@ -72,7 +94,31 @@ def joined(rows: Rows, wanted: str | None) -> Rows:
             for i, parts in enumerate(zip(*columns, strict=True))
         ]
 
-    return replace(rows, columns=[*rows.columns, ",".join(names)], values=values)
+    return replace(rows, columns=[*rows.columns, wanted], values=values)
+
+
+def parts_of(wanted: str, columns: Sequence[str]) -> list[str]:
+    """Return the columns that a name asks for: "a, b" is a and b, unless a column is called so.
+
+    >>> parts_of("a, b", ["a", "b"]), parts_of("a, b", ["a, b"])
+    (['a', 'b'], ['a, b'])
+    """
+    if wanted in columns:
+        return [wanted]
+    return [name if name in columns else name.strip() for name in wanted.split(",")]
+
+
+def check_single_column(rows: Rows, name: str) -> None:
+    """Refuse a name that several columns have, of which one would be read.
+
+    Raises:
+        InputError: with the name.
+    """
+    if (count := rows.columns.count(name)) > 1:
+        raise InputError(
+            f"{rows.source or 'the table'}: expected one column {name}, got {count} of that name; rename one"
+            f"{rows.hint}"
+        )
 
 
 def _part(rows: Rows, row: int, value: Any) -> str:
@@ -136,18 +182,22 @@ def names_like_values(names: Sequence[str], is_value: Callable[[int], bool]) -> 
     ]
 
 
-def check_names(path: str | Path, names: Sequence[str], remedy: str = "rename one") -> None:
-    """Refuse too many columns, and two of one name, of which one would be lost; the remedy is for these.
+def suspected(names: Sequence[str], is_value: Callable[[int], bool]) -> tuple[str, list[str]]:
+    """Return the hint and the notes on a header that looks like a row (see `names_like_values`)."""
+    odd = names_like_values(names, is_value)
+    if 2 * len(odd) < len(names):
+        return NO_HEADER if odd else "", []
+    return NO_HEADER, [f"the names of columns look like a row ({some_of(odd, 4)}){NO_HEADER}"]
+
+
+def check_count(path: str | Path, names: Sequence[str]) -> None:
+    """Refuse too many columns.
 
     Raises:
-        InputError: with the names that are there twice.
+        InputError: with their number.
     """
     if len(names) > MOST_COLUMNS:
         raise InputError(
             f"{path}: expected up to {MOST_COLUMNS} columns, got {len(names)}; keep those with the text "
             "and the label"
-        )
-    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
-        raise InputError(
-            f"{path}: expected different columns, got {', '.join(twice[:8])} twice; {remedy}"
         )

@@ -18,13 +18,17 @@ from heedmap.errors import InputError
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SEEN = 1 << 16  # bytes at the start of a file that show its encoding and its separator
 ROWS = 100
+ONE_MORE = 0.75
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_MARKS_WITHIN = re.compile(b"^(?:\xef\xbb\xbf)+", re.MULTILINE)
 _GUESSED = {"cp1252": "Windows-1252 (Western Europe)", "mac-roman": "Mac Roman"}
+_LAST_LETTER = re.compile(rb"[A-Za-z][\xe0\xe1\xe3-\xff]\Z")
+"""A letter of Windows-1252 with an accent at the end of a word, and not what begins most signs of UTF-8."""
 _DECLARED = re.compile(rb"(\"?)sep=([,;|\t^~:#])\1(?=[\r\n])", re.IGNORECASE)
 
 
@@ -37,6 +41,25 @@ class Decoded(NamedTuple):
 
 
 def as_utf8(path: Path, encoding: str | None = None) -> Decoded:
+    """Read a file as UTF-8 without marks of its encoding: with a note, without those within.
+
+    Joined files have such a mark where each of them begins.
+
+    Raises:
+        InputError: as `_as_utf8`.
+    """
+    content, encoding, notes = _as_utf8(path, encoding)
+    content, within = _MARKS_WITHIN.subn(b"", content)
+    if within:
+        notes = [
+            *notes,
+            f"marks of an encoding at the beginning of lines, where files were joined: {within}; they are left "
+            "out",
+        ]
+    return Decoded(content, encoding, notes)
+
+
+def _as_utf8(path: Path, encoding: str | None) -> Decoded:
     """Read a file as UTF-8, from the encoding that is named or found.
 
     A file that starts with the mark of UTF-16 or UTF-32 is that. With a note, one without a mark is UTF-16
@@ -128,7 +151,7 @@ def _may_be(content: bytes, encoding: str) -> bool:
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
-        if error.reason == "unexpected end of data":
+        if error.reason == "unexpected end of data" and not _LAST_LETTER.search(content):
             return False
     try:
         text = content.decode(encoding)
@@ -144,10 +167,11 @@ def declared(content: bytes) -> tuple[str | None, bytes]:
     return (None, content) if line is None else (line[2].decode(), content[line.end() :])
 
 
-def separator_of(content: bytes) -> str | None:
+def separator_of(content: bytes, least: float = 0.5) -> str | None:
     """Return what separates the fields: the first that splits the header and every row after it alike.
 
-    Where none does it is the one that splits most rows as the header, which are more than half; else None.
+    Where none does it is the one that splits most rows as the header, which are more than half (or the share
+    that is the `least`); else None. Rows that all have one field more than the header are like it too.
     Where quotes or line breaks hide it, quotes are tried as characters, and backslashes as escapes.
     """
     lines = io.StringIO(content[:SEEN].decode("utf-8", errors="replace"), newline="").readlines()
@@ -159,20 +183,27 @@ def separator_of(content: bytes) -> str | None:
             for each in SEPARATORS
         }
         best = max(shares, key=lambda each: shares[each])  # the first of equals
-        if shares[best] > 0.5:
+        if shares[best] > 0.5 and shares[best] >= least:
             return best
     return None
 
 
 def _share(reader: Iterable[list[str]], cut: bool) -> float:
-    """Return the share of rows that have as many fields as the header; 0 where that is one."""
+    """Return the share of rows that have as many fields as the header; 0 where that is one.
+
+    Where all have one more, which ends them or is the name of the row, it is `ONE_MORE`.
+    """
     try:
         rows = [row for row in reader if row]
     except csv.Error:
         return 0.0
     whole = rows[:-1] if cut else rows  # the last one seen may go on, a line break in its quotes
     widths = [len(row) for row in whole[:ROWS]]
-    return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
+    if not widths or widths[0] < 2:
+        return 0.0
+    if set(widths[1:]) == {widths[0] + 1}:
+        return ONE_MORE
+    return widths.count(widths[0]) / len(widths)
 
 
 def described(encoding: str, dialect: Dialect) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from heedmap.data.columns import Rows, check_names
+from heedmap.data.columns import SEEN_ROWS, Rows, check_count, suspected
 from heedmap.data.labels import without_midnight
 from heedmap.data.streams import first_line, grown, limit_of, open_bytes, reading
 from heedmap.errors import InputError, check_installed
@@ -33,7 +33,7 @@ def read_excel(path: Path, header: str | None = None) -> Rows:
 
     Raises:
         InputError: openpyxl is not installed; a password, a damaged file, one that unpacks beyond the limit;
-            no header of different names.
+            no header.
     """
     check_installed("openpyxl", "excel", f"{path}: an Excel file")
     try:
@@ -44,7 +44,7 @@ def read_excel(path: Path, header: str | None = None) -> Rows:
             with warnings.catch_warnings():  # of styles and the like, which are not read
                 warnings.simplefilter("ignore")
                 sheets = _sheets(path, file)
-                columns, nameless = _columns(path, sheets[0], header is not None)
+                named, columns, nameless = _columns(path, sheets[0], header is not None)
                 empty = _uncomputed(path, file, sheets[0]) if has_formulas else []
     except InputError:
         raise
@@ -61,20 +61,26 @@ def read_excel(path: Path, header: str | None = None) -> Rows:
         if empty
         else "",
     )
-    if empty and not next(iter(columns.values())):
+    if empty and not columns[0]:
         raise _without_values(path, "the rows", empty)
 
     def values(name: str) -> list[Any]:
-        if empty and all(value is None for value in columns[name]):
+        found = columns[named.index(name)]
+        if empty and all(value is None for value in found):
             raise _without_values(path, f"the column {name}", empty)
-        return columns[name]
+        return found
 
+    def is_value(i: int) -> bool:
+        return named[i] in {str(value) for value in columns[i][:SEEN_ROWS]}
+
+    hint, odd = ("", []) if header else suspected(named, is_value)
     return Rows(
-        list(columns),
-        len(next(iter(columns.values()))),
+        named,
+        len(columns[0]),
         values,
         where=lambda i: f"{path}, row {i + 2 - (header is not None)}",
-        notes=[note for note in notes if note],
+        notes=[*(note for note in notes if note), *odd],
+        hint=hint,
     )
 
 
@@ -125,8 +131,10 @@ def _sheets(path: Path, file: IO[bytes], *, values: bool = True) -> "list[Sheet]
     return sheets
 
 
-def _columns(path: Path, sheet: "Sheet", by_place: bool) -> tuple[dict[str, list[Any]], list[str]]:
-    """Return the values by column, without the empty rows below, and the columns that have no name.
+def _columns(
+    path: Path, sheet: "Sheet", by_place: bool
+) -> tuple[list[str], list[list[Any]], list[str]]:
+    """Return the columns' names and values, without the empty rows below, and the columns that have no name.
 
     Named `by_place`, columns are those that the first row has, which is no header.
     """
@@ -153,14 +161,14 @@ def _columns(path: Path, sheet: "Sheet", by_place: bool) -> tuple[dict[str, list
             f"{path}: no header; expected the names of the columns in the first row of {sheet.title}, which is "
             "empty, or has formulas whose values no spreadsheet program has stored"
         )
-    check_names(path, list(names.values()))
-    columns: dict[str, list[Any]] = {name: [] for name in names.values()}
+    check_count(path, list(names.values()))
+    columns: list[list[Any]] = [[] for _ in names]
     nameless: set[int] = set()
     size, limit, filled = 0, limit_of(path), 0
     for number, row in enumerate(sheet.iter_rows(min_row=1 if by_place else 2), 1):
         values = {i: one for i, cell in enumerate(row) if (one := value(cell)) is not None}
-        for i, name in names.items():
-            columns[name].append(values.get(i))
+        for i, column in zip(names, columns, strict=True):
+            column.append(values.get(i))
         nameless.update(values.keys() - names.keys())
         filled = number if values.keys() & names.keys() else filled
         # One long text that many cells share, and cells at the sheet's far end, fill the memory too.
@@ -169,9 +177,9 @@ def _columns(path: Path, sheet: "Sheet", by_place: bool) -> tuple[dict[str, list
         )
         if size > limit or number > MOST_ROWS:
             raise grown(path)
-    for column in columns.values():
+    for column in columns:
         del column[filled:]
-    return columns, [get_column_letter(i + 1) for i in sorted(nameless)]
+    return list(names.values()), columns, [get_column_letter(i + 1) for i in sorted(nameless)]
 
 
 def _shown(cell: Any) -> int | float | str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 import pandas as pd
 
-from heedmap.data.columns import Rows, as_python, check_names
+from heedmap.data.columns import Rows, as_python, check_count
 from heedmap.data.json_rows import read_json
 from heedmap.data.labels import is_missing, plain, shortest, without_midnight
 from heedmap.data.readers import rows_of
@@ -51,7 +51,7 @@ class InMemory:
         self.tables: dict[str, Rows] = {}
         for split, rows in sorted(tables.items()):
             if len(rows):
-                check_names(name, rows.columns)
+                check_count(name, rows.columns)
                 self._columns[split] = {}
                 kept = PLACE in rows.columns
                 self._places[split] = rows.values(PLACE) if kept else places(rows)
@@ -71,12 +71,13 @@ class InMemory:
         known = self._columns[split]
         if column not in known:
             names = rows.class_names.get(column)
-            known[column] = values = []
+            values: list[Any] = []
             for i, value in enumerate(rows.values(column)):
                 try:
                     values.append(_plain(value) if names is None else _named(value, names))
                 except ValueError as error:
                     raise InputError(f"{rows.where(i)}, {column}: {error}") from error
+            known[column] = values
         return known[column]
 
     def files(self) -> dict[str, bytes]:

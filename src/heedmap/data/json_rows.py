@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from heedmap.data.columns import Rows, check_names
+from heedmap.data.columns import Rows, check_count
 from heedmap.data.streams import check_utf8, first_line, open_bytes, reading
 from heedmap.errors import InputError
 
@@ -17,19 +17,47 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 def read_json(path: Path) -> Rows:
     """Read a JSON file; its columns are the names that any object has, missing in the others.
 
+    A file of one object that holds the columns is read as such, with a note.
+
     Raises:
         InputError: not UTF-8, or not JSON objects, with the line.
     """
     check_utf8(path)
     with reading(path):
         rows, lines = _by_line(path)
+    notes = []
+    if len(rows) == 1 and (columns := _by_columns(rows[0])) is not None:
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        lines = []
+        notes = [f"one object that holds the columns: read as {len(rows)} rows"]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    check_names(path, names)
+    check_count(path, names)
 
     def where(i: int) -> str:
         return f"{path}, line {lines[i]}" if lines else f"{path}, row {i + 1}"
 
-    return Rows(names, len(rows), lambda name: [row.get(name) for row in rows], where=where)
+    return Rows(
+        names, len(rows), lambda name: [row.get(name) for row in rows], where=where, notes=notes
+    )
+
+
+def _by_columns(value: dict[str, Any]) -> dict[str, list[Any]] | None:
+    """Return the columns that an object holds, each as a list, or as pandas writes them, by index; else None.
+
+    >>> _by_columns({"text": {"0": "a", "1": "b"}, "label": {"0": 1, "1": 0}})
+    {'text': ['a', 'b'], 'label': [1, 0]}
+    >>> _by_columns({"text": ["two", "words"], "label": "good"})
+    """
+    if len(value) < 2 or len({type(each) for each in value.values()}) > 1:
+        return None
+    first = next(iter(value.values()))
+    if isinstance(first, dict) and all(each.keys() == first.keys() for each in value.values()):
+        columns = {name: [each[at] for at in first] for name, each in value.items()}
+    elif isinstance(first, list) and len({len(each) for each in value.values()}) == 1:
+        columns = value
+    else:
+        return None
+    return columns if len(first) > 1 else None
 
 
 def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:

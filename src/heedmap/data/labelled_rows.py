@@ -5,11 +5,19 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from heedmap.data.columns import Rows, joined
-from heedmap.data.labels import check_single, is_missing, label_text, plain, trimmed, written_value
+from heedmap.data.columns import Rows, check_single_column, joined, parts_of
+from heedmap.data.labels import (
+    check_single,
+    is_missing,
+    kind_text,
+    label_text,
+    plain,
+    trimmed,
+    written_value,
+)
 from heedmap.data.markup import without_html
 from heedmap.data.rationale_columns import marking
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
@@ -21,6 +29,7 @@ from heedmap.settings import DataSettings
 from heedmap.terminal.output import some_of
 
 _QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_ENDS = {"[]": "brackets", "()": "brackets", "''": "single quotes"}
 _LIST = re.compile(rf"\[\s*(?:{_QUOTED}(?:\s*,\s*|\s+|(?=\s*\])))*\]", re.DOTALL)
 
 
@@ -54,23 +63,24 @@ def labelled_rows(
         InputError: columns that are not there, or values that are no texts and labels, with the row.
     """
     rows = joined(rows, settings.text)
-    columns = _choose(rows, settings, spec)
+    columns = choose_columns(rows, settings, spec)
     names = rows.class_names.get(columns.label)
     tokenize = spec.tokenize or tokenizer_of(settings)
-    split_column = (
-        find_column(rows.columns, None, ("split", "exp_split")) if part == "all" else None
-    )
+    split_column = find_column(rows, None, ("split", "exp_split")) if part == "all" else None
     splits = rows.values(split_column) if split_column else [part] * len(rows)
     answers = rows.values(columns.label)
     left_out.update(trimmed(answers, part))
     marks = marking(rows, columns.text, columns.label, tokenize, left_out)
-    keys, texts = text_keys(rows, columns.id, notes), text_values(rows, columns.text, notes)
+    keys = text_keys(rows, columns.id, notes, guessed=settings.id is None)
+    if keys is None:
+        columns, keys = replace(columns, id=None), places(rows)
+    texts = text_values(rows, columns.text, notes)
     queries = text_values(rows, columns.query, notes) if columns.query else [None] * len(rows)
     found: list[tuple[str, Row]] = []
     for number, (key, value, answer, split_name, question) in enumerate(
         zip(keys, texts, answers, splits, queries, strict=True)
     ):
-        split = SPLIT_NAMES.get(str(split_name).lower(), split_name)
+        split = SPLIT_NAMES.get(str(split_name).strip().lower(), split_name)
         if split not in (*SPLITS, "all"):
             left_out[f"split column says {split!r}"] += 1
             continue
@@ -97,14 +107,17 @@ def labelled_rows(
     return columns, found
 
 
-def _choose(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
-    """Find the columns that are named, or those with names that are guessed."""
-    columns = rows.columns
+def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
+    """Find the columns that are named, or those with names that are guessed.
+
+    Raises:
+        InputError: columns that are not there, or one that is read as two.
+    """
     guesses: dict[str, Sequence[str]] = {
         "text": spec.text, "label": spec.label, "query": spec.query, "id": ("id",),
     }  # fmt: skip
     wanted = {name: getattr(settings, name) for name in guesses}
-    chosen = {name: find_column(columns, wanted[name], guesses[name]) for name in guesses}
+    chosen = {name: find_column(rows, wanted[name], guesses[name]) for name in guesses}
     needed = [
         name
         for name in guesses
@@ -118,7 +131,7 @@ def _choose(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
     assert text is not None
     assert label is not None
     for what, other in (("query", chosen["query"]), ("label", label)):
-        if other in (text, *text.split(",")):
+        if other in (text, *map(str.strip, text.split(","))):
             raise InputError(
                 f"{settings.source}: {other} is read as the text and as the {what}; name two columns with "
                 f"--text-column and --{what}-column"
@@ -128,24 +141,38 @@ def _choose(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
 
 def _missing(rows: Rows, settings: DataSettings, wanted: Mapping[str, str]) -> InputError:
     absent = {
-        what: ", ".join(name for name in names.split(",") if name not in rows.columns) or names
+        what: ", ".join(n for n in parts_of(names, rows.columns) if n not in rows.columns) or names
         for what, names in wanted.items()
     }
     read_as = f" ({rows.read_as})" if len(rows.columns) == 1 and rows.read_as else ""
+    options = " and ".join(f"--{what}-column" for what in wanted)
+    no_columns = " and ".join(f"no {what} column ({names})" for what, names in absent.items())
     return InputError(
-        f"{settings.source}: {' and '.join(f'no {what} column ({names})' for what, names in absent.items())}; "
-        f"the columns are {some_of(rows.columns, 20)}{read_as}; name {'it' if len(wanted) == 1 else 'them'} "
-        f"with {' and '.join(f'--{what}-column' for what in wanted)} "
-        f"(in Python {', '.join(f'{what}=' for what in wanted)}){rows.hint}"
+        f"{rows.source or settings.source}: {no_columns}; the columns are "
+        f"{some_of(rows.columns, 20)}{read_as}; name {'it' if len(wanted) == 1 else 'them'} with "
+        f"{options} (in Python {', '.join(f'{what}=' for what in wanted)})"
+        f"{rows.hint}"
     )
 
 
-def find_column(columns: list[str], wanted: str | None, guesses: Sequence[str]) -> str | None:
-    """Return the wanted column, or the first of the guesses, in any case; None where it is not there."""
+def find_column(rows: Rows, wanted: str | None, guesses: Sequence[str]) -> str | None:
+    """Return the wanted column, or the first of the guesses; None where it is not there.
+
+    A guess may be written in any case; where columns differ by case alone, it is the one that is written as
+    the guess, or else the first.
+
+    Raises:
+        InputError: several columns of that name.
+    """
     if wanted is not None:
-        return wanted if wanted in columns else None
-    by_name = {column.strip().lower(): column for column in reversed(columns)}
-    return next((by_name[guess] for guess in guesses if guess in by_name), None)
+        found = next((name for name in (wanted, wanted.strip()) if name in rows.columns), None)
+    else:
+        by_name = {column.strip().lower(): column for column in reversed(rows.columns)}
+        by_name.update({column: column for column in rows.columns})
+        found = next((by_name[guess] for guess in guesses if guess in by_name), None)
+    if found is not None:
+        check_single_column(rows, found)
+    return found
 
 
 def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
@@ -158,16 +185,26 @@ def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
 # --- names of texts ---------------------------------------------------------------------------------------
 
 
-def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
-    """Name each row by its own id, and by its place where that is missing, or too where it names other rows."""
+def text_keys(
+    rows: Rows, column: str | None, notes: list[str], *, guessed: bool
+) -> list[str] | None:
+    """Name each row by its own id, and by its place where that is missing, or too where it names other rows.
+
+    Returns:
+        the names; None, with a note, where the column was `guessed` and has lists or objects.
+
+    Raises:
+        InputError: lists or objects in a column that was named.
+    """
     if column is None:
         return places(rows)
-    ids = []
-    for i, value in enumerate(rows.values(column)):
-        try:
-            ids.append("" if is_missing(value) else label_text(value))
-        except InputError as error:
-            raise InputError(f"{rows.where(i)}, {column}: {error}") from error
+    try:
+        ids = _ids(rows, column)
+    except InputError as error:
+        if not guessed:
+            raise
+        notes.append(f"{error}; the column is not read, and texts are named by their place")
+        return None
     counts = Counter(ids)
     missing = counts.pop("", 0)
     again = [name for name, count in counts.items() if count > 1]
@@ -192,6 +229,19 @@ def text_keys(rows: Rows, column: str | None, notes: list[str]) -> list[str]:
     return [by_place if name in repeated else name for name, by_place in named]
 
 
+def _ids(rows: Rows, column: str) -> list[str]:
+    ids = []
+    for i, value in enumerate(rows.values(column)):
+        try:
+            ids.append("" if is_missing(value) else label_text(value))
+        except InputError as error:
+            raise InputError(
+                f"{rows.where(i)}, {column}: expected a text or a number as the id of a text, got "
+                f"{kind_text(value)} ({reprlib.repr(value)})"
+            ) from error
+    return ids
+
+
 # --- values -----------------------------------------------------------------------------------------------
 
 
@@ -213,6 +263,7 @@ def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
             )
     written = sum(words is not None for words in lists)
     if not written:
+        notes += _enclosed(values, column)
         return values
     present = sum(not is_missing(value) for value in values)
     if written == present:
@@ -234,6 +285,18 @@ def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
             "and quotes are read as marks: write them as plain text"
         )
     return values
+
+
+def _enclosed(values: Sequence[Any], column: str) -> list[str]:
+    """Note texts that are read with what encloses them, where most begin and end so."""
+    texts = [value.strip() for value in values if isinstance(value, str) and value.strip()]
+    ends = Counter(text[0] + text[-1] for text in texts if len(text) > 1)
+    return [
+        f"texts in column {column} that are in {what}: {ends[end]} of {len(texts)}; these marks are read as "
+        "part of the text: if they are none, write the texts without them"
+        for end, what in _ENDS.items()
+        if 2 * ends[end] > len(texts)
+    ]
 
 
 def _words(value: Any) -> list[str] | None:

@@ -185,7 +185,7 @@ def _of_texts(stem: Path, source: str, target: str) -> Pairs:
 
 
 def _of_table(rows: Rows, path: Path, source: str, target: str, align: str | None) -> Pairs:
-    for note in rows.notes:
+    for note in rows.notes_on(None):
         remark(f"{path}: {note}")
     if "translation" in rows.columns and source not in rows.columns:
         both = rows.values("translation")  # as sets on the Hub have it

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedmap.data.columns import Rows, as_python, check_names, shared_values
+from heedmap.data.columns import Rows, as_python, check_count, shared_values
 from heedmap.data.streams import first_line, grown, limit_of, open_bytes, reading
 from heedmap.errors import InputError
 
@@ -58,7 +58,7 @@ def _table(path: Path) -> "pa.Table":
         packed = path.name.lower().endswith(".gz")
         file = pq.ParquetFile(io.BytesIO(opened.read()) if packed else opened)
         schema, about = file.schema_arrow, file.metadata
-        check_names(path, schema.names)
+        check_count(path, schema.names)
         limit = limit_of(path)
         groups = range(about.num_row_groups)
         if sum(about.row_group(i).total_byte_size for i in groups) > limit:

@@ -7,7 +7,7 @@ words are refused.
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from heedmap.data.labels import (
     LABELLED,
@@ -37,6 +37,7 @@ MISSING = NO_VALUE | MAYBE_NO_VALUE
 # Thai, Lao, Burmese, Khmer, Japanese kana, Chinese characters.
 _SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED, _UNSPACED_RUN = re.compile(f"[{_SCRIPTS}]"), re.compile(f"[{_SCRIPTS}]+")
+_CODE = re.compile(r"[+-]?0\d")
 _NO_LETTERS = re.compile(r"\W+")
 _SPACE_BETWEEN = re.compile(rf"(?<=[{_SCRIPTS}])\s+(?=[{_SCRIPTS}])")
 
@@ -63,9 +64,15 @@ def notes(
     rows = [row for part in parts.values() for row in part]
     labels = Counter(row.label for row in [*rows, *others])
     texts = {name: [_text(row, settings) for row in part] for name, part in parts.items()}
-    found = [_without_spaces(texts, settings), _alike(labels, number), _missing_labels(labels)]
-    found += [_two_kinds(labels), _missing_texts(texts), _nulls(texts)]
-    found += [_markup(texts, settings), _numbers(labels)]
+    found = [_without_spaces(texts, settings), _alike(labels, number), _equal(labels, number)]
+    found += [
+        _missing_labels(labels),
+        _two_kinds(labels),
+        _missing_texts(texts),
+        _nulls(texts),
+        _markup(texts, settings),
+        _numbers(labels),
+    ]
     if len(rows) > LABELLED:
         met = set(number.values())
         unmet = [name for i, name in enumerate(classes) if i not in met]
@@ -108,19 +115,41 @@ def _some(counts: Mapping[str, int] | Sequence[str]) -> str:
 
 
 def _alike(labels: Mapping[str, int], number: Mapping[str, int]) -> str | None:
-    groups: dict[str, list[str]] = defaultdict(list)
-    for label in sorted(labels):
-        groups[folded(label)].append(label)
-    alike = [group for group in groups.values() if len(group) > 1]
+    alike = _groups(labels, folded)
     if not alike:
         return None
+    return (
+        "labels that differ only by case, white space, accents or Unicode form: "
+        f"{_shown(alike, labels, number)}"
+    )
+
+
+def _equal(labels: Mapping[str, int], number: Mapping[str, int]) -> str | None:
+    """Note labels that are one number (1, 1.0), but for those of leading zeros (01), which are codes."""
+    numbers = [label for label in labels if number_of(label) is not None]
+    equal = _groups([label for label in numbers if not _CODE.match(label)], number_of)
+    return f"labels that are equal as numbers: {_shown(equal, labels, number)}" if equal else None
+
+
+def _groups(labels: Iterable[str], key: Callable[[str], Hashable]) -> list[list[str]]:
+    """Return the labels of which several have the same key, in groups."""
+    groups: dict[Hashable, list[str]] = defaultdict(list)
+    for label in sorted(labels):
+        groups[key(label)].append(label)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _shown(
+    groups: Sequence[Sequence[str]], labels: Mapping[str, int], number: Mapping[str, int]
+) -> str:
+    """Name groups of labels with their counts, and say of each whether its labels are one class."""
     shown = [
         f"{_some({label: labels[label] for label in group})} "
         f"{'stay apart' if _apart(group, number) else 'are one class of the model'}"
-        for group in alike[:NAMED]
+        for group in groups[:NAMED]
     ]
-    more = f"; and {len(alike) - NAMED} more" if len(alike) > NAMED else ""
-    return f"labels that differ only by case, white space, accents or Unicode form: {'; '.join(shown)}{more}"
+    more = f"; and {len(groups) - NAMED} more" if len(groups) > NAMED else ""
+    return f"{'; '.join(shown)}{more}"
 
 
 def _apart(labels: Sequence[str], number: Mapping[str, int]) -> bool:

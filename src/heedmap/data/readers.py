@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from heedmap.data.columns import Rows, as_python
 from heedmap.data.csv_rows import read_csv
+from heedmap.data.dialect import SEEN
 from heedmap.data.excel_rows import read_excel
+from heedmap.data.fasttext_rows import is_fasttext
 from heedmap.data.json_rows import read_json
 from heedmap.data.labels import shortest
 from heedmap.data.parquet_rows import read_parquet
@@ -93,8 +95,15 @@ def read_rows(
     if kind in ("csv", "json"):
         _check_text(path)
     if kind == "csv":
-        tabs = "\t" if suffix == ".tsv" else None
-        rows = read_csv(path, separator or tabs, encoding, quotes, header, sure=suffix != ".txt")
+        rows = read_csv(
+            path,
+            separator,
+            encoding,
+            quotes,
+            header,
+            usual="\t" if suffix == ".tsv" else ",",
+            sure=suffix != ".txt",
+        )
     else:
         refuse_dialect(path, separator=separator, encoding=encoding, quotes=quotes)
         if kind == "excel":
@@ -191,6 +200,13 @@ def _check_hosted(name: str, data_files: Mapping[str, Iterable[object]]) -> None
             )
 
 
+def _is_fasttext(path: Path) -> bool:
+    if _suffix(path) != ".txt" or not path.is_file():
+        return False
+    with reading(path), open_bytes(path) as file:
+        return is_fasttext(file.read(SEEN))
+
+
 SPLITS = ("train", "dev", "test")
 SPLIT_NAMES: dict[str, Literal["train", "dev", "test"]] = {
     "train": "train",
@@ -203,15 +219,17 @@ SPLIT_NAMES: dict[str, Literal["train", "dev", "test"]] = {
 }
 
 
-def split_files(folder: Path) -> dict[str, Path]:
+def split_files(folder: Path, *, fasttext: bool = False) -> dict[str, Path]:
     """Find the train, dev and test files of a folder by their names; none without a training file.
+
+    Where `fasttext` is true, .txt files with lines of fastText are among them; other text is no table.
 
     Raises:
         InputError: two files for one split.
     """
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
-        if kind_of(path) is None:
+        if kind_of(path) is None and not (fasttext and _is_fasttext(path)):
             continue
         stem = path.name.lower().removesuffix(".gz")
         split = SPLIT_NAMES.get(stem[: -len(Path(stem).suffix)])

@@ -1,7 +1,7 @@
 """Read a source as rows by split: which columns are texts and labels, and what is left out."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,11 +12,17 @@ from heedmap.data import readers as files
 from heedmap.data.babi_rows import generated_babi
 from heedmap.data.biographies import AGREEING, UNRELATED, biographies
 from heedmap.data.class_folders import read_class_folders
-from heedmap.data.clones import read_clone
-from heedmap.data.columns import Rows
+from heedmap.data.clones import ABOUT, read_clone
+from heedmap.data.columns import Rows, joined
 from heedmap.data.eraser_rows import is_eraser, read_eraser
 from heedmap.data.in_memory import PREFIX, InMemory
-from heedmap.data.labelled_rows import Columns, labelled_rows, tokenizer_of
+from heedmap.data.labelled_rows import (
+    Columns,
+    choose_columns,
+    find_column,
+    labelled_rows,
+    tokenizer_of,
+)
 from heedmap.data.labels import check_labels
 from heedmap.data.reviews import reviews
 from heedmap.data.rows import ColumnSpec, Parts, Row
@@ -24,6 +30,7 @@ from heedmap.data.tokens import spaced
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
+from heedmap.terminal.output import some_of
 
 STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")
 BIOGRAPHIES = {"biographies-gender": "gender", "biographies-occupation": "occupation"}
@@ -77,7 +84,7 @@ def read_parts(
         refuse_columns(settings, "a folder of class folders")
         files.refuse_dialect(path, **{**files.dialect_of(settings), "encoding": None})
         return _parts(texts, settings, left_out, notes, {}, spec)
-    tables = _read_tables(path, settings, left_out, as_file)
+    tables = _read_tables(path, settings, left_out, notes, as_file)
     return _parts(tables, settings, left_out, notes, read_as, spec)
 
 
@@ -90,18 +97,25 @@ def _parts(
     spec: ColumnSpec,
 ) -> Parts:
     parts: Parts = {}
-    chosen: list[Columns] = []
+    chosen: dict[str, Columns] = {}
+    if "train" in read:  # first, since another split may have no labels
+        choose_columns(joined(read["train"], settings.text), settings, spec)
     for name, rows in read.items():
-        said = [*rows.notes]
+        if "train" in read and find_column(rows, settings.label, spec.label) is None:
+            left_out[f"{name}: label missing"] += len(rows)
+            where = f" in {rows.source}" if rows.source else ""
+            notes.append(f"{name}: no label column{where}; {len(rows)} texts are left out")
+            continue
+        said = rows.notes_on(settings.text)
         columns, labelled = labelled_rows(rows, name, settings, left_out, said, spec)
-        chosen.append(columns)
+        chosen[name] = columns
         notes += said if name == "all" else [f"{name}: {note}" for note in said]
         for part, row in labelled:
             parts.setdefault(part, []).append(row)
-    if len(set(chosen)) == 1:
-        read_as.update(chosen[0].named())
+    if len({*chosen.values()}) == 1:
+        read_as.update(next(iter(chosen.values())).named())
     else:
-        tables = [f"{name}: {_named(columns)}" for name, columns in zip(read, chosen, strict=True)]
+        tables = [f"{name}: {_named(columns)}" for name, columns in chosen.items()]
         notes.append(f"tables of different columns; read are {'; '.join(tables)}")
     check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
     return parts
@@ -112,7 +126,7 @@ def _named(columns: Columns) -> str:
 
 
 def _read_tables(
-    path: Path, settings: DataSettings, left_out: Counter[str], as_file: bool
+    path: Path, settings: DataSettings, left_out: Counter[str], notes: list[str], as_file: bool
 ) -> dict[str, Rows]:
     """Return the tables of a file, a folder, a clone or the Hub by split."""
     dialect = files.dialect_of(settings)
@@ -124,9 +138,13 @@ def _read_tables(
         header=settings.header,
     )
     if path.is_dir():
-        if found := files.split_files(path):
+        found, by_name = files.split_files(path), {}
+        if not found and not (by_name := read_clone(path, read_file)):
+            found = files.split_files(path, fasttext=True)
+        if found:
+            notes += _unread(path, [*found.values()])
             return {name: read_file(file) for name, file in found.items()}
-        if not (by_name := read_clone(path, read_file)):
+        if not by_name:
             there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
             raise InputError(
                 f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
@@ -138,6 +156,20 @@ def _read_tables(
         files.refuse_dialect(settings.source, **dialect)
         by_name = files.read_hub(settings.source)
     return _by_split(by_name, settings, left_out)
+
+
+def _unread(folder: Path, read: Sequence[Path]) -> list[str]:
+    """Note the tables in a folder of splits that are none of its splits."""
+    names = [
+        path.name
+        for path in sorted(folder.iterdir())
+        if files.kind_of(path) and path not in read and path.name not in ABOUT
+    ]
+    if not names:
+        return []
+    return [
+        f"files that are not read: {some_of(names)}; read are {some_of([p.name for p in read])}"
+    ]
 
 
 def _by_split(

@@ -8,6 +8,7 @@ from heedmap.data.columns import joined
 from heedmap.data.labelled_rows import find_column, text_keys, text_values, written_text
 from heedmap.data.readers import read_rows
 from heedmap.data.rows import ColumnSpec
+from heedmap.data.text_names import places
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 from heedmap.terminal.output import some_of
@@ -43,11 +44,11 @@ def read_unlabelled(
     """
     rows = joined(read_rows(path), text)
     guessed = None if text is not None or len(rows.columns) > 1 else rows.columns[0]
-    column = find_column(rows.columns, text, ColumnSpec().text) or guessed
-    keys = find_column(rows.columns, key, ("id",))
+    column = find_column(rows, text, ColumnSpec().text) or guessed
+    keys = find_column(rows, key, ("id",))
     for what, asked, name in (
         ("text", text, column),
-        ("query", query, find_column(rows.columns, query, ())),
+        ("query", query, find_column(rows, query, ())),
         ("id", key, keys),
     ):
         if name is None and (asked is not None or what == "text"):
@@ -56,8 +57,8 @@ def read_unlabelled(
                 f"{some_of(rows.columns, 20)}; name it with --{what}-column{rows.hint}"
             )
     assert column is not None
-    notes, settings = [*rows.notes], DataSettings(source=str(path))
-    names = text_keys(rows, keys, notes)
+    notes, settings = rows.notes_on(text), DataSettings(source=str(path))
+    names = text_keys(rows, keys, notes, guessed=key is None) or places(rows)
     texts = [written_text(value, column, settings) for value in text_values(rows, column, notes)]
     queries = None
     if query is not None:
