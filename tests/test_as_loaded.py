@@ -186,7 +186,7 @@ def test_attention_that_changes_with_the_length_is_refused(tmp_path):
         ({"architectures": ["GPT2ForTokenClassification"]}, "to each token"),
         ({"n_head": 3}, "divisible"),
         ({"n_positions": 10**400}, "config.json"),
-        ({"n_embd": 64}, "other"),
+        ({"n_embd": 64}, " is 32 × 96, not 64 × 192"),
     ],
 )
 def test_what_a_configuration_says_is_the_reason(gpt2, tmp_path, values, said):

@@ -365,10 +365,34 @@ def test_a_file_of_texts_is_explained_by_one_command(heedmap, folder, tmp_path):
     assert second["id"] == "=b"
 
 
+def test_a_file_of_texts_is_read_as_a_file_of_texts_to_learn_from(heedmap, folder, tmp_path):
+    texts = tmp_path / "texts.csv"
+    texts.write_bytes('w01 \x84w02\x94|1\n<b>w03</b>|"2\n'.encode("latin-1"))
+    options = ["--header", "none", "--separator", "|", "--encoding", "cp1252", "--quotes", "none"]
+    columns = ["--markup", "text", "--text-column", "1", "--id-column", "2"]
+    done = heedmap("explain", folder, "--data", texts, "--json", "--quiet", *options, *columns)
+    assert done.code == 0, done.err
+    first, second = json.loads(done.out)
+    assert (first["id"], first["text"]) == ("1", "w01 „w02”")
+    assert (second["id"], second["text"]) == ('"2', "w03")
+
+
+@pytest.mark.parametrize("key", ["text", "query"])
+def test_a_value_that_is_no_text_is_named_with_its_row(heedmap, folder, tmp_path, key):
+    texts, bad = tmp_path / "texts.jsonl", {"text": "w01", "query": "w02", key: {"a": 1}}
+    good = {"text": "w01", "query": "w02"}
+    texts.write_text(f"{json.dumps(good)}\n{json.dumps(bad)}\n")
+    done = heedmap("explain", folder, "--data", texts, "--query-column", "query")
+    assert done.code == 2
+    assert f"texts.jsonl, line 2: expected a text, got {key} = " in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((), "expected a text too, or --data"),
+        (("w01", "--header", "none"), "--header: an option of --data"),
+        (("--data", "x.csv", "--encoding", "utf-99"), "expected the name of an encoding"),
         (("w01", "--data", "x.csv"), "expected no text beside the file"),
         (("--data", "nowhere.csv"), "nowhere.csv: no such file"),
         (("w01", "--text-column", "a"), "an option of --data"),

@@ -23,6 +23,7 @@ from transformers.utils import logging
 
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
+from heedmap.huggingface.handshake import handshake
 from heedmap.huggingface.inputs import encode
 from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.loading import load_classifier, load_for_training
@@ -106,13 +107,93 @@ def test_an_architecture_without_classification(tmp_path):
 @pytest.mark.parametrize(
     ("change_to", "said"),
     [
-        ({"id2label": {"0": "score"}, "label2id": {"score": 0}}, "weights"),
+        ({"id2label": {"0": "score"}, "label2id": {"score": 0}}, "it has 1 name (id2label)"),
         ({"problem_type": "multi_label_classification"}, "several labels"),
     ],
 )
 def test_heads_that_are_no_classifiers(folder, change_to, said):
     change(folder, **change_to)
     assert said in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("change_to", "said"),
+    [
+        ({"id2label": ["no", "yes", "or"]}, "as id2label"),
+        ({"id2label": "no, yes"}, "as id2label"),
+        ({"id2label": {"no": 0, "yes": 1}}, "as id2label"),
+        ({"dtype": "float33"}, "as dtype"),
+        ({"dtype": ["float32"]}, "as dtype"),
+        ({"id2label": {"0": "no", "1": "yes"}}, "(classifier.weight) have 3 outputs"),
+        ({"id2label": None}, "names none (id2label), which stands for 2"),
+        ({"vocab_size": 50}, f"word_embeddings.weight is {VOCABULARY} × 16, not 50 × 16; bring"),
+        ({"hidden_size": 32}, "× 16, not"),
+    ],
+)
+def test_a_wrong_value_of_the_configuration_is_named_with_what_was_expected(
+    folder, change_to, said
+):
+    change(folder, **change_to)
+    assert said in refusal(folder)
+
+
+@pytest.mark.parametrize("values", [{"vocab_size": 50}, {"dtype": "float33"}])
+def test_a_wrong_value_is_named_before_a_training_too(folder, values):
+    change(folder, **values)
+    assert "expected" in refusal(folder, lambda source: load_for_training(source, ["no", "yes"]))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.bool])
+@pytest.mark.parametrize("prefix", ["bert.", ""])
+def test_weights_that_are_no_floats_are_refused(folder, dtype, prefix):
+    tensors = load_file(folder / "model.safetensors")
+    chosen = {name: tensor for name, tensor in tensors.items() if "query.weight" in name}
+    other = {f"{prefix}{name.removeprefix('bert.')}": x.to(dtype) for name, x in chosen.items()}
+    rest = {name: tensor for name, tensor in tensors.items() if name not in chosen}
+    save_file({**rest, **other}, folder / "model.safetensors", {"format": "pt"})
+    text = refusal(folder)
+    assert "expected weights of floating point" in text
+    assert "query.weight" in text
+    assert "dequantised" in refusal(
+        folder, lambda source: load_for_training(source, ["no", "yes", "or"])
+    )
+
+
+def test_integers_that_are_no_weights_are_read_past(folder):
+    tensors = load_file(folder / "model.safetensors")
+    tensors["bert.embeddings.position_ids"] = torch.arange(40)[None]  # as older versions saved them
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    load_classifier(folder)
+
+
+@pytest.mark.parametrize("name", ["roberta", "camembert", "xlm-roberta"])
+@pytest.mark.parametrize("token", [None, -1, -2])
+def test_a_model_that_counts_positions_from_its_padding_needs_it(tmp_path, name, token):
+    folder = save(tmp_path / "model", architecture(name).build())
+    change(folder, pad_token_id=token)
+    text = refusal(folder)
+    assert "pad_token_id" in text
+    assert text.endswith(f"got {token}; correct it")
+    assert "pad_token_id" in refusal(
+        folder, lambda source: load_for_training(source, ["no", "yes"])
+    )
+
+
+def test_a_model_without_a_padding_token_that_counts_from_none_is_read(folder):
+    change(folder, pad_token_id=-1)
+    load_classifier(folder)
+
+
+def test_no_text_fits_a_limit_of_nothing(folder):
+    model, words = load_classifier(folder)
+    words.model_max_length = 0.5
+    with pytest.raises(InputError, match="a limit of 0 positions, in which no text fits"):
+        handshake(model, words)
+
+
+def test_answers_are_taken_by_name_whatever_the_configuration_says(folder):
+    change(folder, return_dict=False)
+    assert handshake(*load_classifier(folder)).ok
 
 
 def test_a_regression(tmp_path):
@@ -249,6 +330,8 @@ def test_an_adapter_is_not_left_out_in_silence(folder):
     )
     assert "merge it into its model" in refusal(folder)
     assert "adapter" in refusal(folder, lambda source: load_for_training(source, ["no", "yes"]))
+    (folder / "config.json").unlink()  # as peft saves it
+    assert "merge it into its model" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["bert", "distilbert", "gpt2", "bart", "t5", "xlnet", "eurobert"])

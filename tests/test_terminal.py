@@ -380,11 +380,41 @@ def test_a_start_that_is_slow_is_said_unless_a_machine_reads_or_nobody():
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device here")
 @pytest.mark.parametrize("redirected", [">&-", "> /dev/full", "| (exec <&-; sleep 5)"])
-def test_without_a_place_to_print_a_command_ends_in_one_line_and_code_2(tmp_path, redirected):
-    command = f"{sys.executable} -m heedmap --help"
+@pytest.mark.parametrize(
+    "asked", ["-m heedmap --help", "-m heedmap", "-m heedmap reproduce", "card.py list"]
+)
+def test_without_a_place_to_print_a_command_ends_in_one_line_and_code_2(
+    tmp_path, redirected, asked
+):
+    (tmp_path / "card.py").write_text(
+        "from heedmap.cli import main\n"
+        "from heedmap.runs import listing\n"
+        "from heedmap.terminal.output import show\n"
+        "listing.list_runs = lambda root: show('a card')\n"
+        "main()\n"
+    )
+    command = f"{sys.executable} {asked}"
     script = f"sleep 1 | {command} {redirected}; exit ${{PIPESTATUS[1]}}"
     done = subprocess.run(
         ["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
     )
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert done.stderr.startswith("heedmap: standard output ")
+    said = done.stderr.splitlines()
+    assert done.returncode == 2, said
+    assert [line for line in said if "starting" not in line] == said[-1:]
+    assert said[-1].startswith("heedmap: standard output ")
+
+
+@pytest.mark.parametrize(("asked", "limit"), [("report runs/a", 0.9), ("check model", 0.5)])
+def test_a_limit_of_memory_in_which_nothing_loads_is_one_line_at_once(tmp_path, asked, limit):
+    script = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_AS, 2 * (int({limit}e9),))\n"
+        "from heedmap.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *asked.split()],
+        capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"heedmap: expected a limit of virtual memory of 3 GB at least, got {limit} GB; raise it (ulimit -v)\n"
+    )

@@ -213,6 +213,9 @@ TOKENS = Part(DataSettings, "classes")
 _TOKENS_ONLY = ("query", "dataset", "rules", "train_texts", "test_texts")
 RAW_TEXTS = Part(DataSettings, *_TOKENS_ONLY)
 RAW_TEXTS_TO_LEARN = Part(DataSettings, "classes", *_TOKENS_ONLY)
+_WAY_OF_READING = ("markup", "encoding", "separator", "quotes", "header")
+READING = Part(DataSettings, *(DataSettings.options().keys() - {*_WAY_OF_READING}))
+"""How the file of the texts is read, without its columns."""
 
 
 class ModelSettings(Settings):

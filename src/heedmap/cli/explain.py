@@ -2,12 +2,14 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedmap.errors import InputError
+from heedmap.settings import READING, DataSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json
 from heedmap.terminal.output import csv_cell, remark
@@ -25,6 +27,7 @@ LONGEST_NAME = 256
 FORMAT = "text for people; csv, a row per token; json. [text; of --data csv]"
 
 
+@opt.with_options(READING)
 def explain_command(
     source: Annotated[str, typer.Argument(metavar="RUN|MODEL", help=SOURCE)],
     text: Annotated[str | None, typer.Argument(help=TEXT, show_default=False)] = None,
@@ -39,6 +42,8 @@ def explain_command(
     id_column: Annotated[
         str | None, typer.Option("--id-column", help="Of --data: the texts' own ids. [guessed]")
     ] = None,
+    *,
+    given: opt.Given,
     form: Annotated[
         str | None, typer.Option("--format", help=FORMAT, **opt.one_of("text", "csv", "json"))
     ] = None,
@@ -50,19 +55,17 @@ def explain_command(
     if as_json and form not in (None, "json"):
         raise InputError(f"--json: expected --format json or none, got {form}; leave one out")
     form = "json" if as_json else form
+    columns = {"text": text_column, "query": query_column, "id": id_column}
     if data is None:
-        columns = {"text": text_column, "query": query_column, "id": id_column}
-        for name, value in columns.items():
-            if value is not None:
-                raise InputError(
-                    f"--{name}-column: an option of --data; name the file with --data too"
-                )
+        named = [f"{name}-column" for name, column in columns.items() if column is not None]
+        for name in (*named, *given.values):
+            raise InputError(f"--{name}: an option of --data; name the file with --data too")
         _one(source, text, query, form)
         return
     if text is not None or query is not None:
         what = "--query; name its column with --query-column" if text is None else "a text"
         raise InputError(f"--data: expected no text beside the file of texts, got {what}")
-    keys, explanations = _each(source, data, text_column, query_column, id_column)
+    keys, explanations = _each(source, data, {**columns, **given.values})
     if form == "json":
         print_json(
             [{"id": key, **one.to_dict()} for key, one in zip(keys, explanations, strict=True)]
@@ -102,18 +105,14 @@ def _one(source: str, text: str | None, query: str | None, form: str | None) -> 
 
 
 def _each(
-    source: str,
-    data: Path,
-    text_column: str | None,
-    query_column: str | None,
-    id_column: str | None,
+    source: str, data: Path, options: Mapping[str, str | None]
 ) -> "tuple[list[str], Explanations]":
     """Explain the texts of a file; returns their keys too."""
     with working("reading the model and the texts"):
         from heedmap.data.unlabelled import read_unlabelled
         from heedmap.runs.explain import explain
 
-        given = read_unlabelled(data, text_column, query_column, id_column)
+        given = read_unlabelled(DataSettings.of(source=str(data), **options))
         for note in given.notes:
             remark(f"{data}: {note}")
         if given.left_out:

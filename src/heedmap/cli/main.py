@@ -59,7 +59,7 @@ add_command(app, "retrain", retrain_command, cls=RetrainCommand, examples=(
     "heedmap retrain deception --run runs/mine --forbidden good,bad",
 ))  # fmt: skip
 add_command(app, "report", report_command, examples=("heedmap report runs/mine",))
-add_command(app, "list", list_command, examples=("heedmap list", "heedmap list --json"))
+add_command(app, "list", list_command, examples=("heedmap list", "heedmap list --json"), memory=0.7)
 add_command(app, "calibrate", calibrate_command, examples=(
     "heedmap calibrate", "heedmap calibrate --data reviews.csv",
 ))  # fmt: skip
@@ -103,10 +103,8 @@ def _run() -> None:
         _stop(str(error), 2)
     except KeyboardInterrupt:
         _interrupted()
-    except SystemExit:
-        if (
-            type(sys.stdout).__name__ == "PacifyFlushWrapper"
-        ):  # so ends typer where a pipe is closed
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # so end typer and rich at a closed pipe
             _output_lost(NO_OUTPUT)
         raise
     except BrokenPipeError:
@@ -140,6 +138,8 @@ def _lacks_memory(error: Exception) -> bool:
 
 
 def _not_written(error: OSError) -> None:
+    if isinstance(error, BrokenPipeError):
+        _output_lost(NO_OUTPUT)
     if error.filename is None and error.errno in FULL:
         _output_lost(f"standard output cannot be written ({error.strerror}); {REMEDY}")
     place = f"{error.filename}: " if error.filename else ""
@@ -168,7 +168,10 @@ def _was_interrupted(error: BaseException | None) -> bool:
 
 def _usage(error: Any) -> None:
     if type(error).__name__ == "NoArgsIsHelpError":
-        typer.echo(error.format_message())
+        try:
+            typer.echo(error.format_message())
+        except OSError as lost:
+            _not_written(lost)
         sys.exit(0)
     context = getattr(error, "ctx", None)  # none for an unknown command
     command = context.command_path if context else "heedmap"

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedmap.data.columns import joined
+from heedmap.data.columns import Rows, joined
 from heedmap.data.labelled_rows import find_column, text_keys, text_values, written_text
-from heedmap.data.readers import read_rows
+from heedmap.data.readers import dialect_of, read_rows
 from heedmap.data.rows import ColumnSpec
 from heedmap.data.text_names import places
 from heedmap.errors import InputError
@@ -28,21 +28,16 @@ class Unlabelled:
     notes: list[str]
 
 
-def read_unlabelled(
-    path: Path, text: str | None = None, query: str | None = None, key: str | None = None
-) -> Unlabelled:
+def read_unlabelled(settings: DataSettings) -> Unlabelled:
     """Read the texts of a CSV, JSONL, Parquet or Excel file; a file of one column needs no name for it.
 
-    Args:
-        path: the file.
-        text: the column of the texts, or several to join; guessed if it is None.
-        query: the column of the queries, for a model of pairs.
-        key: the column of the texts' own ids; guessed if it is None.
+    Only the columns of text, query and id in the settings count, and how the file is read.
 
     Raises:
-        InputError: as `read_rows`, no such column, or no text.
+        InputError: as `read_rows`, no such column, no text, or a value that is no text, with the row.
     """
-    rows = joined(read_rows(path), text)
+    path, text, query, key = Path(settings.source), settings.text, settings.query, settings.id
+    rows = joined(read_rows(path, **dialect_of(settings)), text)
     guessed = None if text is not None or len(rows.columns) > 1 else rows.columns[0]
     column = find_column(rows, text, ColumnSpec().text) or guessed
     keys = find_column(rows, key, ("id",))
@@ -57,13 +52,10 @@ def read_unlabelled(
                 f"{some_of(rows.columns, 20)}; name it with --{what}-column{rows.hint}"
             )
     assert column is not None
-    notes, settings = rows.notes_on(text), DataSettings(source=str(path))
+    notes = rows.notes_on(text)
     names = text_keys(rows, keys, notes, guessed=key is None) or places(rows)
-    texts = [written_text(value, column, settings) for value in text_values(rows, column, notes)]
-    queries = None
-    if query is not None:
-        asked_values = text_values(rows, query, notes)
-        queries = [written_text(value, query, settings) for value in asked_values]
+    texts = _written(rows, column, settings, notes)
+    queries = None if query is None else _written(rows, query, settings, notes)
     used = [
         i for i, written in enumerate(texts)
         if written.strip() and (queries is None or queries[i].strip())
@@ -78,3 +70,14 @@ def read_unlabelled(
         Counter({"empty": empty} if empty else {}),
         notes,
     )
+
+
+def _written(rows: Rows, column: str, settings: DataSettings, notes: list[str]) -> list[str]:
+    """Return the texts of a column."""
+    texts = []
+    for row, value in enumerate(text_values(rows, column, notes)):
+        try:
+            texts.append(written_text(value, column, settings))
+        except InputError as error:
+            raise InputError(f"{rows.where(row)}: {error}") from error
+    return texts

@@ -88,8 +88,14 @@ def read(
     Raises:
         InputError: the model cannot read one of them.
     """
-    texts, untried = sample_texts(model, tokenizer)
     limit, readings = longest(model, tokenizer), list[Reading]()
+    if limit <= tokenizer.num_special_tokens_to_add():
+        raise InputError(
+            f"expected a model and a tokenizer that read texts; {type(model).__name__} has a limit of {limit} "
+            "positions, in which no text fits; correct max_position_embeddings in its config.json or "
+            "model_max_length in its tokenizer_config.json"
+        )
+    texts, untried = sample_texts(model, tokenizer)
     by_ids: dict[tuple[int, ...], Reading] = {}
     first_inputs: dict[str, Tensor] = {}
     for number, (name, text) in enumerate(texts.items()):

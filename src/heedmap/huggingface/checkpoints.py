@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import torch
 from safetensors import SafetensorError, safe_open
 from transformers.utils.hub import cached_file
 
@@ -30,21 +31,45 @@ def check_config(place: Place) -> None:
     """Check the files beside the weights, before the configuration is loaded.
 
     Raises:
-        InputError: an adapter that is not merged; a configuration that is not a JSON object, or that has
-            more layers than any model.
+        InputError: an adapter that is not merged; a configuration that is not a JSON object, that names no
+            classes or no dtype where it should, or that has more layers than any model.
         OSError: the Hub cannot be reached.
     """
     if _file(place, ADAPTER) is not None:
-        raise InputError(
-            f"expected a whole model in {place.what}; it holds an adapter ({ADAPTER}), which would be left "
-            "out; merge it into its model (peft: merge_and_unload) and save that"
-        )
-    for name, count in _layer_counts(_json(place, "config.json")):
+        raise adapter_alone(place.what)
+    config = _json(place, "config.json")
+    _check_values(config, place.what)
+    for name, count in _layer_counts(config):
         if count > MOST_LAYERS:
             raise InputError(
                 f"expected up to {MOST_LAYERS} layers in {place.what}; config.json says {name} = {count:.3g}; "
                 "bring back the config.json of these weights"
             )
+
+
+def adapter_alone(what: str) -> InputError:
+    """Return the refusal of an adapter that is not merged into its model."""
+    return InputError(
+        f"expected a whole model in {what}; it holds an adapter ({ADAPTER}), which would be left "
+        "out; merge it into its model (peft: merge_and_unload) and save that"
+    )
+
+
+def _check_values(config: Mapping[str, Any], what: str) -> None:
+    """Check the values with which transformers would stop without naming them."""
+    names, dtype = config.get("id2label"), config.get("dtype")
+    numbered = isinstance(names, dict) and all(re.fullmatch(r"-?\d+", key) for key in names)
+    if names is not None and not numbered:
+        raise InputError(
+            f"expected as id2label in the config.json of {what} a name for each output's number, such as "
+            f'{{"0": "negative", "1": "positive"}}, got {names!r:.60}; correct it'
+        )
+    named = isinstance(dtype, str) and isinstance(getattr(torch, dtype, None), torch.dtype)
+    if dtype is not None and not named and not isinstance(dtype, dict):
+        raise InputError(
+            f"expected as dtype in the config.json of {what} a type of torch, such as float32, got "
+            f"{dtype!r:.60}; correct it, or remove it"
+        )
 
 
 def check_class_numbers(place: Place) -> None:
@@ -81,8 +106,10 @@ def asked_attention(place: Place) -> str | None:
     return None
 
 
-def check_weights(place: Place) -> None:
+def check_weights(place: Place) -> set[str]:
     """Check the names of the weight files, and of the tensors in them, before they are loaded.
+
+    Returns the tensors that are not of floating point; none where a file is damaged.
 
     Raises:
         InputError: files that are not safetensors or lie outside the model's folder; fewer tensors than
@@ -90,19 +117,20 @@ def check_weights(place: Place) -> None:
         OSError: the Hub cannot be reached.
     """
     config = _json(place, "config.json")
-    names: set[str] = set()
+    kinds: dict[str, str] = {}
     try:
         for path in _weight_files(place, config):
             with safe_open(path, "pt") as file:
-                names.update(file.keys())
+                kinds |= {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, FileNotFoundError):
-        return  # transformers reports the damage
+        return set()  # transformers reports the damage
     for name, count in _layer_counts(config):
-        if names and count > max(SOME_LAYERS, len(names)):  # each layer has at least one tensor
+        if kinds and count > max(SOME_LAYERS, len(kinds)):  # each layer has at least one tensor
             raise InputError(
                 f"expected the weights of every layer in {place.what}; config.json says {name} = {count}, but "
-                f"there are {len(names)} tensors in all; bring back the config.json of these weights"
+                f"there are {len(kinds)} tensors in all; bring back the config.json of these weights"
             )
+    return {name for name, kind in kinds.items() if not kind.startswith(("F", "BF"))}
 
 
 def dropped_layers(unexpected: Iterable[str], known: Iterable[str]) -> list[str]:

@@ -138,7 +138,7 @@ def _compare(
                 f"does not, for example {text!r}"
             )
         with quiet(), evaluating(model):
-            expected: Tensor = model(**own.to(model.device)).logits.float().cpu()
+            expected: Tensor = model(**own.to(model.device), return_dict=True).logits.float().cpu()
         got = copy.model(**again.to(copy.model.device)).logits.float().cpu()
         size = max(1.0, float(expected.abs().max()))
         limit = ROUNDINGS.get(coarser, 64) * torch.finfo(coarser).eps * size

@@ -6,6 +6,7 @@ comes with a model is never run. A folder is read without the network.
 
 import warnings
 from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from heedmap.data.streams import reading
 from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, check_name, is_there, name_of
 from heedmap.huggingface.checkpoints import (
+    ADAPTER,
+    adapter_alone,
     asked_attention,
     check_class_numbers,
     check_config,
@@ -40,6 +43,7 @@ from heedmap.huggingface.refusals import first_line, no_config, no_weights
 from heedmap.huggingface.tokenization import Place, agree_on_padding, check_padding, tokenizer_at
 
 DTYPES = ("float32", "float16", "bfloat16")
+_Mismatch = tuple[str, Sequence[int], Sequence[int]]  # a weight's name, its shape, and the model's
 
 
 def load_classifier(
@@ -64,9 +68,9 @@ def load_classifier(
     check_class_numbers(place)
     model, info = _weights(place, config, dtype)
     _check_body(place, model, info)
+    _check_shapes(place, model, info["mismatched_keys"])
     body = f"{model.base_model_prefix}."
-    untrained = {*info["missing_keys"], *_mismatched(info)}
-    if untrained:
+    if untrained := set(info["missing_keys"]):
         names = sorted(
             untrained, key=lambda name: (name.startswith(body), name)
         )  # the head's first
@@ -120,7 +124,7 @@ def load_for_training(
     config.id2label = dict(enumerate(classes))
     config.label2id = {name: index for index, name in enumerate(classes)}
     config.problem_type = "single_label_classification"
-    model, info = _weights(place, config, "float32", ignore_mismatched_sizes=True)
+    model, info = _weights(place, config, "float32")
     _check_body(place, model, info)
     tokenizer = tokenizer_at(place)
     agree_on_padding(place, model, tokenizer)
@@ -152,6 +156,7 @@ def _open(source: object, dtype: str) -> tuple[Place, PreTrainedConfig]:
             f"expected a text classifier in {place.what}; transformers has no sequence classification "
             f"for the architecture {config.model_type}; choose another model"
         )
+    config.return_dict = True  # answers are taken by name
     return place, config
 
 
@@ -164,6 +169,8 @@ def _locate(source: object) -> Place:
         exists, is_dir = path.exists(), path.is_dir()
     if is_dir:
         if not (path / "config.json").is_file():
+            if (path / ADAPTER).is_file():
+                raise adapter_alone(f"the folder {path}")
             raise InputError(
                 f"expected a model in the folder {path}; it holds no config.json; "
                 "give the folder that `save_pretrained` wrote"
@@ -181,7 +188,7 @@ def _is_path(name: str) -> bool:
 
 
 def _weights(
-    place: Place, config: PreTrainedConfig, dtype: str, **options: Any
+    place: Place, config: PreTrainedConfig, dtype: str
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     with quiet():
         load = partial(
@@ -193,10 +200,10 @@ def _weights(
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
-            **options,
+            ignore_mismatched_sizes=True,  # they are refused with their shapes, or drawn anew for training
         )
         try:
-            check_weights(place)
+            not_floats = check_weights(place)
             try:
                 model, info = load()
             except (ImportError, ValueError) as error:
@@ -218,6 +225,7 @@ def _weights(
             raise
         except Exception as error:
             raise no_weights(place, error) from error
+    _check_floats(place, model, not_floats)
     if dropped := dropped_layers(info["unexpected_keys"], model.state_dict()):
         raise InputError(
             f"expected a config.json with the layers of the weights in {place.what}; it has no place for "
@@ -227,23 +235,56 @@ def _weights(
     return model, info
 
 
-def _check_body(place: Place, model: PreTrainedModel, info: dict[str, Any]) -> None:
+def _check_floats(place: Place, model: PreTrainedModel, not_floats: Collection[str]) -> None:
+    """Refuse integers or truth values as weights: transformers would read them as the floats of that value."""
+    parameters = {name for name, _ in model.named_parameters()}
     body = f"{model.base_model_prefix}."
-    lost = [
-        name
-        for name in sorted({*info["missing_keys"], *_mismatched(info)})
-        if name.startswith(body) and "pooler" not in name  # a pooler belongs to the head
-    ]
-    if lost:
+    # A checkpoint of the body alone lacks the prefix.
+    if found := sorted(name for name in not_floats if parameters & {name, f"{body}{name}"}):
+        raise InputError(
+            f"expected weights of floating point in {place.what}; those of {_some(found)} are integers or "
+            "truth values, as a quantisation leaves them; choose the model before it was quantised, or save it "
+            "dequantised"
+        )
+
+
+def _check_shapes(place: Place, model: PreTrainedModel, wrong: Iterable[_Mismatch]) -> None:
+    """Refuse weights of other shapes than the configuration says, with both."""
+    if not (pairs := sorted(wrong, key=lambda one: (-len(one[1]), one[0]))):
+        return
+    name, found, wanted = pairs[0]
+    classes = model.config.num_labels
+    if not _of_body(model, name) and (*found[1:], wanted[0]) == (*wanted[1:], classes):
+        said = f"it has {classes} name{'s' * (classes != 1)} (id2label)"
+        if config_of(place).get("id2label") is None:
+            said = f"it names none (id2label), which stands for {classes}"
+        raise InputError(
+            f"expected in the config.json of {place.what} a class name for each output; {said}, and the "
+            f"weights ({name}) have {found[0]} outputs; correct id2label"
+        )
+    more = f" ({len(pairs) - 1} more differ)" if len(pairs) > 1 else ""
+    raise InputError(
+        f"expected weights of the shapes that config.json says in {place.what}; {name} is "
+        f"{_shape(found)}, not {_shape(wanted)}{more}; bring back the config.json of these weights"
+    )
+
+
+def _shape(sizes: Iterable[int]) -> str:
+    return " × ".join(map(str, sizes))
+
+
+def _of_body(model: PreTrainedModel, name: str) -> bool:
+    """Whether a weight is needed of any checkpoint; a pooler belongs to the head."""
+    return name.startswith(f"{model.base_model_prefix}.") and "pooler" not in name
+
+
+def _check_body(place: Place, model: PreTrainedModel, info: dict[str, Any]) -> None:
+    _check_shapes(place, model, [one for one in info["mismatched_keys"] if _of_body(model, one[0])])
+    if lost := [name for name in sorted(info["missing_keys"]) if _of_body(model, name)]:
         raise InputError(
             f"expected the weights of a {type(model).__name__} in {place.what}; {_some(lost)} not in it; "
             "is the checkpoint of another architecture than its config.json says?"
         )
-
-
-def _mismatched(info: dict[str, Any]) -> set[str]:
-    """Return the names of weights whose shape differs from the model's; entries are names or tuples."""
-    return {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
 
 
 def _some(names: list[str]) -> str:

@@ -28,6 +28,16 @@ def vocabulary_size(model: PreTrainedModel) -> int | None:
     return embeddings.num_embeddings if isinstance(embeddings, nn.Embedding) else None
 
 
+def counts_from_no_padding(model: PreTrainedModel) -> bool:
+    """Whether the model numbers positions from its padding token on (as RoBERTa), and has no such token."""
+    starts = (
+        module.padding_idx
+        for module in model.modules()
+        if hasattr(module, "padding_idx") and hasattr(module, "position_embeddings")
+    )
+    return any(start is None or start < 0 for start in starts)
+
+
 def absent_token(ids: Tensor) -> int:
     """Return the smallest token number that does not occur."""
     present = set(torch.unique(ids).tolist())

@@ -62,11 +62,6 @@ def no_weights(place: Place, error: Exception) -> InputError:
             f"expected a model that fits the memory; {place.what} does not ({said:.120}); choose a smaller "
             "model, or load it with dtype bfloat16"
         )
-    elif "mismatch" in text.lower():
-        message = (
-            f"expected weights of the shapes that config.json says in {place.what}; they have others; bring "
-            "back the config.json of these weights"
-        )
     elif not damaged and isinstance(error, _OF_THE_CONFIGURATION):
         message = (
             f"expected a config.json in {place.what} of which transformers makes a model; it stops with "

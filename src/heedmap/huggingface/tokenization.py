@@ -6,7 +6,7 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.errors import InputError
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.padding import vocabulary_size
+from heedmap.huggingface.padding import counts_from_no_padding, vocabulary_size
 
 
 class Place(NamedTuple):
@@ -66,8 +66,19 @@ def check_padding(place: Place, model: PreTrainedModel, tokenizer: PreTrainedTok
     """Check that the model has an embedding for the tokenizer's padding token, if there is one.
 
     Raises:
-        InputError: It has none.
+        InputError: It has none, or the model counts its positions from a padding token that it has not.
     """
+    if counts_from_no_padding(model):
+        tokens = (
+            ""
+            if tokenizer.pad_token_id is None
+            else f" (its tokenizer's: {tokenizer.pad_token_id})"
+        )
+        raise InputError(
+            f"expected as pad_token_id in the config.json of {place.what} the number of the padding token"
+            f"{tokens}, from which {type(model).__name__} counts its positions, got "
+            f"{model.config.pad_token_id}; correct it"
+        )
     number, size = tokenizer.pad_token_id, vocabulary_size(model)
     if isinstance(number, int) and size is not None and number >= size:
         raise InputError(

@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 
 from heedmap import __version__
 from heedmap.terminal.displays import be_quiet, hide_start
+from heedmap.terminal.memory import NEEDED, check_memory
 
 HELP = {"help_option_names": ["-h", "--help"]}
 GENERAL = "General"
@@ -51,12 +52,17 @@ def add_command(
     function: Callable[..., None],
     examples: Sequence[str] = (),
     cls: type[Command] = Command,
+    memory: float = NEEDED,
 ) -> None:
-    """Add a command, with the options of all commands and examples at the end of its help."""
+    """Add a command, with the options of all commands and examples at the end of its help.
+
+    It does not start under a limit of less than `memory` GB.
+    """
     signature = inspect.signature(function)
     own = [p.replace(kind=p.KEYWORD_ONLY) for p in signature.parameters.values()]
 
     def run(**values: Any) -> None:
+        check_memory(memory)
         function(**{name: values[name] for name in signature.parameters})
 
     run.__doc__, run.__name__ = function.__doc__, function.__name__
