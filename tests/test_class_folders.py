@@ -99,7 +99,7 @@ def test_an_accent_at_the_end_of_a_text_is_one_of_windows_too(tmp_path):
     with pytest.warns(match=r"1 of 20 texts \(first: pos/1_7.txt\): not UTF-8; read as"):
         load(tmp_path)
     (tmp_path / "pos" / "1_7.txt").write_bytes("un joli café".encode()[:-1])  # cut within a letter
-    with pytest.raises(InputError, match=r"1_7.txt: not UTF-8"):
+    with pytest.raises(InputError, match=r"1_7.txt, line 1: not UTF-8"):
         load(tmp_path)
 
 
