@@ -111,7 +111,10 @@ def test_values_that_python_cannot_hold_are_one_clear_line(tmp_path, column, nam
     labels = [str(i % 2) for i in range(60)]
     pq.write_table(pa.table({"text": TEXTS, "label": labels, name: column}), tmp_path / "a.parquet")
     with pytest.raises(hm.InputError, match=rf"a.parquet, column {name}: .* save them as text, or"):
-        hm.load(tmp_path / "a.parquet")
+        hm.load(tmp_path / "a.parquet", **{name: name})
+    if name == "id":
+        with pytest.warns(match=r"column id: .* the column is not read"):
+            assert hm.load(tmp_path / "a.parquet").settings.id is None
 
 
 def test_queries_make_pairs(tmp_path):
