@@ -427,9 +427,10 @@ def test_a_clone_is_read_as_its_readme_says(tmp_path):
 def test_a_number_that_the_readme_has_no_name_for(tmp_path):
     folder = clone(tmp_path / "c", NAMED, parts__b_csv=CSV)
     (folder / "parts" / "a-1.csv").write_bytes(CSV + b"x,-1\nthe last,2\n")
-    assert "a-1.csv, line 43: expected a class from 0 to 1 as a label, got label = 2" in refusal(
-        folder
-    )
+    said = "a-1.csv, line 43: expected a class from 0 to 1 as a label, got label = "
+    assert f"{said}2" in refusal(folder)
+    (folder / "parts" / "a-1.csv").write_bytes(CSV + b"x,-1\nthe last," + b"2" * 5000 + b"\n")
+    assert f"{said}2222" in refusal(folder)
 
 
 @pytest.mark.parametrize(

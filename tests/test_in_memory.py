@@ -179,6 +179,11 @@ def test_what_is_missing_is_counted():
             hm.InputError,
             "list, index 1, text: expected text, got half a character",
         ),
+        (
+            lambda: hm.load(["a", "b"], labels=[1, 10**5000]),
+            hm.InputError,
+            "list, index 1, label: expected a number of up to 4300 digits, got a longer one; write it",
+        ),
         (lambda: hm.load("memory:0123456789abcdef"), hm.InputError, "texts from memory, which"),
         (lambda: hm.open_model("m", hm.load(FRAME)), hm.InputError, "got a Corpus"),
     ],

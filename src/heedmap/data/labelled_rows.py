@@ -6,6 +6,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from heedmap.data.columns import Rows, check_single_column, joined, parts_of
@@ -352,11 +353,12 @@ def _class_name(answer: Any, column: str, names: Sequence[str] | None) -> str:
     except InputError as error:
         raise InputError(f"{column}: {error}") from error
     if names is not None and re.fullmatch(r"-?\d+", name):
-        if int(name) >= len(names):
+        number = Decimal(name)  # of any length
+        if number >= len(names):
             raise InputError(
-                f"expected a class from 0 to {len(names) - 1} as a label, got {column} = {name}"
+                f"expected a class from 0 to {len(names) - 1} as a label, got {column} = {name:.40}"
             )
-        name = names[int(name)].strip() if int(name) >= 0 else ""
+        name = names[int(number)].strip() if number >= 0 else ""
     if len(name.splitlines()) > 1:  # most often a quote that is never closed
         raise InputError(
             f"expected a label of one line, got {column} = {name!r:.40}; check the file's quotes, or name "

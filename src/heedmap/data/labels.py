@@ -52,7 +52,7 @@ def plain(value: Any) -> Any:
     named by its hash or its place in memory. Subclasses lose what they add: `StrEnum`, `numpy.str_`.
 
     Raises:
-        InputError: it is of another kind.
+        InputError: it is of another kind, or a number that is too long.
 
     >>> plain(np.str_("yes")), plain(np.int64(3)), plain(Decimal("1.10"))
     ('yes', 3, '1.10')
@@ -64,7 +64,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, int | np.integer):
-        return int(value)
+        return _writable(int(value))
     if isinstance(value, float | np.floating):
         (value,) = shortest([float(value)], getattr(value, "dtype", None))
         return value
@@ -103,6 +103,17 @@ def shortest(values: list[Any], kind: object) -> list[Any]:
         else float(str(narrow(value)))
         for value in values
     ]  # fmt: skip
+
+
+def _writable(number: int) -> int:
+    """Return a whole number that Python writes out in digits, which it does up to a limit."""
+    try:
+        str(number)
+    except ValueError as error:
+        raise InputError(
+            "expected a number of up to 4300 digits, got a longer one; write it as text"
+        ) from error
+    return number
 
 
 def kind_text(value: object) -> str:

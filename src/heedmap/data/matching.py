@@ -56,7 +56,7 @@ def match(
     names = classes or outputs
     numbers = {label: number_of(label) for label in labels}
     values = [value for value in numbers.values() if value is not None]
-    further = {number for label in others if (number := number_of(label)) is not None}
+    further = {value for label in others if (value := number_of(label)) is not None}
     in_names = numbers_in(names) if classes is None else _whole(names)
     doubted = (
         classes is None
