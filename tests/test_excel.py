@@ -78,6 +78,30 @@ def test_empty_cells_and_errors_are_counted_and_rows_below_the_last_are_none(tmp
     assert corpus.left_out == {"empty text": 1, "label missing": 2}
 
 
+@pytest.mark.filterwarnings("ignore:.*sheets Sheet, other")
+def test_hidden_rows_are_read_and_counted_and_empty_rows_are_none(tmp_path):
+    book = openpyxl.Workbook()
+    for row in TABLE:
+        book.active.append(row)
+        if row != TABLE[0]:
+            book.active.append([])
+    for number in (3, 4, 10):
+        book.active.row_dimensions[number].hidden = True
+    book.active.row_dimensions[12].height = 30
+    book.create_sheet("other").row_dimensions[1].hidden = True
+    book.save(tmp_path / "a.xlsx")
+    (tmp_path / "a.csv").write_text(
+        "id,text,label\n" + "".join(f'{k},"{t}",{n}\n' for k, t, n in TABLE[1:])
+    )
+    rows = read_rows(tmp_path / "a.xlsx")
+    assert "rows that the sheet hides, as its filters do: 3; read like the others" in rows.notes
+    assert rows.where(1) == f"{tmp_path / 'a.xlsx'}, row 4"
+    with pytest.warns(match="rows that the sheet hides"):
+        corpus = load(tmp_path / "a.xlsx")
+    assert corpus.left_out == {}
+    assert corpus.fingerprint() == load(tmp_path / "a.csv").fingerprint()
+
+
 def test_what_is_not_read_is_said(tmp_path):
     path = written(tmp_path / "a.xlsx", [*TABLE, ["x", "y", 1, None, "a note"]], ["Pivot"])
     with pytest.warns() as warned:

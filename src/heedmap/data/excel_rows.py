@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14  # of a sheet, by the format
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an .xls, and an .xlsx with a password
 _ZEROS = re.compile(r"(0+)(?:\.(0+))?")
+_HIDDEN = re.compile(rb"<(?:\w+:)?row\s[^>]*?\bhidden=[\"'](?:1|true)[\"']")
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
 
 
@@ -44,7 +45,8 @@ def read_excel(path: Path, header: str | None = None) -> Rows:
             with warnings.catch_warnings():  # of styles and the like, which are not read
                 warnings.simplefilter("ignore")
                 sheets = _sheets(path, file)
-                named, columns, nameless = _columns(path, sheets[0], header is not None)
+                named, columns, numbers, nameless = _columns(path, sheets[0], header is not None)
+                hidden = _hidden(file, sheets[0])
                 empty = _uncomputed(path, file, sheets[0]) if has_formulas else []
     except InputError:
         raise
@@ -59,6 +61,9 @@ def read_excel(path: Path, header: str | None = None) -> Rows:
         f"formulas in {some_of(empty)}: no value stored with them, read as empty; open the file in a "
         "spreadsheet program and save it there"
         if empty
+        else "",
+        f"rows that the sheet hides, as its filters do: {hidden}; read like the others"
+        if hidden
         else "",
     )
     if empty and not columns[0]:
@@ -78,7 +83,7 @@ def read_excel(path: Path, header: str | None = None) -> Rows:
         named,
         len(columns[0]),
         values,
-        where=lambda i: f"{path}, row {i + 2 - (header is not None)}",
+        where=lambda i: f"{path}, row {numbers[i]}",
         notes=[*(note for note in notes if note), *odd],
         hint=hint,
     )
@@ -133,8 +138,10 @@ def _sheets(path: Path, file: IO[bytes], *, values: bool = True) -> "list[Sheet]
 
 def _columns(
     path: Path, sheet: "Sheet", by_place: bool
-) -> tuple[list[str], list[list[Any]], list[str]]:
-    """Return the columns' names and values, without the empty rows below, and the columns that have no name.
+) -> tuple[list[str], list[list[Any]], list[int], list[str]]:
+    """Return the columns' names and values, the numbers of the rows, and the columns that have no name.
+
+    Empty rows are none, as empty lines are of a CSV file.
 
     Named `by_place`, columns are those that the first row has, which is no header.
     """
@@ -164,22 +171,33 @@ def _columns(
     check_count(path, list(names.values()))
     columns: list[list[Any]] = [[] for _ in names]
     nameless: set[int] = set()
-    size, limit, filled = 0, limit_of(path), 0
-    for number, row in enumerate(sheet.iter_rows(min_row=1 if by_place else 2), 1):
+    numbers: list[int] = []
+    size, limit, start = 0, limit_of(path), 1 if by_place else 2
+    for number, row in enumerate(sheet.iter_rows(min_row=start), start):
         values = {i: one for i, cell in enumerate(row) if (one := value(cell)) is not None}
-        for i, column in zip(names, columns, strict=True):
-            column.append(values.get(i))
         nameless.update(values.keys() - names.keys())
-        filled = number if values.keys() & names.keys() else filled
+        if values.keys() & names.keys():
+            numbers.append(number)
+            for i, column in zip(names, columns, strict=True):
+                column.append(values.get(i))
         # One long text that many cells share, and cells at the sheet's far end, fill the memory too.
         size += 8 * (len(row) + len(names)) + sum(
             len(one) for one in values.values() if isinstance(one, str)
         )
         if size > limit or number > MOST_ROWS:
             raise grown(path)
-    for column in columns:
-        del column[filled:]
-    return list(names.values()), columns, [get_column_letter(i + 1) for i in sorted(nameless)]
+    return (
+        list(names.values()),
+        columns,
+        numbers,
+        [get_column_letter(i + 1) for i in sorted(nameless)],
+    )
+
+
+def _hidden(file: IO[bytes], sheet: "Sheet") -> int:
+    """Count the rows that a sheet does not show."""
+    with zipfile.ZipFile(file) as archive:
+        return len(_HIDDEN.findall(archive.read(sheet._worksheet_path)))
 
 
 def _shown(cell: Any) -> int | float | str:

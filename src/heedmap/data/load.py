@@ -195,9 +195,9 @@ def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> C
     parts = {name: within_limits(rows, settings, left_out) for name, rows in parts.items()}
     splits = complete(parts, settings)
     if parts and not {"all", "train"} & parts.keys():
-        found = ", ".join(f"{len(rows)} of {name}" for name, rows in parts.items())
+        there = ", ".join(f"{len(rows)} of {name}" for name, rows in parts.items())
         raise InputError(
-            f"{settings.source}: expected texts of the train split, got {found} alone{_counts(left_out)}; give "
+            f"{settings.source}: expected texts of the train split, got {there} alone{_counts(left_out)}; give "
             "texts to train on, or take the splits away: they are drawn where there are none"
         )
     classes = ordered(row.label for row in splits["train"])
