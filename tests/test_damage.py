@@ -1,6 +1,7 @@
 """Run folders that are damaged, older or foreign are refused in one line, and nothing is rewritten."""
 
 import json
+import os
 import shutil
 import warnings
 from pathlib import Path
@@ -200,6 +201,7 @@ MANIFESTS = {
     "a deep list": write("manifest.json", DEEP),
     "an odd list": write("manifest.json", "[]"),
     "another program's list": write("manifest.json", '{"name": "app", "icons": []}'),
+    "an emptied list": write("manifest.json", "{}"),
     "a list of no files": change("manifest.json", files={}),
     "a list of files elsewhere": change(
         "manifest.json", files={"../texts.csv": {"size": 1, "sha256": "0"}}
@@ -227,6 +229,38 @@ def test_a_folder_whose_list_is_damaged_is_refused_in_one_line_and_nothing_is_re
     refused(heedmap("audit", "--run", "run", *AUDIT), before)
     other = (*QUICK, *AUDIT, "--seed", "7", "--overwrite")
     refused(heedmap("audit", "--data", "texts.csv", "--out", "run", *other), before)
+
+
+def special(name):
+    def damage(run):
+        (run / name).unlink()
+        os.mkfifo(run / name)
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (write("settings.toml", ""), "settings.toml: expected the settings of a run, found a file"),
+        (write("settings.toml", 'version = "2.0"'), "of another program, or an emptied one"),
+        (write("manifest.json", "{}"), "manifest.json: expected the list of the files"),
+        (special("findings.json"), "findings.json: no file; move away what is there, and"),
+    ],
+)
+def test_what_is_not_heedmaps_is_named_as_that(heedmap, place, damage, said):
+    damage(place)
+    assert said in heedmap("list", "run").out.replace("\n", " ")
+
+
+def test_a_pipe_in_the_place_of_the_findings_is_named_where_they_are_written(heedmap, place):
+    special("findings.json")(place)
+    done = heedmap("report", "run")
+    assert done.code == 2
+    assert (
+        "findings.json: expected a place for a file of heedmap's, found a pipe, a socket"
+        in done.err
+    )
 
 
 @pytest.mark.parametrize("what", MODEL)

@@ -28,6 +28,7 @@ from heedmap.huggingface.inputs import encode
 from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.loading import load_classifier, load_for_training
 from heedmap.huggingface.logging import quiet
+from heedmap.huggingface.refusals import first_line
 from heedmap.huggingface.zoo import VOCABULARY, ZOO, architecture
 
 
@@ -194,6 +195,20 @@ def test_no_text_fits_a_limit_of_nothing(folder):
 def test_answers_are_taken_by_name_whatever_the_configuration_says(folder):
     change(folder, return_dict=False)
     assert handshake(*load_classifier(folder)).ok
+
+
+def test_names_with_two_numbers_are_noted(folder):
+    numbers = {"no": 1, "yes": 0, "or": 2}
+    change(folder, id2label={"0": "no", "1": "yes", "2": "or"}, label2id=numbers)
+    with pytest.warns(
+        UserWarning, match="gives no, yes other numbers in label2id than in id2label"
+    ):
+        load_classifier(folder)
+
+
+def test_what_a_library_says_is_cut_between_words():
+    assert first_line(ValueError("one two three."), 9) == "one two …"
+    assert first_line(ValueError("one two."), 9) == "one two"
 
 
 def test_a_regression(tmp_path):

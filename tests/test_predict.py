@@ -64,7 +64,9 @@ def test_a_real_classifiers_probabilities_are_its_own(minilm):
     run = hm.open_model(minilm, rows)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(minilm)
     tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
-    with pytest.warns(UserWarning, match="1 of 4 texts are too long: text 3: the text is longer"):
+    with pytest.warns(
+        UserWarning, match="1 of 4 texts are too long, the first of them text 3: the text is longer"
+    ):
         got = run.predict_proba(texts)
     np.testing.assert_allclose(got[:3], alone(model, tokenizer, texts[:3]), atol=1e-5)
     assert run.classes == [model.config.id2label[i] for i in range(2)]

@@ -202,3 +202,8 @@ def test_progress_is_reported_step_by_step():
     with watched(lambda done, text: seen.append(done)):
         fit(objective)
     assert seen == [i / 4 for i in range(1, 5)]
+
+
+def test_a_vocabulary_without_a_word_is_noted():
+    with pytest.warns(UserWarning, match=r"no word is in 1000 training texts or more \(--min-df\)"):
+        train(small_corpus(), encoder="average", epochs=1, min_df=1000, hidden_size=8)

@@ -473,7 +473,8 @@ class RunSettings(Settings):
         """Read settings from a file.
 
         Raises:
-            InputError: the file is unreadable, of another version, or has an invalid key or value.
+            InputError: the file is unreadable, not of a run or of another version, or has an invalid key or
+                value.
         """
         try:
             if path.exists() and not path.is_file():  # a pipe would be waited for
@@ -482,9 +483,14 @@ class RunSettings(Settings):
         except (OSError, ValueError, RecursionError) as error:
             message = str(error).splitlines()[0]
             raise InputError(f"{path}: cannot be read as settings ({message})") from error
-        if values.get("version") != 1:
+        if not isinstance(values.get("version"), int):
             raise InputError(
-                f"{path}: written by another version (format {values.get('version')!r}, expected 1); "
+                f"{path}: expected the settings of a run, found a file of another program, or an emptied one; "
+                "name a run's folder, or bring the file back"
+            )
+        if values["version"] != 1:
+            raise InputError(
+                f"{path}: written by another version (format {values['version']}, expected 1); "
                 "make the run again from its data, with --overwrite"
             )
         try:

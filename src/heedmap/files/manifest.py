@@ -36,6 +36,7 @@ from heedmap.files.storage import remove as remove_unlisted
 MANIFEST = "manifest.json"
 BEGINNING = b'{\n "heedmap"'  # tells our manifest from those of other programs
 DEPTH = 5  # folders between a file and its manifest, at most
+_SPECIAL = "a pipe, a socket or a device"
 CHANGED = ".changed"  # ending of a file that is not as heedmap wrote it, and is in the way
 
 
@@ -72,7 +73,12 @@ class File:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _taken(path, error.strerror or str(error)) from error
+            if path.is_file():
+                raise InputError(
+                    f"{path}: cannot be read ({error.strerror or error}); make it readable, or choose another "
+                    "folder"
+                ) from error
+            raise _taken(path, "a folder" if path.is_dir() else _SPECIAL) from error
 
 
 @dataclass
@@ -146,7 +152,10 @@ class Manifest:
             InputError: it is damaged, or another program's.
         """
         try:
-            listing = _LISTING.validate_json(read_bytes(self.path))
+            content = read_bytes(self.path)
+            listing = _LISTING.validate_json(content)
+            if not content.startswith(BEGINNING):
+                raise ValueError("another program's, or emptied")
             if not all(map(_is_inside, (*listing.files, *listing.replaced, *listing.folders))):
                 raise ValueError("names outside the folder")
         except FileNotFoundError:
@@ -337,7 +346,7 @@ class Manifest:
             elif stat.S_ISLNK(mode):
                 raise _taken(path, "a link")
             elif not stat.S_ISREG(mode):
-                raise _taken(path, "a pipe, a socket or a device")
+                raise _taken(path, _SPECIAL)
             elif name not in listed:
                 raise _taken(path, "a file")
 

@@ -201,7 +201,7 @@ def _tolerance(model: PreTrainedModel, readings: Sequence[Reading]) -> tuple[flo
 def stopped(model: PreTrainedModel, ids: Tensor | None, name: str, error: Exception) -> InputError:
     """Return the refusal of a model that stops in the middle of a pass."""
     size, remedy = vocabulary_size(model), "choose another model"
-    said = f"{type(error).__name__} ({first_line(error):.160})"
+    said = f"{type(error).__name__} ({first_line(error)})"
     if out_of_memory(error):
         remedy = "choose a smaller model, or dtype bfloat16"
     elif ids is not None and size is not None and int(ids.max()) >= size:
@@ -226,7 +226,7 @@ def _inputs(batch: SubwordBatch, tokenizer: PreTrainedTokenizerBase) -> dict[str
 def _words(tokenizer: PreTrainedTokenizerBase, text: str, limit: int) -> list[str]:
     words = pieces(text, "words")
     fitted = truncated(tokenizer, words, limit)
-    return words if fitted is None else fitted[2]
+    return words if fitted is None else fitted.words
 
 
 def _groups(readings: Sequence[Reading]) -> Iterator[list[Reading]]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from transformers import PreTrainedConfig
+
 from heedmap.errors import InputError
 from heedmap.terminal.output import some_of
 
@@ -35,3 +37,13 @@ def check_numbers(numbers: Iterable[str], what: str) -> None:
             f"config.json (id2label) has {some_of(written)}, which does not say the output of each "
             "name; correct the numbers"
         )
+
+
+def contradiction(config: PreTrainedConfig) -> str | None:
+    """Describe class names to which a configuration gives two numbers; None where there are none."""
+    names = {str(name): int(number) for number, name in (config.id2label or {}).items()}
+    numbers = config.label2id if isinstance(config.label2id, dict) else {}
+    other = [name for name in names if name in numbers and str(numbers[name]) != str(names[name])]
+    if not other:
+        return None
+    return f"its config.json gives {some_of(other)} other numbers in label2id than in id2label, which is read"

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
-from heedmap.huggingface.inputs import too_long
+from heedmap.huggingface.inputs import Truncated, too_long
 
 Lengths = Callable[[Sequence[Sequence[str]]], NDArray[np.int64]]
-Cut = Callable[[Sequence[str]], tuple[int, int, list[str]] | None]
+Cut = Callable[[Sequence[str]], Truncated | None]
+AT_WORDS = (
+    "cut between words, since no part of the text has the tokens that the tokenizer keeps (kept)"
+)
 OwnWords = Callable[[Sequence[Sequence[str]]], Iterable[Sequence[int]]]
 
 
@@ -37,12 +40,14 @@ def fit(
     keys: list[str] = []
     spans: list[tuple[int, int]] = []
     tokens: list[list[str]] = []
+    at_words = 0
     for row in range(len(split)):
         words = split.tokens[row]
         if sizes[row] <= longest:
             parts = [(0, len(words), words)]
         elif cut is not None:
-            parts = [cut(words) or (0, len(words), words)]
+            start, end, kept, exact = cut(words) or Truncated(0, len(words), words, exact=True)
+            parts, at_words = [(start, end, kept)], at_words + (not exact)
         else:
             parts = [(a, b, words[a:b]) for a, b in _windows(words, lengths, longest)]
         for number, (start, end, kept) in enumerate(parts):
@@ -56,6 +61,8 @@ def fit(
         marks = [mark[a:b] for mark, (a, b) in zip(marks, spans, strict=True)]
     done = "cut" if cut else f"read as {len(rows) - len(split) + len(long)} windows"
     count = {f"longer than the model's {longest} positions, {done} (kept)": len(long)}
+    if at_words:
+        count[AT_WORDS] = at_words
     windows = None if cut else np.array(rows, dtype=np.int64)
     return Split(keys, tokens, spread.labels, marks, text_of=windows), count
 

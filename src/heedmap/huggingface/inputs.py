@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -101,13 +102,25 @@ def lengths(
     return np.array([len(row) for row in ids], dtype=np.int64)
 
 
+class Truncated(NamedTuple):
+    """What is left of a text: the first word, the end, and the kept words.
+
+    `exact`: they have the tokens that the tokenizer's truncation leaves.
+    """
+
+    start: int
+    end: int
+    words: list[str]
+    exact: bool
+
+
 def truncated(
     tokenizer: PreTrainedTokenizerBase, words: Sequence[str], longest: int
-) -> tuple[int, int, list[str]] | None:
-    """Return what the tokenizer's truncation leaves of a text: the first word, the end, and the kept words.
+) -> Truncated | None:
+    """Return what the tokenizer's truncation leaves of a text; None if the text fits.
 
     The side is the tokenizer's (`truncation_side`). The word at which the text is cut may be kept in part.
-    Where no part of the text has the truncated text's tokens, words are kept whole. None if the text fits.
+    Where no part of the text has the truncated text's tokens, words are kept whole.
 
     Raises:
         InputError: a single word takes more positions than the model reads.
@@ -144,7 +157,8 @@ def truncated(
                     if text[max(a, c) : min(b, d)].strip()
                 ]
                 if kept and "".join(piece for _, piece in kept) == text[a:b]:
-                    return kept[0][0], kept[-1][0] + 1, [piece for _, piece in kept]
+                    pieces = [piece for _, piece in kept]
+                    return Truncated(kept[0][0], kept[-1][0] + 1, pieces, exact=True)
     low, high = 0, min(len(words), longest)  # a word has at least one position
     while low < high:
         middle = (low + high + 1) // 2
@@ -156,7 +170,7 @@ def truncated(
     if low == 0:
         raise too_long(words[-1] if on_left else words[0], longest)
     first = len(words) - low if on_left else 0
-    return first, first + low, list(words[first : first + low])
+    return Truncated(first, first + low, list(words[first : first + low]), exact=False)
 
 
 def too_long(word: str, longest: int) -> InputError:

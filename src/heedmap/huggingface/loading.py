@@ -34,13 +34,14 @@ from heedmap.huggingface.checkpoints import (
     config_of,
     dropped_layers,
 )
-from heedmap.huggingface.class_names import class_names
+from heedmap.huggingface.class_names import class_names, contradiction
 from heedmap.huggingface.heads import check_head
 from heedmap.huggingface.heads import untrained as untrained_head
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.padding import declare_in_batches
 from heedmap.huggingface.refusals import first_line, no_config, no_weights
 from heedmap.huggingface.tokenization import Place, agree_on_padding, check_padding, tokenizer_at
+from heedmap.terminal.output import remark
 
 DTYPES = ("float32", "float16", "bfloat16")
 _Mismatch = tuple[str, Sequence[int], Sequence[int]]  # a weight's name, its shape, and the model's
@@ -81,6 +82,8 @@ def load_classifier(
             f"fine-tune it first: `heedmap train --model {place.source}`"
         )
     _check_classes(place, model.config)
+    if (said := contradiction(model.config)) is not None:
+        remark(f"{place.source}: {said}")
     tokenizer = tokenizer_at(place)
     check_padding(place, model, tokenizer)
     declare_in_batches(model)
@@ -211,7 +214,7 @@ def _weights(
                     raise
                 warnings.warn(
                     f"{place.source}: its config.json asks for {attention}, which cannot be used here "
-                    f"({first_line(error):.120}); it is read with eager attention",
+                    f"({first_line(error)}); it is read with eager attention",
                     stacklevel=4,
                 )
                 try:

@@ -17,9 +17,9 @@ from heedmap.data.load import load_corpus
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.manifest import folder_written
-from heedmap.huggingface.class_names import class_names
+from heedmap.huggingface.class_names import class_names, contradiction
 from heedmap.huggingface.entrance import leave
-from heedmap.huggingface.fitting import Cut, fit, merge
+from heedmap.huggingface.fitting import AT_WORDS, Cut, fit, merge
 from heedmap.huggingface.handshake import drift, handshake
 from heedmap.huggingface.limits import longest
 from heedmap.huggingface.loading import load_classifier
@@ -124,7 +124,7 @@ def fitted_text(
         raise InputError(f"expected a text that does not {_TWO_ENDS}; take it out of it")
     limit = longest(model.model, model.tokenizer)
     text = Split(["text"], [words], np.zeros(1, dtype=np.int64))
-    split, _ = fit(text, model.lengths, limit, _cut(model, limit, how))
+    split, counted = fit(text, model.lengths, limit, _cut(model, limit, how))
     notes, kept = [], sum(map(len, split.tokens))
     if split.tokens != text.tokens:
         side = "last" if model.tokenizer.truncation_side == "left" else "first"
@@ -134,6 +134,8 @@ def fitted_text(
             else f"read in {len(split)} windows, each by itself"
         )
         notes.append(f"the text is longer than the {limit} positions that the model reads: {done}")
+    if AT_WORDS in counted:
+        notes.append(f"the text is {AT_WORDS.removesuffix(' (kept)')}")
     split, _ = merge(split, model.own_words)
     if merged := kept - sum(map(len, split.tokens)):
         notes.append(f"words that share a sub-word are shown as one: {merged} fewer")
@@ -210,15 +212,18 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
 
 def notes(model: TransformerClassifier) -> dict[str, object]:
     """Return the report's caveats about the model, and give them as warnings."""
-    sign = sign_of_pairs(model.model.config)
-    if sign is None:
-        return {}
-    note = (
-        f"{model.settings.source} looks like a model of pairs of texts ({sign}): on single texts, and it is "
-        "given nothing else here, its predictions may mean nothing"
-    )
-    remark(note)
-    return {"notes": [note]}
+    said = contradiction(model.model.config)
+    found = (
+        [] if said is None else [f"{model.settings.source}: {said}"]
+    )  # a warning when it was loaded
+    if (sign := sign_of_pairs(model.model.config)) is not None:
+        note = (
+            f"{model.settings.source} looks like a model of pairs of texts ({sign}): on single texts, and it "
+            "is given nothing else here, its predictions may mean nothing"
+        )
+        remark(note)
+        found.append(note)
+    return {"notes": found} if found else {}
 
 
 def _drift(model: TransformerClassifier) -> dict[str, object]:

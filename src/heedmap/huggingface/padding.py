@@ -30,11 +30,11 @@ def vocabulary_size(model: PreTrainedModel) -> int | None:
 
 def counts_from_no_padding(model: PreTrainedModel) -> bool:
     """Whether the model numbers positions from its padding token on (as RoBERTa), and has no such token."""
-    starts = (
+    starts: list[Any] = [
         module.padding_idx
         for module in model.modules()
         if hasattr(module, "padding_idx") and hasattr(module, "position_embeddings")
-    )
+    ]
     return any(start is None or start < 0 for start in starts)
 
 

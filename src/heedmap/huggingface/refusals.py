@@ -14,10 +14,10 @@ _OF_THE_CONFIGURATION = (
 )  # fmt: skip
 
 
-def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, or its type."""
-    line = (str(error).strip().splitlines() or [""])[0].rstrip(".: ")
-    return line or type(error).__name__
+def first_line(error: BaseException, most: int = 160) -> str:
+    """Return the first line of what an error says, cut between words, or its type."""
+    line = (str(error).strip().splitlines() or [""])[0].rstrip(".: ") or type(error).__name__
+    return line if len(line) <= most else f"{line[:most].rpartition(' ')[0] or line[:most]} …"
 
 
 def no_config(place: Place, error: Exception) -> InputError:
@@ -33,7 +33,7 @@ def no_config(place: Place, error: Exception) -> InputError:
     if not place.local and isinstance(error, OSError):
         return InputError(
             f"expected a model's folder or a name on the Hub; there is no folder {place.source}, and the "
-            f"Hub gave none ({first_line(error)}); check the name, the network and HF_HUB_OFFLINE"
+            f"Hub gave none ({first_line(error, 400)}); check the name, the network and HF_HUB_OFFLINE"
         )
     return InputError(
         f"expected a readable config.json in {place.what}; {_whole(error)}; save or download the model again"
@@ -59,17 +59,17 @@ def no_weights(place: Place, error: Exception) -> InputError:
         )
     elif out_of_memory(error):
         message = (
-            f"expected a model that fits the memory; {place.what} does not ({said:.120}); choose a smaller "
+            f"expected a model that fits the memory; {place.what} does not ({said}); choose a smaller "
             "model, or load it with dtype bfloat16"
         )
     elif not damaged and isinstance(error, _OF_THE_CONFIGURATION):
         message = (
             f"expected a config.json in {place.what} of which transformers makes a model; it stops with "
-            f"{type(error).__name__} ({said:.160}); bring back the config.json of these weights"
+            f"{type(error).__name__} ({said}); bring back the config.json of these weights"
         )
     else:
         message = (
-            f"expected readable weights in {place.what}; they are damaged or of another model ({said:.160}); "
+            f"expected readable weights in {place.what}; they are damaged or of another model ({said}); "
             "copy or download them again"
         )
     return InputError(message)
@@ -85,7 +85,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 def _no_package(place: Place, error: ImportError) -> InputError:
     return InputError(
-        f"expected the packages that {place.what} needs; one is missing ({first_line(error):.160}); install it"
+        f"expected the packages that {place.what} needs; one is missing ({first_line(error)}); install it"
     )
 
 

@@ -113,7 +113,7 @@ class TransformerClassifier:
         """Count the positions of each text, special ones included."""
         return inputs.lengths(self.tokenizer, texts)
 
-    def truncated(self, words: Sequence[str], longest: int) -> tuple[int, int, list[str]] | None:
+    def truncated(self, words: Sequence[str], longest: int) -> inputs.Truncated | None:
         """Cut a text as the model's tokenizer does (see `heedmap.huggingface.inputs.truncated`)."""
         return inputs.truncated(self.tokenizer, words, longest)
 

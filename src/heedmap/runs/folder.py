@@ -517,8 +517,10 @@ class RunFolder:
             ):
                 raise ValueError("expected findings and a bottom line")
         except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+            taken = os.path.lexists(self._findings) and not self._findings.is_file()
             raise InputError(
-                f"{self._findings}: damaged; `heedmap report {self.path}` writes it anew"
+                f"{self._findings}: {'no file; move away what is there, and' if taken else 'damaged;'} "
+                f"`heedmap report {self.path}` writes it anew"
             ) from error
         return dict(content)
 

@@ -16,7 +16,7 @@ from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings
-from heedmap.terminal.output import remark, some_of
+from heedmap.terminal.output import remark
 
 
 class UserText(NamedTuple):
@@ -145,4 +145,4 @@ def _warn_of_cuts(notes: Sequence[Sequence[str]]) -> None:
         if "cut to" in note
     ]
     if cut:
-        remark(f"{len(cut)} of {len(notes)} texts are too long: {some_of(cut, 1)}")
+        remark(f"{len(cut)} of {len(notes)} texts are too long, the first of them {cut[0]}")

@@ -16,6 +16,7 @@ from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.scores import Lexical
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.terminal.output import remark
 from heedmap.training.objective import seeded
 
 # Bytes per weight: itself, its gradient, three numbers of the optimizer, its value in the best epoch.
@@ -57,6 +58,10 @@ def init_model(
     split = corpus.splits["train"]
     answers = corpus.classes if split.allowed is not None else []
     vocabulary = Vocabulary.build(corpus.words("train"), settings.train.min_df, answers)
+    if len(vocabulary.words) == len(set(answers)):
+        remark(
+            f"no word is in {settings.train.min_df} training texts or more (--min-df): all are read as unknown"
+        )
     if settings.train.vectors is None:
         model, with_vector = build_model(settings, vocabulary, corpus.classes, kind), None
     else:
