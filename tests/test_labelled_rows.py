@@ -312,7 +312,7 @@ def test_blanks_around_the_names_of_columns_do_not_matter(tmp_path):
         "<br />", "<BR>", "< br / >", "</p>", "&amp;", "&#39;", "<a href='x'>", '<img src=x onerror="a>b">',
         "<iframe>", "<video controls>", "<time>", "<wbr>", "<details open>", "<!DOCTYPE html>", "<o:p>",
         "<a href=http://example.org/?q=1&b=2>", "<img src='a'alt='b' />", "<![endif]>", "<hr size=1 noshade>",
-        "<a href=>", "</o:p>", "<div\n data-of>",
+        "<a href=>", "</o:p>", "<div\n data-of>", '<font size="-2"\\ color="#666666">',
     ],
 )  # fmt: skip
 def test_markup_is_counted_and_turned_into_text_where_that_is_asked(tmp_path, tag):

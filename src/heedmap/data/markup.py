@@ -26,8 +26,9 @@ _FLAGS = (
     r"[a-z]+-[-\w]+"
 )
 _VALUE = r"""\s*+=\s*+(?:"[^"]*"|'[^']*'|[^\s<>]*+)"""
-_ATTRIBUTE = rf"""(?:\s++|(?<=["']))(?:[a-z_:@][-\w:.@]*+{_VALUE}|(?:{_FLAGS})(?=[\s/>]))"""
-_ATTRIBUTES = rf"(?:{_ATTRIBUTE})*+\s*+(?:/\s*+)?+"
+# AG News has backslashes for line breaks, within tags too.
+_ATTRIBUTE = rf"""(?:[\s\\]++|(?<=["']))(?:[a-z_:@][-\w:.@]*+{_VALUE}|(?:{_FLAGS})(?=[\s/>]))"""
+_ATTRIBUTES = rf"(?:{_ATTRIBUTE})*+[\s\\]*+(?:/\s*+)?+"
 # The names of HTML alone: "<3", "a < b" and "<user>" are text. Some write a space after the bracket, which
 # before a single letter is a comparison.
 _TAG = re.compile(
