@@ -57,9 +57,9 @@ def explain_command(
     form = "json" if as_json else form
     columns = {"text": text_column, "query": query_column, "id": id_column}
     if data is None:
-        named = [f"{name}-column" for name, column in columns.items() if column is not None]
-        for name in (*named, *given.values):
-            raise InputError(f"--{name}: an option of --data; name the file with --data too")
+        asked = [f"{name}-column" for name, column in columns.items() if column is not None]
+        if asked := [*asked, *given.values]:
+            raise InputError(f"--{asked[0]}: an option of --data; name the file with --data too")
         _one(source, text, query, form)
         return
     if text is not None or query is not None:

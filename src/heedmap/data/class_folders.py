@@ -44,7 +44,7 @@ def read_class_folders(
         keys, texts, labels, without = [], [], [], 0
         guessed: dict[str, list[str]] = {}
         for label, files in by_class.items():
-            wanted = _texts(files)
+            wanted = {*_texts(files)}
             without += sum(not file.suffix for file in wanted)
             for file in files:
                 if file not in wanted:
@@ -103,12 +103,12 @@ def _places(folder: Path) -> dict[str, Path]:
 
 def _classes(folder: Path) -> dict[str, list[Path]]:
     """Return the files of each folder that has texts."""
-    found = {path.name: _below(path) for path in _below(folder) if path.is_dir()}
-    return {
-        name: [file for file in files if file.is_file()]
-        for name, files in found.items()
-        if _texts([file for file in files if file.is_file()])
+    found = {
+        path.name: [file for file in _below(path) if file.is_file()]
+        for path in _below(folder)
+        if path.is_dir()
     }
+    return {name: files for name, files in found.items() if _texts(files)}
 
 
 def _texts(files: Sequence[Path]) -> list[Path]:

@@ -122,13 +122,14 @@ def _separator(content: bytes, usual: str, *, sure: bool) -> str | None:
     Where it is `sure` that the file is a table, up to `ABOVE` lines may stand above its header; it is refused
     later, for these lines.
     """
-    lines = content.lstrip().split(b"\n", ABOVE + 1)
-    if usual == "\t" and b"\t" in lines[0]:
+    if usual == "\t" and b"\t" in content[:LONGEST_HEADER].lstrip().partition(b"\n")[0]:
         return "\t"
     found = separator_of(content)
-    for start in range(1, len(lines) if sure and found is None else 0):
-        found = found or separator_of(b"\n".join(lines[start:]), least=1.0)
-    return found
+    if not sure or found is not None:
+        return found
+    lines = content.lstrip().split(b"\n", ABOVE + 1)
+    below = (separator_of(b"\n".join(lines[i:]), least=1.0) for i in range(1, len(lines)))
+    return next(filter(None, below), None)
 
 
 def _rows_have_names(rows: Iterator[Record], names: Sequence[str]) -> bool:

@@ -48,15 +48,17 @@ def as_utf8(path: Path, encoding: str | None = None) -> Decoded:
     Raises:
         InputError: as `_as_utf8`.
     """
-    content, encoding, notes = _as_utf8(path, encoding)
-    content, within = _MARKS_WITHIN.subn(b"", content)
-    if within:
-        notes = [
-            *notes,
-            f"marks of an encoding at the beginning of lines, where files were joined: {within}; they are left "
-            "out",
-        ]
-    return Decoded(content, encoding, notes)
+    decoded = _as_utf8(path, encoding)
+    if codecs.BOM_UTF8 not in decoded.content:  # fast; looking at the beginning of each line is not
+        return decoded
+    content, within = _MARKS_WITHIN.subn(b"", decoded.content)
+    if not within:
+        return decoded
+    note = (
+        f"marks of an encoding at the beginning of lines, where files were joined: {within}; they are left "
+        "out"
+    )
+    return Decoded(content, decoded.encoding, [*decoded.notes, note])
 
 
 def _as_utf8(path: Path, encoding: str | None) -> Decoded:

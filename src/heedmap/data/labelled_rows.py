@@ -255,8 +255,9 @@ def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
     """
     values = rows.values(column)
     lists = [_words(value) for value in values]
+    some_words = any(lists)
     for i, (value, words) in enumerate(zip(values, lists, strict=True)):
-        if isinstance(value, list | tuple) and words is None and any(lists):
+        if some_words and words is None and isinstance(value, list | tuple):
             other = next(word for word in value if not isinstance(word, str))
             raise InputError(
                 f"{rows.where(i)}: expected a list of words in column {column}, as in other rows, got "
