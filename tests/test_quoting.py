@@ -7,6 +7,8 @@ from conftest import SHARED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heedmap.data import quoting
+from heedmap.data.csv_records import Dialect
 from heedmap.data.load import load
 from heedmap.data.readers import read_rows
 from heedmap.errors import InputError
@@ -109,6 +111,11 @@ def test_whole_texts_in_quotes_keep_them_where_bare_ones_have_commas_too(tmp_pat
     lines = [f'"{text}"\t1\n' if "," in text else f"{text}\t1\n" for text, _ in excels]
     path.write_text("text\tlabel\n" + "".join(lines))
     assert read(path) == excels
+
+
+def test_a_field_needs_its_quotes_for_the_separator_whatever_bare_fields_hold():
+    rows = b'text,label\na film,1\n"a, b",0\n"c; d",0\n"e",1\n'
+    assert quoting._tally(rows, Dialect(",", "double")).needless == 1
 
 
 def test_a_text_whose_line_breaks_look_like_rows_is_noted(tmp_path):

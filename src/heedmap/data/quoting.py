@@ -103,7 +103,8 @@ def _tally(content: bytes, dialect: Dialect) -> _Tally:
     width, every_line_has_quotes = 0, True
     enclosed: Counter[int] = Counter()  # by column
     needless: Counter[tuple[int, frozenset[str]]] = Counter()  # and by the signs in the value
-    bare_signs: set[str] = set()  # the signs that stand in fields without quotes too
+    needs, may_need = _NEEDS_QUOTES | {dialect.separator}, _MAY_NEED_QUOTES - {dialect.separator}
+    bare_signs: set[str] = set()  # of `may_need`, those that stand in fields without quotes too
     mixed: set[int] = set()  # columns with a text that is not in quotes
     suspects: list[tuple[int, list[list[str]]]] = []
     for record in records(content, dialect):
@@ -114,22 +115,23 @@ def _tally(content: bytes, dialect: Dialect) -> _Tally:
             tally.see("misfits", record.line)
         if record.marks is None:
             every_line_has_quotes = False
-            bare_signs.update(sign for sign in _MAY_NEED_QUOTES if sign.encode() in record.written)
+            unseen = may_need - bare_signs
+            bare_signs.update(sign for sign in unseen if sign.encode() in record.written)
             continue
         lines = record.written.count(b"\n")
         for column, (value, mark) in enumerate(zip(record.fields, record.marks, strict=True)):
             if mark == "enclosed":
                 tally.see("enclosed", record.line)
                 enclosed[column] += 1
-                if _NEEDS_QUOTES.isdisjoint(value) and value.strip() == value:
-                    needless[column, _signs(value)] += 1
+                if needs.isdisjoint(value) and value.strip() == value:
+                    needless[column, may_need.intersection(value)] += 1
                 tally.meant += '"' in value and not lines
             elif mark == "bare":
                 tally.see("bare", record.line)
                 if value.lstrip().startswith('"'):
                     tally.see("unclosed", record.line)
             if mark != "enclosed":
-                bare_signs |= _signs(value)
+                bare_signs |= may_need.intersection(value)
             if mark != "enclosed" and column not in mixed and value and not _is_number(value):
                 mixed.add(column)
         if lines and width > 1 and (alike := _rows_within(record, width, dialect.separator)):
@@ -143,10 +145,6 @@ def _tally(content: bytes, dialect: Dialect) -> _Tally:
     )
     _count_swallowed(tally, suspects, content, dialect)
     return tally
-
-
-def _signs(value: str) -> frozenset[str]:
-    return _MAY_NEED_QUOTES.intersection(value)
 
 
 def _is_number(value: str) -> bool:
