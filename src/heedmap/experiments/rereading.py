@@ -22,7 +22,8 @@ Scores = NDArray[np.float64]
 Order = NDArray[np.int64]
 
 PART = 3  # at most one word in PART is highlighted
-HALF = 0.5 - 1e-6  # of the map's mass, which the highlighted words hold
+HALF = 0.5 - 1e-6  # of what stands out, which the highlighted words hold
+FLAT = 0.1  # of the mass: a map that differs less from an even one highlights nothing
 ORDERS = 3  # of words that tie, and random ones; as many texts lend their words
 PREFIXES = 16  # numbers of first words that are left out, at most
 SAME = 1e-6  # probabilities that differ by no more are equal
@@ -69,17 +70,21 @@ WHAT = ("gone", "alone", "alone_stays", "among", "among_stays")
 
 
 def count_highlighted(scores: Scores) -> int:
-    """Return the fewest words that hold half of the mass; 0 if they are more than a third of the words.
+    """Return the fewest words that hold half of what stands out from an even map.
 
+    It is 0 if they are more than a third of the words, or if what stands out is less than FLAT of the mass.
     Negative scores have no mass.
 
     >>> count_highlighted(np.array([0.1, 0.6, 0.1, 0.2])), count_highlighted(np.ones(9))
     (1, 0)
     """
-    mass = np.sort(np.maximum(scores, 0.0))[::-1].cumsum()
-    if not len(mass) or not mass[-1] > 0:
+    mass = np.maximum(scores, 0.0)
+    if not mass.sum() > 0:
         return 0
-    count = int(np.argmax(mass >= HALF * mass[-1])) + 1
+    above = np.sort(np.maximum(mass - mass.mean(), 0.0))[::-1].cumsum() / mass.sum()
+    if above[-1] < FLAT:
+        return 0
+    count = int(np.argmax(above >= HALF * above[-1])) + 1
     return count if count <= len(scores) // PART else 0
 
 
