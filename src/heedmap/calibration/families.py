@@ -1,7 +1,7 @@
 """Families of planted models: what is true of their maps is known, because of how they are made.
 
-A family is a construction, a plant one model of it. Each module of `MODULES` declares its families in `FAMILIES`;
-`families` collects them, `plants` lays out the grid, and `make` makes one plant.
+A family is a construction, a plant one model of it. Each module of `MODULES` declares its families in a tuple
+`FAMILIES`; `families` collects them, `plants` lays out the grid, and `make` makes one plant.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +16,16 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.errors import InputError
 from heedmap.models.trace import Model
 
-# right: the map's words make the answer, and the weights matter. words: they are the right words, but the weights
-# do not make the answer. part: right for some classes, or one of several sufficient words. between: right in three
-# quarters of the texts. wrong: right in at most half of them. open: it cannot be told, even in principle.
+# right: the map's words make the answer, and the weights matter.
+# words: they are the right words, but the weights do not make the answer.
+# part: right for some classes, or it shows one of several sufficient words.
+# between: right in three quarters of the texts. wrong: right in at most half of them.
+# open: it cannot be told, even in principle.
 Truth = Literal["right", "words", "part", "between", "wrong", "open"]
 Choices = Mapping[str, Sequence[Any]]  # values to draw from, by a `Plant`'s field
 
 # Modules with a tuple FAMILIES, in the order of the page.
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = ("cue_families",)
 
 # What a model's ease may depend on is drawn for each plant, independently.
 CHOICES: Choices = {
@@ -71,6 +73,7 @@ class Family:
         choices: what to draw a plant's fields from, where it is not `CHOICES`.
         encoder_choices: the same for single encoders; goes before `choices`.
         on_corpora: made of each corpus that is given, and of no drawn texts.
+        times: how many times as many plants as of other families.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Family:
     choices: Choices = field(default_factory=dict)
     encoder_choices: Mapping[str, Choices] = field(default_factory=dict)
     on_corpora: bool = False
+    times: int = 1
 
 
 def families() -> dict[str, Family]:
@@ -94,13 +98,16 @@ def families() -> dict[str, Family]:
 
 
 def plants(seeds: int, hosts: Mapping[str, Corpus] | None = None) -> list[Plant]:
-    """Return the grid: `seeds` plants per family and encoder, and per corpus of `hosts` for families on corpora."""
+    """Return the grid: `seeds` plants per family and encoder, `times` as many of some families.
+
+    Families on corpora have as many for each corpus of `hosts`, by its name.
+    """
     return [
         draw(family, encoder, seed, host)
         for family in families().values()
         for host in (list(hosts or ()) if family.on_corpora else [""])
         for encoder in family.makers
-        for seed in range(seeds)
+        for seed in range(seeds * family.times)
     ]
 
 
@@ -108,8 +115,8 @@ def draw(family: Family, encoder: str, seed: int, host: str = "") -> Plant:
     """Return a plant whose difficulty is drawn by its seed."""
     rng = np.random.default_rng([seed, *f"{family.name} {encoder} {host} difficulty".encode()])
     choices = {**CHOICES, **family.choices, **family.encoder_choices.get(encoder, {})}
-    # An index, not `rng.choice`, which would make numpy's types of the values.
-    drawn = {name: values[rng.integers(len(values))] for name, values in choices.items()}
+    # By an index, not by `rng.choice`, which would make numpy's types of the values.
+    drawn = {name: values[int(rng.integers(len(values)))] for name, values in choices.items()}
     if drawn["classes"] >= MANY_CLASSES:
         drawn["texts"] = max(drawn["texts"], MANY_TEXTS)
     return Plant(family.name, encoder, seed, host=host, **drawn)

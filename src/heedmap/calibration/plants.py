@@ -13,8 +13,8 @@ attention is and through which states the cues reach the answer:
 | uniform | all words alike | through their own states |
 | partly | in a share ρ of the texts the cues, else random words | through their own states, else all |
 
-An encoder without context has no states but the words' own: there the cues of a wrong map have little weight and
-large values.
+An encoder without context has no states but the words' own: there the cues of a wrong map have little weight
+and large values.
 """
 
 from dataclasses import asdict, dataclass
@@ -51,10 +51,10 @@ class Plant:
     """One planted model and its texts; `str` is its name.
 
     `margin`: the median log-odds of a prediction. `sharpness`: how much higher the score of the attended words
-    is. `deciding`: cues per text; `opposing`: whether there is one of another class beside two or more. `noise`:
-    the effect of another word on the log-odds, in shares of the margin. `length`: the mean number of other words.
-    `texts`: how many are audited. `score`: "fixed" to the plant's weights, or learned ("additive", "dot"), where a
-    loss teaches these weights. `host`: "" for drawn texts, or the corpus into whose texts the cues are written.
+    is. `deciding`: cues per text; `opposing`: whether there is one of another class beside two or more.
+    `noise`: the effect of another word on the log-odds, in shares of the margin. `length`: the mean number of
+    other words. `texts`: how many are audited. `score`: "fixed" to the plant's weights, or learned ("additive",
+    "dot"), where a loss teaches these weights. `host`: "" for drawn texts, or the corpus that the texts are of.
     """
 
     family: str
@@ -129,6 +129,11 @@ class Drawing(Lexical):
 def cue(label: int, k: int) -> str:
     """Return the k-th cue of a class."""
     return f"cue{label}{LETTERS[k]}"
+
+
+def cues_of(plant: Plant) -> list[str]:
+    """Return all cues."""
+    return [cue(c, k) for c in range(plant.classes) for k in range(plant.cues)]
 
 
 def is_cue(word: str) -> bool:
@@ -215,8 +220,7 @@ def with_other_cues(plant: Plant, split: Split) -> Split:
 def vocabulary_of(plant: Plant, *splits: Split) -> Vocabulary:
     """Return the words of some texts, and all cues."""
     words = {word for split in splits for text in split.tokens for word in text}
-    words |= {cue(c, k) for c in range(plant.classes) for k in range(plant.cues)}
-    return Vocabulary(sorted(words))
+    return Vocabulary(sorted(words | set(cues_of(plant))))
 
 
 def scores_of(plant: Plant, design: Design, vocabulary: Vocabulary) -> NDArray[np.float64]:

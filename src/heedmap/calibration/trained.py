@@ -1,21 +1,32 @@
-"""Planted models that are trained: the attention is fixed by the plant's scores, everything else is learned.
+"""Planted models that are trained: the attention is the plant's, everything else is learned.
 
-The deciding words decide the label of most training texts, so a model that learns rests on them, and the plant
-says whether its attention is on them. Whether it has learned this is checked: on held-out planted texts it must
-be right, and right again where every deciding word is replaced by one of another class.
+The plant's weights are fixed scores of words, or a learned score is taught them. The words that decide do so in
+most training texts, so a model that learns rests on them, wherever its attention is. Whether it has learned
+this is checked (`construction`).
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Int
-from torch import Tensor
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
-from heedmap.calibration.plants import Drawing, Plant, scores_of, with_other_cues, write_texts
+from heedmap.calibration.plants import (
+    WITHOUT_CONTEXT,
+    Design,
+    Drawing,
+    Plant,
+    with_other_cues,
+    write_texts,
+)
+from heedmap.data.batches import Batch, Encoded
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.normalisers import normalise
 from heedmap.settings import ModelSettings, TrainSettings
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.fit import fit
@@ -24,55 +35,129 @@ from heedmap.training.objective import seeded
 TRAIN, DEV = 800, 200  # texts
 LEAST = 0.9  # accuracy, both times
 UNDECIDED = 0.05  # share of the training texts whose label is drawn
-SETTINGS = TrainSettings(epochs=8, learning_rate=0.005)
+SIZE = 32  # of embeddings and of the encoder
+SETTINGS = TrainSettings(epochs=24, learning_rate=0.005, selection="accuracy")
+
+# A further loss, given the model, its states (B, T, D), its weights (B, T) and the batch.
+Further = Callable[[TextClassifier, Tensor, Tensor, Batch], Float[Tensor, ""]]
 
 
-def trained_plant(
-    plant: Plant, vocabulary: Vocabulary, own: Split | None = None
-) -> tuple[TextClassifier, tuple[float, float]]:
-    """Train the model; return it with its two accuracies, on planted texts and on those with other words."""
-    train, dev = training_texts(plant, own)
+class PlantedTraining(AttentionObjective):
+    """Train on the labels; teach the scores the plant's weights if they are learned; add a further loss.
+
+    The teaching loss is Σ_t (α_t − target_t) s_t with α held fixed: its gradient in the scores is α − target,
+    as that of the cross entropy for a softmax and of the Fenchel-Young losses for sparsemax and entmax (Blondel
+    et al. 2020).
+    """
+
+    model: TextClassifier
+
+    def __init__(
+        self,
+        model: TextClassifier,
+        train: Encoded,
+        dev: Encoded,
+        settings: TrainSettings,
+        teacher: Drawing | None = None,
+        further: Further | None = None,
+    ) -> None:
+        super().__init__(model, train, dev, settings)
+        self.teacher, self.further = teacher, further
+
+    def loss(self, model: nn.Module, batch: Batch) -> Float[Tensor, ""]:
+        """Return the sum of the losses over a batch."""
+        planted = self.model
+        states = planted.encode(planted.embed(batch), batch)
+        scores = planted.scores(states, batch)
+        weights = normalise(scores, batch.mask, planted.settings.normaliser)
+        outputs = planted.projection(torch.matmul(weights.unsqueeze(1), states)).squeeze(1)
+        loss = self.batch_loss(outputs, weights.unsqueeze(1), batch)
+        if self.teacher is not None:
+            target = normalise(
+                self.teacher(batch.ids[:, 1:-1]), batch.mask, planted.settings.normaliser
+            )
+            loss = loss + ((weights.detach() - target) * scores.masked_fill(~batch.mask, 0.0)).sum()
+        if self.further is not None:
+            loss = loss + self.further(planted, states, weights, batch)
+        return loss
+
+
+def train_model(
+    plant: Plant,
+    vocabulary: Vocabulary,
+    train: Split,
+    dev: Split,
+    scores: NDArray[np.float64] | None,
+    further: Further | None = None,
+) -> TextClassifier:
+    """Train a model whose weights are the plant's.
+
+    Args:
+        plant: whose encoder, score and normaliser the model has.
+        vocabulary: its words.
+        train: the texts to learn from; UNDECIDED of their labels are drawn anew.
+        dev: the texts by which the best epoch is chosen.
+        scores: as `Drawing` has them; None if the weights are learned freely.
+        further: a loss to add.
+    """
+    fixed = scores is not None and plant.score == "fixed"
     settings = ModelSettings.of(
-        encoder=plant.family, score="log_odds", embedding_size=32, hidden_size=32
+        encoder=plant.encoder,
+        score="log_odds" if fixed else plant.score,
+        normaliser=plant.normaliser,
+        embedding_size=SIZE,
+        hidden_size=SIZE,
     )
     with seeded(plant.seed):
         model = TextClassifier(settings, vocabulary, [str(c) for c in range(plant.classes)])
-    model.score = Drawing(scores_of(plant, vocabulary))
-    objective = AttentionObjective(
+    if plant.encoder in WITHOUT_CONTEXT:
+        # Words say nothing until they have learned to: a cue of little weight is not drowned by the others.
+        with torch.no_grad():
+            model.embedding.weight.mul_(0.1)
+    drawing = None if scores is None else Drawing(scores)
+    if fixed and drawing is not None:
+        model.score = drawing
+    undecided = with_undecided(plant, train)
+    objective = PlantedTraining(
         model,
-        model.encoded(train.texts, train.labels),
+        model.encoded(undecided.texts, undecided.labels),
         model.encoded(dev.texts, dev.labels),
         SETTINGS.model_copy(update={"seed": plant.seed}),
+        None if fixed else drawing,
+        further,
     )
     fit(objective)
     model.cpu().eval().requires_grad_(False)
-
-    def answers(split: Split) -> Int[Tensor, " N"]:
-        return model.trace(model.batch(split.texts, range(len(split)))).predicted
-
-    return model, accuracies_of(plant, dev, answers)
+    return model
 
 
-def training_texts(plant: Plant, own: Split | None) -> tuple[Split, Split]:
-    """Return the texts to train on, where a few labels are drawn, and those to check the model on."""
-    train, dev = (write_texts(plant, n, part, own) for n, part in ((TRAIN, "train"), (DEV, "dev")))
+def with_undecided(plant: Plant, split: Split) -> Split:
+    """Return training texts of which a few labels are drawn."""
     rng = plant.generator("undecided")
-    drawn = rng.integers(plant.classes, size=TRAIN)
-    labels = np.where(rng.random(TRAIN) < UNDECIDED, drawn, train.labels)
-    return replace(train, labels=labels), dev
+    drawn = rng.integers(plant.classes, size=len(split))
+    labels = np.where(rng.random(len(split)) < UNDECIDED, drawn, split.labels)
+    return replace(split, labels=labels)
+
+
+def training_texts(plant: Plant, design: Design, own: Split | None) -> tuple[Split, Split]:
+    """Return the texts to train on, where a few labels are drawn, and those to check the model on."""
+    train, dev = (
+        write_texts(plant, n, part, design, own) for n, part in ((TRAIN, "train"), (DEV, "dev"))
+    )
+    return with_undecided(plant, train), dev
 
 
 def accuracies_of(
     plant: Plant, dev: Split, answers: Callable[[Split], Int[Tensor, " N"]]
 ) -> tuple[float, float]:
-    """Return the accuracy on planted texts, and on the same with deciding words of another class."""
-    one, other = (
+    """Return the accuracy on planted texts, and on the same with cues of another class."""
+    planted, exchanged = (
         float((answers(split).numpy(force=True) == split.labels).mean())
         for split in (dev, with_other_cues(plant, dev))
     )
-    return one, other
+    return planted, exchanged
 
 
 def is_admitted(accuracies: tuple[float, float]) -> bool:
-    """Whether the model rests on the deciding words."""
+    """Whether the model rests on the cues."""
     return min(accuracies) >= LEAST
