@@ -49,8 +49,8 @@ COLUMNS = Columns(
         ),
         "highlighted": (
             "count, from 0",
-            "words that are highlighted: the fewest that hold half of the map's mass, 0 if they are more than a "
-            "third of the words",
+            "words that are highlighted: those with at least twice the weight of an even map, 0 if they are more "
+            "than a third of the words",
         ),
         "gone_{order}": (
             "0 to 1",

@@ -22,8 +22,7 @@ Scores = NDArray[np.float64]
 Order = NDArray[np.int64]
 
 PART = 3  # at most one word in PART is highlighted
-HALF = 0.5 - 1e-6  # of what stands out, which the highlighted words hold
-FLAT = 0.1  # of the mass: a map that differs less from an even one highlights nothing
+TWICE = 2 - 1e-6  # times the weight of an even map
 ORDERS = 3  # of words that tie, and random ones; as many texts lend their words
 PREFIXES = 16  # numbers of first words that are left out, at most
 SAME = 1e-6  # probabilities that differ by no more are equal
@@ -70,21 +69,17 @@ WHAT = ("gone", "alone", "alone_stays", "among", "among_stays")
 
 
 def count_highlighted(scores: Scores) -> int:
-    """Return the fewest words that hold half of what stands out from an even map.
+    """Return how many words stand out: those with at least TWICE the weight that an even map would give them.
 
-    It is 0 if they are more than a third of the words, or if what stands out is less than FLAT of the mass.
-    Negative scores have no mass.
+    It is 0 if they are more than a third of the words. Negative scores have no weight.
 
     >>> count_highlighted(np.array([0.1, 0.6, 0.1, 0.2])), count_highlighted(np.ones(9))
     (1, 0)
     """
-    mass = np.maximum(scores, 0.0)
-    if not mass.sum() > 0:
+    weights = np.maximum(scores, 0.0)
+    if not weights.sum() > 0:
         return 0
-    above = np.sort(np.maximum(mass - mass.mean(), 0.0))[::-1].cumsum() / mass.sum()
-    if above[-1] < FLAT:
-        return 0
-    count = int(np.argmax(above >= HALF * above[-1])) + 1
+    count = int((weights >= TWICE * weights.mean()).sum())
     return count if count <= len(scores) // PART else 0
 
 
