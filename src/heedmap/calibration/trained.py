@@ -36,7 +36,7 @@ TRAIN, DEV = 800, 200  # texts
 LEAST = 0.9  # accuracy, both times
 UNDECIDED = 0.05  # share of the training texts whose label is drawn
 SIZE = 32  # of embeddings and of the encoder
-SETTINGS = TrainSettings(epochs=24, learning_rate=0.005, selection="accuracy")
+SETTINGS = TrainSettings(epochs=16, learning_rate=0.005, selection="accuracy")
 
 # A further loss, given the model, its states (B, T, D), its weights (B, T) and the batch.
 Further = Callable[[TextClassifier, Tensor, Tensor, Batch], Float[Tensor, ""]]
