@@ -152,10 +152,27 @@ def values_of(
         effects[cues] = np.eye(count)[classes] * rng.uniform(0.5, 1.5, size=(len(cues), 1))
         effects[:first] = 0.0
         return np.stack([effects, np.zeros_like(effects), np.zeros_like(effects)], axis=1)
-    effects = plant.noise * rng.normal(size=(words, count))
-    effects[cues] = np.eye(count)[classes] / plant.deciding
-    scores = scores_of(plant, design, vocabulary)
-    return values_for(plant, split, vocabulary, effects, scores, lambda w: _way(plant, design, w))
+    effects, scores = cue_effects(plant, vocabulary), scores_of(plant, design, vocabulary)
+
+    def way(word: str) -> Way:
+        return "own" if plant.encoder in WITHOUT_CONTEXT else way_of(design, plant, word)
+
+    return values_for(plant, split, vocabulary, effects, scores, way)
+
+
+def cue_effects(plant: Plant, vocabulary: Vocabulary) -> NDArray[np.float64]:
+    """Return what each word adds to the logits: of a cue its share of its class, else noise; shape (V, C)."""
+    effects = noise_effects(plant, vocabulary)
+    for i, word in enumerate(vocabulary.words, len(SPECIAL)):
+        if is_cue(word):
+            effects[i] = np.eye(plant.classes)[class_of(word)] / plant.deciding
+    return effects
+
+
+def noise_effects(plant: Plant, vocabulary: Vocabulary) -> NDArray[np.float64]:
+    """Return what words that say nothing add to the logits: shape (V, C)."""
+    shape = (len(vocabulary), plant.classes)
+    return plant.noise * plant.generator("values").normal(size=shape)
 
 
 def values_for(
@@ -179,10 +196,8 @@ def values_for(
     return values
 
 
-def _way(plant: Plant, design: Design, word: str) -> Way:
+def way_of(design: Design, plant: Plant, word: str) -> Way:
     """Return how a word's value reaches the read-out."""
-    if plant.encoder in WITHOUT_CONTEXT:
-        return "own"
     if design.kind == "irrelevant":
         return "spread"
     if not is_cue(word):

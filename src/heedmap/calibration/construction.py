@@ -37,6 +37,11 @@ Marks = Callable[[Plant, Split], list[NDArray[np.bool_]]]
 Check = Callable[[Plant, Model, Split], str]
 
 
+def own_way(plant: Plant, word: str) -> Way:
+    """Let a word's effect reach the read-out in its own state."""
+    return "own"
+
+
 @dataclass(frozen=True, eq=False)
 class Construction:
     """What the plants of a family have in common.
@@ -60,7 +65,7 @@ class Construction:
     write_training: Writer | None = None
     further: Further | None = None
     effects: Callable[[Plant, Vocabulary], NDArray[np.float64]] | None = None
-    way: Callable[[Plant, str], Way] = lambda plant, word: "own"
+    way: Callable[[Plant, str], Way] = own_way
     bias: Callable[[Plant], NDArray[np.float64]] | None = None
 
 
@@ -84,19 +89,13 @@ def set_weights(construction: Construction, plant: Plant, corpus: Corpus | None 
     )
     vocabulary = _vocabulary(construction, plant, dev, test)
     scores = construction.scores(plant, vocabulary)
-    way: Callable[[str], Way] = partial(construction.way, plant)
-    if plant.encoder != "by hand":
-        way = _own
+    way = construction.way if plant.encoder == "by hand" else own_way
     values = values_for(
-        plant, dev, vocabulary, construction.effects(plant, vocabulary), scores, way
+        plant, dev, vocabulary, construction.effects(plant, vocabulary), scores, partial(way, plant)
     )
     bias = None if construction.bias is None else construction.bias(plant)
     model = classifier_by_hand(plant, vocabulary, values, scores, bias)
     return finish(construction, plant, model, dev, test)
-
-
-def _own(word: str) -> Way:
-    return "own"
 
 
 def train(construction: Construction, plant: Plant, corpus: Corpus | None = None) -> Made:
@@ -204,6 +203,17 @@ def is_not_on(what: str, marks: Marks = the_rationale, most: float = 0.25) -> Ch
     def check(plant: Plant, model: Model, dev: Split) -> str:
         mass = mass_on(model, dev, marks(plant, dev)).mean()
         return "" if mass <= most else f"mass {mass:.2f} on {what}"
+
+    return check
+
+
+def is_not_above_chance(what: str, marks: Marks = the_rationale, most: float = 1.5) -> Check:
+    """Check that the mean weight of the marked words is at most so many times that of other words."""
+
+    def check(plant: Plant, model: TextClassifier, dev: Split) -> str:
+        marked = marks(plant, dev)
+        mass, even = mass_on(model, dev, marked).mean(), np.mean([m.mean() for m in marked])
+        return "" if mass <= most * even else f"mass {mass:.2f} on {what}"
 
     return check
 

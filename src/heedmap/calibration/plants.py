@@ -131,6 +131,11 @@ def cue(label: int, k: int) -> str:
     return f"cue{label}{LETTERS[k]}"
 
 
+def cues_of(plant: Plant) -> list[str]:
+    """Return all cues."""
+    return [cue(c, k) for c in range(plant.classes) for k in range(plant.cues)]
+
+
 def is_cue(word: str) -> bool:
     """Whether a word is a cue."""
     return word.startswith("cue")
@@ -215,8 +220,7 @@ def with_other_cues(plant: Plant, split: Split) -> Split:
 def vocabulary_of(plant: Plant, *splits: Split) -> Vocabulary:
     """Return the words of some texts, and all cues."""
     words = {word for split in splits for text in split.tokens for word in text}
-    words |= {cue(c, k) for c in range(plant.classes) for k in range(plant.cues)}
-    return Vocabulary(sorted(words))
+    return Vocabulary(sorted(words | set(cues_of(plant))))
 
 
 def scores_of(plant: Plant, design: Design, vocabulary: Vocabulary) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """Planted models that are trained: the attention is the plant's, everything else is learned.
 
 The plant's weights are fixed scores of words, or a learned score is taught them. The words that decide do so in
-most training texts, so a model that learns rests on them, wherever its attention is. Whether it has learned this
-is checked (`construction`).
+most training texts, so a model that learns rests on them, wherever its attention is. Whether it has learned
+this is checked (`construction`).
 """
 
 from collections.abc import Callable
@@ -14,7 +14,14 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedmap.calibration.plants import Design, Drawing, Plant, with_other_cues, write_texts
+from heedmap.calibration.plants import (
+    WITHOUT_CONTEXT,
+    Design,
+    Drawing,
+    Plant,
+    with_other_cues,
+    write_texts,
+)
 from heedmap.data.batches import Batch, Encoded
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import Vocabulary
@@ -29,7 +36,7 @@ TRAIN, DEV = 800, 200  # texts
 LEAST = 0.9  # accuracy, both times
 UNDECIDED = 0.05  # share of the training texts whose label is drawn
 SIZE = 32  # of embeddings and of the encoder
-SETTINGS = TrainSettings(epochs=8, learning_rate=0.005, selection="accuracy")
+SETTINGS = TrainSettings(epochs=24, learning_rate=0.005, selection="accuracy")
 
 # A further loss, given the model, its states (B, T, D), its weights (B, T) and the batch.
 Further = Callable[[TextClassifier, Tensor, Tensor, Batch], Float[Tensor, ""]]
@@ -38,9 +45,9 @@ Further = Callable[[TextClassifier, Tensor, Tensor, Batch], Float[Tensor, ""]]
 class PlantedTraining(AttentionObjective):
     """Train on the labels; teach the scores the plant's weights if they are learned; add a further loss.
 
-    The teaching loss is Σ_t (α_t − target_t) s_t with α held fixed: its gradient in the scores is α − target, as
-    that of the cross entropy for a softmax and of the Fenchel-Young losses for sparsemax and entmax (Blondel et
-    al. 2020).
+    The teaching loss is Σ_t (α_t − target_t) s_t with α held fixed: its gradient in the scores is α − target,
+    as that of the cross entropy for a softmax and of the Fenchel-Young losses for sparsemax and entmax (Blondel
+    et al. 2020).
     """
 
     model: TextClassifier
@@ -103,6 +110,10 @@ def train_model(
     )
     with seeded(plant.seed):
         model = TextClassifier(settings, vocabulary, [str(c) for c in range(plant.classes)])
+    if plant.encoder in WITHOUT_CONTEXT:
+        # Words say nothing until they have learned to: a cue of little weight is not drowned by the others.
+        with torch.no_grad():
+            model.embedding.weight.mul_(0.1)
     drawing = None if scores is None else Drawing(scores)
     if fixed and drawing is not None:
         model.score = drawing
