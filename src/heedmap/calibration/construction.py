@@ -17,12 +17,13 @@ from torch import Tensor
 
 from heedmap.calibration.by_hand import Way, classifier_by_hand, set_margin, values_for
 from heedmap.calibration.families import Made, Maker
-from heedmap.calibration.plants import OWN, Drawing, Plant
+from heedmap.calibration.plants import OWN, Drawing, Plant, spaced
 from heedmap.calibration.trained import DEV, LEAST, TRAIN, Further, train_model
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.measures import total_variation
 from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.classifier import Classifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.trace import Model
 
@@ -139,9 +140,15 @@ def _vocabulary(construction: Construction, plant: Plant, *splits: Split) -> Voc
 # What is checked.
 
 
+def as_read(model: Model, split: Split) -> Split:
+    """Return texts as a model reads them: a transformer's words have the spaces before them."""
+    return split if isinstance(model, Classifier) else spaced(split)
+
+
 def answers(model: Model, split: Split) -> Int[Tensor, " N"]:
     """Return the predicted classes."""
-    return model.logits(model.batch(split.texts, range(len(split)))).argmax(-1)
+    texts = as_read(model, split).texts
+    return model.logits(model.batch(texts, range(len(split)))).argmax(-1)
 
 
 def accuracy(model: Model, split: Split) -> float:
@@ -165,12 +172,11 @@ def is_accurate(on: str = "planted texts", change: Change = _as_they_are) -> Che
 
 def weights_of(model: Model, split: Split) -> Float[Tensor, "N T"]:
     """Return the weights of words or sentences, 0 at padding."""
-    return model.trace(model.batch(split.texts, range(len(split)))).heat
+    texts = as_read(model, split).texts
+    return model.trace(model.batch(texts, range(len(split)))).heat
 
 
-def mass_on(
-    model: Model, split: Split, marks: Sequence[NDArray[np.bool_]]
-) -> NDArray[np.float64]:
+def mass_on(model: Model, split: Split, marks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
     """Return each text's weight on the marked words."""
     weights = weights_of(model, split).double().numpy()
     return np.array([row[: len(m)][m].sum() for row, m in zip(weights, marks, strict=True)])
@@ -210,7 +216,7 @@ def is_not_on(what: str, marks: Marks = the_rationale, most: float = 0.25) -> Ch
 def is_not_above_chance(what: str, marks: Marks = the_rationale, most: float = 1.5) -> Check:
     """Check that the mean weight of the marked words is at most so many times that of other words."""
 
-    def check(plant: Plant, model: TextClassifier, dev: Split) -> str:
+    def check(plant: Plant, model: Model, dev: Split) -> str:
         marked = marks(plant, dev)
         mass, even = mass_on(model, dev, marked).mean(), np.mean([m.mean() for m in marked])
         return "" if mass <= most * even else f"mass {mass:.2f} on {what}"

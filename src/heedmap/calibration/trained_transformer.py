@@ -1,8 +1,8 @@
 """Planted transformers that are trained: a BERT of two layers, whose last one learns to attend as planted.
 
-Beside the label, every head's [CLS] row of the last layer is taught the plant's weights (cross entropy). The first
-layer is free, or it is taught or kept from passing words on, so that it is known by which way the words reach the
-answer. Whether the model rests on them is checked as of our own models (`construction`).
+Beside the label, every head's [CLS] row of the last layer is taught the plant's weights (cross entropy). The
+first layer is free, or it is taught or kept from passing words on, so that it is known by which way the words
+reach the answer. Whether the model rests on them is checked as of our own models (`construction`).
 """
 
 from dataclasses import dataclass
@@ -26,14 +26,20 @@ from heedmap.training.fit import fit
 from heedmap.training.objective import Objective, Progress, seeded
 
 SIZE, HEADS, LAYERS = 32, 2, 2
-EPOCHS, BATCH_SIZE, LEARNING_RATE = 30, 32, 0.003
+EPOCHS, BATCH_SIZE, LEARNING_RATE = 30, 32, 0.002
+INITIAL = (
+    0.1  # standard deviation of the first weights: so small a model does not learn from BERT's 0.02
+)
 ON_MARK = 0.5  # weight of a mark that is attended to
-LEARNED, CLOSE = 0.99, 0.05  # accuracy on dev texts and distance of the weights at which training ends
+LEARNED, CLOSE = (
+    0.99,
+    0.05,
+)  # accuracy on dev texts and distance of the weights at which training ends
 
 NOTHING = 1e-8  # as a factor; not 0, so that a gradient still tells which row the classifier reads
 
-# What the first layer's attention does: what it learns to; nothing, for its output is fixed at nothing; every position is
-# taught to attend to itself; the same, but the mark of the `Lesson` is taught to attend to the cues.
+# What the first layer's attention does: what it learns; nothing, because its output is fixed at nothing; every
+# position is taught to attend to itself; the same, but a mark is taught to attend to the cues.
 Lower = Literal["free", "off", "itself", "gathers"]
 
 
@@ -46,7 +52,7 @@ class Lesson:
         lower: what the first layer's attention does.
         mark: "[CLS]" or "[SEP]", which has ON_MARK of the last layer's weight; "" for none.
         cues: scores of words by which the mark's state gathers them in the first layer.
-        bypassed: the output of the last layer's attention is fixed at nothing, so that nothing depends on its weights.
+        bypassed: the output of the last layer's attention is fixed at nothing: nothing depends on its weights.
     """
 
     weights: Drawing
@@ -97,8 +103,9 @@ def train_transformer(
     for layer, is_off in enumerate((lesson.lower == "off", lesson.bypassed)):
         if is_off:
             output = model.bert.encoder.layer[layer].attention.output.dense.requires_grad_(False)
-            for parameter in output.parameters():
-                parameter.mul_(NOTHING)
+            with torch.no_grad():
+                for parameter in output.parameters():
+                    parameter.mul_(NOTHING)
     fit(_Training(model, plant, vocabulary, with_undecided(plant, train), dev, lesson))
     classes = [str(c) for c in range(plant.classes)]
     settings = TransformerSettings(source="planted")
@@ -117,6 +124,7 @@ def _model(plant: Plant, vocabulary: Vocabulary) -> Any:
         max_position_embeddings=POSITIONS,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
+        initializer_range=INITIAL,
         pad_token_id=0,
         id2label={c: str(c) for c in range(plant.classes)},
     )
@@ -178,7 +186,9 @@ class _Training(Objective):
     def _loss_and_output(self, model: nn.Module, batch: Any) -> tuple[Float[Tensor, ""], Any]:
         ids, labels = batch
         output = model(input_ids=ids, attention_mask=(ids > 0).long(), output_attentions=True)
-        upper = _cross_entropy(output.attentions[-1][:, :, 0], self.lesson.upper_target(ids)[:, None])
+        upper = _cross_entropy(
+            output.attentions[-1][:, :, 0], self.lesson.upper_target(ids)[:, None]
+        )
         loss = functional.cross_entropy(output.logits, labels) + upper.sum(1).mean()
         if (target := self.lesson.lower_target(ids)) is not None:
             real = (ids > 0)[:, None].float()

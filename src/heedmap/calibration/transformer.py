@@ -1,9 +1,9 @@
 """Planted transformers: a BERT of two layers whose every weight is set by hand.
 
-The first layer passes a word's values on (head 0: the mean over all positions, to all rows or to one mark's; head 1:
-from the position before), the second is on trial: the [CLS] row attends to the positions by their scores and
-collects their values. Every number x is written as (x, −x), so that its mean is 0, and the norms' ε is so large
-that they change nothing: the model is linear in the weights, as the plants of `by_hand`.
+The first layer passes a word's values on (head 0: the mean over all positions, to all rows or to that of a
+mark; head 1: from the position before), the second is on trial: the [CLS] row attends to the positions by
+their scores and collects their values. Every number x is written as (x, −x), so that its mean is 0, and the
+norms' ε is so large that they change nothing: the model is linear in the weights, as the plants of `by_hand`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.calibration.by_hand import median_margin, scores_by_values, values_of
-from heedmap.calibration.plants import Design, Plant, scores_of
+from heedmap.calibration.plants import Design, Plant, scores_of, spaced
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
@@ -48,7 +48,7 @@ def planted_transformer(
 
 
 def set_margin(classifier: TransformerClassifier, split: Split, margin: float) -> None:
-    """Scale the logits, so that the median margin of the predictions on some texts is this; no answer changes."""
+    """Scale the logits, so that the median margin on some texts is this; no answer changes."""
     rows = range(min(64, len(split)))
     batch = classifier.batch(spaced(split.take(rows)).tokens, rows)
     scale = margin / median_margin(classifier.logits(batch))
@@ -56,14 +56,6 @@ def set_margin(classifier: TransformerClassifier, split: Split, margin: float) -
     with torch.no_grad():
         output.get_parameter("weight").mul_(scale)
         output.get_parameter("bias").mul_(scale)
-
-
-def spaced(split: Split) -> Split:
-    """Return the texts as a transformer reads them: joined, the tokens are the text."""
-    tokens = [
-        [word if i == 0 else f" {word}" for i, word in enumerate(text)] for text in split.tokens
-    ]
-    return Split(split.keys, tokens, split.labels, split.rationale)
 
 
 def transformer_by_hand(
@@ -148,7 +140,9 @@ def _set_embeddings(
     words[:, [at.score, at.following]] = torch.from_numpy(scores).float()
     words[: len(SPECIAL)] = 0.0
     for mark, number in at.is_mark.items():
-        words[MARKS.index(mark), [at.score, number]] = torch.tensor([mark_scores.get(mark, -STRONG), 1.0])
+        words[MARKS.index(mark), [at.score, number]] = torch.tensor(
+            [mark_scores.get(mark, -STRONG), 1.0]
+        )
     words[:, at.one] = 1.0
     embeddings.word_embeddings.weight.copy_(_mirrored(words))
     places = torch.zeros(POSITIONS, at.size)
