@@ -17,13 +17,15 @@ from torch import Tensor
 
 from heedmap.calibration.by_hand import Way, classifier_by_hand, set_margin, values_for
 from heedmap.calibration.families import Made, Maker
-from heedmap.calibration.plants import OWN, Drawing, Plant
+from heedmap.calibration.plants import OWN, Drawing, Plant, spaced
 from heedmap.calibration.trained import DEV, LEAST, TRAIN, Further, train_model
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.measures import total_variation
 from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.classifier import Classifier
 from heedmap.models.normalisers import normalise
+from heedmap.models.trace import Model
 
 MANY = 1600  # training texts of plants of ten classes or more
 FARTHEST = 0.2  # mean TVD of learned weights from the plant's
@@ -33,7 +35,7 @@ Writer = Callable[[Plant, int, str], Split]
 Change = Callable[[Plant, Split], Split]
 Marks = Callable[[Plant, Split], list[NDArray[np.bool_]]]
 # Returns what is wrong, in a few words, or nothing. The scores are those of `Construction.scores`.
-Check = Callable[[Plant, TextClassifier, Split], str]
+Check = Callable[[Plant, Model, Split], str]
 
 
 def own_way(plant: Plant, word: str) -> Way:
@@ -143,12 +145,18 @@ def _vocabulary(construction: Construction, plant: Plant, *splits: Split) -> Voc
 # What is checked.
 
 
-def answers(model: TextClassifier, split: Split) -> Int[Tensor, " N"]:
+def as_read(model: Model, split: Split) -> Split:
+    """Return texts as a model reads them: a transformer's words have the spaces before them."""
+    return split if isinstance(model, Classifier) else spaced(split)
+
+
+def answers(model: Model, split: Split) -> Int[Tensor, " N"]:
     """Return the predicted classes."""
-    return model.logits(model.batch(split.texts, range(len(split)))).argmax(-1)
+    texts = as_read(model, split).texts
+    return model.logits(model.batch(texts, range(len(split)))).argmax(-1)
 
 
-def accuracy(model: TextClassifier, split: Split) -> float:
+def accuracy(model: Model, split: Split) -> float:
     """Return the share of right answers."""
     return float((answers(model, split).numpy() == split.labels).mean())
 
@@ -160,7 +168,7 @@ def _as_they_are(plant: Plant, split: Split) -> Split:
 def is_accurate(on: str = "planted texts", change: Change = _as_they_are) -> Check:
     """Check that held-out texts are answered right, after a change if one is given."""
 
-    def check(plant: Plant, model: TextClassifier, dev: Split) -> str:
+    def check(plant: Plant, model: Model, dev: Split) -> str:
         share = accuracy(model, change(plant, dev))
         return "" if share >= LEAST else f"accuracy {share:.2f} on {on}"
 
@@ -184,14 +192,13 @@ def exchanged(
     return replace(split, tokens=tokens, labels=split.labels if labels is None else labels)
 
 
-def weights_of(model: TextClassifier, split: Split) -> Float[Tensor, "N T"]:
-    """Return the weights, 0 at padding."""
-    return model.trace(model.batch(split.texts, range(len(split)))).attention.squeeze(1)
+def weights_of(model: Model, split: Split) -> Float[Tensor, "N T"]:
+    """Return the weights of words or sentences, 0 at padding."""
+    texts = as_read(model, split).texts
+    return model.trace(model.batch(texts, range(len(split)))).heat
 
 
-def mass_on(
-    model: TextClassifier, split: Split, marks: Sequence[NDArray[np.bool_]]
-) -> NDArray[np.float64]:
+def mass_on(model: Model, split: Split, marks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
     """Return the weight on the marked words of each text that has some."""
     weights = weights_of(model, split).double().numpy()
     pairs = zip(weights, marks, strict=True)
@@ -212,7 +219,7 @@ def after_the_rationale(plant: Plant, split: Split) -> list[NDArray[np.bool_]]:
 def is_on(what: str, marks: Marks = the_rationale, least: float = HIGHLIGHTED) -> Check:
     """Check that the mean weight of the marked words in a text is at least so much."""
 
-    def check(plant: Plant, model: TextClassifier, dev: Split) -> str:
+    def check(plant: Plant, model: Model, dev: Split) -> str:
         mass = mass_on(model, dev, marks(plant, dev)).mean()
         return "" if mass >= least else f"mass {mass:.2f} on {what}"
 
@@ -222,7 +229,7 @@ def is_on(what: str, marks: Marks = the_rationale, least: float = HIGHLIGHTED) -
 def is_not_on(what: str, marks: Marks = the_rationale, most: float = 0.25) -> Check:
     """Check that the mean weight of the marked words in a text is at most so much."""
 
-    def check(plant: Plant, model: TextClassifier, dev: Split) -> str:
+    def check(plant: Plant, model: Model, dev: Split) -> str:
         mass = mass_on(model, dev, marks(plant, dev)).mean()
         return "" if mass <= most else f"mass {mass:.2f} on {what}"
 
@@ -232,7 +239,7 @@ def is_not_on(what: str, marks: Marks = the_rationale, most: float = 0.25) -> Ch
 def is_not_above_chance(what: str, marks: Marks = the_rationale, most: float = 1.5) -> Check:
     """Check that the mean weight of the marked words is at most so many times that of other words."""
 
-    def check(plant: Plant, model: TextClassifier, dev: Split) -> str:
+    def check(plant: Plant, model: Model, dev: Split) -> str:
         marked = marks(plant, dev)
         mass, even = (
             mass_on(model, dev, marked).mean(),

@@ -260,6 +260,14 @@ def scores_of(plant: Plant, design: Design, vocabulary: Vocabulary) -> NDArray[n
     return np.stack([scores, following], axis=1)
 
 
+def spaced(split: Split) -> Split:
+    """Return the texts as a transformer reads them: joined, the tokens are the text."""
+    tokens = [
+        [word if i == 0 else f" {word}" for i, word in enumerate(text)] for text in split.tokens
+    ]
+    return Split(split.keys, tokens, split.labels, split.rationale)
+
+
 def check_texts(split: Split, name: str) -> Split:
     """Return the texts that are long enough to plant on.
 
