@@ -53,6 +53,7 @@ class Construction:
         checks: what must hold on held-out texts.
         words: all words that may occur in a changed text, beside those of the written ones.
         write_training: writes the texts to learn from, if they are not as those of the audit.
+        training: how many of them.
         further: a loss to add while training.
         effects: what each word adds to the logits, (V, C), if the model is set by hand.
         divided: whether effects are divided by the words' usual weights, or are the values of their states.
@@ -65,6 +66,7 @@ class Construction:
     checks: Sequence[Check]
     words: Callable[[Plant], Sequence[str]] = lambda plant: ()
     write_training: Writer | None = None
+    training: int = TRAIN
     further: Further | None = None
     effects: Callable[[Plant, Vocabulary], NDArray[np.float64]] | None = None
     divided: bool = True
@@ -113,7 +115,7 @@ def train(construction: Construction, plant: Plant, corpus: Corpus | None = None
 def trained_model(construction: Construction, plant: Plant) -> tuple[TextClassifier, Split, Split]:
     """Return a trained model, the texts to check it on, and those of the audit."""
     write = construction.write_training or construction.write
-    training = write(plant, MANY if plant.classes >= 10 else TRAIN, "train")
+    training = write(plant, max(construction.training, MANY if plant.classes >= 10 else 0), "train")
     dev, test = (
         construction.write(plant, DEV, "dev"),
         construction.write(plant, plant.texts, "test"),

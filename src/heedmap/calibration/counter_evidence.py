@@ -139,8 +139,8 @@ FAMILIES = (
         name="counter-evidence attended",
         truth="wrong",
         made="Each text has cues of its class and a hint at another one, which alone would decide. The weights "
-        "are on the hint. By hand the cues have little weight and large values; else an encoder with context has "
-        "moved their evidence.",
+        "are on the hint. By hand the cues have little weight and large values; else an encoder with context "
+        "has moved their evidence.",
         why="The highlighted word speaks against the answer.",
         makers=makers(OPPOSED, WITH_CONTEXT, ("by hand", *WITHOUT_CONTEXT)),
         choices={

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from heedmap.calibration.by_hand import Way, noise_effects
 from heedmap.calibration.construction import (
+    MANY,
     Check,
     Construction,
     exchanged,
@@ -69,13 +70,18 @@ def write_two(plant: Plant, count: int, part: str) -> Split:
 
 
 def write_one_or_two(plant: Plant, count: int, part: str) -> Split:
-    """Write the texts to learn from, of which a quarter each lack the first or the second word."""
+    """Write the texts to learn from, of which some lack the first word and some the second."""
     split = write_two(plant, count, part)
-    lacks = plant.generator(f"{part} lacks").integers(4, size=count)
+    lacks = plant.generator(f"{part} lacks").random(count).tolist()
     tokens = []
-    for text, lack in zip(split.tokens, lacks.tolist(), strict=True):
-        out = {0: is_first, 1: is_second}.get(lack)
-        tokens.append([NEUTRAL if out is not None and out(plant, word) else word for word in text])
+    for text, lack in zip(split.tokens, lacks, strict=True):
+        # More lack the first word, since the second is harder to learn where it is not attended to.
+        missing = is_first if lack < 0.4 else is_second if lack < 0.6 else None
+        tokens.append(
+            text
+            if missing is None
+            else [NEUTRAL if missing(plant, word) else word for word in text]
+        )
     return Split(split.keys, tokens, split.labels, split.rationale)
 
 
@@ -138,12 +144,16 @@ def _two(attended: str, checks: Sequence[Check]) -> Construction:
             *checks,
         ],
         words=lambda plant: [*cues_of(plant), NEUTRAL],
+        training=MANY,
         effects=_two_effects,
         way=partial(_two_way, attended),
     )
 
 
-SHARP = {"sharpness": (4.0, 5.0, 6.0), "opposing": (False,), "deciding": (2,)}
+PAIRS = {"opposing": (False,), "deciding": (2,)}
+SHARP = {**PAIRS, "sharpness": (4.0, 5.0, 6.0)}
+# Where a word is not attended to, a training of seconds learns it of a few classes only.
+FEW = {"classes": (2, 2, 3, 5), "length": (10, 16), "noise": (0.0, 0.01)}
 LEARNED = {
     "score": ("fixed", "additive", "dot"),
     "normaliser": ("softmax", "softmax", "sparsemax", "entmax15"),
@@ -177,7 +187,7 @@ FAMILIES = (
             WITH_CONTEXT,
             ALL_BY_HAND,
         ),
-        choices={**SHARP, "length": (10, 16)},
+        choices={**SHARP, **FEW},
     ),
     Family(
         name="two sufficient words, neither attended",
@@ -188,11 +198,6 @@ FAMILIES = (
         makers=makers(
             _two("neither", [is_not_above_chance("the cues", most=1.0)]), WITH_CONTEXT, ALL_BY_HAND
         ),
-        choices={
-            "sharpness": (2.0, 3.0, 4.0),
-            "length": (10, 16),
-            "opposing": (False,),
-            "deciding": (2,),
-        },
+        choices={**PAIRS, **FEW, "sharpness": (2.0, 3.0, 4.0)},
     ),
 )

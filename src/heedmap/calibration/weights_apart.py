@@ -75,7 +75,9 @@ def _weights_matter(plant: Plant, model: TextClassifier, dev: Split) -> str:
 def _weights_do_not_matter(plant: Plant, model: TextClassifier, dev: Split) -> str:
     """Check that shuffled weights hardly change the predictions."""
     logits, others = _under_shuffles(plant, model, dev)
-    distance = float(total_variation(others.softmax(-1), logits.softmax(-1)).mean())
+    distance = float(
+        total_variation(others.softmax(-1), logits.softmax(-1).expand_as(others)).mean()
+    )
     return "" if distance <= UNMOVED else f"shuffled weights change predictions by {distance:.2f}"
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from heedmap.calibration.by_hand import classifier_by_hand, noise_effects
 from heedmap.calibration.construction import (
+    MANY,
     Check,
     Construction,
     exchanged,
@@ -54,7 +55,7 @@ class Product(NoEncoder):
         return torch.stack([noise[0] + evidence, noise[1] - evidence], dim=-1)
 
 
-BITS = 4  # words per side and bit
+BITS = 3  # words per side and bit
 
 
 def bit_word(side: str, bit: int, k: int) -> str:
@@ -154,6 +155,7 @@ def _xor(attended: str, checks: Sequence[Check]) -> Construction:
             *checks,
         ],
         words=xor_words,
+        training=MANY,
     )
 
 
