@@ -25,10 +25,11 @@ from heedmap.calibration.plants import (
 from heedmap.data.batches import Batch, Encoded
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import Vocabulary
-from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
 from heedmap.models.normalisers import normalise
+from heedmap.models.pair_classifier import PairClassifier
 from heedmap.settings import ModelSettings, TrainSettings
-from heedmap.training.attention import AttentionObjective
+from heedmap.training.attention import AttentionObjective, batch_loss
 from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
 
@@ -38,6 +39,8 @@ UNDECIDED = 0.05  # share of the training texts whose label is drawn
 SIZE = 32  # of embeddings and of the encoder
 SETTINGS = TrainSettings(epochs=16, learning_rate=0.005, selection="accuracy")
 
+# Scores of the words or sentences of a batch, (B, T).
+Teacher = Callable[[Batch], Float[Tensor, "B T"]]
 # A further loss, given the model, its states (B, T, D), its weights (B, T) and the batch.
 Further = Callable[[TextClassifier, Tensor, Tensor, Batch], Float[Tensor, ""]]
 
@@ -50,36 +53,46 @@ class PlantedTraining(AttentionObjective):
     et al. 2020).
     """
 
-    model: TextClassifier
+    model: AttentionClassifier
 
     def __init__(
         self,
-        model: TextClassifier,
+        model: AttentionClassifier,
         train: Encoded,
         dev: Encoded,
         settings: TrainSettings,
-        teacher: Drawing | None = None,
+        teacher: Teacher | None = None,
         further: Further | None = None,
     ) -> None:
-        super().__init__(model, train, dev, settings)
+        # Summed over a batch for pairs too, as the loss that teaches the scores.
+        super().__init__(
+            model, train, dev, settings, summed if isinstance(model, PairClassifier) else None
+        )
         self.teacher, self.further = teacher, further
 
     def loss(self, model: nn.Module, batch: Batch) -> Float[Tensor, ""]:
         """Return the sum of the losses over a batch."""
         planted = self.model
-        states = planted.encode(planted.embed(batch), batch)
-        scores = planted.scores(states, batch)
+        states, query = planted.encode(planted.embed(batch), batch), planted.encode_query(batch)
+        scores = planted.scores(states, batch, query)
         weights = normalise(scores, batch.mask, planted.settings.normaliser)
-        outputs = planted.projection(torch.matmul(weights.unsqueeze(1), states)).squeeze(1)
+        context = planted.projection(torch.matmul(weights.unsqueeze(1), states))
+        outputs = planted.decode(context, batch, query).squeeze(1)
         loss = self.batch_loss(outputs, weights.unsqueeze(1), batch)
         if self.teacher is not None:
-            target = normalise(
-                self.teacher(batch.ids[:, 1:-1]), batch.mask, planted.settings.normaliser
-            )
+            target = normalise(self.teacher(batch), batch.mask, planted.settings.normaliser)
             loss = loss + ((weights.detach() - target) * scores.masked_fill(~batch.mask, 0.0)).sum()
         if self.further is not None:
+            assert isinstance(planted, TextClassifier)
             loss = loss + self.further(planted, states, weights, batch)
         return loss
+
+
+def summed(
+    outputs: Float[Tensor, "B C"], attention: Float[Tensor, "B K T"], batch: Batch
+) -> Float[Tensor, ""]:
+    """Return the cross entropy, summed over a batch."""
+    return batch_loss(outputs, batch.labels, None)
 
 
 def train_model(
@@ -123,7 +136,7 @@ def train_model(
         model.encoded(undecided.texts, undecided.labels),
         model.encoded(dev.texts, dev.labels),
         SETTINGS.model_copy(update={"seed": plant.seed}),
-        None if fixed else drawing,
+        None if fixed or drawing is None else lambda batch: drawing(batch.ids[:, 1:-1]),
         further,
     )
     fit(objective)
