@@ -47,6 +47,7 @@ CHOICES: Choices = {
     "length": (10, 16, 30),
     "texts": (40, 60, 120, 200),
 }
+ROOM = 5  # words per cue, on average
 MANY_CLASSES = 10  # from so many on there are MANY_TEXTS texts, so that each class has enough
 MANY_TEXTS = 200
 
@@ -126,6 +127,9 @@ def draw(family: Family, encoder: str, seed: int, host: str = "") -> Plant:
     choices = {**CHOICES, **family.choices, **family.encoder_choices.get(encoder, {})}
     # By an index, not by `rng.choice`, which would make numpy's types of the values.
     drawn = {name: values[int(rng.integers(len(values)))] for name, values in choices.items()}
+    cues = drawn["deciding"] + drawn["opposing"]
+    if ROOM * cues > drawn["length"]:  # the cues are no more than a third of nearly every text
+        drawn["length"] = max(choices["length"])
     if drawn["classes"] >= MANY_CLASSES:
         drawn["texts"] = max(drawn["texts"], MANY_TEXTS)
     return Plant(family.name, encoder, seed, host=host, **drawn)
