@@ -84,9 +84,9 @@ def test_of_few_texts_it_is_said_what_they_can_show(n: int) -> None:
     few = make_audit(n=n, lengths=tuple(range(2, n + 2)))
     assert f"Mind: {said}." in plain(printed(few, 80))
     assert f"Mind: {said}." in " ".join(Elements(page(few)).text)
-    if n == 12:  # Wilson: 12 / (12 + 1.96²), and half a width of .5 ± .246
-        assert "of only 76% of texts" in said
-        assert "±25 points" in said
+    if n == 12:  # Clopper and Pearson: .025 to the power of 1/12, and 6 of 12 from .211 to .789
+        assert "of only 74% of texts" in said
+        assert "±29 points" in said
 
 
 def test_of_thirty_texts_only_the_questions_that_ask_fewer_are_said_to() -> None:

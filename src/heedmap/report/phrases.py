@@ -149,8 +149,8 @@ def few_texts(n: int) -> str | None:
     >>> few_texts(4)
     'only 4 different texts: of fewer than 5 no mean has an interval, so the map cannot be judged'
     >>> print(few_texts(12).replace("; ", "\n"))
-    only 12 different texts: what holds of all is certain of only 76% of texts like these
-    a share near one half is known to ±25 points
+    only 12 different texts: what holds of all is certain of only 74% of texts like these
+    a share near one half is known to ±29 points
     smaller differences cannot be told
     """
     if n >= FEW:
