@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.findings import Finding, grade
+from heedmap.experiments.findings import ClassNumber, Finding, grade
 from heedmap.experiments.intervals import of_share
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
@@ -127,9 +128,17 @@ def _skill(results: Results) -> list[Finding]:
             reading=reading,
             level=level,
             meaning=f"always answering with the commonest class would score {majority:.3f}",
-            by_class=results.by_class(correct, np.ones(len(correct), dtype=bool), np.mean),
+            by_class=_by_class(results, correct, label),
         )
     ]
+
+
+def _by_class(
+    results: Results, correct: NDArray[np.float64], label: NDArray[np.int64]
+) -> dict[str, ClassNumber]:
+    """Return how often the predictions of each class are right; by chance as often as texts have that label."""
+    shares = np.bincount(label, minlength=len(results.classes)) / len(label)
+    return results.by_class(correct, np.mean, shares[results.predicted], 1.0)
 
 
 def _heat_maps(row: Row) -> list[HeatMap]:

@@ -18,6 +18,7 @@ from heedmap.experiments.findings import (
 from heedmap.experiments.results import signed_percent
 from heedmap.report.phrases import (
     caveat,
+    class_text,
     column,
     count_text,
     counts,
@@ -133,7 +134,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         rates=rates_text(f) if f.relative is not None else "",
         caveat=caveat(f, texts),
         left_out=counts(f.left_out),
-        by_class=[(name, number(x)) for name, x in f.by_class.items()],
+        by_class=[(name, class_text(each)) for name, each in f.by_class.items()],
     )
 
 
