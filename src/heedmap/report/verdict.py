@@ -163,6 +163,8 @@ def _on_scale(audit: AuditResult, kind: str, edge: float) -> float:
     """Convert a band's edge to the value's scale: skill is graded as gain over the commonest class."""
     if kind != "skill":
         return edge
-    label = column(audit.tables, "instances", "label").astype(int)
-    majority = float(np.bincount(label).max() / len(label))
+    label = column(audit.tables, "instances", "label")
+    if np.isnan(label).any():  # no labels: the value is not drawn either
+        return edge
+    majority = float(np.bincount(label.astype(int)).max() / len(label))
     return edge if math.isinf(edge) else majority + edge * (1 - majority)

@@ -318,7 +318,7 @@ def _audit(
         "test_texts": whole.whole_texts,
         "audited": split.whole_texts,
         **({} if split.text_of is None else {"windows": len(split)}),
-        "class_counts": run.corpus.class_counts(),
+        **({"class_counts": counts} if (counts := run.corpus.class_counts()) else {}),
         "left_out": run.corpus.left_out,
         **({"also_in": run.corpus.also_in} if run.corpus.also_in else {}),
         **run.facts,
