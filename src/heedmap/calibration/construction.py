@@ -6,7 +6,7 @@ check reads held-out texts; it uses the answers and the weights, but nothing tha
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -53,8 +53,10 @@ class Construction:
         checks: what must hold on held-out texts.
         words: all words that may occur in a changed text, beside those of the written ones.
         write_training: writes the texts to learn from, if they are not as those of the audit.
+        training: how many of them.
         further: a loss to add while training.
         effects: what each word adds to the logits, (V, C), if the model is set by hand.
+        divided: whether effects are divided by the words' usual weights, or are the values of their states.
         way: how a word's effect reaches the read-out of an encoder with context.
         bias: of the decoder, if the model is set by hand: one number per class.
     """
@@ -64,8 +66,10 @@ class Construction:
     checks: Sequence[Check]
     words: Callable[[Plant], Sequence[str]] = lambda plant: ()
     write_training: Writer | None = None
+    training: int = TRAIN
     further: Further | None = None
     effects: Callable[[Plant, Vocabulary], NDArray[np.float64]] | None = None
+    divided: bool = True
     way: Callable[[Plant, str], Way] = own_way
     bias: Callable[[Plant], NDArray[np.float64]] | None = None
 
@@ -91,8 +95,11 @@ def set_weights(construction: Construction, plant: Plant, corpus: Corpus | None 
     vocabulary = _vocabulary(construction, plant, dev, test)
     scores = construction.scores(plant, vocabulary)
     way = construction.way if plant.encoder == "by hand" else own_way
-    values = values_for(
-        plant, dev, vocabulary, construction.effects(plant, vocabulary), scores, partial(way, plant)
+    effects = construction.effects(plant, vocabulary)
+    values = (
+        values_for(plant, dev, vocabulary, effects, scores, partial(way, plant))
+        if construction.divided
+        else np.stack([effects, *[np.zeros_like(effects)] * 2], axis=1)
     )
     bias = None if construction.bias is None else construction.bias(plant)
     model = classifier_by_hand(plant, vocabulary, values, scores, bias)
@@ -108,7 +115,7 @@ def train(construction: Construction, plant: Plant, corpus: Corpus | None = None
 def trained_model(construction: Construction, plant: Plant) -> tuple[TextClassifier, Split, Split]:
     """Return a trained model, the texts to check it on, and those of the audit."""
     write = construction.write_training or construction.write
-    training = write(plant, MANY if plant.classes >= 10 else TRAIN, "train")
+    training = write(plant, max(construction.training, MANY if plant.classes >= 10 else 0), "train")
     dev, test = (
         construction.write(plant, DEV, "dev"),
         construction.write(plant, plant.texts, "test"),
@@ -170,6 +177,23 @@ def is_accurate(on: str = "planted texts", change: Change = _as_they_are) -> Che
     return check
 
 
+def marks_of(is_marked: Callable[[str], bool]) -> Marks:
+    """Return the marks of some words."""
+
+    def marks(plant: Plant, split: Split) -> list[NDArray[np.bool_]]:
+        return [np.array([is_marked(word) for word in text]) for text in split.tokens]
+
+    return marks
+
+
+def exchanged(
+    split: Split, word: Callable[[str], str], labels: NDArray[np.int64] | None = None
+) -> Split:
+    """Return the texts with each word replaced, and other labels if they are given."""
+    tokens = [[word(w) for w in text] for text in split.tokens]
+    return replace(split, tokens=tokens, labels=split.labels if labels is None else labels)
+
+
 def weights_of(model: Model, split: Split) -> Float[Tensor, "N T"]:
     """Return the weights of words or sentences, 0 at padding."""
     texts = as_read(model, split).texts
@@ -177,9 +201,10 @@ def weights_of(model: Model, split: Split) -> Float[Tensor, "N T"]:
 
 
 def mass_on(model: Model, split: Split, marks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
-    """Return each text's weight on the marked words."""
+    """Return the weight on the marked words of each text that has some."""
     weights = weights_of(model, split).double().numpy()
-    return np.array([row[: len(m)][m].sum() for row, m in zip(weights, marks, strict=True)])
+    pairs = zip(weights, marks, strict=True)
+    return np.array([row[: len(m)][m].sum() for row, m in pairs if m.any()])
 
 
 def the_rationale(plant: Plant, split: Split) -> list[NDArray[np.bool_]]:
@@ -218,7 +243,10 @@ def is_not_above_chance(what: str, marks: Marks = the_rationale, most: float = 1
 
     def check(plant: Plant, model: Model, dev: Split) -> str:
         marked = marks(plant, dev)
-        mass, even = mass_on(model, dev, marked).mean(), np.mean([m.mean() for m in marked])
+        mass, even = (
+            mass_on(model, dev, marked).mean(),
+            np.mean([m.mean() for m in marked if m.any()]),
+        )
         return "" if mass <= most * even else f"mass {mass:.2f} on {what}"
 
     return check

@@ -108,7 +108,7 @@ def is_on_in_part(design: Design) -> Check:
 
 
 SHARES = (0.25, 0.5, 0.75)
-PARTLY = {"sharpness": (2.0, 3.0, 4.0), "deciding": (1, 2), "opposing": (False,)}
+PARTLY = {"sharpness": (2.5, 3.0, 4.0), "deciding": (1, 2), "opposing": (False,)}
 
 
 def _partly(share: float) -> Family:
@@ -116,8 +116,8 @@ def _partly(share: float) -> Family:
     return Family(
         name=f"cue attended in {share:g} of the texts",
         truth="between" if share > 0.5 else "wrong",
-        made="In this share of the texts the cue draws the attention. In the others it does not, and its evidence "
-        "is in all states.",
+        made="In this share of the texts the cue draws the attention. In the others it does not, and its "
+        "evidence is in all states.",
         why="In the other texts the map is on random words, and the cue decides all the same.",
         makers=makers(cue_construction(design, [is_on_in_part(design)]), WITH_CONTEXT, BY_HAND),
         choices=PARTLY,
@@ -130,8 +130,8 @@ def _overvalued(share: float) -> Family:
     return Family(
         name=f"cue attended in {share:g} of the texts, else overvalued",
         truth="between" if share > 0.5 else "wrong",
-        made="As the family before, but where the cue does not draw the attention, its own state has a value so "
-        "large that its little weight is enough.",
+        made="As the family before, but where the cue does not draw the attention, its own state has a value "
+        "so large that its little weight is enough.",
         why="In the other texts the map is on random words, and the cue decides all the same.",
         makers=makers(replace(construction, way=own_way), (), (*BY_HAND, *WITHOUT_CONTEXT)),
         choices=PARTLY,
@@ -143,8 +143,8 @@ def _deceptive(name: str, least: float, sharpness: tuple[float, ...]) -> Family:
     return Family(
         name=name,
         truth="wrong",
-        made="The words behind the cues draw the attention, and their states hold the evidence: moved there by hand, "
-        "or by an encoder with context.",
+        made="The words behind the cues draw the attention, and their states hold the evidence: moved there by "
+        "hand, or by an encoder with context.",
         why="The map is on words that say nothing; any other word in their place would be highlighted as well.",
         makers=makers(cue_construction(DECEPTIVE, checks), WITH_CONTEXT, BY_HAND),
         choices={**LEARNED, **SPARSE, "sharpness": sharpness, "opposing": (False,)},
@@ -166,8 +166,8 @@ FAMILIES = (
     Family(
         name="weights by value",
         truth="right",
-        made="Each word has a positive value for one class, the cues large ones. The weights are the sizes of the "
-        "values.",
+        made="Each word has a positive value for one class, the cues large ones. The weights are the sizes of "
+        "the values.",
         why="What a word adds to the answer grows with its weight, and the cues add most.",
         # A trained model's values are not known, so no weights can be proportional to them.
         makers={"by hand": _proportional},
@@ -180,14 +180,13 @@ FAMILIES = (
         "context the cues have little weight and large values.",
         why="The map is on words that say nothing.",
         makers=makers(
-            cue_construction(IRRELEVANT, [is_not_above_chance("the cues")]), OWN, BY_HAND
+            cue_construction(IRRELEVANT, [is_not_above_chance("the cues")]),
+            WITH_CONTEXT,
+            (*BY_HAND, *WITHOUT_CONTEXT),
         ),
         choices={"deciding": (1, 2), "opposing": (False,)},
-        encoder_choices={
-            # All weight on one to three words, whose states must hold the evidence of words anywhere.
-            **dict.fromkeys(("by hand", *RECURRENT), SPARSE),
-            **dict.fromkeys(WITHOUT_CONTEXT, SLIGHT),
-        },
+        # All weight on one to three words, whose states must hold the evidence of words anywhere.
+        encoder_choices=dict.fromkeys(("by hand", *RECURRENT), SPARSE),
     ),
     _deceptive("word behind the cue attended", 0.5, (4.0, 5.0, 6.0)),
     _deceptive("only the word behind the cue attended", 0.9, (7.0, 9.0)),
@@ -199,9 +198,10 @@ FAMILIES = (
         # A score of states could not know which word is before it.
         makers=makers(
             cue_construction(DECEPTIVE, [is_on("the words behind the cues", after_the_rationale)]),
+            (),
             WITHOUT_CONTEXT,
         ),
-        choices={"sharpness": (2.5, 3.0), "length": (10,), "opposing": (False,)},
+        choices={"sharpness": (4.0, 5.0, 6.0), "opposing": (False,)},
     ),
     Family(
         name="all words but the cue attended",
@@ -233,8 +233,8 @@ FAMILIES = (
     Family(
         name="cue not attended, saturated",
         truth="wrong",
-        made="As *word behind the cue attended*, or without context as *all words but the cue attended*, with a "
-        "median margin of 30.",
+        made="As *word behind the cue attended*, or without context as *all words but the cue attended*, with "
+        "a median margin of 30.",
         why="The map is on words that say nothing, or leaves out those that make the answer.",
         makers={
             **makers(
@@ -247,13 +247,12 @@ FAMILIES = (
             ),
         },
         choices={"margin": (30.0,), "sharpness": (4.0, 5.0, 6.0), "opposing": (False,)},
-        encoder_choices=dict.fromkeys(WITHOUT_CONTEXT, SLIGHT),
     ),
     Family(
         name="cue attended, flat predictions",
         truth="open",
-        made="As *cue attended*, with a median margin of .1: the probability of the answer is less than .05 above "
-        "that of a guess.",
+        made="As *cue attended*, with a median margin of .1: the probability of the answer is less than .05 "
+        "above that of a guess.",
         why="There is hardly an answer to explain.",
         makers=makers(cue_construction(FAITHFUL, [is_on("the cues")]), OWN, BY_HAND),
         choices={**SHARP, "margin": (0.1,), "noise": (0.0,), "deciding": (1,)},

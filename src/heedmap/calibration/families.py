@@ -25,7 +25,16 @@ Truth = Literal["right", "words", "part", "between", "wrong", "open"]
 Choices = Mapping[str, Sequence[Any]]  # values to draw from, by a `Plant`'s field
 
 # Modules with a tuple FAMILIES, in the order of the page.
-MODULES: tuple[str, ...] = ("cue_families",)
+MODULES: tuple[str, ...] = (
+    "cue_families",
+    "everywhere",
+    "two_words",
+    "xor",
+    "uneven_classes",
+    "counter_evidence",
+    "weights_apart",
+    "learned",
+)
 
 # What a model's ease may depend on is drawn for each plant, independently.
 CHOICES: Choices = {

@@ -187,8 +187,12 @@ def labels_of(plant: Plant, count: int, rng: np.random.Generator) -> NDArray[np.
 
 def other_words(plant: Plant, rng: np.random.Generator) -> list[str]:
     """Return the words of a text that say nothing."""
-    length = max(LEAST_WORDS, int(rng.poisson(plant.length)))
-    return [f"word{w}" for w in rng.integers(FILLERS, size=length)]
+    return [f"word{w}" for w in rng.integers(FILLERS, size=text_length(plant, rng))]
+
+
+def text_length(plant: Plant, rng: np.random.Generator) -> int:
+    """Return the number of words of a text."""
+    return max(LEAST_WORDS, int(rng.poisson(plant.length)))
 
 
 def place_words(text: list[str], words: list[str], rng: np.random.Generator) -> None:

@@ -37,7 +37,7 @@ TRAIN, DEV = 800, 200  # texts
 LEAST = 0.9  # accuracy, both times
 UNDECIDED = 0.05  # share of the training texts whose label is drawn
 SIZE = 32  # of embeddings and of the encoder
-SETTINGS = TrainSettings(epochs=24, learning_rate=0.005, selection="accuracy")
+SETTINGS = TrainSettings(epochs=16, learning_rate=0.005, selection="accuracy")
 
 # Scores of the words or sentences of a batch, (B, T).
 Teacher = Callable[[Batch], Float[Tensor, "B T"]]
