@@ -8,6 +8,7 @@ check reads held-out texts; it uses the answers and the weights, but nothing tha
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,8 +35,8 @@ HIGHLIGHTED = 0.5  # the least mass on the words on which a map is said to be
 Writer = Callable[[Plant, int, str], Split]
 Change = Callable[[Plant, Split], Split]
 Marks = Callable[[Plant, Split], list[NDArray[np.bool_]]]
-# Returns what is wrong, in a few words, or nothing. The scores are those of `Construction.scores`.
-Check = Callable[[Plant, Model, Split], str]
+# Given the plant, its model and held-out texts, returns what is wrong, in a few words, or nothing.
+Check = Callable[[Plant, Any, Split], str]
 
 
 def own_way(plant: Plant, word: str) -> Way:
