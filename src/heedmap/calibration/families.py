@@ -34,6 +34,8 @@ MODULES: tuple[str, ...] = (
     "counter_evidence",
     "weights_apart",
     "learned",
+    "transformer_families",
+    "pairs",
 )
 
 # What a model's ease may depend on is drawn for each plant, independently.
