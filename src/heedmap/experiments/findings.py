@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from heedmap.experiments.columns import Columns
 from heedmap.experiments.pooling import by_text
-from heedmap.experiments.rates import QuestionRates, Rates
+from heedmap.experiments.rates import Rates
 from heedmap.settings import RunSettings
 from heedmap.terminal.html import html_table
 
@@ -148,7 +148,7 @@ class Finding(ByValue):
         by_class: the value over the texts of each predicted class, with the class's own chance, by its name.
         relative: where the value stands between chance and the best possible map, if both are known.
         because: the finding as a clause of the bottom line.
-        rates: the edges by which the level follows from `relative`, and how often they err on planted models.
+        edges: the value below which it speaks against the map, and that from which on it speaks for it.
         of_median: value, chance and ceiling are medians over texts, else means.
     """
 
@@ -170,7 +170,7 @@ class Finding(ByValue):
     by_class: dict[str, ClassNumber] = field(default_factory=dict)
     relative: Relative | None = None
     because: str = ""
-    rates: QuestionRates | None = None
+    edges: tuple[float, float] | None = None
     of_median: bool = False
 
     def __repr__(self) -> str:
@@ -332,22 +332,7 @@ def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
 
 
 def _as_json(value: Any) -> Any:
-    if isinstance(value, QuestionRates):
-        return value.model_dump(mode="json")
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
-    """Return the level of a share of the attainable with this interval, by the edges that calibration chose."""
-    if rates is None or not rates.says_anything:
-        return "for comparison"
-    if not math.isfinite(low):
-        return "cannot tell"
-    if rates.for_edge is not None and low >= rates.for_edge:
-        return "for"
-    if rates.against_edge is not None and high <= rates.against_edge:
-        return "against"
-    return "mixed"
 
 
 def level_text(finding: Finding) -> str:

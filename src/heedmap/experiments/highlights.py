@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heedmap.experiments import intervals
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.findings import ClassNumber, Finding, Level
 from heedmap.experiments.rankings import ranked_heats
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.rereading import (
@@ -26,6 +28,8 @@ from heedmap.experiments.rereading import (
     outcomes,
     ranked,
 )
+from heedmap.experiments.results import Results, signed_percent
+from heedmap.experiments.rule import FEWEST, Thresholds
 from heedmap.files.tables import table
 from heedmap.terminal.progress import track
 
@@ -128,6 +132,98 @@ def column_of(
     """Return one number per text of the outcomes of a ranking; null where the text was not asked."""
     values = [getattr(found[row][name], what) if row in found else None for row in range(total)]
     return pa.array(values, pa.int64() if what == "highlighted" else pa.float64())
+
+
+def _findings(results: Results) -> list[Finding]:
+    """Return whether the answers need the highlighted words, and whether these suffice, as shares of the lead."""
+    asked = np.isfinite(results.column("highlights", "gone_map"))
+    lead = results.column("highlights", "probability") - results.column("highlights", "guessing")
+    best = results.optional("alternatives", "gone_best")
+    t = Thresholds() if results.rates is None else results.rates.thresholds
+    return [
+        _share(
+            results, asked, lead, "needed",
+            gone=results.column("highlights", "gone_map"),
+            random=results.column("highlights", "gone_random"),
+            ceiling=best,
+            edges=(t.carried, t.mean_gone),
+            topic="the highlighted words are needed",
+            question="Does the answer need the words that the map highlights?",
+            measure="share of the lead over guessing that the answers lose without the map's first words, up to a "
+            "third of them",
+        ),
+        _share(
+            results, asked, lead, "sufficient",
+            gone=results.column("highlights", "alone_map") - results.column("highlights", "guessing"),
+            random=results.column("highlights", "alone_random") - results.column("highlights", "guessing"),
+            ceiling=None,
+            edges=(t.alone, t.mean_alone),
+            topic="the highlighted words suffice",
+            question="Does the answer stay with the highlighted words alone?",
+            measure="share of the lead over guessing that the answers keep with the highlighted words alone",
+        ),
+    ]  # fmt: skip
+
+
+def _share(
+    results: Results,
+    asked: NDArray[np.bool_],
+    lead: NDArray[np.float64],
+    key: str,
+    *,
+    gone: NDArray[np.float64],
+    random: NDArray[np.float64],
+    ceiling: NDArray[np.float64] | None,
+    edges: tuple[float, float],
+    **words: str,
+) -> Finding:
+    """Return a finding of a ratio of means: of what is lost or kept, and of the lead."""
+    total = float(lead[asked].sum())
+
+    def share(values: NDArray[np.float64], of: NDArray[np.bool_]) -> float:
+        known = of & np.isfinite(values)
+        return float(values[known].sum() / lead[known].sum()) if lead[known].sum() > 0 else np.nan
+
+    value = share(gone, asked)
+    low, high = intervals.of_ratio(
+        gone[asked], np.maximum(lead[asked], 0.0), results.clusters[asked], results.settings.seed
+    )
+    by_class = {}
+    for number, name in enumerate(results.classes):
+        own = asked & (results.predicted == number)
+        if own.any():
+            best = np.nan if ceiling is None else share(ceiling, own)
+            by_class[name] = ClassNumber(
+                share(gone, own), int(own.sum()), share(random, own), best, int(own.sum())
+            )
+    least = min((each.number for each in by_class.values() if each.n >= FEWEST), default=np.nan)
+    level: Level = "cannot tell" if not np.isfinite(least) else "mixed"
+    if least >= edges[1]:
+        level = "for"
+    elif value < edges[0]:
+        level = "against"
+    distinct = len(np.unique(results.clusters[asked]))
+    short = results.column("instances", "n_tokens") < PART
+    left_out = {
+        f"fewer than {PART} words": int((short & ~asked).sum()),
+        "not sampled": int((~short & ~asked).sum()),
+    }
+    chance = share(random, asked)
+    return Finding(
+        key=key, kind="share", value=value, low=low, high=high, n=int(asked.sum()),
+        left_out={why: count for why, count in left_out.items() if count},
+        reading=f"{signed_percent(value)} of the lead, random words {signed_percent(chance)}",
+        level=level, distinct=distinct, by_class=by_class, edges=edges,
+        meaning=f"of random words {chance:.2f}"
+        + ("" if ceiling is None or not np.isfinite(share(ceiling, asked)) else
+           f", of the best by leave-one-out {share(ceiling, asked):.2f}"),
+        because="", no_interval="" if np.isfinite(low) else intervals.why_none(distinct, "ratio"),
+        **words,
+    ) if total else Finding(
+        key=key, kind="share", value=np.nan, low=np.nan, high=np.nan, n=int(asked.sum()),
+        left_out={}, reading="undefined: no lead over guessing", level="cannot tell", distinct=distinct,
+        meaning="nothing can be lost", because="", edges=edges, **words,
+    )  # fmt: skip
 
 
 def _cost(speed: Speed) -> float:

@@ -14,7 +14,7 @@ from heedmap.experiments import intervals
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.findings import Finding, Level, level_of
+from heedmap.experiments.findings import Finding
 from heedmap.experiments.found import share_found
 from heedmap.experiments.mix import even_if_zero, importance_of, sampled
 from heedmap.experiments.pooling import by_text
@@ -159,8 +159,7 @@ class Candidate:
     """A map beside the one on trial, on the texts that judge.
 
     `found` and `largest` are NaN for other texts. [`low`, `high`] is the interval of the mean `share` of the
-    attainable, and `level` what that would say of it if it were on trial. `withheld` says why it is not to be
-    shown instead; empty if it may be.
+    attainable. `withheld` says why it is not to be shown instead; empty if it may be.
     """
 
     key: str
@@ -170,7 +169,6 @@ class Candidate:
     share: float
     low: float
     high: float
-    level: Level
     withheld: str
 
     @property
@@ -185,7 +183,7 @@ def judge(results: Results) -> list[Candidate]:
     Chosen is, of those whose mean share of the attainable and of the importance is above the map's on trial,
     the one that finds most. It is withheld unless, on the other texts, the 95 % intervals of all these paired
     differences lie above 0: what it finds less what its null finds; less what the map on trial finds; and the
-    same of the shares of the attainable. It is also withheld if its own share would speak against it.
+    same of the shares of the attainable.
     """
     chooses, chance = (results.column("instead", name) for name in ("chooses", "chance"))
     names = _names(results)
@@ -202,14 +200,13 @@ def judge(results: Results) -> list[Candidate]:
             f"too few distinct texts: {texts[0]} to choose and {texts[1]} to judge, {FEWEST} are "
             "needed of each"
         )
-    edges = None if results.rates is None else results.rates.questions.get("found_leave_one_out")
 
     def interval(values: Floats, most: float) -> tuple[float, float]:
         used, seed = values[judging], results.settings.seed
         rounded = np.round(used, ROUNDED)
         return intervals.of_mean(rounded, results.clusters[judging], seed, (-most, most))
 
-    def withheld(key: str, level: Level) -> str:
+    def withheld(key: str) -> str:
         null = results.column("instead", f"null_{key}")
         beside = "as fitted to shuffled leave-one-out" if key in OF_ATTENTION else "chance"
         for what, difference, most in (
@@ -221,16 +218,15 @@ def judge(results: Results) -> list[Candidate]:
             if not low > 0:
                 numbers = f"{mean(difference[judging]):z.2f} [{low:z.2f}, {high:z.2f}]"
                 return f"{what} (difference {numbers.replace('-', '−')})"
-        return "better, but its own share would speak against it" if level == "against" else ""
+        return ""
 
     candidates = []
     for key, name in names.items():
         low, high = interval(share[key], 1.0)
-        level = level_of(low, high, edges)
         value, most = (np.where(judging, x[key], np.nan) for x in (found, largest))
         of = mean(share[key][judging])
-        why = few or withheld(key, level)
-        candidates.append(Candidate(key, name, value, most, of, low, high, level, why))
+        why = few or withheld(key)
+        candidates.append(Candidate(key, name, value, most, of, low, high, why))
 
     def rank(one: Candidate) -> tuple[bool, float]:
         if not first.any():
@@ -285,8 +281,6 @@ def _findings(results: Results) -> list[Finding]:
     chooses, chance = (results.column("instead", name) for name in ("chooses", "chance"))
     trial = _share_of_trial(results, best)
     clause = f"{best.name}: {best.percent} of the attainable, against {trial} of this map"
-    if best.level == "mixed":
-        clause += ", which is better but leaves it open too"
     of_attention = [one for one in others if one.key in OF_ATTENTION and not one.withheld]
     if of_attention and best.key not in OF_ATTENTION:
         clause += f"; of attention, {of_attention[0].name}: {of_attention[0].percent}"

@@ -37,7 +37,6 @@ from heedmap.report.phrases import (
     number,
     overview_number,
     pairs_text,
-    rates_text,
     repeats_text,
     scale_text,
     source_text,
@@ -83,7 +82,7 @@ def card(audit: AuditResult) -> RenderableType:
 def _bottom_line(audit: AuditResult, texts: int) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if audit.rates is not None:
-        line = bottom_line(audit.findings, audit.rates, audit.settings.model)
+        line = bottom_line(audit, audit.rates)
         sentence = f"{SIGNS[line.level]} {line.sentence}"
         lines.append(cell(sentence, style=f"bold {STYLES[line.level]}"))
         lines += map(_indented, line.details)
@@ -167,8 +166,6 @@ def _block(finding: Finding, texts: int) -> list[RenderableType]:
     ]
     if of_classes := classes_beside(finding):
         lines.append(_indented(of_classes))
-    if finding.relative is not None:
-        lines.append(_indented(rates_text(finding), style="dim"))
     aside = caveat(finding, texts)
     asides = [aside] if aside else []
     if finding.left_out:

@@ -62,9 +62,7 @@ def page(audit: AuditResult) -> str:
             signs=SIGNS,
             scale=SCALE,
             few=few_texts(distinct_texts(whole)),
-            line=None
-            if audit.rates is None
-            else bottom_line(audit.findings, audit.rates, audit.settings.model),
+            line=None if audit.rates is None else bottom_line(audit, audit.rates),
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
             instances=[
                 instance(audit.tables, audit.classes, pick)

@@ -136,35 +136,6 @@ def classes_beside(finding: Finding) -> str | None:
     return f"by predicted class: {'; '.join([*named[:LISTED], *more])}"
 
 
-def rates_text(finding: Finding) -> str:
-    """Say how often this reading is wrong about planted models."""
-    rates = finding.rates
-    if rates is None:
-        return "Not calibrated: shown for comparison."
-    if not rates.says_anything:
-        why = (
-            "cannot tell a right map from a wrong one"
-            if not rates.tells
-            else "has no edge that holds"
-        )
-        return (
-            f"Shown for comparison: on planted models this question {why} "
-            f"(AUC {rates.auc:.2f} [{rates.auc_low:.2f}, {rates.auc_high:.2f}])."
-        )
-    parts = []
-    if rates.for_edge is not None:
-        parts.append(
-            f"From {rates.for_edge:.0%} it speaks for a map, and did so of {rates.false_for} planted maps that "
-            f"are wrong and {rates.power} that are right."
-        )
-    if rates.against_edge is not None:
-        parts.append(
-            f"Up to {rates.against_edge:z.0%} it speaks against one, and did so of {rates.caught} planted maps "
-            f"that are wrong and {rates.false_against} that are right."
-        )
-    return " ".join(parts).replace("-", "−")
-
-
 def caveat(finding: Finding, audited: int) -> str | None:
     """Say why there is no interval, or that the texts are few though many were `audited`."""
     few = few_texts(finding.distinct) if few_texts(audited) is None else None

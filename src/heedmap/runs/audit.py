@@ -91,7 +91,7 @@ class Audit(AuditResult):
     @property
     def bottom_line(self) -> BottomLine:
         """May this map be shown as what the model's answer rests on?"""
-        return bottom_line(self.findings, self.rates or packaged_rates(), self.settings.model)
+        return bottom_line(self, self.rates or packaged_rates())
 
     def to_dataframe(self, table: str | None = None) -> "pd.DataFrame":
         """Return one table as a pandas frame, or the findings, one row per question.
