@@ -417,22 +417,6 @@ FAMILIES = (
         choices=FEW,
     ),
     _family(
-        "pair, random words attended",
-        "wrong",
-        f"{QUERY_ASKS}. The weights are random, one score per word.",
-        SAYS_NOTHING,
-        SCATTERED,
-        is_not_above_chance("the asked cues"),
-        choices={
-            **SOFT,
-            **FEW,
-            "classes": (2,),
-            "score": ("fixed",),
-            "sharpness": (1.5, 2.0, 3.0),
-            "deciding": (2,),
-        },
-    ),
-    _family(
         "pair, random words attended, query says nothing",
         "wrong",
         "The text has one kind of cue. The weights are random, one score per word.",
