@@ -169,15 +169,22 @@ def write_texts(
             if own is None or hosts is None
             else own.tokens[hosts[i % len(own)]][:LONGEST_TEXT]
         )
-        choices = _choices(plant, design, rng)
-        decides = [(label, int(k)) for k in rng.choice(choices, size=plant.deciding)]
-        if plant.opposing and plant.deciding > 1:
-            other = (label + 1 + int(rng.integers(plant.classes - 1))) % plant.classes
-            decides.append((other, int(rng.choice(choices))))
-        place_words(text, [cue(*each) for each in decides], rng)
+        place_words(text, [cue(*each) for each in drawn_cues(plant, design, label, rng)], rng)
         tokens.append(text)
         rationale.append(np.array([is_cue(word) for word in text]))
     return Split([f"{part}-{i}" for i in range(count)], tokens, labels, rationale)
+
+
+def drawn_cues(
+    plant: Plant, design: Design, label: int, rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Draw the cues of a text, each as its class and its number; the last one may be of another class."""
+    choices = _choices(plant, design, rng)
+    cues = [(label, int(k)) for k in rng.choice(choices, size=plant.deciding)]
+    if plant.opposing and plant.deciding > 1:
+        other = (label + 1 + int(rng.integers(plant.classes - 1))) % plant.classes
+        cues.append((other, int(rng.choice(choices))))
+    return cues
 
 
 def labels_of(plant: Plant, count: int, rng: np.random.Generator) -> NDArray[np.int64]:

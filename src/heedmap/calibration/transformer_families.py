@@ -41,7 +41,7 @@ from heedmap.calibration.plants import (
     scores_of,
     spaced,
 )
-from heedmap.calibration.trained import DEV, TRAIN
+from heedmap.calibration.trained import DEV
 from heedmap.calibration.trained_transformer import Lesson, Lower, train_transformer
 from heedmap.calibration.transformer import Gathered, set_margin, transformer_by_hand
 from heedmap.data.corpus import Corpus, Split
@@ -107,7 +107,8 @@ def train(
 ) -> Made:
     """Train a transformer, and give it the plant's margin."""
     assert construction.scores is not None
-    training = construction.write(plant, MANY if plant.classes >= 10 else TRAIN, "train")
+    write = construction.write_training or construction.write
+    training = write(plant, MANY if plant.classes >= 10 else construction.training, "train")
     dev, test = written(construction, plant)
     vocabulary = vocabulary_of(construction, plant, training, dev, test)
     weights = Drawing(construction.scores(plant, vocabulary))
