@@ -36,6 +36,8 @@ MODULES: tuple[str, ...] = (
     "learned",
     "transformer_families",
     "pairs",
+    "hierarchical",
+    "corpora",
 )
 
 # What a model's ease may depend on is drawn for each plant, independently.

@@ -1,3 +1,172 @@
-"""x"""
+"""The page of a calibration in Markdown: what is planted and why its truth holds, then how often the rule errs."""
 
-FIGURES = "calibration"
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from heedmap.calibration.choice import GRID, columns_of
+from heedmap.calibration.families import families
+from heedmap.calibration.measure import OTHER_MAPS, Measured
+from heedmap.experiments.rates import ALL, OfKind, Rates
+from heedmap.experiments.rule import ANSWERS
+
+TRUTHS = {
+    "right": "the map's words make the answer, and the weights matter",
+    "words": "they are the right words, but the weights do not make the answer",
+    "part": "right for some classes, or one of several sufficient words",
+    "between": "right in three quarters of the texts",
+    "wrong": "right in at most half of the texts",
+    "open": "it cannot be told, even in principle",
+}
+
+
+def families_text() -> str:
+    """Return the table of the families. It depends on nothing that was measured."""
+    return "\n".join(
+        [
+            "# How often the bottom line is wrong",
+            "",
+            "## What is planted",
+            "",
+            "A planted model is made so that it is known whether its map is right. Each family is one construction, made",
+            "for several kinds of model and with a drawn difficulty: number of classes (2, 3, 5 or 20), margin, sharpness,",
+            "deciding words, noise, length and number of texts. This table was written before any rate was measured.",
+            "",
+            *(f"* **{truth}**: {words}." for truth, words in TRUTHS.items()),
+            "",
+            *_table(
+                ("family", "truth", "how it is made", "why that is true", "kinds of model"),
+                (
+                    (one.name, one.truth, one.made, one.why, ", ".join(one.makers))
+                    for one in families().values()
+                ),
+            ),
+            "",
+        ]
+    )
+
+
+def page(rates: Rates, measured: Sequence[Measured]) -> str:
+    """Return the whole page."""
+    admitted = [one for one in measured if one.admitted]
+    every = rates.kinds[ALL]
+    return "\n".join(
+        [
+            families_text(),
+            "## How often the rule is wrong",
+            "",
+            f"Written by `heedmap calibrate` (version {rates.rules} of the rule; planted on {rates.name}). Of",
+            f"{len(measured)} plants {len(admitted)} were admitted: the others did not become what they should be, by",
+            "checks that use nothing of what the rule measures. The answers about each family are by thresholds that were",
+            "chosen on all other families. Shares have Wilson intervals (95 %).",
+            "",
+            *_table(
+                (
+                    "kind of model",
+                    "right",
+                    "yes",
+                    "no",
+                    "wrong",
+                    "yes",
+                    "no",
+                    "worst family of wrong maps",
+                ),
+                (_of_kind(kind, of) for kind, of in rates.kinds.items()),
+            ),
+            "",
+            "## Answers by family",
+            "",
+            *_table(
+                ("family", "truth", "n", *ANSWERS),
+                (
+                    (
+                        name,
+                        one.truth,
+                        str(one.answers.n),
+                        *(str(one.answers.counts.get(a, 0)) for a in ANSWERS),
+                    )
+                    for name, one in every.families.items()
+                ),
+            ),
+            "",
+            "## Thresholds",
+            "",
+            f"Chosen on all families, among {int(np.prod([len(v) for v in GRID.values()]))} combinations; the last column",
+            "is what an audit uses.",
+            "",
+            *_table(
+                ("threshold", "tried", "chosen"),
+                (
+                    (name, ", ".join(map(str, GRID.get(name, ()))) or "fixed", f"{value:g}")
+                    for name, value in rates.thresholds.model_dump().items()
+                ),
+            ),
+            "",
+            "## The score as a score",
+            "",
+            "How often the real map of a right plant has a higher score than a wrong map of the same model and texts",
+            "(a tie counts half). The score of a text is the share of its lead that is gone without the map's first words,",
+            "times the share that stays with the highlighted ones alone, each between 0 and 1.",
+            "",
+            *_table(("beside", "models", "texts"), _preferred(admitted)),
+            "",
+        ]
+    )
+
+
+def _of_kind(kind: str, of: OfKind) -> tuple[str, ...]:
+    right, wrong = of.of("right"), of.of("wrong")
+    worst = "–" if of.worst is None else f"{of.worst[0]}: {of.worst[1].count} of {of.worst[1].n}"
+    return (
+        kind,
+        str(right.n),
+        str(right.rate("yes")),
+        str(right.rate("no")),
+        str(wrong.n),
+        str(wrong.rate("yes")),
+        str(wrong.rate("no")),
+        worst,
+    )
+
+
+def _preferred(admitted: Sequence[Measured]) -> list[tuple[str, str, str]]:
+    """Return how often the real map is preferred to others (Causal Diagnosticity, 2025)."""
+    every = families()
+    right = [columns_of(one) for one in admitted if every[one.plant.family].truth == "right"]
+    rows = []
+    for name in (*OTHER_MAPS, "uniform"):
+        pairs = [(_scores(texts, "map"), _scores(texts, name)) for texts in right]
+        models = [_wins(real.mean(), other.mean()) for real, other in pairs if len(real)]
+        texts = np.concatenate([_wins(real, other) for real, other in pairs] or [np.zeros(0)])
+        words = {"turned": "the weights turned round", "shuffled": "the weights shuffled"}
+        rows.append(
+            (
+                words.get(name, "uniform weights"),
+                f"{np.mean(models):.1%} of {len(models)}" if models else "none",
+                f"{texts.mean():.1%} of {len(texts)}" if len(texts) else "none",
+            )
+        )
+    return rows
+
+
+def _scores(texts: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """Return the score of each text; an even map highlights nothing, and has 0."""
+    lead = texts["probability"] - texts["guessing"]
+    asked = np.isfinite(texts["gone_map"]) & (lead > 0)
+    if name == "uniform":
+        return np.zeros(int(asked.sum()))
+    gone = np.clip(texts[f"gone_{name}"] / np.where(asked, lead, 1.0), 0, 1)
+    alone = np.clip((texts[f"alone_{name}"] - texts["guessing"]) / np.where(asked, lead, 1.0), 0, 1)
+    return (gone * alone)[asked]
+
+
+def _wins(real: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return (real > other) + 0.5 * (real == other)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [
+        f"| {' | '.join(heads)} |",
+        f"|{'---|' * len(heads)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]

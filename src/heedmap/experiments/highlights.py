@@ -238,4 +238,6 @@ def _cost(speed: Speed) -> float:
     return speed.reading(passes, TEXTS)
 
 
-EXPERIMENTS = (Experiment("highlights", highlights, columns=COLUMNS, place=12, cost=_cost),)
+EXPERIMENTS = (
+    Experiment("highlights", highlights, columns=COLUMNS, place=12, findings=_findings, cost=_cost),
+)
