@@ -20,7 +20,7 @@ from heedmap.experiments.alternatives import alternatives
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.highlights import AT_ONCE, column_of
 from heedmap.experiments.rankings import ranked_heats
-from heedmap.experiments.rereading import WHAT, outcomes, ranked
+from heedmap.experiments.rereading import WHAT, Outcome, outcomes, ranked
 from heedmap.files.tables import read_table, write_table
 from heedmap.models.layered import Layered
 from heedmap.settings import AuditSettings
@@ -98,7 +98,7 @@ def _of_other_maps(evidence: Evidence) -> dict[str, pa.Array]:
             "shuffled": ranked(rng.permutation(heat), rng),
             "turned": ranked(turned, rng),
         }
-    found = {}
+    found: dict[int, dict[str, Outcome]] = {}
     for start in range(0, len(rows), AT_ONCE):
         found |= outcomes(
             evidence, {row: asked[row] for row in rows[start : start + AT_ONCE].tolist()}

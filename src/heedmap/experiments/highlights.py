@@ -99,7 +99,8 @@ def highlights(evidence: Evidence) -> pa.Table:
         rng = np.random.default_rng([evidence.settings.seed, *b"highlights", row])
         of_map, size = ranked(heats[row], rng), len(heats[row])
         asked[row] = {"map": of_map, "random": at_random(size, of_map.highlighted, rng)}
-    found, unseen = {}, {}
+    found: dict[int, dict[str, Outcome]] = {}
+    unseen: dict[int, float] = {}
     rows = list(asked)
     for start in track(range(0, len(rows), AT_ONCE)):
         part = {row: asked[row] for row in rows[start : start + AT_ONCE]}
@@ -175,10 +176,11 @@ def _share(
     random: NDArray[np.float64],
     ceiling: NDArray[np.float64] | None,
     edges: tuple[float, float],
-    **words: str,
+    topic: str,
+    question: str,
+    measure: str,
 ) -> Finding:
     """Return a finding of a ratio of means: of what is lost or kept, and of the lead."""
-    total = float(lead[asked].sum())
 
     def share(values: NDArray[np.float64], of: NDArray[np.bool_]) -> float:
         known = of & np.isfinite(values)
@@ -196,7 +198,7 @@ def _share(
             by_class[name] = ClassNumber(
                 share(gone, own), int(own.sum()), share(random, own), best, int(own.sum())
             )
-    least = min((each.number for each in by_class.values() if each.n >= FEWEST), default=np.nan)
+    least = min((each.value for each in by_class.values() if each.n >= FEWEST), default=np.nan)
     level: Level = "cannot tell" if not np.isfinite(least) else "mixed"
     if least >= edges[1]:
         level = "for"
@@ -208,22 +210,27 @@ def _share(
         f"fewer than {PART} words": int((short & ~asked).sum()),
         "not sampled": int((~short & ~asked).sum()),
     }
-    chance = share(random, asked)
+    chance, largest = share(random, asked), np.nan if ceiling is None else share(ceiling, asked)
+    beside = f", the best by leave-one-out {largest:z.2f}" if np.isfinite(largest) else ""
     return Finding(
-        key=key, kind="share", value=value, low=low, high=high, n=int(asked.sum()),
+        key=key,
+        kind="share",
+        question=question,
+        topic=topic,
+        measure=measure,
+        value=value,
+        low=low,
+        high=high,
+        n=int(asked.sum()),
         left_out={why: count for why, count in left_out.items() if count},
         reading=f"{signed_percent(value)} of the lead, random words {signed_percent(chance)}",
-        level=level, distinct=distinct, by_class=by_class, edges=edges,
-        meaning=f"of random words {chance:.2f}"
-        + ("" if ceiling is None or not np.isfinite(share(ceiling, asked)) else
-           f", of the best by leave-one-out {share(ceiling, asked):.2f}"),
-        because="", no_interval="" if np.isfinite(low) else intervals.why_none(distinct, "ratio"),
-        **words,
-    ) if total else Finding(
-        key=key, kind="share", value=np.nan, low=np.nan, high=np.nan, n=int(asked.sum()),
-        left_out={}, reading="undefined: no lead over guessing", level="cannot tell", distinct=distinct,
-        meaning="nothing can be lost", because="", edges=edges, **words,
-    )  # fmt: skip
+        level=level,
+        meaning=f"random words {chance:z.2f}{beside}",
+        distinct=distinct,
+        by_class=by_class,
+        edges=edges,
+        no_interval="" if np.isfinite(low) else intervals.why_none(distinct, "ratio"),
+    )
 
 
 def _cost(speed: Speed) -> float:

@@ -72,7 +72,8 @@ def permutation(evidence: Evidence) -> pa.Table:
     rows, parts = [], []
     for trace in evidence.traces:
         others = (uniform(trace.attention, trace.support), turned(trace.attention, trace.support))
-        even, moved = evidence.model.predict(trace, torch.stack(others)).transpose(0, 1).split(1, 1)
+        imposed = evidence.model.predict(trace, torch.stack(others)).transpose(0, 1)
+        even, moved = imposed[:, :1], imposed[:, 1:]
         rows.append(trace.rows)
         part = _under_permutations(evidence, trace, even, rng)
         part["moved_tvd"] = _change(trace.logits, moved)[:, 0]

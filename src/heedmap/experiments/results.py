@@ -114,7 +114,9 @@ class Results:
         ceiling: NDArray[np.float64] | float | None = None,
         lower: bool = False,
         clause: str = "",
-        **words: str,
+        question: str,
+        topic: str,
+        measure: str,
     ) -> Finding:
         """Make a finding from one value per text; NaN is left out, counted under the first reason that fits.
 
@@ -143,8 +145,9 @@ class Results:
         return Finding(
             key=key, kind=kind, value=value, low=low, high=high, n=len(defined), left_out=left_out,
             reading=reading, level=level, by_class=self.by_class(values, statistic, chance, ceiling),
-            distinct=distinct, relative=relative, of_median=statistic is np.median, **words,
-            because=f"{clause} {reading}" if clause else f"{words['measure']}: {reading}",
+            distinct=distinct, relative=relative, of_median=statistic is np.median,
+            question=question, topic=topic, measure=measure,
+            because=f"{clause} {reading}" if clause else f"{measure}: {reading}",
             no_interval="" if math.isfinite(low) else intervals.why_none(distinct, STATISTICS[statistic]),
             meaning=f"{meaning}; {summary}" if summary and len(defined) else meaning,
         )  # fmt: skip

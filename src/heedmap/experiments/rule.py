@@ -192,8 +192,10 @@ class MapNumbers:
     @property
     def holding_interval(self) -> tuple[float, float]:
         """The 95 % interval of this share."""
-        held = np.arange(self.texts) < round(self.holding * self.texts) if self.texts else []
-        return of_share(np.asarray(held, dtype=np.float64))
+        if not self.texts:
+            return of_share(np.zeros(0))
+        held = np.arange(self.texts) < round(self.holding * self.texts)
+        return of_share(held.astype(np.float64))
 
 
 def map_numbers(texts: Mapping[str, Column], map_: str = "map") -> MapNumbers:
