@@ -157,11 +157,13 @@ def _scores(texts: dict[str, np.ndarray], name: str) -> np.ndarray:
         return np.zeros(int(asked.sum()))
     gone = np.clip(texts[f"gone_{name}"] / np.where(asked, lead, 1.0), 0, 1)
     alone = np.clip((texts[f"alone_{name}"] - texts["guessing"]) / np.where(asked, lead, 1.0), 0, 1)
-    return (gone * alone)[asked]
+    scores: np.ndarray = (gone * alone)[asked]
+    return scores
 
 
 def _wins(real: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return (real > other) + 0.5 * (real == other)
+    wins: np.ndarray = (real > other) + 0.5 * (real == other)
+    return wins
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
