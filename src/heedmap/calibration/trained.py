@@ -26,12 +26,13 @@ from heedmap.data.batches import Batch, Encoded
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
+from heedmap.models.encoders import CNN, GRU, LSTM
 from heedmap.models.normalisers import normalise
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.settings import ModelSettings, TrainSettings
 from heedmap.training.attention import AttentionObjective, batch_loss
 from heedmap.training.fit import fit
-from heedmap.training.objective import seeded
+from heedmap.training.objective import Progress, rank, seeded
 
 TRAIN, DEV = 800, 200  # texts
 LEAST = 0.9  # accuracy, both times
@@ -63,12 +64,26 @@ class PlantedTraining(AttentionObjective):
         settings: TrainSettings,
         teacher: Teacher | None = None,
         further: Further | None = None,
+        to_the_end: bool = False,
     ) -> None:
         # Summed over a batch for pairs too, as the loss that teaches the scores.
         super().__init__(
             model, train, dev, settings, summed if isinstance(model, PairClassifier) else None
         )
         self.teacher, self.further = teacher, further
+        # Right answers alone do not say that weights or further losses are learned.
+        self.to_the_end = to_the_end or teacher is not None or further is not None
+
+    def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
+        """Compare epochs; of those that answer alike the last one has learned most of the other losses."""
+        best = progress.best_epoch
+        if best is None or not self.to_the_end:
+            return super().is_better(scores, progress)
+        return rank(scores) >= rank(progress.scores[best])
+
+    def is_finished(self, progress: Progress) -> bool:
+        """Return whether no later epoch can be better."""
+        return not self.to_the_end and super().is_finished(progress)
 
     def loss(self, model: nn.Module, batch: Batch) -> Float[Tensor, ""]:
         """Return the sum of the losses over a batch."""
@@ -102,6 +117,7 @@ def train_model(
     dev: Split,
     scores: NDArray[np.float64] | None,
     further: Further | None = None,
+    settings: TrainSettings = SETTINGS,
 ) -> TextClassifier:
     """Train a model whose weights are the plant's.
 
@@ -112,9 +128,10 @@ def train_model(
         dev: the texts by which the best epoch is chosen.
         scores: as `Drawing` has them; None if the weights are learned freely.
         further: a loss to add.
+        settings: of the training, but for its seed.
     """
     fixed = scores is not None and plant.score == "fixed"
-    settings = ModelSettings.of(
+    model_settings = ModelSettings.of(
         encoder=plant.encoder,
         score="log_odds" if fixed else plant.score,
         normaliser=plant.normaliser,
@@ -122,11 +139,13 @@ def train_model(
         hidden_size=SIZE,
     )
     with seeded(plant.seed):
-        model = TextClassifier(settings, vocabulary, [str(c) for c in range(plant.classes)])
+        model = TextClassifier(model_settings, vocabulary, [str(c) for c in range(plant.classes)])
     if plant.encoder in WITHOUT_CONTEXT:
         # Words say nothing until they have learned to: a cue of little weight is not drowned by the others.
         with torch.no_grad():
             model.embedding.weight.mul_(0.1)
+    if scores is None:
+        start_local(model.encoder)
     drawing = None if scores is None else Drawing(scores)
     if fixed and drawing is not None:
         model.score = drawing
@@ -135,13 +154,33 @@ def train_model(
         model,
         model.encoded(undecided.texts, undecided.labels),
         model.encoded(dev.texts, dev.labels),
-        SETTINGS.model_copy(update={"seed": plant.seed}),
+        settings.model_copy(update={"seed": plant.seed}),
         None if fixed or drawing is None else lambda batch: drawing(batch.ids[:, 1:-1]),
         further,
+        # Weights that are learned freely go on changing after the answers are right.
+        to_the_end=scores is None,
     )
     fit(objective)
     model.cpu().eval().requires_grad_(False)
     return model
+
+
+def start_local(encoder: nn.Module) -> None:
+    """Let each state begin as one of its own word, by far: weights of other words' are a tenth.
+
+    Freely learned weights then come to be on the words that decide, more often than on their neighbours.
+    """
+    with torch.no_grad():
+        if isinstance(encoder, LSTM | GRU):
+            for name, parameter in encoder.named_parameters():
+                if "weight_hh" in name:
+                    parameter.mul_(0.1)
+        elif isinstance(encoder, CNN):
+            for window in encoder.windows:
+                centre = window.kernel_size[0] // 2
+                kept = window.weight[:, :, centre].clone()
+                window.weight.mul_(0.1)
+                window.weight[:, :, centre] = kept
 
 
 def with_undecided(plant: Plant, split: Split) -> Split:
