@@ -34,6 +34,11 @@ MODULES: tuple[str, ...] = (
     "counter_evidence",
     "weights_apart",
     "learned",
+    "transformer_families",
+    "transformer_evidence",
+    "pairs",
+    "hierarchical",
+    "corpora",
 )
 
 # What a model's ease may depend on is drawn for each plant, independently.
