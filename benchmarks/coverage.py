@@ -98,6 +98,7 @@ POPULATIONS = (
     Population("share .5", 0.5, _share(0.5), intervals.of_share),
     Population("share .9", 0.9, _share(0.9), intervals.of_share),
     Population("share .98", 0.98, _share(0.98), intervals.of_share),
+    Population("share .997", 0.997, _share(0.997), intervals.of_share),
     Population("ratio of sums", 0.2 + 0.4 * 0.6, _attainable, _ratio, _of_sums),
 )
 

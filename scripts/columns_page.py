@@ -5,6 +5,7 @@ from pathlib import Path
 from sys import modules
 
 from heedmap.experiments.columns import Columns
+from heedmap.experiments.findings import CLASS_COLUMNS as OF_CLASSES
 from heedmap.experiments.findings import COLUMNS as OF_FINDINGS
 from heedmap.experiments.registry import registered, retrains
 
@@ -12,7 +13,8 @@ HEAD = """# What the columns mean
 
 `audit["adversary"]` is the table `adversary` of an audit as a pandas frame, and `audit.columns` describes the
 columns of all its tables as below. The files are `tables/*.parquet` in a run's folder. `audit.to_dataframe()`
-is the table of [findings](#findings), one row per question.
+is the table of [findings](#findings), one row per question, and `audit.by_class` has their numbers per
+[predicted class](#by-class).
 
 A class is its number in `audit.classes`. Logarithms are natural. JSD is the Jensen-Shannon divergence, at most
 ln 2; a change of a prediction is the total variation distance (TVD), half the sum of the absolute differences.
@@ -30,6 +32,7 @@ def page() -> str:
         also = " Asked by `heedmap retrain`." if retrains(name) else ""
         parts.append(f"## {name}\n\n{question}{also}\n\n{section(experiment.columns)}")
     parts.append(f"## findings\n\n`audit.to_dataframe()`\n\n{section(OF_FINDINGS)}")
+    parts.append(f"## by class\n\n`audit.by_class`\n\n{section(OF_CLASSES)}")
     return "\n".join(parts)
 
 

@@ -12,7 +12,7 @@ import pytest
 from made_audits import Elements, make_audit, printed
 from made_rates import question, rates
 
-from heedmap.experiments.findings import SIGNS, Level, Relative
+from heedmap.experiments.findings import SIGNS, ClassNumber, Level, Relative
 from heedmap.report.page import page
 from heedmap.report.phrases import few_texts
 from heedmap.report.verdict import verdicts
@@ -67,6 +67,34 @@ def test_the_first_screen_has_the_answer_how_sure_it_is_and_every_level(judged: 
     assert "+ for same order as the gradient 100% [100%, 100%]" in screen
 
 
+def test_a_class_stands_beside_its_own_chance_on_card_page_and_notebook(judged: Audit) -> None:
+    short = {"neutral": ClassNumber(0.29, 20, 0.169, 0.61, 20), "other": ClassNumber(0.4, 20)}
+    first, *others = judged.findings
+    audit = replace(judged, findings=[replace(first, by_class=short), *others])
+    assert "by predicted class: neutral 0.29 (chance 0.17, at best 0.61); other 0.40" in plain(
+        printed(audit, 80)
+    )
+    shown = " ".join(Elements(page(audit)).text)
+    assert "0.29 (chance 0.17, at best 0.61)" in shown
+    assert "0.29 (chance 0.169, at best 0.61)" in audit.findings[0]._repr_html_()
+
+
+def test_classes_without_a_chance_are_not_on_the_card(judged: Audit) -> None:
+    alone = [
+        replace(each, by_class={"a": ClassNumber(0.29, 20)}, question=f"Question {place}?")
+        for place, each in enumerate(judged.findings)
+    ]
+    assert "by predicted class" not in plain(printed(replace(judged, findings=alone), 80))
+
+
+def test_of_many_classes_the_card_names_the_first(judged: Audit) -> None:
+    many = {f"class {i}": ClassNumber(i / 100, 3, 0.1, 0.9, 3) for i in range(20)}
+    (first, *_) = judged.findings
+    text = plain(printed(replace(judged, findings=[replace(first, by_class=many)]), 80))
+    assert "class 11 0.11 (chance 0.10, at best 0.90); 8 more" in text
+    assert "class 12" not in text
+
+
 def test_a_question_is_followed_by_its_answer_then_the_number_then_the_measure(
     judged: Audit,
 ) -> None:
@@ -84,9 +112,9 @@ def test_of_few_texts_it_is_said_what_they_can_show(n: int) -> None:
     few = make_audit(n=n, lengths=tuple(range(2, n + 2)))
     assert f"Mind: {said}." in plain(printed(few, 80))
     assert f"Mind: {said}." in " ".join(Elements(page(few)).text)
-    if n == 12:  # Wilson: 12 / (12 + 1.96²), and half a width of .5 ± .246
-        assert "of only 76% of texts" in said
-        assert "±25 points" in said
+    if n == 12:  # Clopper and Pearson: .025 to the power of 1/12, and 6 of 12 from .211 to .789
+        assert "of only 74% of texts" in said
+        assert "±29 points" in said
 
 
 def test_of_thirty_texts_only_the_questions_that_ask_fewer_are_said_to() -> None:

@@ -10,7 +10,7 @@ from made_rates import question, rates
 from made_tables import MAPS, TAUS, layers, three_classes, two_classes
 
 from heedmap.experiments.bottom_line import bottom_line
-from heedmap.experiments.findings import Finding, Relative, to_json
+from heedmap.experiments.findings import ClassNumber, Finding, Relative, to_class_frame, to_json
 from heedmap.experiments.intervals import of_mean, of_median, of_share
 from heedmap.experiments.registry import registered
 from heedmap.experiments.results import make_findings
@@ -87,9 +87,18 @@ class Expected:
         assert found.n + sum(found.left_out.values()) == self.total
         by_class = {}
         for c in sorted({self.predicted[r] for r in self.rows}):
-            of_class = [self.column[r] for r in self.rows if self.predicted[r] == c]
-            by_class["abc"[c]] = pytest.approx(self.statistic(of_class))
-        assert found.by_class == by_class
+            rows = [r for r in self.rows if self.predicted[r] == c]
+            by_class["abc"[c]] = self.statistic([self.column[r] for r in rows]), len(rows)
+            beside = found.by_class["abc"[c]]
+            assert (beside.value, beside.n) == pytest.approx(by_class["abc"[c]])
+            chance, ceiling = self.room or [[None] * self.total] * 2
+            rows = [r for r in rows if None not in (chance[r], ceiling[r])]
+            ends = [self.statistic([end[r] for r in rows]) for end in (chance, ceiling) if rows]
+            assert beside.compared == len(rows)
+            assert [beside.chance, beside.ceiling] == pytest.approx(
+                ends or [math.nan] * 2, nan_ok=True
+            )
+        assert found.by_class.keys() == by_class.keys()
         relative = self.relative()
         if relative is None:
             assert found.relative is None
@@ -113,7 +122,6 @@ def reading(relative):
 T = two_classes()
 NOT_READ = {"not sampled for integrated gradients": [9]}
 NOTHING = "no word has any importance"
-N = T["instances"]["n_tokens"].to_pylist()
 
 
 def tau(measure, **left_out):
@@ -123,7 +131,7 @@ def tau(measure, **left_out):
 
 
 def found(measure, left_out):
-    room = [[1 / n for n in N], ("found", f"largest_{measure}")]
+    room = [("baselines", f"found_shuffled_{measure}"), ("found", f"largest_{measure}")]
     return Expected(T, ("found", f"found_{measure}"), left_out, room=room)
 
 
@@ -146,7 +154,7 @@ WANTED = {
     ),
     "sign": Expected(
         T, ("sign", "against"), {"one token: it cannot be left out": [11]},
-        room=[("sign", "against_chance"), 0.0], lower=True,
+        room=[("baselines", "against_shuffled"), 0.0], lower=True,
     ),
     "permutation": Expected(
         T, ("permutation", "median_tvd"), {"one token: nothing to permute": [11]}, median=True,
@@ -188,7 +196,7 @@ TAU = "mean Kendall tau-b, attention against {}"
 AUC = "mean ROC AUC of {} for the gold rationale"
 FIRST = "0.5 = chance, 1 = always; its first word is a deciding one in {}"
 WORDS = {
-    "found_leave_one_out": ("by leave-one-out", "for", CARRIES),
+    "found_leave_one_out": ("by leave-one-out", "mixed", CARRIES),
     "found_gradient": ("by the gradient", "mixed", CARRIES),
     "found_integrated_gradients": ("by integrated gradients", "against", CARRIES),
     "agreement_gradient": (
@@ -211,8 +219,8 @@ WORDS = {
         "what two measures of importance reach with each other, without attention",
     ),
     "sign": (
-        "mean share of the map's mass on words whose removal makes the answer likelier", "mixed",
-        "0 = none of it, 1 = all; 32% if the same weights were shuffled within each text",
+        "mean share of the map's mass on words whose removal makes the answer likelier", "against",
+        "0 = none of it, 1 = all; 32% of the words are such words",
     ),
     "permutation": (
         "median change of the prediction (TVD) under 100 shuffles of the weights", "against",
@@ -261,7 +269,7 @@ READINGS = {  # of numbers without a chance level
     "rationale_gradient": "between “often finds the deciding words” and “finds the deciding words”",
     "rationale_leave_one_out": "no better than chance",
     "rationale_integrated_gradients": (
-        "between “no better than chance” and “seldom finds the deciding words”"
+        "between “no better than chance” and “often finds the deciding words”"
     ),
 }  # fmt: skip
 # Edges within or just beyond the intervals of the readings; questions that are not here have none.
@@ -325,7 +333,27 @@ def test_skill_is_compared_with_the_commonest_label():
         "cannot tell",
     )
     assert skill.meaning == "always answering with the commonest class would score 0.667"
-    assert skill.by_class == {"a": 1.0, "b": pytest.approx(4 / 6)}
+    # Of all texts two thirds are labelled "a": as often a random answer "a" is right.
+    assert skill.by_class == {
+        "a": ClassNumber(1.0, 6, 8 / 12, 1.0, 6),
+        "b": ClassNumber(4 / 6, 6, 4 / 12, 1.0, 6),
+    }
+
+
+def test_a_class_stands_beside_its_own_chance_in_the_frame_and_in_json():
+    made = [*findings(T, ["a", "b"], RATES).values()]
+    frame = to_class_frame(made).set_index(["key", "class"])
+    (in_json,) = (each["by_class"] for each in to_json(made) if each["key"] == "sign")
+    column = T["baselines"]["against_shuffled"].to_pylist()
+    of_all = statistics.mean(column[:9])
+    for name, texts in (("a", [0, 1, 2, 5, 7]), ("b", [3, 4, 6, 8])):
+        chance = statistics.mean(column[row] for row in texts)
+        assert frame.loc[("sign", name)].chance == pytest.approx(chance)
+        assert in_json[name]["chance"] == pytest.approx(chance)
+        assert abs(chance - of_all) > 0.05
+    assert (in_json["b"]["n"], in_json["b"]["compared"]) == (5, 4)
+    # Text 10 has no smallest change to another answer, so that it has no chance either.
+    assert frame.loc[("bending", "b")].n == frame.loc[("bending", "b")].compared == 4
 
 
 def test_of_one_class_there_is_nothing_to_compare_with():
@@ -480,7 +508,7 @@ def test_the_bottom_line_of_the_hand_made_tables():
     line = bottom_line(list(made.values()), RATES)
     assert line.answer == "no"
     first, second, _ = line.measured
-    assert first == "by integrated gradients 14% of the attainable [−8%, 31%]: against"
+    assert first == "by integrated gradients 7% of the attainable [−15%, 37%]: against"
     assert second.startswith("by leave-one-out ")
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from heedmap.calibration.by_hand import Way, classifier_by_hand, set_margin, values_for
 from heedmap.calibration.families import Made, Maker
 from heedmap.calibration.plants import OWN, Drawing, Plant, spaced
-from heedmap.calibration.trained import DEV, LEAST, TRAIN, Further, train_model
+from heedmap.calibration.trained import DEV, LEAST, SETTINGS, TRAIN, Further, train_model
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.measures import total_variation
@@ -27,6 +27,7 @@ from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.classifier import Classifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.trace import Model
+from heedmap.settings import TrainSettings
 
 MANY = 1600  # training texts of plants of ten classes or more
 FARTHEST = 0.2  # mean TVD of learned weights from the plant's
@@ -55,6 +56,7 @@ class Construction:
         words: all words that may occur in a changed text, beside those of the written ones.
         write_training: writes the texts to learn from, if they are not as those of the audit.
         training: how many of them.
+        settings: of the training.
         further: a loss to add while training.
         effects: what each word adds to the logits, (V, C), if the model is set by hand.
         divided: whether effects are divided by the words' usual weights, or are the values of their states.
@@ -68,6 +70,7 @@ class Construction:
     words: Callable[[Plant], Sequence[str]] = lambda plant: ()
     write_training: Writer | None = None
     training: int = TRAIN
+    settings: TrainSettings = SETTINGS
     further: Further | None = None
     effects: Callable[[Plant, Vocabulary], NDArray[np.float64]] | None = None
     divided: bool = True
@@ -124,7 +127,9 @@ def trained_model(construction: Construction, plant: Plant) -> tuple[TextClassif
     vocabulary = _vocabulary(construction, plant, training, dev, test)
     scores = None if construction.scores is None else construction.scores(plant, vocabulary)
     selection = dev if construction.write_training is None else write(plant, DEV, "selection")
-    model = train_model(plant, vocabulary, training, selection, scores, construction.further)
+    model = train_model(
+        plant, vocabulary, training, selection, scores, construction.further, construction.settings
+    )
     return model, dev, test
 
 

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from heedmap.calibration.by_hand import cue_effects
 from heedmap.calibration.construction import (
+    MANY,
     Construction,
     exchanged,
     is_accurate,
@@ -32,7 +33,7 @@ from heedmap.data.vocabulary import SPECIAL, Vocabulary
 NEUTRAL = "word0"  # takes the place of a cue that is taken out
 HINTS = 4  # per class
 STRENGTH = 0.4  # of a hint, beside that of the cues
-HINTS_ONLY = 0.3  # share of the training texts without cues
+HINTS_ONLY = 0.5  # share of the training texts without cues
 
 
 def hint(label: int, k: int) -> str:
@@ -51,7 +52,10 @@ def class_of_hint(word: str) -> int:
 
 
 def write_opposed(plant: Plant, count: int, part: str) -> Split:
-    """Write texts with cues of their class and a hint at another one; the rationale marks the cues."""
+    """Write texts with cues of their class and a hint at another one; the rationale marks the cues.
+
+    The hint is next but one to a cue, so that a window of five words sees both.
+    """
     rng = plant.generator(part)
     labels = labels_of(plant, count, rng)
     tokens = []
@@ -59,7 +63,10 @@ def write_opposed(plant: Plant, count: int, part: str) -> Split:
         text = other_words(plant, rng)
         other = (label + 1 + int(rng.integers(plant.classes - 1))) % plant.classes
         cues = [cue(label, int(k)) for k in rng.integers(plant.cues, size=plant.deciding)]
-        place_words(text, [*cues, hint(other, int(rng.integers(HINTS)))], rng)
+        place_words(text, cues, rng)
+        beside = {i + step for i, word in enumerate(text) if is_cue(word) for step in (-2, 2)}
+        free = [i for i in sorted(beside) if 0 <= i < len(text) - 1 and not is_cue(text[i])]
+        text[free[int(rng.integers(len(free)))]] = hint(other, int(rng.integers(HINTS)))
         tokens.append(text)
     rationale = [np.array([is_cue(word) for word in text]) for text in tokens]
     return Split([f"{part}-{i}" for i in range(count)], tokens, labels, rationale)
@@ -131,6 +138,7 @@ OPPOSED = Construction(
         is_not_on("the cues"),
     ],
     words=_words,
+    training=MANY,
     effects=_effects,
 )
 
@@ -144,6 +152,7 @@ FAMILIES = (
         why="The highlighted word speaks against the answer.",
         makers=makers(OPPOSED, WITH_CONTEXT, ("by hand", *WITHOUT_CONTEXT)),
         choices={
+            "classes": (2, 2, 3, 5),
             "sharpness": (4.0, 5.0, 6.0),
             "noise": (0.0, 0.01),
             "deciding": (1, 2),

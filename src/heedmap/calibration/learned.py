@@ -1,5 +1,6 @@
 """Families of models whose weights are learned freely, and of the same models with other weights."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from heedmap.calibration.construction import (
     HIGHLIGHTED,
+    MANY,
     Construction,
     finish,
     is_accurate,
@@ -19,8 +21,17 @@ from heedmap.calibration.construction import (
     trained_model,
 )
 from heedmap.calibration.everywhere import random_scores
-from heedmap.calibration.families import Family, Made, Maker
-from heedmap.calibration.plants import OWN, Drawing, Plant, cues_of, with_other_cues, write_texts
+from heedmap.calibration.families import Choices, Family, Made, Maker
+from heedmap.calibration.plants import (
+    OWN,
+    WITH_CONTEXT,
+    Drawing,
+    Plant,
+    cues_of,
+    with_other_cues,
+    write_texts,
+)
+from heedmap.calibration.trained import SETTINGS
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import SPECIAL
 from heedmap.models.attention_classifier import TextClassifier
@@ -30,6 +41,10 @@ FREE = {
     "score": ("additive", "dot"),
     "normaliser": ("softmax", "sparsemax", "entmax15"),
 }
+
+
+# Without context, cues that have lost their weight decide only where the new weights are nearly even.
+EVEN: Choices = {"length": (10,), "sharpness": (1.0,), "normaliser": ("softmax",)}
 
 
 def _is_on_cues(plant: Plant, model: TextClassifier, dev: Split) -> str:
@@ -47,6 +62,8 @@ LEARNED = Construction(
         _is_on_cues,
     ],
     words=cues_of,
+    training=MANY,
+    settings=SETTINGS.model_copy(update={"weight_decay": 1e-3}),
 )
 REPLACED = replace(LEARNED, checks=[*LEARNED.checks[:2], is_not_above_chance("the cues")])
 
@@ -94,7 +111,7 @@ REPLACEMENTS = {
 }
 
 
-def _replacing(name: str, made: str) -> Family:
+def _replacing(name: str, made: str, encoders: Sequence[str]) -> Family:
     maker: Maker = partial(_replaced, name)
     return Family(
         name=f"learned, then {name} weights",
@@ -102,13 +119,16 @@ def _replacing(name: str, made: str) -> Family:
         made=f"Weights are learned freely on texts with cues. Then they are replaced by {made}.",
         why="The cues make the answer still, also where they are those of another class, and the map does not "
         "know them.",
-        makers=dict.fromkeys(OWN, maker),
+        makers=dict.fromkeys(encoders, maker),
         choices={
             **FREE,
             "sharpness": (1.0, 2.0, 3.0),
             "length": (10, 16),
+            "deciding": (2, 3),
+            "classes": (2, 2, 3, 5),
             "opposing": (False,),
         },
+        encoder_choices={"none": EVEN, "average": EVEN},
     )
 
 
@@ -120,10 +140,13 @@ FAMILIES = (
         "ten texts are left out.",
         why="The map is on the cues, and the cues make the answer: those of another class change it.",
         makers=makers(LEARNED),
-        choices=FREE,
+        choices={**FREE, "opposing": (False,)},
         times=2,
     ),
-    _replacing("uniform", "the same weight for all words"),
-    _replacing("random", "random scores of words"),
-    _replacing("shuffled", "the words' mean scores, shuffled among the words"),
+    _replacing("uniform", "the same weight for all words", OWN),
+    # The states of *average* are bounded: with little weight its cues no longer decide.
+    _replacing("random", "random scores of words", ("none", *WITH_CONTEXT)),
+    _replacing(
+        "shuffled", "the words' mean scores, shuffled among the words", ("none", *WITH_CONTEXT)
+    ),
 )

@@ -186,7 +186,7 @@ FAMILIES = (
         name="a minority missed",
         truth="part",
         made="Of three to five classes one has 15 % of the texts. Its cues have little weight, and their "
-        "evidence is in all states or, without context, in large values. The cues of the others are attended to.",
+        "evidence is in all states or, without context, in large values. The others' cues are attended to.",
         why="The map is right for all classes but one, whose words it does not show.",
         makers=makers(MINORITY_MISSED, WITH_CONTEXT, ("by hand", *WITHOUT_CONTEXT)),
         choices={

@@ -5,14 +5,13 @@ How much of a deception needs another model, and how much only other weights: th
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 
 def least_mass(
-    relevance: Float[NDArray[np.float64], "T C"],
-    weights: Float[NDArray[np.float64], " T"],
-    marked: Float[NDArray[np.float64], " T"],
+    relevance: Float[np.ndarray, "T C"],
+    weights: Float[np.ndarray, " T"],
+    marked: Float[np.ndarray, " T"],
 ) -> float:
     """Return the least Σ_t a_t m_t of all weightings a of a text with the same logit differences.
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from heedmap.terminal.html import html_table
 from heedmap.terminal.output import printable, remark
 
 NAMED, WIDE, SHORT = 8, 200, 30  # of what a corpus shows: classes; characters of a line, of a class
+UNKNOWN = -1  # the label of a text of which the data say none
 KEPT = " (kept)"  # ends a reason in `left_out` for what is not left out, but changed
 
 
@@ -24,6 +26,7 @@ KEPT = " (kept)"  # ends a reason in `left_out` for what is not left out, but ch
 class Split:
     """Labelled texts. `keys` name them by their own ids, or by where they stand in the data (`text_names`).
 
+    Texts to audit may have no labels: then each one's is UNKNOWN.
     Of pairs of texts, attention is over `tokens`, given `queries`; `allowed` (B, C) are the possible answers.
     Where long texts are read in windows, one per row, `text_of` numbers the text of each row.
     `written` are the texts of which `tokens` are a view; None where they are not known, or the tokens joined.
@@ -53,7 +56,7 @@ class Split:
                 "tokens per text",
                 f"{min(lengths)} to {max(lengths)}, {np.mean(lengths):.1f} on average",
             ),
-            ("classes", len(np.unique(self.labels))),
+            ("classes", len(np.unique(self.labels)) if self.labelled else "no labels"),
             ("queries", "no" if self.queries is None else "yes"),
             ("marked tokens", "no" if self.rationale is None else "yes"),
         ]
@@ -85,6 +88,11 @@ class Split:
             None if self.text_of is None else self.text_of[at],
             None if self.written is None else [self.written[i] for i in rows],
         )
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the labels are known."""
+        return not (self.labels == UNKNOWN).any()
 
     @property
     def whole_texts(self) -> int:
@@ -128,10 +136,12 @@ class Corpus:
     def __repr__(self) -> str:
         lines = [f"Corpus {self.name}, {len(self.classes)} classes"]
         more = ", …" if len(self.classes) > NAMED else ""
-        for name, counts in self.class_counts().items():
-            some = zip(self.classes[:NAMED], counts, strict=False)
+        counted = self.class_counts()
+        for name, part in self.splits.items():
+            some = zip(self.classes[:NAMED], counted.get(name, ()), strict=False)
             shown = ", ".join(f"{label} {count}" for label, count in some)
-            lines.append(f"  {name}: {self.splits[name]._sizes()}; {shown}{more}")
+            classes = f"{shown}{more}" if part.labelled else "no labels"
+            lines.append(f"  {name}: {part._sizes()}; {classes}")
         for heading, reasons in apart(self.left_out).items():
             lines += [f"  {heading}: {reason}: {n}" for reason, n in list(reasons.items())[:NAMED]]
         lines += [f"  note: {note}" for note in self.notes]
@@ -141,9 +151,11 @@ class Corpus:
         shown = self.classes[:NAMED]
         more = [f"{len(self.classes) - NAMED} more"] if len(self.classes) > NAMED else []
         rows: list[list[object]] = []
-        for name, counts in self.class_counts().items():
-            others = [sum(counts[NAMED:])] if more else []
-            rows.append([name, self.splits[name]._sizes(), *counts[: len(shown)], *others])
+        found = self.class_counts()
+        for name, part in self.splits.items():
+            counts: list[Any] = [*found.get(name, ["–"] * len(self.classes))]
+            others = [sum(counts[NAMED:]) if part.labelled else "–"] if more else []
+            rows.append([name, part._sizes(), *counts[: len(shown)], *others])
         head = ["split", "texts", *(_cut(name, SHORT) for name in shown), *more]
         table = html_table(rows, head, f"Corpus {_cut(self.name)}, {len(self.classes)} classes")
         counted = [
@@ -154,10 +166,11 @@ class Corpus:
         return table + "".join(counted) + (html_table(odd, ["note"]) if odd else "")
 
     def class_counts(self) -> dict[str, list[int]]:
-        """Count the texts of each class, by split."""
+        """Count the texts of each class, by split; those without labels are not there."""
         return {
             name: np.bincount(part.labels_of_texts, minlength=len(self.classes)).tolist()
             for name, part in self.splits.items()
+            if part.labelled
         }
 
     def warn(self) -> None:

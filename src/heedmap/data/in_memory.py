@@ -115,9 +115,15 @@ def kept_in(folder: Path) -> InMemory | None:
 
 
 def source_of(
-    data: Source, labels: Values | None = None, queries: Values | None = None
+    data: Source,
+    labels: Values | None = None,
+    queries: Values | None = None,
+    *,
+    training: bool = True,
 ) -> tuple[str, InMemory | None]:
     """Return the name of a source of texts, and the texts themselves where they are in memory.
+
+    Those that are not for training need no labels.
 
     Raises:
         InputError: texts in memory without rows, or with another number of labels or queries.
@@ -129,7 +135,7 @@ def source_of(
         and isinstance(data, Sequence | pd.Series | np.ndarray)
         and not isinstance(data, str | bytes)
     ):
-        tables = {"all": _of_texts(data, labels, queries)}
+        tables = {"all": _of_texts(data, labels, queries, training)}
     elif (
         tables is None
         and isinstance(data, Iterable)
@@ -178,7 +184,7 @@ def _tables(data: object) -> dict[str, Rows] | None:
     return None
 
 
-def _of_texts(texts: Values, labels: Values | None, queries: Values | None) -> Rows:
+def _of_texts(texts: Values, labels: Values | None, queries: Values | None, training: bool) -> Rows:
     """Return a list of texts as a table, with its labels and queries beside it."""
     kind = kind_of(texts)
     if labels is None:
@@ -188,12 +194,14 @@ def _of_texts(texts: Values, labels: Values | None, queries: Values | None) -> R
             raise TypeError(
                 f"expected records (dicts) alone, got {kind_of(found[others[0]])} as record {others[0]}"
             )
-        raise TypeError(
-            f"expected a label for each text of a {kind}: heedmap.load(texts, labels=[...]); or a pandas "
-            "DataFrame, a datasets.Dataset, records (a list of dicts), a file, a folder or a name on the Hub"
-        )
-    given = {"text": texts, "label": labels, **({} if queries is None else {"query": queries})}
-    columns = {name: _list(values, name) for name, values in given.items()}
+        if training:
+            raise TypeError(
+                f"expected a label for each text of a {kind}: heedmap.load(texts, labels=[...]); or a "
+                "pandas DataFrame, a datasets.Dataset, records (a list of dicts), a file, a folder or a name "
+                "on the Hub"
+            )
+    given = {"text": texts, "label": labels, "query": queries}
+    columns = {name: _list(values, name) for name, values in given.items() if values is not None}
     for name, values in columns.items():
         if len(values) != len(columns["text"]):
             raise InputError(

@@ -39,7 +39,7 @@ class Columns:
     """The columns of a table that are read, by their names."""
 
     text: str
-    label: str
+    label: str | None = None
     query: str | None = None
     id: str | None = None
 
@@ -58,18 +58,19 @@ def labelled_rows(
 ) -> tuple[Columns, list[tuple[str, Row]]]:
     """Return which columns are read, and each row that has a text and a label, with its split.
 
-    `part` is the table's own split, `all` where it has none. Rows that are left out are counted.
+    Where `spec` names no label column, a text is enough, and the rows' labels are empty. `part` is the table's
+    own split, `all` where it has none. Rows that are left out are counted.
 
     Raises:
         InputError: columns that are not there, or values that are no texts and labels, with the row.
     """
     rows = joined(rows, settings.text)
     columns = choose_columns(rows, settings, spec)
-    names = rows.class_names.get(columns.label)
+    names = rows.class_names.get(columns.label or "")
     tokenize = spec.tokenize or tokenizer_of(settings)
     split_column = find_column(rows, None, ("split", "exp_split")) if part == "all" else None
     splits = rows.values(split_column) if split_column else [part] * len(rows)
-    answers = rows.values(columns.label)
+    answers = [None] * len(rows) if columns.label is None else rows.values(columns.label)
     left_out.update(trimmed(answers, part))
     marks = marking(rows, columns.text, columns.label, tokenize, left_out)
     keys = text_keys(rows, columns.id, notes, guessed=settings.id is None)
@@ -86,7 +87,8 @@ def labelled_rows(
             left_out[f"split column says {split!r}"] += 1
             continue
         try:
-            if not (name := _class_name(answer, columns.label, names)):
+            name = "" if columns.label is None else _class_name(answer, columns.label, names)
+            if columns.label is not None and not name:
                 left_out["label missing" if split == "all" else f"{split}: label missing"] += 1
                 continue
             written = written_text(value, columns.text, settings)
@@ -104,7 +106,9 @@ def labelled_rows(
         except InputError as error:
             raise InputError(f"{rows.where(number)}: {error}") from error
         found.append((split, row))
-    check_single(settings.source, columns.label, list(dict.fromkeys(row.label for _, row in found)))
+    if columns.label is not None:
+        labels = dict.fromkeys(row.label for _, row in found)
+        check_single(settings.source, columns.label, list(labels))
     return columns, found
 
 
@@ -119,10 +123,12 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
     }  # fmt: skip
     wanted = {name: getattr(settings, name) for name in guesses}
     chosen = {name: find_column(rows, wanted[name], guesses[name]) for name in guesses}
+    if not spec.label and settings.text is None and len(rows.columns) == 1:
+        chosen["text"] = rows.columns[0]  # of texts alone
     needed = [
         name
         for name in guesses
-        if name in ("text", "label") or wanted[name] or (name == "query" and spec.query)
+        if name == "text" or wanted[name] or (name in ("label", "query") and guesses[name])
     ]
     if missing := [name for name in needed if chosen[name] is None]:
         raise _missing(
@@ -130,7 +136,6 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
         )
     text, label = chosen["text"], chosen["label"]
     assert text is not None
-    assert label is not None
     for what, other in (("query", chosen["query"]), ("label", label)):
         if other in (text, *map(str.strip, text.split(","))):
             raise InputError(

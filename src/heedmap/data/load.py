@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.data.corpus import Corpus, Split
+from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.labels import ordered, unlabelled
 from heedmap.data.matching import match
@@ -127,6 +127,8 @@ def _read_corpus(settings: DataSettings, outputs: Sequence[str], given: InMemory
 def _labelled(parts: Parts, classes: Sequence[str], left_out: Counter[str]) -> Parts:
     """Leave out and count the rows whose label says that there is none (`unlabelled`)."""
     labels = {name: {row.label for row in rows} for name, rows in parts.items()}
+    if set().union(*labels.values()) == {""}:  # the data have no labels at all
+        return parts
     none = unlabelled(set().union(*labels.values()), classes)
     # The Hub's test sets without labels: -1 in each row, and in no other split.
     if [name for name in labels if "-1" in labels[name]] == ["test"] and labels["test"] == {"-1"}:
@@ -257,10 +259,13 @@ def _to_audit(
     if not rows:
         raise _nothing_left(settings, left_out)
     labels = ordered(row.label for row in rows)
-    further = {row.label for part in others.values() for row in part}
-    matching = match(settings.source, labels, outputs, settings.classes, others=further)
-    number = matching.number
-    inferred = [matching.note] if matching.note else []
+    number: Mapping[str, int] = {"": UNKNOWN}
+    inferred = []
+    if labels != [""]:
+        further = {row.label for part in others.values() for row in part}
+        matching = match(settings.source, labels, outputs, settings.classes, others=further)
+        number = matching.number
+        inferred = [matching.note] if matching.note else []
     return Corpus(
         _name(settings.source),
         list(outputs),

@@ -62,7 +62,7 @@ def notes(
         InputError: texts without spaces between their words, more than MOST_WITHOUT_SPACES of them.
     """
     rows = [row for part in parts.values() for row in part]
-    labels = Counter(row.label for row in [*rows, *others])
+    labels = Counter(row.label for row in [*rows, *others] if row.label)
     texts = {name: [_text(row, settings) for row in part] for name, part in parts.items()}
     found = [_without_spaces(texts, settings), _alike(labels, number), _equal(labels, number)]
     found += [
@@ -73,7 +73,9 @@ def notes(
         _markup(texts, settings),
         _numbers(labels),
     ]
-    if len(rows) > LABELLED:
+    if not labels:
+        pass  # no classes, so that none is small
+    elif len(rows) > LABELLED:
         met = set(number.values())
         unmet = [name for i, name in enumerate(classes) if i not in met]
         found += _small_classes(parts, unmet)

@@ -31,7 +31,7 @@ _MarkedWords = Callable[[int, str], tuple[list[str], Marks]]
 
 
 def marking(
-    rows: Rows, text: str, label: str, tokenize: Tokenize, left_out: Counter[str]
+    rows: Rows, text: str, label: str | None, tokenize: Tokenize, left_out: Counter[str]
 ) -> Callable[[Row, int, str], None]:
     """Return what gives a row its rationale: of the row's number and its split.
 
@@ -48,7 +48,7 @@ def marking(
     return marks
 
 
-def _marked_words(rows: Rows, text: str, label: str) -> _MarkedWords | None:
+def _marked_words(rows: Rows, text: str, label: str | None) -> _MarkedWords | None:
     """Return what reads the marked words of each row of a table, None where it has no such column.
 
     A column `token_labels` is read only if every row has a number from 0 to 4 for each word, and the labels are
@@ -62,7 +62,7 @@ def _marked_words(rows: Rows, text: str, label: str) -> _MarkedWords | None:
             return words, mask_of(read_spans(values[number]), len(words), SPANS)
 
         return by_spans
-    if SENTIMENT not in rows.columns:
+    if SENTIMENT not in rows.columns or label is None:
         return None
     # Jain & Wallace's text of SST has no marks; the labels are those of the treebank's words.
     texts = rows.values("text" if "text" in rows.columns else text)

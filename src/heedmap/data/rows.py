@@ -20,9 +20,9 @@ TEST_SHARE, DEV_SHARE = 0.20, 0.15
 class Row:
     """A labelled text, or a pair: attention is paid to `tokens`, given `query`.
 
-    `label` is its class by name. `rationale` says which tokens are known to decide the label; `candidates`
-    are the labels that are possible answers for this row, None where all are. `written` is the text before it
-    became tokens.
+    `label` is its class by name, empty where the data say none. `rationale` says which tokens are known to
+    decide the label; `candidates` are the labels that are possible answers for this row, None where all are.
+    `written` is the text before it became tokens.
     """
 
     key: str
@@ -40,7 +40,10 @@ Parts = dict[str, list[Row]]
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """Names that a column may have, the first that is there, and how a text becomes tokens."""
+    """Names that a column may have, the first that is there, and how a text becomes tokens.
+
+    Without a name for the label none is read.
+    """
 
     text: Sequence[str] = TEXT_COLUMNS
     label: Sequence[str] = LABEL_COLUMNS

@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
-from numpy.typing import NDArray
 
 Kind = Literal["permutations", "subsets", "repeats"]
 
@@ -31,7 +30,7 @@ class Sequences:
         if self.length < 1 or self.symbols < 1 or not fits[self.kind]:
             raise ValueError(f"no {self.kind} of {self.length} out of {self.symbols} symbols")
 
-    def draw(self, count: int, rng: np.random.Generator) -> Int[NDArray[np.int64], "N L"]:
+    def draw(self, count: int, rng: np.random.Generator) -> Int[np.ndarray, "N L"]:
         """Draw some sequences."""
         if self.kind == "repeats":
             return rng.integers(self.symbols, size=(count, self.length))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -98,10 +99,14 @@ def _parts(
 ) -> Parts:
     parts: Parts = {}
     chosen: dict[str, Columns] = {}
+    if not settings.training and not _have_labels(read, settings, spec):
+        notes.append(_without_labels(read, spec))
+        spec = replace(spec, label=())
     if "train" in read:  # first, since another split may have no labels
         choose_columns(joined(read["train"], settings.text), settings, spec)
     for name, rows in read.items():
-        if "train" in read and find_column(rows, settings.label, spec.label) is None:
+        asked = "train" in read and spec.label
+        if asked and find_column(rows, settings.label, spec.label) is None:
             left_out[f"{name}: label missing"] += len(rows)
             where = f" in {rows.source}" if rows.source else ""
             notes.append(f"{name}: no label column{where}; {len(rows)} texts are left out")
@@ -119,6 +124,21 @@ def _parts(
         notes.append(f"tables of different columns; read are {'; '.join(tables)}")
     check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
     return parts
+
+
+def _have_labels(read: Mapping[str, Rows], settings: DataSettings, spec: ColumnSpec) -> bool:
+    """Whether a label column is named, or some table has one. A model can be audited without any."""
+    return settings.label is not None or any(
+        column.strip().lower() in spec.label for rows in read.values() for column in rows.columns
+    )
+
+
+def _without_labels(read: Mapping[str, Rows], spec: ColumnSpec) -> str:
+    columns = list(dict.fromkeys(name for rows in read.values() for name in rows.columns))
+    return (
+        f"no label column ({' / '.join(spec.label)}): whether the model predicts well cannot be told; the "
+        f"columns are {some_of(columns, 20)}; if one has the labels, name it with --label-column"
+    )
 
 
 def _named(columns: Columns) -> str:

@@ -23,7 +23,7 @@ from heedmap.experiments.agreement import OTHERS as WORDS
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.importance import GRADIENT_SHARE, change_without
+from heedmap.experiments.importance import GRADIENT_SHARE, change_without, signed_change_without
 from heedmap.experiments.registry import Experiment
 from heedmap.files.tables import table
 from heedmap.importance.gradients import gradient_importance
@@ -52,8 +52,13 @@ COLUMNS = Columns(
         ),
         "found_shuffled_{measure}": (
             "0 to 1",
-            "share of the importance (by {measure}) under those weights; no chance level, it may be above "
-            "that of any map",
+            "mean share of the importance (by {measure}) that lies under those weights, the importance "
+            "computed again under each: what weights that know nothing find",
+        ),
+        "against_shuffled": (
+            "0 to 1",
+            "mean share of the mass of those weights on tokens without which the class predicted under them is "
+            "likelier",
         ),
         "tau_random_{quick}": (
             "−1 to 1",
@@ -113,7 +118,7 @@ def baselines(evidence: Evidence) -> pa.Table:
             for drawn, weightings in track(list(_drawn(evidence, trace)), (SHUFFLES + 2, 1)):
                 heat = evidence.model.to_heatmap(trace, weightings)
                 slow = drawn == "shuffled"
-                for name, importance in _under(
+                for name, importance, signed in _under(
                     evidence, batch, trace, texts, weightings, slow=slow
                 ):
                     some = heat[: len(importance)]
@@ -123,6 +128,9 @@ def baselines(evidence: Evidence) -> pa.Table:
                     if slow:
                         found = _found(some, importance, mask)
                         columns.put(rows, f"found_{drawn}_{name}", _mean(found, trace))
+                    if slow and signed is not None:
+                        mass = _mass_against(some, signed, mask)
+                        columns.put(rows, f"against_{drawn}", _mean(mass, trace))
     with portion(0.2), randomised(evidence.model, evidence.torch_generator("randomised")):
         for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
             trace = evidence.model.trace(batch)
@@ -183,8 +191,11 @@ def _under(
     weightings: Float[Tensor, "S B K P"],
     *,
     slow: bool,
-) -> Iterator[tuple[str, Float[Tensor, "some B T"]]]:
-    """Yield the importance under each weighting; if `slow`, integrated gradients under the first one too."""
+) -> Iterator[tuple[str, Float[Tensor, "some B T"], Float[Tensor, "some B T"] | None]]:
+    """Yield the importance under each weighting; if `slow`, integrated gradients under the first one too.
+
+    Beside leave-one-out comes what the class that is predicted under the weights loses without each token.
+    """
     model, settings = evidence.model, evidence.settings
     logits = model.predict(trace, weightings)
     traces = [
@@ -200,21 +211,22 @@ def _under(
                 for each in traces
             ]
         ),
+        None,
     )
     without = logits_without_each_under(
         model, batch, trace, texts, weightings, settings.leave_one_out
     ).to(logits)
+    pairs = [*zip(logits, without, strict=True)]
     yield (
         "leave_one_out",
-        torch.stack(
-            [change_without(*each, model.precision) for each in zip(logits, without, strict=True)]
-        ),
+        torch.stack([change_without(*pair, model.precision) for pair in pairs]),
+        torch.stack([signed_change_without(*pair, model.precision) for pair in pairs]),
     )
     if not slow:
         return
     steps = settings.integrated_gradients_steps
     values, _ = integrated_gradients(model, batch, traces[0], steps, traces[0].attention)
-    yield "integrated_gradients", values.unsqueeze(0)
+    yield "integrated_gradients", values.unsqueeze(0), None
 
 
 def _importances_of_twin(
@@ -284,6 +296,15 @@ def _found(
     """Return Σ α m / Σ m; NaN where no token has any importance, or one is undefined."""
     inside = values.double().masked_fill(~mask, 0.0)
     return (heat.double() * inside).sum(-1) / inside.sum(-1)
+
+
+def _mass_against(
+    heat: Float[Tensor, "S B T"], signed: Float[Tensor, "S B T"], mask: Bool[Tensor, "B T"]
+) -> Float[Tensor, "S B"]:
+    """Return the share of the mass on tokens without which the answer is likelier; NaN of a single token."""
+    undefined = (signed.isnan() & mask).any(-1)
+    mass = (heat.double() * (signed < 0) * mask).sum(-1) / heat.double().sum(-1)
+    return mass.masked_fill(undefined, torch.nan)
 
 
 def _cost(speed: Speed) -> float:

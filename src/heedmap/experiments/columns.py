@@ -9,7 +9,7 @@ import pyarrow as pa
 
 SHARED = {
     "row": ("number, from 0", "the text among those audited, or the window of a long one"),
-    "label": ("class", "what the data say"),
+    "label": ("class", "what the data say; null where they say none"),
     "predicted": ("class", "what the model predicts"),
     "n_tokens": ("count, from 1", "tokens of the text"),
     "max_attention": ("0 to 1", "the largest weight of the heat map"),

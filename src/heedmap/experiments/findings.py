@@ -103,6 +103,21 @@ class Relative(ByValue):
     n: int
 
 
+@dataclass(frozen=True, eq=False)
+class ClassNumber(ByValue):
+    """A finding's number over the `n` texts of one predicted class, beside that class's own chance.
+
+    `chance` and `ceiling` are over the `compared` texts of the class where both are known; NaN without any. A
+    class of short texts, or of texts with one deciding word, has another chance than all texts together.
+    """
+
+    value: float
+    n: int
+    chance: float = math.nan
+    ceiling: float = math.nan
+    compared: int = 0
+
+
 LISTED = 12  # classes that a finding shows
 UNJUDGED = "for comparison"  # a number without a chance level
 # Of a text's number, by kind; of the others 0 and 1. A "relative" one is a share of the attainable.
@@ -130,7 +145,7 @@ class Finding(ByValue):
             that open, "for comparison" where calibration gives the question no level.
         meaning: how to read the value, and numbers to compare it with.
         distinct: how many of the n texts are different.
-        by_class: the value over the texts of each predicted class, by the class's name.
+        by_class: the value over the texts of each predicted class, with the class's own chance, by its name.
         relative: where the value stands between chance and the best possible map, if both are known.
         because: the finding as a clause of the bottom line.
         rates: the edges by which the level follows from `relative`, and how often they err on planted models.
@@ -152,7 +167,7 @@ class Finding(ByValue):
     distinct: int
     topic: str = ""
     no_interval: str = ""
-    by_class: dict[str, float] = field(default_factory=dict)
+    by_class: dict[str, ClassNumber] = field(default_factory=dict)
     relative: Relative | None = None
     because: str = ""
     rates: QuestionRates | None = None
@@ -169,8 +184,8 @@ class Finding(ByValue):
             ("measure", f"{self.measure}: {self.meaning}"),
             *((f"left out: {reason}", count) for reason, count in self.left_out.items()),
             *(
-                (f"predicted {name}", f"{x:z.3g}")
-                for name, x in list(self.by_class.items())[:LISTED]
+                (f"predicted {name}", f"{_digits(each.value)}{_beside(each)}")
+                for name, each in list(self.by_class.items())[:LISTED]
             ),
         ]
         return html_table(rows, title=self.question, marks=[COLOURS[self.level]] * len(rows))
@@ -181,6 +196,17 @@ class Finding(ByValue):
         value = "undefined" if math.isnan(self.value) else f"{self.value:z.3g}"
         between = "" if math.isnan(self.low) else f" [{self.low:z.3g}, {self.high:z.3g}]"
         return f"{value}{between}, n = {self.n}".replace("-", "−")
+
+
+def _digits(x: float) -> str:
+    return f"{x:z.3g}".replace("-", "−")
+
+
+def _beside(number: ClassNumber) -> str:
+    """Return a class's chance and ceiling, where they are known, in brackets."""
+    ends = (("chance", number.chance), ("at best", number.ceiling))
+    known = ", ".join(f"{name} {_digits(x)}" for name, x in ends if math.isfinite(x))
+    return f" ({known})" if known else ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -262,6 +288,38 @@ def to_frame(findings: Sequence[Finding]) -> "pd.DataFrame":
             }
         )
     return pd.DataFrame(rows, columns=names)
+
+
+CLASS_COLUMNS = Columns(
+    "One row per finding and predicted class; null where a number is undefined.",
+    {
+        "key": ("text", "the finding's"),
+        "class": ("text", "the predicted class's name"),
+        "value": (
+            "as the finding's",
+            "the number over the texts that are predicted to be of this class",
+        ),
+        "n": ("count", "texts of the class"),
+        "chance": (
+            "as `value`",
+            "what chance reaches on the class's texts where both ends are known",
+        ),
+        "ceiling": ("as `value`", "what these weights reach at best, on the same texts"),
+        "compared": ("count", "texts where both are known"),
+    },
+)
+
+
+def to_class_frame(findings: Sequence[Finding]) -> "pd.DataFrame":
+    """Return a frame with a row per finding and predicted class, and the columns of CLASS_COLUMNS."""
+    import pandas as pd
+
+    rows = [
+        {"key": finding.key, "class": name, **vars(each)}
+        for finding in findings
+        for name, each in finding.by_class.items()
+    ]
+    return pd.DataFrame(rows, columns=[column.name for column in CLASS_COLUMNS.described])
 
 
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:

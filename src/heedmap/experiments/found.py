@@ -22,7 +22,7 @@ COLUMNS = Columns(
         "found_{measure}": (
             "0 to 1",
             "share of the importance (by {measure}) that lies under the map, Σ α m / (Σ α Σ m); 1/n_tokens on "
-            "average over all orders of the weights",
+            "average over all orders of the weights, if the importance did not depend on them",
         ),
         "largest_{measure}": (
             "0 to 1",
@@ -64,6 +64,8 @@ def share_found(weights: NDArray[np.float64], importance: NDArray[np.float64]) -
     return float((weights * importance).sum() / total) if total > 0 else np.nan
 
 
+# With the attention held fixed every one of these measures has the weight as a factor, so that random weights
+# find more than 1/n of the importance that they make. Chance is what they find of it: see `baselines`.
 def _findings(results: Results) -> list[Finding]:
     return [_finding(results, measure) for measure in IN_ORDER]
 
@@ -83,7 +85,7 @@ def _finding(results: Results, measure: str) -> Finding:
         clause=f"by {name}",
         meaning="each word counts as much as the map weights it; 1 = all weight on the only word that matters",
         summary=_of_other_seed(results, other),
-        chance=1 / results.column("instances", "n_tokens"),
+        chance=results.optional("baselines", f"found_shuffled_{measure}"),
         ceiling=results.column("found", f"largest_{measure}"),
     )
 

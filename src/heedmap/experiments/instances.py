@@ -2,16 +2,19 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 
 from heedmap.data.batches import scatter_rows
+from heedmap.data.corpus import UNKNOWN
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.findings import Finding, grade
+from heedmap.experiments.findings import ClassNumber, Finding, grade
 from heedmap.experiments.intervals import of_share
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
@@ -21,7 +24,16 @@ from heedmap.measures import entropy
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.trace import Trace
 
+NO_LABELS = "cannot be told: the texts have no labels"
 ONE_CLASS = "one class only among the audited texts: nothing to compare with"
+
+WORDS: dict[str, Any] = {
+    "key": "skill",
+    "kind": "skill",
+    "topic": "predicts well enough to be explained",
+    "question": "Does the model predict well enough to be worth explaining?",
+    "measure": "accuracy on the audited test texts",
+}
 
 
 COLUMNS = Columns(
@@ -57,7 +69,7 @@ def instances(evidence: Evidence) -> pa.Table:
             [[t.strip() for t in text] for text in split.tokens], pa.list_(pa.string())
         ),
         "n_tokens": [len(tokens) for tokens in split.tokens],
-        "label": split.labels,
+        "label": pa.array(split.labels, pa.int64(), mask=split.labels == UNKNOWN),
         "predicted": logits.argmax(-1),
         "probabilities": pa.array(list(logits.double().softmax(-1).numpy(force=True))),
         "max_attention": scatter_rows(rows, [trace.heat.amax(-1) for trace in traces]),
@@ -100,7 +112,10 @@ def _small(trace: Trace) -> Trace:
 
 def _skill(results: Results) -> list[Finding]:
     """Compare the accuracy with always answering the commonest class."""
-    label = results.column("instances", "label").astype(int)
+    labels = results.column("instances", "label")
+    if np.isnan(labels).any():
+        return [_untold(len(labels))]
+    label = labels.astype(int)
     correct = (label == results.predicted).astype(np.float64)
     majority = float(np.bincount(label).max() / len(label))
     low, high = of_share(correct, results.clusters)
@@ -113,11 +128,7 @@ def _skill(results: Results) -> list[Finding]:
         reading = ONE_CLASS
     return [
         Finding(
-            key="skill",
-            kind="skill",
-            topic="predicts well enough to be explained",
-            question="Does the model predict well enough to be worth explaining?",
-            measure="accuracy on the audited test texts",
+            **WORDS,
             value=value,
             low=low,
             high=high,
@@ -127,9 +138,34 @@ def _skill(results: Results) -> list[Finding]:
             reading=reading,
             level=level,
             meaning=f"always answering with the commonest class would score {majority:.3f}",
-            by_class=results.by_class(correct, np.ones(len(correct), dtype=bool), np.mean),
+            by_class=_by_class(results, correct, label),
         )
     ]
+
+
+def _untold(count: int) -> Finding:
+    """Say that the labels are not known, so that the predictions cannot be judged."""
+    return Finding(
+        **WORDS,
+        value=math.nan,
+        low=math.nan,
+        high=math.nan,
+        n=0,
+        distinct=0,
+        left_out={"no label": count},
+        reading=NO_LABELS,
+        level="cannot tell",
+        meaning="all other questions are about what the answers rest on, whether they are right or wrong",
+        no_interval="no labels to compare the predictions with",
+    )
+
+
+def _by_class(
+    results: Results, correct: NDArray[np.float64], label: NDArray[np.int64]
+) -> dict[str, ClassNumber]:
+    """Return how often the predictions of each class are right; by chance as often as texts have that label."""
+    shares = np.bincount(label, minlength=len(results.classes)) / len(label)
+    return results.by_class(correct, np.mean, shares[results.predicted], 1.0)
 
 
 def _heat_maps(row: Row) -> list[HeatMap]:

@@ -17,7 +17,6 @@ Clusters = NDArray[np.int64] | None
 Interval = tuple[float, float]
 
 TAIL = 0.025  # on either side
-Z = float(stats.norm.isf(TAIL))
 RESAMPLES = 2000
 BLOCK = 1 << 19  # values drawn at a time
 UNBOUNDED = (-math.inf, math.inf)
@@ -31,16 +30,19 @@ ROUNDING = 1e-9  # relative; less is equal
 
 
 def of_share(values: Values, clusters: Clusters = None) -> Interval:
-    """Return Wilson's interval for the mean of values 0 and 1.
+    """Return Clopper and Pearson's interval for the mean of values 0 and 1.
+
+    It holds the share at least 95 times of 100, whatever the share and n. Wilson's holds it so often on average
+    only: a share of .997 of 50 texts 86 times, since 49 of them already exclude it.
 
     With repeated texts, n is Kish's effective number (Σ m)² / Σ m² of texts with m occurrences: a model
-    answers all occurrences alike. Sources: Wilson 1927; Kish 1965; both together: Franco, Little, Louis & Slud
-    2019 (Journal of Survey Statistics and Methodology 7).
+    answers all occurrences alike. Sources: Clopper & Pearson 1934; Kish 1965; both together: Korn &
+    Graubard 1998 (Survey Methodology 24).
     """
     if not len(values):
         return NONE
     sizes = _sums(np.ones(len(values)), clusters)
-    return _wilson(float(values.mean()), _effective(sizes))
+    return _binomial(float(values.mean()), _effective(sizes))
 
 
 def of_mean(
@@ -122,12 +124,12 @@ def _effective(weights: Values) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _wilson(share: float, n: float) -> Interval:
-    """Return Wilson's score interval for a share of n, where n need not be a whole number."""
-    centre = share + Z**2 / (2 * n)
-    width = Z * math.sqrt(max(share * (1 - share), 0.0) / n + Z**2 / (4 * n**2))
-    low, high = ((centre + side * width) / (1 + Z**2 / n) for side in (-1, 1))
-    return (0.0 if share <= 0 else max(low, 0.0)), (1.0 if share >= 1 else min(high, 1.0))
+def _binomial(share: float, n: float) -> Interval:
+    """Return Clopper and Pearson's interval for a share of n, where n need not be a whole number."""
+    count = min(max(share, 0.0), 1.0) * n
+    low = float(stats.beta.ppf(TAIL, count, n - count + 1)) if share > ROUNDING else 0.0
+    high = float(stats.beta.isf(TAIL, count + 1, n - count)) if share < 1 - ROUNDING else 1.0
+    return low, high
 
 
 def _studentised(above: Values, below: Values, rng: np.random.Generator) -> Interval:
@@ -164,9 +166,9 @@ def _around_the_commonest(above: Values, below: Values, bounds: Interval) -> Int
 
     The mean is the commonest value, plus the mean excess over it, minus the mean deficit. Either is a mean μ
     of values D ≥ 0, many of them 0. Its variance, where μ varies with the share of zeros, is μ(M − μ) / n with
-    M = E D² / E D: that of M times a share of μ / M. So its interval is M times Wilson's, or Wilson's for D
-    of 0 and 1. As the few D seen may not hold the largest, UNSEEN texts at the bound count in M. Both together
-    make the interval of the difference (MOVER, Zou & Donner 2008).
+    M = E D² / E D: that of M times a share of μ / M. So its interval is M times that of a share, and that of
+    a share for D of 0 and 1. As the few D seen may not hold the largest, UNSEEN texts at the bound count in M.
+    Both together make the interval of the difference (MOVER, Zou & Donner 2008).
     """
     used = below > 0
     if (above[~used] != 0).any() or not np.isfinite(bounds).all():
@@ -194,5 +196,5 @@ def _of_mostly_zeros(values: Values, weights: Values, most: float) -> tuple[floa
         return 0.0, 0.0, 0.0
     n, total, squares = (float(weights @ values**power) for power in range(3))
     scale = (squares + UNSEEN * most**2) / (total + UNSEEN * most)
-    low, high = _wilson(total / n / scale, n)
+    low, high = _binomial(total / n / scale, n)
     return total / n, low * scale, high * scale

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
-from heedmap.experiments.findings import BOUNDS, Finding, Relative, grade, level_of
+from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative, grade, level_of
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.registry import registered
@@ -77,14 +77,28 @@ class Results:
         return self.column(table, name)
 
     def by_class(
-        self, values: NDArray[np.float64], used: NDArray[np.bool_], statistic: Callable[..., Any]
-    ) -> dict[str, float]:
-        """Return the statistic over the used texts of each predicted class that has any."""
-        return {
-            name: float(statistic(values[used & (self.predicted == i)]))
-            for i, name in enumerate(self.classes)
-            if (used & (self.predicted == i)).any()
-        }
+        self,
+        values: NDArray[np.float64],
+        statistic: Callable[..., Any],
+        chance: NDArray[np.float64] | float | None = None,
+        ceiling: NDArray[np.float64] | float | None = None,
+    ) -> dict[str, ClassNumber]:
+        """Return the statistic of the finite values, and of chance and ceiling, for each predicted class."""
+        ends = np.stack(
+            [np.broadcast_to(np.nan if x is None else x, values.shape) for x in (chance, ceiling)]
+        )
+        used = np.isfinite(values)
+        compared = used & np.isfinite(ends).all(0)
+        numbers = {}
+        for i, name in enumerate(self.classes):
+            own, beside = used & (self.predicted == i), compared & (self.predicted == i)
+            if own.any():
+                low, high = (
+                    float(statistic(x[beside])) if beside.any() else math.nan for x in ends
+                )
+                number = float(statistic(values[own]))
+                numbers[name] = ClassNumber(number, int(own.sum()), low, high, int(beside.sum()))
+        return numbers
 
     def finding(
         self,
@@ -129,8 +143,8 @@ class Results:
         distinct = len(np.unique(self.clusters[used]))
         return Finding(
             key=key, kind=kind, value=value, low=low, high=high, n=len(defined), left_out=left_out,
-            reading=reading, level=level, by_class=self.by_class(values, used, statistic), **words,
-            distinct=distinct, relative=relative, rates=rates, of_median=statistic is np.median,
+            reading=reading, level=level, by_class=self.by_class(values, statistic, chance, ceiling),
+            distinct=distinct, relative=relative, rates=rates, of_median=statistic is np.median, **words,
             because=f"{clause} {reading}" if clause else f"{words['measure']}: {reading}",
             no_interval="" if math.isfinite(low) else intervals.why_none(distinct, STATISTICS[statistic]),
             meaning=f"{meaning}; {summary}" if summary and len(defined) else meaning,

@@ -103,12 +103,12 @@ class Outcome:
     where there is no such attention.
     """
 
-    logits: Float[NDArray[np.float64], "N C"]
+    logits: Float[np.ndarray, "N C"]
     attention: Ragged
     dev: dict[str, float]
     epoch: int
     epochs: int
-    blocked: Float[NDArray[np.float64], "N C"] | None = None
+    blocked: Float[np.ndarray, "N C"] | None = None
 
     @property
     def predicted(self) -> NDArray[np.int64]:

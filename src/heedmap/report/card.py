@@ -23,6 +23,7 @@ from heedmap.report.phrases import (
     SCALE,
     audited_text,
     caveat,
+    classes_beside,
     classes_text,
     columns_text,
     count_text,
@@ -164,6 +165,8 @@ def _block(finding: Finding, texts: int) -> list[RenderableType]:
         _indented(f"{number(finding.value)} {interval}, {count_text(finding)}{scale}"),
         _indented(f"{finding.measure}: {finding.meaning}"),
     ]
+    if of_classes := classes_beside(finding):
+        lines.append(_indented(of_classes))
     if finding.relative is not None:
         lines.append(_indented(rates_text(finding), style="dim"))
     aside = caveat(finding, texts)

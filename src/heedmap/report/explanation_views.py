@@ -56,7 +56,7 @@ def _attended(window: Window, unit: str) -> str:
     return (
         f"{hold} and {number(found)} of the importance by leave-one-out: as many at random would hold "
         f"{number(count / size)}, the best {number(best)}. Under the whole map lies "
-        f"{number(window.found)} of it: chance {number(1 / size)}, these weights at best "
+        f"{number(window.found)} of it: under an even one {number(1 / size)}, these weights at best "
         f"{number(window.largest)}."
     )
 

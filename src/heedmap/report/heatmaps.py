@@ -34,7 +34,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Instance:
-    """An instance on the page; `expected` is the probability of its label.
+    """An instance on the page; `expected` is the probability of its label, which may not be known.
 
     For a pair, attention is over the text's tokens, given the `query`; `candidates` counts its possible
     answers.
@@ -42,11 +42,11 @@ class Instance:
 
     pick: Pick
     name: str
-    label: str
+    label: str | None
     predicted: str
     probability: float
-    expected: float
-    right: bool
+    expected: float | None
+    right: bool | None
     facts: list[tuple[str, str]]
     rows: list[Row]
     gold: bool
@@ -59,18 +59,18 @@ def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick)
     experiments = [one for name, one in registered().items() if name in tables and one.per_text]
     row = {one.name: tables[one.name].slice(pick.row, 1).to_pylist()[0] for one in experiments}
     own = row["instances"]
-    gold = own.get("rationale")
+    gold, label = own.get("rationale"), own["label"]
     maps = [heat_map for one in experiments for heat_map in one.heat_maps(row)]
     maps.sort(key=lambda heat_map: heat_map.kind != "attention")
     facts = [fact for one in experiments for fact in one.facts(row)]
     return Instance(
         pick=pick,
         name=text_name(str(own["key"])),
-        label=classes[own["label"]],
+        label=None if label is None else classes[label],
         predicted=classes[own["predicted"]],
         probability=own["probabilities"][own["predicted"]],
-        expected=own["probabilities"][own["label"]],
-        right=own["label"] == own["predicted"],
+        expected=None if label is None else own["probabilities"][label],
+        right=None if label is None else label == own["predicted"],
         facts=[
             (name, number(x) if isinstance(x, float) else str(x))
             for name, x in facts

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import apart
 from heedmap.data.in_memory import PREFIX
-from heedmap.experiments.findings import AuditResult, Finding
+from heedmap.experiments.findings import AuditResult, ClassNumber, Finding
 from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.results import LEAST_ROOM, signed_percent
@@ -108,6 +108,34 @@ def scale_text(finding: Finding) -> str | None:
     return f"{reached}{same}.{near}{whole}"
 
 
+def class_text(of_class: ClassNumber) -> str:
+    """Return a class's number beside its own chance and ceiling, where they are known.
+
+    >>> class_text(ClassNumber(0.29, 12, 0.169, 0.612, 12)), class_text(ClassNumber(0.29, 12))
+    ('0.29 (chance 0.17, at best 0.61)', '0.29')
+    >>> class_text(ClassNumber(0.29, 12, 0.169, 0.612, 9))
+    '0.29 (chance 0.17, at best 0.61, on 9 of 12 texts)'
+    """
+    value = number(of_class.value)
+    if not of_class.compared:
+        return value
+    chance, ceiling = _told_apart(of_class.chance, of_class.ceiling)
+    few = f", on {of_class.compared} of {of_class.n} texts" * (of_class.compared < of_class.n)
+    return f"{value} (chance {chance}, at best {ceiling}{few})"
+
+
+def classes_beside(finding: Finding) -> str | None:
+    """Say the number of each predicted class beside its own chance; None where no class has a chance.
+
+    Of more than LISTED classes the first ones, and how many more.
+    """
+    if not any(each.compared for each in finding.by_class.values()):
+        return None
+    named = [f"{shortened(name)} {class_text(each)}" for name, each in finding.by_class.items()]
+    more = [f"{len(named) - LISTED} more"] if len(named) > LISTED else []
+    return f"by predicted class: {'; '.join([*named[:LISTED], *more])}"
+
+
 def rates_text(finding: Finding) -> str:
     """Say how often this reading is wrong about planted models."""
     rates = finding.rates
@@ -149,8 +177,8 @@ def few_texts(n: int) -> str | None:
     >>> few_texts(4)
     'only 4 different texts: of fewer than 5 no mean has an interval, so the map cannot be judged'
     >>> print(few_texts(12).replace("; ", "\n"))
-    only 12 different texts: what holds of all is certain of only 76% of texts like these
-    a share near one half is known to ±25 points
+    only 12 different texts: what holds of all is certain of only 74% of texts like these
+    a share near one half is known to ±29 points
     smaller differences cannot be told
     """
     if n >= FEW:
@@ -252,6 +280,11 @@ def pairs_text(audit: AuditResult) -> str | None:
     return None if query is None else f"pairs: attention over the text, given its {query}"
 
 
+def shortened(name: str) -> str:
+    """Return the beginning of a class's long name."""
+    return name if len(name) <= LONG else f"{name[:LONG]}…"
+
+
 def classes_text(audit: AuditResult) -> str:
     """Return the classes' names, with the texts of each by split where they were counted.
 
@@ -263,7 +296,7 @@ def classes_text(audit: AuditResult) -> str:
     shown = []
     for name, size in zip(audit.classes, sizes, strict=True):
         if any(size):
-            short = name if len(name) <= LONG else f"{name[:LONG]}…"
+            short = shortened(name)
             shown.append(f"{short} {'/'.join(map(str, size))}" if counts else short)
     of = f" ({'/'.join(map(str, counts))})" if counts else ""
     more, empty = max(len(shown) - LISTED, 0), len(audit.classes) - len(shown)

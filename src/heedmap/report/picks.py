@@ -72,8 +72,9 @@ def _confidence(tables: Mapping[str, pa.Table]) -> Floats:
 def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
     length = column(tables, "instances", "n_tokens")
     sharp = column(tables, "instances", "max_attention")
-    right = column(tables, "instances", "label") == column(tables, "instances", "predicted")
+    label = column(tables, "instances", "label")  # NaN where it is not known
     predicted = column(tables, "instances", "predicted")
+    right, wrong = label == predicted, np.isfinite(label) & (label != predicted)
     sure = _confidence(tables)
     tvd = column(tables, "permutation", "median_tvd")
     flipped = column(tables, "permutation", "flipped")
@@ -128,7 +129,7 @@ def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
     yield from _deciding_words(tables, readable & right)
     yield _Rule(
         "Sure and wrong",
-        readable & ~right,
+        readable & wrong,
         sure,
         lambda i: (
             f"The surest of the wrong predictions (probability {sure[i]:.3f}): what would "

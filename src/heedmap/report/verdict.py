@@ -18,6 +18,7 @@ from heedmap.experiments.findings import (
 from heedmap.experiments.results import signed_percent
 from heedmap.report.phrases import (
     caveat,
+    class_text,
     column,
     count_text,
     counts,
@@ -133,7 +134,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         rates=rates_text(f) if f.relative is not None else "",
         caveat=caveat(f, texts),
         left_out=counts(f.left_out),
-        by_class=[(name, number(x)) for name, x in f.by_class.items()],
+        by_class=[(name, class_text(each)) for name, each in f.by_class.items()],
     )
 
 
@@ -162,6 +163,8 @@ def _on_scale(audit: AuditResult, kind: str, edge: float) -> float:
     """Convert a band's edge to the value's scale: skill is graded as gain over the commonest class."""
     if kind != "skill":
         return edge
-    label = column(audit.tables, "instances", "label").astype(int)
-    majority = float(np.bincount(label).max() / len(label))
+    label = column(audit.tables, "instances", "label")
+    if np.isnan(label).any():  # no labels: the value is not drawn either
+        return edge
+    majority = float(np.bincount(label.astype(int)).max() / len(label))
     return edge if math.isinf(edge) else majority + edge * (1 - majority)

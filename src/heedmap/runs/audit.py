@@ -15,7 +15,7 @@ from heedmap.errors import InputError, KindError, MissingError
 from heedmap.experiments import cost
 from heedmap.experiments.bottom_line import BottomLine, bottom_line
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.findings import AuditResult, level_text, to_frame
+from heedmap.experiments.findings import AuditResult, level_text, to_class_frame, to_frame
 from heedmap.experiments.notes import far_from_default, note_texts
 from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import Rates, packaged_rates, rates_beside, read_rates
@@ -107,6 +107,11 @@ class Audit(AuditResult):
             raise MissingError(f"no table {table!r}; there are {', '.join(self.tables)}")
         frame: pd.DataFrame = self.tables[table].to_pandas()
         return frame
+
+    @property
+    def by_class(self) -> "pd.DataFrame":
+        """Each finding's number per predicted class, beside that class's own chance, one row each."""
+        return to_class_frame(self.findings)
 
     def __getitem__(self, table: str) -> "pd.DataFrame":
         return self.to_dataframe(table)
@@ -313,7 +318,7 @@ def _audit(
         "test_texts": whole.whole_texts,
         "audited": split.whole_texts,
         **({} if split.text_of is None else {"windows": len(split)}),
-        "class_counts": run.corpus.class_counts(),
+        **({"class_counts": counts} if (counts := run.corpus.class_counts()) else {}),
         "left_out": run.corpus.left_out,
         **({"also_in": run.corpus.also_in} if run.corpus.also_in else {}),
         **run.facts,

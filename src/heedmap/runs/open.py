@@ -73,8 +73,9 @@ def open_model(
         source: the model's folder, or its name on the Hub; or what transformers has loaded: (model, tokenizer),
             or a pipeline of text classification. These stay as they are: a copy is put on trial, which `out`
             keeps.
-        data: as for `heedmap.load`. Its test split is used; a file without splits is used whole.
-        labels: of a list of texts, one for each.
+        data: as for `heedmap.load`. Its test split is used; a file without splits is used whole. It may do
+            without labels: then it cannot be told whether the model predicts well.
+        labels: of a list of texts, one for each, if they are known.
         {options}
         out: a run folder to keep the run in.
         overwrite: replace a different run in `out` instead of refusing.
@@ -93,7 +94,7 @@ def open_model(
             "expected as data what heedmap.load reads (a file, a folder, a Hub name, a frame ...), got a "
             "Corpus: a transformer reads the raw text"
         )
-    name, given = source_of(data, labels)
+    name, given = source_of(data, labels, training=False)
     text_options, model_options = split("open_model", settings, RAW_TEXTS, TransformerSettings)
     data_settings = DataSettings.of(
         source=name,

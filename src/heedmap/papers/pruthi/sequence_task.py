@@ -44,7 +44,7 @@ class Linked:
     links: list[set[Link]]
 
     @property
-    def lengths(self) -> Int[NDArray[np.int64], " N"]:
+    def lengths(self) -> Int[np.ndarray, " N"]:
         """Source positions of each pair."""
         return np.array([len(one) for one in self.source], dtype=np.int64)
 

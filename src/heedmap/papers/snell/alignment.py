@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.data.parallel import Link, Pairs
@@ -35,14 +34,14 @@ def error_rate(sentences: Sequence[Counts]) -> float:
     return 1 - sum(one.hits for one in sentences) / total if total else float("nan")
 
 
-def links(of_words: Float[NDArray[np.float64], "J I"]) -> list[Link]:
+def links(of_words: Float[np.ndarray, "J I"]) -> list[Link]:
     """Return the best source word of each target word, the first of equals, as links (source, target)."""
     return [(int(i), j) for j, i in enumerate(of_words.argmax(1))]
 
 
 def by_words(
     values: Float[Tensor, "T S"], pairs: Encoded, row: int, *, summed: bool
-) -> Float[NDArray[np.float64], "J I"]:
+) -> Float[np.ndarray, "J I"]:
     """Return a map of words from one of sub-words, ends left out.
 
     A target word's number is the mean of its sub-words'; a source word's is their sum (of weights), or their

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import NDArray
 
 from heedmap.data.corpus import Corpus
 
@@ -40,7 +39,7 @@ class Logistic:
         self._towards = each - (each.sum(0) - each) / (count - 1)
         self._number = bag[0].vocabulary_
 
-    def relevance(self, tokens: Sequence[str], label: int) -> Float[NDArray[np.float64], " T"]:
+    def relevance(self, tokens: Sequence[str], label: int) -> Float[np.ndarray, " T"]:
         """Return each token's weight for a class less its mean for the others; 0 for unknown words."""
         towards, number = self._towards[label], self._number
         return np.array([towards[number[one]] if one in number else 0.0 for one in tokens])

@@ -26,16 +26,16 @@ class Record:
     `right` (S, N) are answers, `dev` (S,) accuracies on the dev split.
     """
 
-    steps: Int[NDArray[np.int64], " S"]
+    steps: Int[np.ndarray, " S"]
     tokens: list[list[str]]
-    labels: Int[NDArray[np.int64], " N"]
+    labels: Int[np.ndarray, " N"]
     mask: Bool[Tensor, "N T"]
     values: dict[str, Float[Tensor, "S N T"]]
-    right: Bool[NDArray[np.bool_], "S N"]
-    dev: Float[NDArray[np.float64], " S"]
+    right: Bool[np.ndarray, "S N"]
+    dev: Float[np.ndarray, " S"]
 
     @cached_property
-    def accuracy(self) -> Float[NDArray[np.float64], " S"]:
+    def accuracy(self) -> Float[np.ndarray, " S"]:
         """Accuracy on the recorded test texts."""
         return np.asarray(self.right.mean(1), dtype=np.float64)
 
@@ -78,7 +78,7 @@ def record_of(recorded: pa.Table) -> Record:
 
 
 def padded(
-    values: Sequence[Float[NDArray[np.float64], " _"]], mask: Bool[Tensor, "N T"]
+    values: Sequence[Float[np.ndarray, " _"]], mask: Bool[Tensor, "N T"]
 ) -> Float[Tensor, "N T"]:
     """Return vectors as a matrix, 0 beyond their ends."""
     found = torch.zeros(mask.shape)
@@ -110,7 +110,7 @@ def agreement(
 
 def matches(
     first: Float[Tensor, "N T"], second: Float[Tensor, "S N T"], mask: Bool[Tensor, "N T"]
-) -> Float[NDArray[np.float64], " S"]:
+) -> Float[np.ndarray, " S"]:
     """Return A(u, v) at every checkpoint of v."""
     found = [float(top_match(first, one, mask)[0].nanmean()) for one in second]
     return np.array(found, dtype=np.float64)
@@ -126,10 +126,10 @@ class Crossing(NamedTuple):
 
 
 def crossing(
-    steps: Int[NDArray[np.int64], " S"],
-    curve: Float[NDArray[np.float64], " S"],
+    steps: Int[np.ndarray, " S"],
+    curve: Float[np.ndarray, " S"],
     level: float,
-    other: Float[NDArray[np.float64], " S"],
+    other: Float[np.ndarray, " S"],
 ) -> Crossing:
     """Return the first checkpoint at which `curve` exceeds `level`, NaN if there is none.
 

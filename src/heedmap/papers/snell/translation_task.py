@@ -54,7 +54,7 @@ class Encoded:
         return cls(source, target, at, to)
 
     @property
-    def lengths(self) -> Int[NDArray[np.int64], " N"]:
+    def lengths(self) -> Int[np.ndarray, " N"]:
         """Source positions of each pair."""
         return np.array([len(one) for one in self.source], dtype=np.int64)
 
