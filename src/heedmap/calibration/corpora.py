@@ -21,6 +21,7 @@ from heedmap.calibration.construction import (
     is_not_above_chance,
     is_not_on,
     is_on,
+    set_weights,
     train,
     trained_model,
 )
@@ -35,6 +36,7 @@ from heedmap.calibration.plants import (
     OWN,
     UNIFORM,
     WITH_CONTEXT,
+    WITHOUT_CONTEXT,
     Design,
     Drawing,
     Plant,
@@ -79,11 +81,17 @@ def _with_cues(
     plant: Plant,
     corpus: Corpus | None,
 ) -> Made:
-    """Train a model on texts of the corpus with cues."""
+    """Make a model of texts of the corpus with cues.
+
+    It is trained, but for a wrong map without context: of cues with so little weight among so many words
+    nothing is learned in seconds, so that model is set by hand.
+    """
     assert corpus is not None
     written = replace(construction, write=partial(write_cues, design, corpus), training=MANY)
     if plant.encoder == BERT:
         return train_transformer(written, route, plant)
+    if plant.encoder in WITHOUT_CONTEXT and design is not FAITHFUL:
+        return set_weights(written, plant)
     return train(written, plant)
 
 
@@ -145,7 +153,8 @@ def _replacing(weights: str, made: str, **choices: Sequence[object]) -> Family:
         made=f"Model and weights are learned on a corpus. Then the weights are replaced by {made}; models "
         "whose accuracy or answers that changes are left out.",
         why="The model answers as it did before, and the map does not know by which words.",
-        makers=dict.fromkeys(OWN, maker),
+        # Without context other weights do make another answer.
+        makers=dict.fromkeys(WITH_CONTEXT, maker),
         # The corpus has its own classes, and no cues.
         choices={**FREE_SCORES, **SPARSE, "classes": (2,), "deciding": (1,), **choices},
         on_corpora=True,
@@ -179,7 +188,7 @@ FAMILIES = (
         "corpus, random words attended",
         "wrong",
         "Cues are written into texts of a corpus. The weights are random, one score per word; the cues decide "
-        "through other states, or have large values.",
+        "through other states or, without context, have large values, set by hand.",
         SAYS_NOTHING,
         IRRELEVANT,
         [is_not_above_chance("the cues")],
@@ -200,7 +209,8 @@ FAMILIES = (
     _cue_family(
         "corpus, uniform weights",
         "wrong",
-        "Cues are written into texts of a corpus. All words have the same weight.",
+        "Cues are written into texts of a corpus. All words have the same weight. Without context the words' "
+        "values are set by hand.",
         "The map highlights nothing, and the cues make the answer.",
         UNIFORM,
         [],

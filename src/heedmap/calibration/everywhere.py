@@ -93,11 +93,12 @@ def different(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
     return np.exp(HEAVY * rng.normal(size=count))
 
 
-def _values(
+def values_of_words(
     sizes: Callable[[np.random.Generator, int], NDArray[np.float64]],
     plant: Plant,
     vocabulary: Vocabulary,
 ) -> NDArray[np.float64]:
+    """Return the values of words for their classes, in these sizes: shape (V, C)."""
     values = np.zeros((len(vocabulary), plant.classes))
     classes = [class_of(word) for word in vocabulary.words]
     size = sizes(plant.generator("values"), len(vocabulary.words))
@@ -139,7 +140,9 @@ def _by_hand(
         made=f"Every word has a value for its class; the values are {made}. The weights are random.",
         why=WHY,
         makers=makers(
-            replace(EVERYWHERE, effects=partial(_values, sizes)), (), ("by hand", *WITHOUT_CONTEXT)
+            replace(EVERYWHERE, effects=partial(values_of_words, sizes)),
+            (),
+            ("by hand", *WITHOUT_CONTEXT),
         ),
         choices=RANDOM,
     )

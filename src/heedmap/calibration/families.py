@@ -35,6 +35,7 @@ MODULES: tuple[str, ...] = (
     "weights_apart",
     "learned",
     "transformer_families",
+    "transformer_evidence",
     "pairs",
     "hierarchical",
     "corpora",

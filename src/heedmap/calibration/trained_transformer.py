@@ -28,14 +28,11 @@ from heedmap.training.objective import Objective, Progress, seeded
 SIZE, HEADS, LAYERS = 32, 2, 2
 EPOCHS, BATCH_SIZE, LEARNING_RATE = 30, 32, 0.002
 INITIAL = (
-    0.1  # standard deviation of the first weights: so small a model does not learn from BERT's 0.02
+    0.1  # standard deviation of the first weights: from BERT's 0.02 so small a model does not learn
 )
 ON_MARK = 0.5  # weight of a mark that is attended to
-LEARNED, CLOSE = (
-    0.99,
-    0.05,
-)  # accuracy on dev texts and distance of the weights at which training ends
-
+# Training ends at this accuracy on dev texts, if the weights are as close, or no epoch was better for so long.
+LEARNED, CLOSE, PATIENCE = 0.99, 0.05, 3
 NOTHING = 1e-8  # as a factor; not 0, so that a gradient still tells which row the classifier reads
 
 # What the first layer's attention does: what it learns; nothing, because its output is fixed at nothing; every
@@ -181,7 +178,8 @@ class _Training(Objective):
         if best is None:
             return False
         scores = progress.scores[best]
-        return scores["accuracy"] >= LEARNED and scores["distance"] <= CLOSE
+        learned = scores["accuracy"] >= LEARNED
+        return learned and (scores["distance"] <= CLOSE or progress.is_over(PATIENCE))
 
     def _loss_and_output(self, model: nn.Module, batch: Any) -> tuple[Float[Tensor, ""], Any]:
         ids, labels = batch

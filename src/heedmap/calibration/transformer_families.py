@@ -94,8 +94,11 @@ def set_weights(
     vocabulary = vocabulary_of(construction, plant, dev, test)
     scores = construction.scores(plant, vocabulary)
     way: Callable[[str], Way] = partial(construction.way, plant)
-    values = values_for(
-        plant, dev, vocabulary, construction.effects(plant, vocabulary), scores, way
+    effects = construction.effects(plant, vocabulary)
+    values = (
+        values_for(plant, dev, vocabulary, effects, scores, way)
+        if construction.divided
+        else np.stack([effects, *[np.zeros_like(effects)] * 2], axis=1)
     )
     marks = {route.mark: _as_much_as_all_words(dev, vocabulary, scores)} if route.mark else {}
     model = transformer_by_hand(plant, dev, vocabulary, values, scores, route.gathered, marks)
@@ -147,7 +150,8 @@ def _as_much_as_all_words(
     return float(np.mean([float(drawing(each).logsumexp(-1)) for each in ids]))
 
 
-def _spread(plant: Plant, word: str) -> Way:
+def spread_way(plant: Plant, word: str) -> Way:
+    """Return the way of words whose effects are in all states."""
     return "spread"
 
 
@@ -251,7 +255,7 @@ def _partly(share: float) -> Family:
 
 def _by_mark(route: Route) -> Family:
     checks = [is_on_mark(route.mark), is_not_above_chance("the cues")]
-    construction = replace(cue_construction(IRRELEVANT, checks), way=_spread)
+    construction = replace(cue_construction(IRRELEVANT, checks), way=spread_way)
     return Family(
         name=f"transformer, evidence gathered in {route.mark}",
         truth="wrong",
@@ -264,7 +268,7 @@ def _by_mark(route: Route) -> Family:
 
 
 def _past(name: str, design: Design, truth: str, why: str, check: Check) -> Family:
-    construction = replace(cue_construction(design, [check]), way=_spread)
+    construction = replace(cue_construction(design, [check]), way=spread_way)
     return Family(
         name=name,
         truth="words" if truth == "words" else "wrong",

@@ -131,7 +131,8 @@ def _two_way(attended: str, plant: Plant, word: str) -> Way:
     return "own" if on or not is_cue(word) else "spread"
 
 
-def _two(attended: str, checks: Sequence[Check]) -> Construction:
+def two_word_construction(attended: str, checks: Sequence[Check]) -> Construction:
+    """Return the construction where both words are attended to, one or neither."""
     return Construction(
         write=write_two,
         write_training=write_one_or_two,
@@ -167,7 +168,7 @@ FAMILIES = (
         made="Each text has two cues of its class, and either alone gives the answer. The weights are on both.",
         why="The highlighted words, and no others, make the answer.",
         makers=makers(
-            _two(
+            two_word_construction(
                 "both", [is_on("first words", _firsts, 0.25), is_on("second words", _seconds, 0.25)]
             ),
             OWN,
@@ -183,7 +184,9 @@ FAMILIES = (
         "first; the second is in all states or, without context, has a large value.",
         why="The highlighted word is enough for the answer, but without it the other one gives it.",
         makers=makers(
-            _two("one", [is_on("first words", _firsts), is_not_on("second words", _seconds, 0.15)]),
+            two_word_construction(
+                "one", [is_on("first words", _firsts), is_not_on("second words", _seconds, 0.15)]
+            ),
             WITH_CONTEXT,
             ALL_BY_HAND,
         ),
@@ -196,7 +199,9 @@ FAMILIES = (
         "those of the cues are little.",
         why="The map is on words that say nothing.",
         makers=makers(
-            _two("neither", [is_not_above_chance("the cues", most=1.0)]), WITH_CONTEXT, ALL_BY_HAND
+            two_word_construction("neither", [is_not_above_chance("the cues", most=1.0)]),
+            WITH_CONTEXT,
+            ALL_BY_HAND,
         ),
         choices={**PAIRS, **FEW, "sharpness": (2.0, 3.0, 4.0)},
     ),

@@ -143,7 +143,8 @@ def _xor_scores(attended: str, plant: Plant, vocabulary: Vocabulary) -> NDArray[
     return scores
 
 
-def _xor(attended: str, checks: Sequence[Check]) -> Construction:
+def xor_construction(attended: str, checks: Sequence[Check]) -> Construction:
+    """Return the construction where both words are attended to, one or neither."""
     return Construction(
         write=write_xor,
         scores=partial(_xor_scores, attended),
@@ -191,7 +192,7 @@ def _xor_by_hand(
 def _xor_family(
     name: str, attended: str, checks: Sequence[Check], encoders: Sequence[str], why: str
 ) -> Family:
-    construction = _xor(attended, checks)
+    construction = xor_construction(attended, checks)
     on = {"both": "both words", "one": "one of the two", "neither": "random other words"}[attended]
     return Family(
         name=name,
