@@ -91,6 +91,10 @@ def make_audit(
             "attention": [rng.dirichlet(np.ones(size)).tolist() for size in sizes],
         },
     }
+    left_out = tables["leave_one_out"]  # a third of the words speaks against the answer
+    left_out["signed"] = [
+        [x if t % 3 else -x for t, x in enumerate(v)] for v in left_out["importance"]
+    ]
     if gold:
         marks = [[t == 0 for t in range(size)] for size in sizes]
         instances["rationale"] = marks

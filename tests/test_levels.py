@@ -181,6 +181,22 @@ def test_the_colours_of_the_levels_can_be_read_and_told_apart_by_the_colour_blin
             assert np.linalg.norm(apart) > 15, (sight, one, other)
 
 
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_the_shades_of_the_words_can_be_read_and_their_signs_told_apart(scheme: int) -> None:
+    style = STYLE.split(":root")[1 + scheme]
+    (text,) = re.findall(r"--text: (#\w{6});", style)
+    shades = {
+        name: "#{:02x}{:02x}{:02x}".format(*map(int, numbers.split(",")))
+        for name, numbers in re.findall(r"--(\w+): (\d+, \d+, \d+);", style)
+    }
+    assert shades.keys() == {"attention", "importance", "contrary"}
+    for name, shade in shades.items():
+        assert contrast(text, shade) >= 4.5, name
+    for sight in SIGHTS:
+        apart = lab(shades["importance"], sight) - lab(shades["contrary"], sight)
+        assert np.linalg.norm(apart) > 15, sight
+
+
 def linear(colour: str) -> np.ndarray:
     channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)

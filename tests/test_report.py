@@ -222,6 +222,28 @@ def test_all_tokens_of_a_long_text_are_there() -> None:
     assert html.count('<span style="--w:') == 512 * 4  # not sampled for integrated gradients
 
 
+def test_words_against_the_answer_are_told_from_those_for_it_without_colour_too(
+    audit: Audit, html: str
+) -> None:
+    elements = Elements(html)
+    rows = html.split("<h4>")[1:]
+    maps = {row.split(" <span")[0]: row.split("</p>")[0] for row in rows}
+    assert {name for name, row in maps.items() if "contrary" in row} == {"leave-one-out"}
+    row = maps["leave-one-out"]
+    words = re.findall(r"<span style[^>]*>", row)
+    told = [("contrary" in word, 'title="against: ' in word) for word in words]
+    assert told == [(place % 3 == 0,) * 2 for place in range(len(words))]
+    (style,) = re.findall(r"\.contrary \{ border-bottom: ([^;]*);", html)
+    assert style == "2px dotted"
+    assert ("span", {"class": "sample contrary"}) in elements.found
+
+
+def test_a_table_of_leave_one_out_without_signs_is_shown(audit: Audit) -> None:
+    unsigned = audit.tables["leave_one_out"].drop_columns(["signed"])
+    html = page(replace(audit, tables={**audit.tables, "leave_one_out": unsigned}))
+    assert 'title="against: ' not in html
+
+
 def test_shades_are_shares_of_the_largest_weight(html: str) -> None:
     shades = [float(x) for x in re.findall(r'<span style="--w:([\d.]+)"', html)]
     assert max(shades) == 1

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.agreement import MEASURES, OTHERS
 from heedmap.experiments.columns import Columns, shared
+from heedmap.experiments.disagreement import disagreement
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
@@ -67,10 +68,14 @@ def share_found(weights: NDArray[np.float64], importance: NDArray[np.float64]) -
 # With the attention held fixed every one of these measures has the weight as a factor, so that random weights
 # find more than 1/n of the importance that they make. Chance is what they find of it: see `baselines`.
 def _findings(results: Results) -> list[Finding]:
-    return [_finding(results, measure) for measure in IN_ORDER]
+    said = disagreement(results)
+    return [
+        _finding(results, measure, said if measure == IN_ORDER[0] else "") for measure in IN_ORDER
+    ]
 
 
-def _finding(results: Results, measure: str) -> Finding:
+def _finding(results: Results, measure: str, beside: str) -> Finding:
+    """Judge the map by one measure; `beside` is what is to be said of all of them."""
     name = OTHERS[measure]
     values = results.column("found", f"found_{measure}")
     other = results.optional("baselines", f"found_other_seed_{measure}")
@@ -84,7 +89,7 @@ def _finding(results: Results, measure: str) -> Finding:
         measure=f"mean share of the importance ({name}) that lies under the map's weights",
         clause=f"by {name}",
         meaning="each word counts as much as the map weights it; 1 = all weight on the only word that matters",
-        summary=_of_other_seed(results, other),
+        summary="; ".join(filter(None, (beside, _of_other_seed(results, other)))),
         chance=results.optional("baselines", f"found_shuffled_{measure}"),
         ceiling=results.column("found", f"largest_{measure}"),
     )

@@ -216,8 +216,9 @@ def _leave_one_out_cost(speed: Speed) -> float:
 
 def _importances(name: str, words: str) -> Callable[[Row], list[HeatMap]]:
     def heat_maps(row: Row) -> list[HeatMap]:
-        weights = row[name]["importance"]
-        return [] if weights is None else [HeatMap(words, "importance", weights)]
+        weights, signed = row[name]["importance"], row[name].get("signed")
+        against = None if signed is None else [change < 0 for change in signed]
+        return [] if weights is None else [HeatMap(words, "importance", weights, against=against)]
 
     return heat_maps
 

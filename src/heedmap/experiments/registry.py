@@ -34,12 +34,16 @@ Row = Mapping[str, Mapping[str, Any]]  # one text: its row of each table that ha
 
 @dataclass(frozen=True)
 class HeatMap:
-    """One number per token of a text, or per one of other `tokens`; None where undefined."""
+    """One number per token of a text, or per one of other `tokens`; None where undefined.
+
+    `against` marks the tokens without which the answer is likelier, where that is known.
+    """
 
     name: str
     kind: Literal["attention", "importance"]
     weights: Sequence[float] | None
     tokens: Sequence[str] | None = None
+    against: Sequence[bool] | None = None
 
 
 @dataclass(frozen=True)

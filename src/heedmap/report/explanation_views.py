@@ -249,7 +249,12 @@ def _rows(window: Window) -> list[Row]:
     maps = [
         HeatMap("attention, on trial", "attention", window.attention.tolist()),
         HeatMap("gradient", "importance", window.gradient.tolist()),
-        HeatMap(LEAVE_ONE_OUT, "importance", window.leave_one_out.tolist()),
+        HeatMap(
+            LEAVE_ONE_OUT,
+            "importance",
+            window.leave_one_out.tolist(),
+            against=(window.signed < 0).tolist(),
+        ),
     ]
     if window.adversary is not None:
         maps.append(

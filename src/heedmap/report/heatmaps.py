@@ -14,12 +14,16 @@ from heedmap.report.picks import Pick
 
 @dataclass(frozen=True)
 class Token:
-    """A word, its weight, its weight relative to the row's largest, and whether it is in the rationale."""
+    """A word, its weight, its weight relative to the row's largest, and whether it is in the rationale.
+
+    `against`: without the word the answer is likelier.
+    """
 
     text: str
     weight: float
     shade: float
     gold: bool
+    against: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,9 @@ def shaded(heat_map: HeatMap, tokens: list[str], gold: list[bool] | None) -> Row
     top = max([*weights, 0.0])
     shown = heat_map.tokens or tokens
     marks = gold if gold and shown is tokens else [False] * len(shown)
+    signs = heat_map.against or [False] * len(shown)
     row = [
-        Token(token, weight, max(weight, 0.0) / top if top > 0 else 0.0, mark)
-        for token, weight, mark in zip(shown, weights, marks, strict=True)
+        Token(token, weight, max(weight, 0.0) / top if top > 0 else 0.0, mark, sign)
+        for token, weight, mark, sign in zip(shown, weights, marks, signs, strict=True)
     ]
     return Row(name, kind, row, f"largest {number(top)}" if top > 0 else "zero for every word")
