@@ -11,6 +11,7 @@ from heedmap.experiments.cost import Speed
 from heedmap.experiments.erased import slopes
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.highlights import AT_ONCE, column_of
+from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.rereading import (
     PART,
@@ -22,6 +23,7 @@ from heedmap.experiments.rereading import (
     outcomes,
     ranked,
 )
+from heedmap.experiments.rule import answer, map_numbers, texts_of
 from heedmap.files.tables import table
 from heedmap.terminal.progress import track
 
@@ -50,6 +52,27 @@ COLUMNS = Columns(
     },
     map=CANDIDATES,
 )
+
+
+def where_needed(evidence: Evidence) -> pa.Table:
+    """Return `alternatives`, or only nulls where the map on trial has a yes without them."""
+    tables = {name: evidence.table(name) for name in ("highlights", "permutation")}
+    said = answer(map_numbers(texts_of(tables)), packaged_rates().thresholds)
+    if said not in ("yes", "words"):
+        return alternatives(evidence)
+    total = len(evidence.split)
+    return table(
+        {
+            "row": range(total),
+            "predicted": evidence.table("instances")["predicted"],
+            "gone_best": column_of({}, "best", "gone", total),
+            **{
+                f"{what}_{name}": column_of({}, name, what, total)
+                for name in CANDIDATES
+                for what in ("highlighted", *WHAT)
+            },
+        }
+    )
 
 
 def alternatives(evidence: Evidence) -> pa.Table:
@@ -101,4 +124,4 @@ def _cost(speed: Speed) -> float:
     return speed.reading(passes, 300)
 
 
-EXPERIMENTS = (Experiment("alternatives", alternatives, columns=COLUMNS, place=44, cost=_cost),)
+EXPERIMENTS = (Experiment("alternatives", where_needed, columns=COLUMNS, place=44, cost=_cost),)

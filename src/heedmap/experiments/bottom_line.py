@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from heedmap.experiments.alternatives import CANDIDATES
 from heedmap.experiments.findings import COLOURS, WEAK, AuditResult, Finding, Level
@@ -29,6 +28,7 @@ from heedmap.experiments.rule import (
     answer,
     judge_class,
     map_numbers,
+    texts_of,
 )
 from heedmap.settings import TransformerSettings
 from heedmap.terminal.html import escaped
@@ -112,16 +112,6 @@ class BottomLine:
         """Return it as JSON values."""
         lists = {name: list(getattr(self, name)) for name in ("measured", "classes", "not_tested")}
         return {**asdict(self), "sentence": self.sentence, **lists}
-
-
-def texts_of(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
-    """Return the columns that the rule reads, one number per text, null as NaN."""
-    columns: dict[str, Column] = {}
-    for name in ("highlights", "alternatives", "permutation"):
-        if name in tables:
-            for column in tables[name].column_names:
-                columns[column] = tables[name][column].to_numpy().astype(np.float64)
-    return columns
 
 
 def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:

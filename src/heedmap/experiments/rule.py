@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
@@ -99,6 +100,16 @@ class ClassNumbers:
     unseen: float
     nothing: float
     holding: float
+
+
+def texts_of(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
+    """Return the columns that the rule reads, one number per text, null as NaN."""
+    columns: dict[str, Column] = {}
+    for name in ("highlights", "alternatives", "permutation"):
+        if name in tables:
+            for column in tables[name].column_names:
+                columns[column] = tables[name][column].to_numpy().astype(np.float64)
+    return columns
 
 
 def class_numbers(texts: Mapping[str, Column], map_: str = "map") -> list[ClassNumbers]:
