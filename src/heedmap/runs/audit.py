@@ -205,8 +205,8 @@ def audit(
     >>> import heedmap as hm
     >>> run = hm.train(hm.load("reviews"), encoder="average", epochs=1, progress=False)
     >>> audit = hm.audit(run, instances=12, progress=False)
-    >>> audit.findings[1].question, audit.findings[1].level
-    ('Do the words that the map highlights carry the importance, by leave-one-out?', 'for')
+    >>> audit.findings[1].question, audit.findings[1].n
+    ('Do the words that the map highlights carry the importance, by leave-one-out?', 12)
     >>> list(audit["sign"].columns)
     ['row', 'predicted', 'against', 'against_chance']
 
