@@ -93,7 +93,8 @@ def test_difficulty_is_drawn_by_the_seed_and_within_the_familys_choices():
 
 
 def test_what_makes_a_model_easy_varies_independently():
-    names = ("classes", "margin", "deciding", "opposing", "noise", "length")
+    # Not the length, which leaves room for the cues.
+    names = ("classes", "margin", "deciding", "opposing", "noise", "sharpness")
     drawn = [draw(FAMILIES["cue attended"], "by hand", seed) for seed in range(300)]
     columns = np.array([[float(getattr(p, name)) for name in names] for p in drawn])
     assert np.abs(np.corrcoef(columns.T) - np.eye(len(names))).max() < 0.2

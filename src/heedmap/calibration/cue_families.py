@@ -201,7 +201,8 @@ FAMILIES = (
             (),
             WITHOUT_CONTEXT,
         ),
-        choices={"sharpness": (4.0, 5.0, 6.0), "opposing": (False,)},
+        # The noise of a word behind a cue is read with more weight than it usually has.
+        choices={"sharpness": (4.0, 5.0, 6.0), "noise": (0.0, 0.01), "opposing": (False,)},
     ),
     Family(
         name="all words but the cue attended",
@@ -242,8 +243,9 @@ FAMILIES = (
                 WITH_CONTEXT,
                 BY_HAND,
             ),
+            # By hand, since a cue of so little weight is not learned.
             **makers(
-                cue_construction(REVERSED, [is_not_on("the cues", most=0.15)]), WITHOUT_CONTEXT
+                cue_construction(REVERSED, [is_not_on("the cues", most=0.15)]), (), WITHOUT_CONTEXT
             ),
         },
         choices={"margin": (30.0,), "sharpness": (4.0, 5.0, 6.0), "opposing": (False,)},
