@@ -434,6 +434,15 @@ FAMILIES = (
         Attention(_none),
         choices={**SOFT, **FEW},
     ),
+    _family(
+        "pair, uniform weights, query says nothing",
+        "wrong",
+        "The text has one kind of cue. All words have about the same weight.",
+        "The map highlights nothing, and the cue makes the answer.",
+        Attention(_none),
+        asks=False,
+        choices={**SOFT, **FEW},
+    ),
     *(_partly(share) for share in (0.25, 0.5, 0.75)),
     _family(
         "pair, asked cue attended, saturated",
