@@ -53,19 +53,26 @@ BY_HAND, BERT = "transformer by hand", "bert"
 ABOVE_CHANCE = 0.2  # of an accuracy, at most, where the answer is to be out of reach
 
 
+Scores = Callable[
+    [Plant, Vocabulary], NDArray[np.float64]
+]  # of words and the words after them, (V, 2)
+
+
 @dataclass(frozen=True)
 class Route:
     """By which way words reach the answer, apart from the states of the words that are attended to.
 
     `gathered`: where the first layer takes what is spread, if the model is set by hand. `lower`: what the
     first layer's attention does, if it is trained. `mark`: a mark whose state gathers the evidence, and which
-    has half of the last layer's weight. `bypassed`: nothing depends on the last layer's weights.
+    has half of the last layer's weight. `bypassed`: nothing depends on the last layer's weights. `evidence`:
+    scores of the words that states gather in the first layer; those of cues, if not given.
     """
 
     gathered: Gathered = "everywhere"
     lower: Lower = "free"
     mark: str = ""
     bypassed: bool = False
+    evidence: Scores | None = None
 
 
 FREE = Route()
@@ -115,10 +122,17 @@ def train(
     dev, test = written(construction, plant)
     vocabulary = vocabulary_of(construction, plant, training, dev, test)
     weights = Drawing(construction.scores(plant, vocabulary))
-    cues = Drawing(scores_of(plant, FAITHFUL, vocabulary))
+    evidence = route.evidence or cue_scores
+    cues = Drawing(evidence(plant, vocabulary))
     lesson = Lesson(weights, route.lower, route.mark, cues, route.bypassed)
-    model = train_transformer(plant, vocabulary, training, dev, lesson)
+    selection = dev if construction.write_training is None else write(plant, DEV, "selection")
+    model = train_transformer(plant, vocabulary, training, selection, lesson)
     return finish(construction.checks, plant, model, dev, test)
+
+
+def cue_scores(plant: Plant, vocabulary: Vocabulary) -> NDArray[np.float64]:
+    """Return scores by which the cues draw the attention."""
+    return scores_of(plant, FAITHFUL, vocabulary)
 
 
 def finish(
