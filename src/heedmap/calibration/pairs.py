@@ -211,7 +211,9 @@ class Attention:
             scores[:, i, 0] *= not self.scattered
             for kind in range(KINDS):
                 if self.draws(plant, word, kind):
-                    scores[kind, i, int(self.to_next)] += plant.sharpness
+                    # Among random scores a cue draws the attention if its own is far above them.
+                    drawn = plant.sharpness * (2 if self.scattered else 1)
+                    scores[kind, i, int(self.to_next)] += drawn
         return scores
 
 
@@ -372,7 +374,7 @@ def _partly(share: float) -> Family:
         IN_PART,
         _is_on_in_part,
         share=share,
-        choices={**SOFT, **FEW, "sharpness": (5.0, 6.0, 7.0)},
+        choices={**SOFT, **FEW, "classes": (2,), "sharpness": (3.0, 4.0, 5.0)},
     )
 
 
@@ -404,7 +406,7 @@ FAMILIES = (
         NOT_ASKED,
         is_on("the cues not asked for", the_others),
         is_not_on("the asked cues"),
-        choices=FEW,
+        choices={**SOFT, **FEW, "sharpness": (4.0, 5.0, 6.0)},
     ),
     _family(
         "pair, word behind the asked cue attended",
