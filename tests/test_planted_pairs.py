@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from heedmap.calibration.families import draw, families, make, plants
-from heedmap.calibration.pairs import (
+from heedmap.calibration.planted_pairs import (
     asking,
     is_attended,
     kind_of,

@@ -43,8 +43,8 @@ from heedmap.calibration.plants import (
     check_texts,
     write_texts,
 )
-from heedmap.calibration.transformer_families import BERT, FREE, OFF, Route, needs_the_rationale
-from heedmap.calibration.transformer_families import train as train_transformer
+from heedmap.calibration.transformer_routes import BERT, FREE, OFF, Route, needs_the_rationale
+from heedmap.calibration.transformer_routes import train as train_transformer
 from heedmap.data.corpus import Corpus, Split
 
 OWN_LABELS = 3000  # training texts, at most, of a corpus' own labels

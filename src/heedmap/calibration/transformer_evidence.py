@@ -26,7 +26,7 @@ from heedmap.calibration.everywhere import (
 )
 from heedmap.calibration.families import Choices, Family, Truth
 from heedmap.calibration.plants import Plant
-from heedmap.calibration.transformer_families import (
+from heedmap.calibration.transformer_routes import (
     BERT,
     BY_HAND,
     FREE,
