@@ -123,5 +123,12 @@ def test_weights_that_are_replaced_leave_the_answers_and_follow_no_words(reviews
     assert torch.allclose(trace_of(result).heat[0, : len(ids)], expected[0], atol=1e-5)
 
 
-def test_without_context_replaced_weights_are_no_family_for_they_do_make_the_answer():
-    assert {*FAMILIES[RANDOM].makers} == {"lstm", "gru", "cnn", "small-cnn"}
+def test_without_context_replaced_weights_make_the_answer_and_the_model_is_not_admitted(
+    reviews, monkeypatch
+):
+    monkeypatch.setattr(corpora, "OWN_LABELS", 1000)
+    assert {*FAMILIES[RANDOM].makers} == {"lstm", "gru"}
+    given = plant(RANDOM, "lstm", score="dot", normaliser="softmax", sharpness=8.0)
+    result = FAMILIES[RANDOM].makers["lstm"](replace(given, encoder="none"), reviews)
+    assert not result.admitted
+    assert "accuracy" in result.why_not or "answers stay" in result.why_not

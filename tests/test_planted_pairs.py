@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from heedmap.calibration.families import draw, families, make, plants
-from heedmap.calibration.pairs import (
+from heedmap.calibration.planted_pairs import (
     asking,
     is_attended,
     kind_of,
@@ -130,7 +130,7 @@ def test_uniform_weights_are_about_the_same_and_the_cue_decides():
 @pytest.mark.slow
 def test_in_half_of_the_pairs_the_asked_cue_is_attended():
     result = made(
-        "pair, asked cue attended in 0.5 of the texts", sharpness=7.0, texts=200, deciding=2
+        "pair, asked cue attended in 0.5 of the texts", sharpness=4.0, texts=200, deciding=2
     )
     heat = trace_of(result.model, result.split).heat.numpy()
     pairs = zip(heat, result.split.rationale, strict=True)

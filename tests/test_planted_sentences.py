@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from heedmap.calibration.families import draw, families, make, plants
-from heedmap.calibration.hierarchical import (
+from heedmap.calibration.planted_sentences import (
     SentenceDrawing,
     sentence_scores,
     with_other_cues,

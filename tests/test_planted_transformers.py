@@ -18,7 +18,7 @@ from heedmap.calibration.plants import (
 )
 from heedmap.calibration.trained_transformer import Lesson, on_words
 from heedmap.calibration.transformer import planted_transformer
-from heedmap.calibration.transformer_families import BERT, BY_HAND, needs_the_rationale
+from heedmap.calibration.transformer_routes import BERT, BY_HAND, needs_the_rationale
 from heedmap.calibration.xor import is_left, is_right
 
 FAMILIES = {name: f for name, f in families().items() if {BY_HAND, BERT} & {*f.makers}}

@@ -43,8 +43,8 @@ from heedmap.calibration.plants import (
     check_texts,
     write_texts,
 )
-from heedmap.calibration.transformer_families import BERT, FREE, OFF, Route, needs_the_rationale
-from heedmap.calibration.transformer_families import train as train_transformer
+from heedmap.calibration.transformer_routes import BERT, FREE, OFF, Route, needs_the_rationale
+from heedmap.calibration.transformer_routes import train as train_transformer
 from heedmap.data.corpus import Corpus, Split
 
 OWN_LABELS = 3000  # training texts, at most, of a corpus' own labels
@@ -118,6 +118,7 @@ def _replaced(weights: str, plant: Plant, corpus: Corpus | None) -> Made:
     return finish(replace(construction, checks=[is_as_good]), plant, model, dev, test)
 
 
+RECURRENT = ("lstm", "gru")
 LEARNED_SCORES: Choices = {"score": ("fixed", "additive", "dot")}
 FREE_SCORES: Choices = {"score": ("additive", "dot")}
 SPARSE: Choices = {"normaliser": ("softmax", "softmax", "sparsemax", "entmax15")}
@@ -153,8 +154,8 @@ def _replacing(weights: str, made: str, **choices: Sequence[object]) -> Family:
         made=f"Model and weights are learned on a corpus. Then the weights are replaced by {made}; models "
         "whose accuracy or answers that changes are left out.",
         why="The model answers as it did before, and the map does not know by which words.",
-        # Without context other weights do make another answer.
-        makers=dict.fromkeys(WITH_CONTEXT, maker),
+        # Without context, or with that of a few words, other weights do make another answer.
+        makers=dict.fromkeys(RECURRENT, maker),
         # The corpus has its own classes, and no cues.
         choices={**FREE_SCORES, **SPARSE, "classes": (2,), "deciding": (1,), **choices},
         on_corpora=True,

@@ -36,8 +36,8 @@ LEARNED, CLOSE, PATIENCE = 0.99, 0.05, 3
 NOTHING = 1e-8  # as a factor; not 0, so that a gradient still tells which row the classifier reads
 
 # What the first layer's attention does: what it learns; nothing, because its output is fixed at nothing; every
-# position is taught to attend to itself; the same, but a mark is taught to attend to the cues.
-Lower = Literal["free", "off", "itself", "gathers"]
+# position is taught to attend to itself; the same, but a mark is taught to attend to the cues; all are.
+Lower = Literal["free", "off", "itself", "gathers", "spreads"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Lesson:
         weights: scores of words in the last layer, of which the [CLS] row's weights are the softmax.
         lower: what the first layer's attention does.
         mark: "[CLS]" or "[SEP]", which has ON_MARK of the last layer's weight; "" for none.
-        cues: scores of words by which the mark's state gathers them in the first layer.
+        cues: scores of words by which states gather them in the first layer.
         bypassed: the output of the last layer's attention is fixed at nothing: nothing depends on its weights.
     """
 
@@ -73,6 +73,8 @@ class Lesson:
         if self.lower == "itself":
             return itself
         assert self.cues is not None
+        if self.lower == "spreads":
+            return on_words(self.cues, ids)[:, None].expand_as(itself)
         gathers = (ids == MARKS.index(self.mark))[:, :, None]
         return torch.where(gathers, on_words(self.cues, ids)[:, None], itself)
 

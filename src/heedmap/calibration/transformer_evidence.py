@@ -26,7 +26,7 @@ from heedmap.calibration.everywhere import (
 )
 from heedmap.calibration.families import Choices, Family, Truth
 from heedmap.calibration.plants import Plant
-from heedmap.calibration.transformer_families import (
+from heedmap.calibration.transformer_routes import (
     BERT,
     BY_HAND,
     FREE,
@@ -37,7 +37,7 @@ from heedmap.calibration.transformer_families import (
     spread_way,
 )
 from heedmap.calibration.two_words import is_first, is_second, two_word_construction
-from heedmap.calibration.xor import is_left, is_right, xor_construction
+from heedmap.calibration.xor import is_left, is_right, xor_construction, xor_scores
 from heedmap.data.corpus import Split
 
 EITHER = "Each text has two cues of its class, and either alone gives the answer."
@@ -165,10 +165,11 @@ FAMILIES = (
     _family(
         "XOR, neither attended",
         "wrong",
-        f"{DIFFER} The last layer's weights are on random other words.",
+        f"{DIFFER} The first layer is taught to take both to all states, the last one to attend to random "
+        "other words.",
         SAYS_NOTHING,
         _xor("neither", is_not_above_chance("the two words", most=1.0)),
-        FREE,
+        Route(lower="spreads", evidence=partial(xor_scores, "both")),
         {**BITS, **LITTLE},
         [BERT],
     ),

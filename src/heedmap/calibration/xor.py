@@ -128,7 +128,8 @@ def xor_words(plant: Plant) -> list[str]:
     return [bit_word(s, b, k) for s in ("left", "right") for b in (0, 1) for k in range(BITS)]
 
 
-def _xor_scores(attended: str, plant: Plant, vocabulary: Vocabulary) -> NDArray[np.float64]:
+def xor_scores(attended: str, plant: Plant, vocabulary: Vocabulary) -> NDArray[np.float64]:
+    """Return scores by which both words draw the attention, one or neither: shape (V, 2)."""
     rng = plant.generator("scores")
     scores = np.zeros((len(vocabulary), 2))
     scores[:, 0] = (
@@ -147,7 +148,7 @@ def xor_construction(attended: str, checks: Sequence[Check]) -> Construction:
     """Return the construction where both words are attended to, one or neither."""
     return Construction(
         write=write_xor,
-        scores=partial(_xor_scores, attended),
+        scores=partial(xor_scores, attended),
         checks=[
             is_accurate(),
             is_accurate("texts with another left word", with_other_left),
@@ -170,7 +171,7 @@ def _xor_by_hand(
         plant,
         vocabulary,
         np.zeros((len(vocabulary), 3, 2)),
-        _xor_scores(attended, plant, vocabulary),
+        xor_scores(attended, plant, vocabulary),
     )
     numbers = torch.zeros(len(vocabulary), 5)
     numbers[:, 3:] = torch.from_numpy(noise_effects(plant, vocabulary))
