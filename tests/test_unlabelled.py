@@ -107,8 +107,9 @@ def test_the_run_is_opened_again_and_its_audit_is_the_same(folder, audit):
     )
 
 
-def test_a_list_of_texts_is_audited_as_it_is_and_kept_by_its_run(folder, tmp_path):
-    texts = [row["text"] for row in rows(labels=False)]
+@pytest.mark.parametrize("kind", [list, pd.Series])
+def test_a_list_of_texts_is_audited_as_it_is_and_kept_by_its_run(folder, tmp_path, kind):
+    texts = kind([row["text"] for row in rows(labels=False)])
     with pytest.warns(UserWarning, match="no label column"):
         run = hm.open_model(folder / "bert", texts, out=tmp_path / "run")
     found = hm.audit(run, **FEW)
