@@ -94,6 +94,12 @@ def test_of_sure_predictions_it_is_said_that_they_are():
     assert "(100% are saturated, from 0.99)" in sure
 
 
+def test_a_window_of_one_word_which_has_no_number_hides_no_reason():
+    made = tables((0.1, 0.9, 0.5), change=0.01)
+    made["leave_one_out"] = table(importance=[[math.nan, 0.01, 0.01]] * N)  # pooled: without signs
+    assert reasons(said(made)) == {"saturated", "always"}
+
+
 def test_only_texts_that_every_measure_has_are_compared():
     made = tables((0.6, 0.5, 0.5))
     values = [0.1] * 4 + [0.6] * 5 + [math.nan] * 3

@@ -80,7 +80,8 @@ def _saturated(results: Results, used: Used) -> Iterator[str]:
     importance = results.tables["leave_one_out"]["importance"].to_pylist()
     probabilities = results.tables["instances"]["probabilities"].to_pylist()
     rows = np.flatnonzero(used)
-    still = float(np.mean([max(importance[row]) < SMALL for row in rows]))
+    # Of a text in windows, one of a single word has no number.
+    still = float(np.mean([np.fmax.reduce(importance[row]) < SMALL for row in rows]))
     if still < NOTABLE:
         return
     sure = float(np.mean([max(probabilities[row]) >= SURE for row in rows]))
