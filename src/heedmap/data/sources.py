@@ -129,7 +129,7 @@ def _parts(
 def _have_labels(read: Mapping[str, Rows], settings: DataSettings, spec: ColumnSpec) -> bool:
     """Whether a label column is named, or some table has one. A model can be audited without any."""
     return settings.label is not None or any(
-        column.strip().lower() in spec.label for rows in read.values() for column in rows.columns
+        find_column(rows, None, spec.label) for rows in read.values()
     )
 
 

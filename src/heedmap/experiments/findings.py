@@ -193,9 +193,9 @@ class Finding(ByValue):
     @property
     def number(self) -> str:
         """The value with its interval and n, in words."""
-        value = "undefined" if math.isnan(self.value) else f"{self.value:z.3g}"
-        between = "" if math.isnan(self.low) else f" [{self.low:z.3g}, {self.high:z.3g}]"
-        return f"{value}{between}, n = {self.n}".replace("-", "−")
+        value = "undefined" if math.isnan(self.value) else _digits(self.value)
+        between = "" if math.isnan(self.low) else f" [{_digits(self.low)}, {_digits(self.high)}]"
+        return f"{value}{between}, n = {self.n}"
 
 
 def _digits(x: float) -> str:
