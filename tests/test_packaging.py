@@ -1,6 +1,7 @@
 """What is installed is all that is needed, and says what it is."""
 
 import ast
+import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -65,6 +66,13 @@ def test_every_import_is_of_a_declared_package_and_no_declared_one_is_unused():
     assert imported(node for tree in TREES for node in ast.walk(tree)) == declared | set(OPTIONAL)
     assert EXTRAS["all"] == {"heedmap"}
     assert Requirement(*PROJECT["optional-dependencies"]["all"]).extras == USED
+
+
+def test_shapes_are_of_classes_as_numpy_2_5_wants_them():
+    """Its `NDArray[...]` is an alias on Python 3.12, of which jaxtyping raises TypeError at import."""
+    shapes = re.compile(r"\b(?:Float|Int|Bool|Shaped)\[NDArray\b")
+    found = [path.name for path in PACKAGE.rglob("*.py") if shapes.search(path.read_text("utf-8"))]
+    assert found == []
 
 
 def test_optional_packages_are_imported_in_functions_after_a_check_that_names_their_extra():
