@@ -8,8 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.counterfactual.constrained import search
+from heedmap.experiments.importance import change_without
 from heedmap.kendall import tau_against
-from heedmap.measures import jensen_shannon, total_variation
+from heedmap.measures import jensen_shannon, levelled, total_variation
 from heedmap.models.encoder_decoder import EncoderDecoder
 from heedmap.papers.snell.translation_task import Encoded, Sentence, read_sentence
 
@@ -45,15 +46,17 @@ def permuted(model: EncoderDecoder, one: Sentence, rng: np.random.Generator) -> 
 def leave_one_out(
     model: EncoderDecoder, pairs: Encoded, row: int, one: Sentence
 ) -> Float[Tensor, "T S"]:
-    """Return the change of each prediction (TVD) if a source position is removed and the rest read again."""
+    """Return the change of each prediction (TVD) if a source position is removed and the rest read again.
+
+    Positions whose changes differ by the rounding of the logits alone tie (`measures.resolution`).
+    """
     source, _, inputs, _ = pairs.batch([row])
     size = source.shape[1]
     if size < 2:
         return torch.full(one.attention.shape, torch.nan)
     kept = torch.tensor([[i for i in range(size) if i != out] for out in range(size)])
     logits, _ = model(source[0][kept], inputs.expand(size, -1))
-    after = logits.softmax(-1).transpose(0, 1)
-    return total_variation(one.logits.softmax(-1).unsqueeze(1).expand_as(after), after)
+    return change_without(one.logits, logits.transpose(0, 1), logits.dtype)
 
 
 def adversary(
@@ -91,6 +94,7 @@ def experiments(model: EncoderDecoder, pairs: Encoded, seed: int) -> dict[str, f
     for row in rows:
         one = read_sentence(model, pairs, row)
         even = torch.full_like(one.attention, 1 / one.attention.shape[1])
+        everything = torch.ones_like(even, dtype=torch.bool)
         before = one.logits.softmax(-1)
         with torch.no_grad():
             removed = leave_one_out(model, pairs, row, one)
@@ -100,9 +104,9 @@ def experiments(model: EncoderDecoder, pairs: Encoded, seed: int) -> dict[str, f
                     before, predict(model, one, even[None])[0].softmax(-1)
                 ),
                 "leave-one-out, τ": tau_against(
-                    one.attention.unsqueeze(1),
+                    levelled(one.attention, everything).unsqueeze(1),
                     removed.unsqueeze(1),
-                    torch.ones_like(even, dtype=torch.bool),
+                    everything,
                 ).flatten(),
                 "uniform, JSD": jensen_shannon(one.attention, even),
             }
