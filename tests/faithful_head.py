@@ -2,8 +2,9 @@
 
 import torch
 
-from heedmap.calibration.plants import Plant, vocabulary_of, write_texts
-from heedmap.calibration.transformer import _mirrored, _Numbers, planted_transformer, spaced
+from heedmap.calibration import plants
+from heedmap.calibration.plants import Plant, spaced, vocabulary_of, write_texts
+from heedmap.calibration.transformer import _mirrored, _Numbers, planted_transformer
 from heedmap.data.vocabulary import SPECIAL
 from heedmap.experiments.evidence import Evidence
 from heedmap.settings import AuditSettings
@@ -13,12 +14,11 @@ FAITHFUL = ("row", 1, 0)
 
 def planted_evidence(kind="faithful", seed=0, texts=80, head="mean", **plant):
     """The tables of a planted BERT: of its last layer's heads the first is of that kind, the other random."""
-    plant = Plant(
-        "transformer by hand", kind, float(kind == "faithful"), seed, texts=texts, **plant
-    )
+    design = {"faithful": plants.FAITHFUL, "irrelevant": plants.IRRELEVANT}[kind]
+    plant = Plant(f"{kind} head", "transformer by hand", seed, texts=texts, **plant)
     split = write_texts(plant, texts, "test")
     vocabulary = vocabulary_of(plant, split)
-    model = planted_transformer(plant, split, vocabulary)
+    model = planted_transformer(plant, design, split, vocabulary)
     attend_at_random(model.model.bert, plant, len(vocabulary))
     model = type(model)(
         model.model,

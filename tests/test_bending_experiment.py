@@ -234,7 +234,7 @@ def test_the_share_of_the_simplex_is_that_of_draws(classes):
 
 def test_the_findings_count_what_cannot_be_changed_and_stand_between_chance_and_ceiling():
     evidence = tables()
-    names = ("instances", "leave_one_out", "adversary", "bending", "sign")
+    names = ("instances", "leave_one_out", "adversary", "bending", "sign", "baselines")
     made = {name: evidence.table(name) for name in names}
     findings = {f.key: f for f in make_findings(made, evidence.settings, ["a", "b"])}
     table = made["bending"].to_pandas()

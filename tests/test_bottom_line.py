@@ -1,269 +1,194 @@
-"""From shares to levels, and from levels to one answer."""
+"""The bottom line in words: what is answered, why, what to do, and how sure that is."""
 
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from made_rates import question, rate, rates
+from made_audits import make_audit
+from made_numbers import DEFAULT, FEW, FLAT_, NEEDED, RIGHT, SUFFICIENT, UNCLEAR, WRONG, T, model
+from made_rates import kind, rates
 
-from heedmap.experiments.bottom_line import bottom_line
-from heedmap.experiments.findings import Finding, Relative, level_of
-from heedmap.experiments.instances import ONE_CLASS
-from heedmap.experiments.rates import DECISIVE
-from heedmap.settings import ModelSettings, TransformerSettings
+from heedmap.experiments.alternatives import CANDIDATES
+from heedmap.experiments.bottom_line import LEVELS, BottomLine, not_tested, told_of
+from heedmap.experiments.instances import NO_LABELS
+from heedmap.experiments.reasons import because, by_class, measured, named, what_to_do
+from heedmap.experiments.rule import ANSWERS, answer, map_numbers
 
-# --- levels -----------------------------------------------------------------------------------------------
-
-EDGES = question(0.3, -0.3)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "rates", "level"),
-    [
-        (0.3, 0.9, EDGES, "for"),
-        (0.2999, 0.9, EDGES, "mixed"),
-        (-0.9, -0.3, EDGES, "against"),
-        (-0.9, -0.2999, EDGES, "mixed"),
-        (-0.9, 0.9, EDGES, "mixed"),
-        (0.4, 0.9, question(None, -0.3), "mixed"),  # no edge for "for"
-        (-0.9, -0.4, question(0.3, None), "mixed"),
-        (0.4, 0.9, question(None, None), "for comparison"),  # it tells, but no edge held
-        (-0.9, -0.4, question(None, None), "for comparison"),
-        (0.4, 0.9, question(0.3, -0.3, auc_low=0.6), "for comparison"),  # its AUC reaches .6
-        (0.4, 0.9, question(0.3, -0.3, auc_low=0.6001), "for"),
-        (math.nan, math.nan, EDGES, "cannot tell"),
-        (0.4, 0.9, None, "for comparison"),
-    ],
-)
-def test_a_level_needs_the_whole_interval_beyond_an_edge(low, high, rates, level):
-    assert level_of(low, high, rates) == level
+CLASSES = ("bad", "good")
 
 
-# --- the bottom line --------------------------------------------------------------------------------------
-
-
-def finding(
-    key, level, share=0.5, low=0.4, high=0.55, n=100, relative=True, value=0.5, reading="r"
-):
-    return Finding(
-        key=key, kind="found", question="?", measure="m", value=value, low=0.4, high=0.6, n=n, left_out={},
-        reading=reading, level=level, meaning="", distinct=n, because=f"{key} is {level}",
-        relative=Relative(0.1, 0.9, share, low, high, n) if relative else None,
-    )  # fmt: skip
-
-
-def three(first, second="for", third="for", **options):
-    return [
-        finding(key, level, **options)
-        for key, level in zip(DECISIVE, (first, second, third), strict=True)
-    ]
-
-
-LOO, GRADIENT, INTEGRATED = DECISIVE
-SKILLED = finding("skill", "for", relative=False)
-WEAK = finding("skill", "against", relative=False, value=0.51, reading="too weak to explain")
-DOUBTFUL = finding(
-    "skill", "cannot tell", relative=False, value=0.53,
-    reading="between “too weak to explain” and “modest”",
-)  # fmt: skip
-OF_ONE_CLASS = finding("skill", "cannot tell", relative=False, value=0.9, reading=ONE_CLASS)
-OTHER_MAP = (
-    "no number of texts, for the map is between right and wrong: another map of this model, or a model that is "
-    "made to attend to what it uses"
-)
-CARRY = "the words it highlights carry"
-WORSE = "the model does not predict clearly better than its commonest class"
-GUESS = "it is not certain that the model predicts clearly better than its commonest class"
-UNCERTAIN = "how much of the importance the words it highlights carry is not certain"
-PART = f"{CARRY} a part of the importance"
-ALL_CARRIED = f"{CARRY} the importance"
-TOO_LITTLE = f"{CARRY} too little of the importance"
-CASES = {
-    "all speak for it": (three("for"), "yes", ALL_CARRIED, ""),
-    "leave-one-out is all there is": (three("for")[:1], "yes", ALL_CARRIED, ""),
-    "for, and others for comparison": (
-        [finding("sign", "for comparison"), *three("for"), finding("bending", "mixed")],
-        "yes", ALL_CARRIED, "",
-    ),
-    "questions of the papers speak against it: weaker witnesses": (
-        [finding("permutation", "against"), *three("for"), finding("sign", "against")], "yes", ALL_CARRIED, "",
-    ),
-    "so do decisive ones": (
-        [finding("sign", "against"), finding("uniform", "against"), *three("for", "for", "against")],
-        "no", TOO_LITTLE, "",
-    ),
-    "several decisive ones do": (
-        three("against", "mixed", "against"), "no", TOO_LITTLE, "",
-    ),
-    "a number without a chance level does not count": (
-        [finding("adversary", "against", relative=False), *three("for")],
-        "yes", ALL_CARRIED, "",
-    ),
-    "the model guesses": (
-        [WEAK, *three("for")], "cannot tell",
-        WORSE,
-        "a model that does",
-    ),
-    "the model guesses, and the map is wrong": (
-        [WEAK, *three("against")], "cannot tell",
-        WORSE,
-        "a model that does",
-    ),
-    "the model may guess": (
-        [DOUBTFUL, *three("for")], "cannot tell",
-        GUESS,
-        "more texts, or a better model",
-    ),
-    "the model is always right, of few texts that differ": (
-        [replace(DOUBTFUL, value=1.0, distinct=2), *three("for")], "cannot tell",
-        GUESS,
-        "more different texts",
-    ),
-    "the model is always right, of texts of one word": (
-        [replace(DOUBTFUL, value=1.0), *three("for comparison", n=0, relative=False)], "cannot tell",
-        GUESS,
-        "more texts, of several words",
-    ),
-    "there is one class": (
-        [OF_ONE_CLASS, *three("for")], "cannot tell",
-        "the audited texts are of one class, so that it cannot be seen whether the model predicts",
-        "texts of several classes",
-    ),
-    "no importance by leave-one-out": (
-        three("for")[1:], "cannot tell", "no importance could be measured that the map might be compared with",
-        "texts of several words whose deletion changes the prediction",
-    ),
-    "nothing at all": (
-        [], "cannot tell", "no importance could be measured that the map might be compared with",
-        "texts of several words whose deletion changes the prediction",
-    ),
-    "too few texts for an interval": (
-        three("cannot tell", low=math.nan, high=math.nan), "cannot tell",
-        "there are too few different texts for an interval", "more of them, some hundred",
-    ),
-    "one interval is wide: (.5 / .2)² times the texts": (
-        [*three("for")[:1], finding(GRADIENT, "mixed", low=0.0, high=0.5, n=40), three("for")[2]],
-        "cannot tell", UNCERTAIN, "more texts, about 250 instead of 40",
-    ),
-    "an interval of texts that repeat is wide: (.5 / .2)² times the different ones": (
-        [
-            *three("for")[:1],
-            replace(finding(GRADIENT, "mixed", low=0.0, high=0.5, n=40), distinct=8),
-            three("for")[2],
-        ],
-        "cannot tell", UNCERTAIN, "more different texts, about 50 instead of 8",
-    ),
-    "two intervals are wide: as many as the wider one needs": (
-        [
-            finding(LOO, "mixed", low=0.0, high=0.41, n=40),
-            finding(GRADIENT, "mixed", low=0.0, high=0.25, n=60),
-            three("for")[2],
-        ],
-        "cannot tell", UNCERTAIN,
-        "more texts, about 169 instead of 60",
-    ),
-    "no interval is wide": (
-        three("mixed", "for", "mixed", low=0.3, high=0.49), "cannot tell",
-        PART, OTHER_MAP,
-    ),
-}  # fmt: skip
-TOLD = (
-    "of planted models (by hand), this rule says yes of 2% of 40 [0%, 13%] whose map is wrong for half of the "
-    "texts or more and of 75% of 20 [53%, 89%] whose map is right; no of 75% of 40 [60%, 86%] and of 0% of 20 "
-    "[0%, 16%]"
-)
-
-
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("skill", [[], [SKILLED]], ids=["", "skilled"])
-def test_the_bottom_line_follows_its_rule(case, skill):
-    given, said, because, would = CASES[case]
-    line = bottom_line(
-        [*skill, *given] if "skill" not in {f.key for f in given} else given, rates()
-    )
-    assert (line.answer, line.because, line.would, line.rates) == (said, because, would, TOLD)
-    start = {"yes": "Yes, this map may be shown", "no": "No, this map should not be shown"}
-    assert line.sentence.startswith(
-        start.get(said, "This audit cannot tell whether this map shows")
-    )
-    assert because in line.sentence
-    assert line.sentence.endswith(f"; what would: {would}." if would else f"{because}.")
-    json = line.to_json()
-    assert json["sentence"] == line.sentence
-    assert json["answer"] == said
-    assert len(json["not_tested"]) == 3
-    assert json["measured"] == list(line.measured)
-
-
-def test_the_numbers_stand_below_the_sentence_those_against_the_map_first():
-    line = bottom_line([SKILLED, *three("for", "mixed", "against")], rates())
-    assert line.measured == (
-        f"{INTEGRATED} is against: against", f"{LOO} is for: for", f"{GRADIENT} is mixed: mixed",
-    )  # fmt: skip
-    assert line.details == [f"Measured: {'; '.join(line.measured)}.", f"How sure: {TOLD}."]
-    assert not any(character.isdigit() for character in line.sentence)
-    assert bottom_line([DOUBTFUL], rates()).measured[0] == "accuracy 0.53 [0.40, 0.60]"
-    assert bottom_line([], rates()).details == [f"How sure: {TOLD}."]
-
-
-def test_what_further_trainings_ask_is_no_longer_untested():
-    def left(*keys):
-        return bottom_line([replace(SKILLED, key=key) for key in keys], rates()).not_tested
-
-    assert len(left()) == 3
-    assert "other training seeds" in left()[0]
-    assert left("stability")[0] == "other texts, another of the model's maps"
-    assert len(left("trained_adversary")) == 2
-
-
-OFFER = "show integrated gradients"
-REACHED = "integrated gradients: 80% of the attainable, against 10% of this map"
+HIGHLIGHTS_NOTHING = replace(WRONG, nothing=1.0)
+NOTHING_CARRIES = replace(WRONG, best_gone=0.2)
 
 
 @pytest.mark.parametrize(
-    ("levels", "because", "instead"),
+    ("numbers", "reason"),
     [
-        (("for", "for", "for"), OFFER, ""),
-        (("against", "for", "for"), OFFER, "rather " + OFFER),
-        (("mixed", "for", "for"), OFFER, "rather " + OFFER),
-        (("against", "for", "for"), "", ""),  # nothing better was found
+        (model(RIGHT, RIGHT), "with them alone they stay, and the weights matter"),
+        (model(RIGHT, RIGHT, weights=0.0), "other weights hardly change what is predicted"),
+        (model(WRONG, WRONG), "words other than those that it highlights make the answer"),
+        (model(HIGHLIGHTS_NOTHING, HIGHLIGHTS_NOTHING), "it highlights nothing"),
+        (model(NOTHING_CARRIES, NOTHING_CARRIES), "no small set of words makes the answer"),
+        (model(SUFFICIENT, SUFFICIENT), "suffice, but so do others that it misses"),
+        (model(NEEDED, NEEDED), "others that it misses are needed, too"),
+        (model(RIGHT, DEFAULT), "for texts predicted “good”, no map can show why"),
+        (model(RIGHT, WRONG), "for texts predicted “bad”, it highlights the words"),
+        (model(*[replace(RIGHT, gone=0.5, held=24)] * 2), "in 48 of 80 texts, and misses"),
+        (model(DEFAULT, DEFAULT), "no map can show why"),
+        (model(RIGHT, UNCLEAR), "for some of the predicted classes it is neither"),
+        (model(FLAT_, FLAT_), "hardly likelier than guesses"),
+        (model(FEW, FEW), "too few texts"),
     ],
 )
-def test_what_would_be_better_is_said_where_the_answer_is_not_yes(levels, because, instead):
-    better = replace(finding("instead", "for comparison", reading=REACHED), because=because)
-    line = bottom_line([*three(*levels), better], rates())
-    assert line.instead == instead
-    assert line.to_json()["instead"] == instead
-    assert ("rather" in line.sentence) == bool(instead)
-    if instead:
-        assert line.sentence.endswith(f"; {instead}.")
-    assert (REACHED in line.measured) == bool(instead)
+def test_the_reason_is_the_true_one(numbers, reason):
+    assert reason in because(answer(numbers, T), numbers, T, CLASSES)
 
 
-def test_without_rates_of_the_rule_none_are_told():
-    empty = rates().model_copy(update={"verdicts": {}})
-    assert bottom_line(three("for"), empty).rates == ""
+def test_classes_are_named_where_they_differ_and_the_reason_has_not_named_them():
+    assert by_class("yes", model(RIGHT, RIGHT), T, CLASSES) == ()
+    assert by_class("in part", model(RIGHT, WRONG), T, CLASSES) == ()
+    of_right, of_few = by_class("yes", model(RIGHT, FEW), T, CLASSES)
+    assert of_right == "Texts predicted “bad”: it highlights the words that make the answer."
+    assert of_few == "Texts predicted “good”: there are fewer than 5 texts."
 
 
-def test_the_rates_told_are_those_of_the_models_family():
-    of = {"yes": rate(1, 50, 0.0, 0.1), "no": rate(9, 10, 0.6, 1.0)}
-    some = {
-        f"{family}: {truth}": of for family in ("transformers",) for truth in ("wrong", "right")
+def test_of_many_classes_the_first_are_named():
+    numbers = model(*[RIGHT] * 9)
+    names = [f"c{number}" for number in range(9)]
+    assert named(numbers.classes[:2], names) == "texts predicted “c0” or “c1”"
+    assert named(numbers.classes, names).endswith("“c5” or one of 3 more classes")
+
+
+@pytest.mark.parametrize(
+    ("classes", "advice"),
+    [
+        ((RIGHT, WRONG), "show the map only for texts predicted “bad”"),
+        ((SUFFICIENT, SUFFICIENT), "if you show the map, say that other words suffice, too"),
+        ((NEEDED, NEEDED), "if you show the map, say that other words are needed, too"),
+        ((SUFFICIENT, WRONG), "show the map only for texts that pass the same test by themselves"),
+        ((FEW, FEW), "audit more texts, 30 or more of each predicted class (the smallest has 4)"),
+        ((FLAT_, FLAT_), "first make a model that is surer of its answers"),
+        ((WRONG, WRONG), "show no map of words"),
+    ],
+)
+def test_where_there_is_no_yes_it_is_said_what_to_do(classes, advice):
+    numbers = model(*classes)
+    assert what_to_do(answer(numbers, T), numbers, {}, T, CLASSES).startswith(advice)
+
+
+def test_the_right_words_are_shown_as_words_whatever_other_maps_were_tried():
+    numbers = model(RIGHT, RIGHT, weights=0.0)
+    assert what_to_do("words", numbers, {}, T, CLASSES) == (
+        "show the map as the words that the answer rests on, not as how the model weighs them"
+    )
+
+
+@pytest.fixture
+def columns():
+    """Texts of two classes, of which the map on trial and two others lose nothing, and the read-out all."""
+    n = 40
+    every = {
+        name: np.zeros(n)
+        for name in ("gone_random", "alone_random", "among_random", "highlighted", "gone_best")
     }
-    both = rates().model_copy(update={"verdicts": rates().verdicts | some})
-    told = bottom_line(three("for"), both, TransformerSettings(source="x")).rates
-    assert told.startswith("of planted transformers (by hand), this rule says yes of 2% of 50")
-    # None of ours were planted: those of all.
-    assert bottom_line(three("for"), both, ModelSettings()).rates == TOLD
+    every |= {"predicted": np.arange(n) % 2.0, "probability": np.ones(n), "mean_tvd": np.ones(n)}
+    every |= {"guessing": np.full(n, 0.5), "unseen": np.full(n, 0.5)}
+    for map_ in ("map", *CANDIDATES):
+        passes = float(map_ == "read_out")
+        every |= {f"gone_{map_}": np.full(n, passes), f"alone_{map_}": np.full(n, passes)}
+        every |= {f"among_{map_}": np.full(n, passes), f"highlighted_{map_}": np.ones(n)}
+    return every
 
 
-def test_of_a_model_that_may_guess_nothing_is_offered_instead():
-    better = replace(finding("instead", "for comparison"), because=OFFER)
-    assert bottom_line([DOUBTFUL, *three("mixed"), better], rates()).instead == ""
+def test_another_map_that_passes_the_same_test_is_offered(columns):
+    numbers = map_numbers(columns)
+    assert answer(numbers, T) == "no"
+    advice = what_to_do("no", numbers, columns, T, CLASSES)
+    assert advice == (
+        "show the read-out (what each word's state says for the answer) instead, which finds the deciding "
+        "words in 40 of 40 texts"
+    )
 
 
-def test_a_calibration_without_edges_is_named_as_the_reason():
-    none = rates(**{key: question(None, None) for key in DECISIVE})
-    line = bottom_line(three("for comparison"), none)
-    assert "too few planted models" in line.because
-    assert "--seeds" in line.would
+def test_where_no_other_map_passes_those_that_were_tried_are_named(columns):
+    of_none = {**columns, "gone_read_out": np.zeros(40), "alone_read_out": np.zeros(40)}
+    advice = what_to_do("no", map_numbers(of_none), of_none, T, CLASSES)
+    assert "(leave-one-out, read-out × attention, the read-out) passes the same test" in advice
+
+
+def test_what_was_measured_is_said_in_shares_of_the_lead_and_in_texts():
+    changes = {"mean_tvd": np.array([0.2, 0.4, np.nan]), "flipped": np.array([0.5, 0.5, np.nan])}
+    gone, alone, held, moved = measured(model(RIGHT, RIGHT), changes, T)
+    assert gone == (
+        "Left out, the words that the map puts first (at most a third of a text) take away all of the answer's "
+        "lead over a guess; as many random words take 30%."
+    )
+    assert alone == (
+        "Left alone, the highlighted words keep 95% of the lead; as many random words keep 20%."
+    )
+    assert held.startswith("80 of 80 texts have deciding words: ")
+    assert " The map finds them in 76 of these, 95% [" in held
+    assert held.endswith("; a yes takes 75%.")
+    few = replace(RIGHT, n=10, losing=10, held=9)
+    assert measured(model(few), {}, T)[2].endswith(
+        "; a yes takes 75%, so that more texts might change the answer."
+    )
+    assert moved == (
+        "If the weights are shuffled among the words, 50% of the answers change. Shuffles move the "
+        "probabilities by 0.30 on average; from 0.03 on the weights are said to matter."
+    )
+
+
+def test_of_a_map_that_highlights_nothing_no_word_is_left_alone():
+    empty = replace(WRONG, nothing=1.0, random_alone=math.nan, random_among=math.nan)
+    gone, nothing, _ = measured(model(empty, empty), {}, T)
+    assert "take away 20% of the answer's lead" in gone
+    assert nothing == "In 80 of 80 texts nothing is highlighted."
+
+
+def test_no_more_than_all_is_lost_and_no_less_than_nothing_kept():
+    beyond = replace(RIGHT, gone=1.37, alone=-0.2, losing=0, held=0)
+    gone, alone, held = measured(model(beyond, beyond), {}, T)
+    assert "take away all of the answer's lead" in gone
+    assert "the highlighted words keep nothing of the lead" in alone
+    assert held.startswith("0 of 80 texts have deciding words")
+    assert "finds" not in held
+
+
+@pytest.mark.parametrize("said", ANSWERS)
+def test_every_answer_is_a_sentence_with_a_level_then_the_trainings_and_what_to_do(said):
+    line = BottomLine(said, "reasons", "advice", trainings="In all trainings.")
+    assert line.sentence.endswith(": reasons. In all trainings. What to do: advice.")
+    assert line.level == LEVELS[said]
+
+
+def test_rates_are_those_of_the_models_kind_and_name_the_worst_family():
+    assert told_of(rates(gru=kind(right=30, wrong=30)), "gru") == (
+        "it was tried on models of this kind (gru, by hand) that were built to have a known answer. On 30 "
+        "wrong maps it said yes once, on 30 right ones it said yes 28 times and never said no; worst "
+        "kind of wrong map: random words attended (yes to 1 of 30)."
+    )
+
+
+def test_rates_of_too_few_plants_are_not_told():
+    told = told_of(rates(cnn=kind(right=29, wrong=60)), "cnn")
+    assert told == (
+        "not known, for it was tried on only 29 right and 60 wrong maps of this kind of model (cnn), built to "
+        "have a known answer; 30 of each are wanted."
+    )
+    assert "only 0 right and 0 wrong" in told_of(rates(), "small-cnn")
+
+
+def finding(key, reading=""):
+    (skill, *_) = make_audit().findings
+    return replace(skill, key=key, reading=reading)
+
+
+def test_further_trainings_and_labels_leave_less_untested():
+    assert "other training seeds" in not_tested([finding("skill")])
+    assert "other training seeds" not in not_tested([finding("stability")])
+    assert "other training seeds" not in not_tested([finding("skill")], others=True)
+    assert not any("no labels" in one for one in not_tested([finding("skill")]))
+    first, *_ = not_tested([finding("skill", NO_LABELS)])
+    assert first == "whether the model predicts well, for the texts have no labels"

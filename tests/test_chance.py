@@ -16,7 +16,7 @@ from heedmap.experiments import baselines
 from heedmap.experiments.baselines import OTHERS, SHUFFLES, randomised
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import linear
-from heedmap.experiments.results import attained
+from heedmap.experiments.results import attained, make_findings
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.settings import AuditSettings
@@ -41,6 +41,35 @@ def test_random_weights_of_context_free_states_agree_with_leave_one_out_far_abov
     own = evidence_of(model, random_texts([12] * 60)).table("agreement").to_pandas()
     gap = own.tau_attention_gradient.mean() - table.tau_shuffled_gradient.mean()
     assert abs(gap) < 0.1
+
+
+def test_random_weights_on_words_that_all_matter_find_no_more_than_shuffled_ones_do():
+    """The weights make the importance: ten times 1/n may lie under weights that say nothing of the words."""
+    shares = []
+    for seed in range(6):
+        model = small_model("average", seed=seed)
+        model.decoder.weight[:, :8] = (
+            0  # half of a state makes the answer, the other half the weights
+        )
+        model.score.hidden.weight[:, 8:] = 0
+        model.score.vector.weight.mul_(60)
+        evidence = evidence_of(model, random_texts([12] * 40))
+        names = (
+            "instances",
+            "gradient",
+            "leave_one_out",
+            "integrated_gradients",
+            "found",
+            "baselines",
+        )
+        tables = {name: evidence.table(name) for name in names}
+        findings = make_findings(tables, evidence.settings, model.classes)
+        (own,) = (each for each in findings if each.key == "found_leave_one_out")
+        even = (own.value - 1 / 12) / (own.relative.ceiling - 1 / 12)
+        assert even > 0.85
+        shares.append(own.relative.share)
+    assert max(shares) < 0.5
+    assert np.mean(shares) == pytest.approx(0, abs=0.15)
 
 
 def test_the_largest_tau_with_one_deciding_word_is_the_square_root_of_two_nths():
@@ -185,6 +214,7 @@ def test_the_baselines_are_those_of_each_drawn_weighting_by_itself():
         for name, weightings in (("shuffled", shuffles), ("random", random)):
             shuffled = name == "shuffled"
             kinds = ("tau", "found") if shuffled else ("tau",)
+            against = []
             measures = OTHERS if shuffled else ("gradient", "leave_one_out")  # the others are fast
             found = {(kind, m): [] for kind in kinds for m in measures}
             for k, weights in enumerate(weightings):
@@ -200,6 +230,9 @@ def test_the_baselines_are_those_of_each_drawn_weighting_by_itself():
                 without = (rest / (1 - alpha)[..., None] + bias).softmax(-1)
                 before = under.logits.double().softmax(-1)[:, None]
                 values["leave_one_out"] = (0.5 * (without - before).abs().sum(-1)).numpy()
+                classes = under.predicted[:, None, None].expand(*without.shape[:2], 1)
+                change = (without - before).gather(2, classes)[..., 0]
+                against.append((alpha * (change > 1e-6)).sum(-1).tolist())
                 if shuffled and k == 0:
                     values["integrated_gradients"] = integrated_gradients(
                         model, batch, under, steps, weights
@@ -210,6 +243,9 @@ def test_the_baselines_are_those_of_each_drawn_weighting_by_itself():
                     found["tau", m].append([tau_b(a, v) for a, v in pairs])
                     if shuffled:
                         found["found", m].append([(a * v).sum() / v.sum() for a, v in pairs])
+            if shuffled:
+                for row, number in zip(trace.rows.tolist(), np.mean(against, axis=0), strict=True):
+                    assert table[row]["against_shuffled"] == pytest.approx(number, abs=1e-5)
             for (kind, m), numbers in found.items():
                 for row, number in zip(trace.rows.tolist(), np.mean(numbers, axis=0), strict=True):
                     assert table[row][f"{kind}_{name}_{m}"] == pytest.approx(number, abs=2e-4), (

@@ -14,7 +14,7 @@ from heedmap.counterfactual import erasure as closed
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.data.texts import Pair
 from heedmap.experiments import class_erasure as experiment
-from heedmap.experiments import class_sides
+from heedmap.experiments import erased
 from heedmap.experiments.class_sides import SIDES, changes
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.pooling import by_text
@@ -114,7 +114,7 @@ def test_counts_are_those_of_each_class_and_of_two_classes_they_are_in_another_t
             product = closed.along((weights * lead)[None], *two).count[0]
             assert line.count_product == product
             assert line.count_exact <= product or product == 0
-            assert np.isnan(line.efficiency_chance) == (exact[c] == 0)
+            assert np.isnan(line.efficiency_chance) or exact[c] > 0
             assert not line.efficiency_chance > 1
         others = table.loc[row].count_exact
         least = others[others > 0].min()
@@ -127,9 +127,7 @@ def test_chance_is_that_of_the_weights_in_other_orders_with_everything_computed_
     compared = 0
     for trace in evidence.traces:
         rngs = evidence.generators("class_erasure", trace.rows)
-        shuffles = torch.cat(
-            list(permuted(trace.attention, trace.support, class_sides.SHUFFLES, rngs))
-        )
+        shuffles = torch.cat(list(permuted(trace.attention, trace.support, erased.SHUFFLES, rngs)))
         for i, row in enumerate(trace.rows.tolist()):
             real = trace.mask[i]
             if real.sum() < 2:
@@ -151,6 +149,43 @@ def test_chance_is_that_of_the_weights_in_other_orders_with_everything_computed_
                     assert found == pytest.approx(np.mean(taus)) if taus else np.isnan(found)
                     compared += len(taus)
     assert compared > 100
+
+
+def test_chance_of_putting_a_class_ahead_is_that_of_shuffled_weights_and_their_own_smallest_sets():
+    evidence = held(3)
+    table = evidence.table("class_erasure").to_pandas().set_index(["row", "class"])
+    compared = 0
+    for trace in evidence.traces:
+        rngs = evidence.generators("class_erasure", trace.rows)
+        shuffles = torch.cat(list(permuted(trace.attention, trace.support, erased.SHUFFLES, rngs)))
+        for i, row in enumerate(trace.rows.tolist()):
+            real = trace.mask[i]
+            if real.sum() < 2:
+                continue
+            relevance = trace.readout.relevance[i, 0, real].double()[None]
+            bias, mask = (
+                trace.readout.bias.double(),
+                torch.ones(1, int(real.sum()), dtype=torch.bool),
+            )
+            for c in range(3):
+                found, shares = table.loc[(row, c)], []
+                if not found.count_exact > 0:
+                    assert np.isnan(found.efficiency_chance)
+                    continue
+                for weights in shuffles[:, i, 0, real].double():
+                    predicted = int((weights @ relevance[0] + bias).argmax())
+                    if predicted == c:
+                        continue
+                    # As if there were no other classes.
+                    pair = relevance[..., [predicted, c]], bias[[predicted, c]]
+                    rest = (weights[None] / weights.sum(), *pair, mask, torch.tensor([0]))
+                    least = int(closed.smallest(*rest)[0].count)
+                    along = int(closed.along(weights[None], *rest).count)
+                    shares += [least / along if along else 0.0] if least else []
+                wanted = np.mean(shares) if shares else np.nan
+                assert found.efficiency_chance == pytest.approx(wanted, nan_ok=True)
+                compared += len(shares)
+    assert compared > 10
 
 
 def test_a_token_that_speaks_against_each_of_three_classes_can_be_told():

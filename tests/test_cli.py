@@ -65,13 +65,13 @@ def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, 
         "settings.toml", "vocabulary.json", "model.safetensors", "training.json",
         "findings.json", "report.html",
         *(f"tables/{name}.parquet" for name in (
-            "instances", "gradient", "leave_one_out", "integrated_gradients", "found", "agreement", "baselines",
-            "sign", "permutation", "erasure", "flips", "class_erasure", "eraser", "adversary", "bending",
-            "instead",
+            "instances", "gradient", "leave_one_out", "integrated_gradients", "highlights", "found",
+            "agreement", "baselines", "sign", "permutation", "erasure", "flips", "class_erasure", "eraser",
+            "adversary", "bending", "alternatives", "instead",
         )), "tables/about.json", "manifest.json",
     }  # fmt: skip
     findings = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]
-    assert [f["key"] for f in findings][:2] == ["skill", "found_leave_one_out"]
+    assert [f["key"] for f in findings][:3] == ["skill", "needed", "sufficient"]
 
 
 def test_train_audit_report_and_list_walk_the_same_road(heedmap, csv_file, tmp_path):
@@ -83,7 +83,8 @@ def test_train_audit_report_and_list_walk_the_same_road(heedmap, csv_file, tmp_p
     assert card.code == 0, card.err
     (line,) = heedmap("list", tmp_path / "runs").out.splitlines()[1:]
     assert str(run) in line.split(), "a path is whole, to be copied"
-    assert any(answer in line for answer in ("yes", "no", "cannot tell"))
+    answer = json.loads((run / "findings.json").read_text())["bottom_line"]["answer"]
+    assert re.search(rf"\b{answer}\b", line)
     assert re.search(r"\b[01]\.\d{3}\b", line), "how accurate"
     again = heedmap("report", run)
     assert again.out.splitlines()[:-1] == card.out.splitlines()[:-1]

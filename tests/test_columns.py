@@ -44,7 +44,7 @@ def audits():
         settings = QUICK.model_copy(update={"renormalise": how})
         split = split_of(texts, rationale=marked(texts), text_of=np.array([0, 1, 1, 2]))
         other = small_model(**sparse, seed=1)
-        yield Evidence(small_model(**sparse), split, settings, other_seed=other)
+        yield Evidence(small_model(**sparse), split, settings, other_seeds=[other])
     pairs = random_pairs([3, 5, 8], classes=2)
     queries = split_of(
         [one.tokens for one in pairs], queries=[one.query for one in pairs],
@@ -61,7 +61,7 @@ def tables():
     """Every table of these audits, by name."""
     found = defaultdict(list)
     for evidence in audits():
-        for name in applicable(evidence.model, evidence.split):
+        for name in applicable(evidence.model, evidence.split, compared=bool(evidence.other_seeds)):
             found[name].append(evidence.table(name))
     return found
 

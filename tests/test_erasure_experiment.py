@@ -9,9 +9,10 @@ from scipy import stats
 from tiny_transformers import tiny_classifier
 
 from heedmap.counterfactual import erasure as closed
+from heedmap.counterfactual.row_weights import permuted
 from heedmap.experiments import erased
-from heedmap.experiments.erasure import flip_table
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.flip_table import flip_table
 from heedmap.experiments.flips import RANKINGS, SHUFFLES, efficiency
 from heedmap.experiments.results import make_findings
 from heedmap.measures import jensen_shannon
@@ -105,6 +106,79 @@ def test_the_table_is_that_of_erasing_one_weight_after_another(rule):
             assert line["random"] != (line["top"] if rule == "paper" else real[0])
             count += 1
     assert count == 8
+
+
+def test_chance_is_that_of_shuffled_weights_with_every_effect_computed_again():
+    model = small_model(classes=3)
+    for layer in (model.score.vector, model.decoder):
+        layer.weight.mul_(10)  # weights that are far apart, and words that decide
+    evidence = evidence_of(model, random_texts(LENGTHS), SETTINGS)
+    table, flips = (evidence.table(name).to_pandas() for name in ("erasure", "flips"))
+    counted = np.zeros(3)
+    for trace in evidence.traces:
+        for name in ("erasure_shuffled", "flips_shuffled"):
+            rngs = evidence.generators(name, trace.rows)
+            orders = torch.cat(
+                list(permuted(trace.attention, trace.support, erased.SHUFFLES, rngs))
+            )
+            for i, row in enumerate(trace.rows.tolist()):
+                real, line = trace.mask[i], table.iloc[row]
+                if real.sum() < 2:
+                    assert line[["above_shuffled", "decides_shuffled"]].isna().all()
+                    assert np.isnan(flips.efficiency_shuffled[row])
+                    continue
+                relevance = trace.readout.relevance[i, 0, real].double()
+                rest = (relevance, trace.readout.bias.double())
+                found = [under(weights, *rest) for weights in orders[:, i, 0, real].double()]
+                above, decides, shares = (
+                    [x for x in column if x is not None] for column in zip(*found, strict=True)
+                )
+                if name == "erasure_shuffled":
+                    assert line.above_shuffled == pytest.approx(np.mean(above))
+                    wanted = np.mean(decides) if decides else np.nan
+                    assert line.decides_shuffled == pytest.approx(wanted, nan_ok=True)
+                    counted[:2] += len(above), len(decides)
+                else:
+                    wanted = np.mean(shares) if shares else np.nan
+                    assert flips.efficiency_shuffled[row] == pytest.approx(wanted, nan_ok=True)
+                    counted[2] += len(shares)
+    assert (counted > 5).all()
+
+
+def under(weights, relevance, bias):
+    """Return which share of the others matters less than the first, whether it flips, and the efficiency."""
+    weights = weights / weights.sum()
+    before, rest = weights @ relevance + bias, 1 - weights
+    after = (weights @ relevance - weights[:, None] * relevance) / rest[:, None] + bias
+    tvd = 0.5 * (after.softmax(-1) - before.softmax(-1)).abs().sum(-1)
+    first = int(weights.argmax())
+    others = torch.arange(len(weights)) != first
+    flips = after.argmax(-1) != before.argmax()
+    whole = (
+        relevance[None],
+        bias,
+        torch.ones(1, len(weights), dtype=torch.bool),
+        before.argmax()[None],
+    )
+    least = int(closed.smallest(weights[None], *whole)[0].count)
+    along = int(closed.along(weights[None], weights[None], *whole).count)
+    return (
+        float((tvd[others] < tvd[first]).double().mean()),
+        float(flips[first]) if flips.any() else None,
+        (least / along if along else 0.0) if least else None,
+    )
+
+
+def test_a_large_weight_matters_more_than_a_small_one_whatever_stands_there():
+    """So chance is not a half, and random weights have none of the way from it to 1."""
+    model = small_model("average")
+    model.score.vector.weight.mul_(20)
+    evidence = evidence_of(model, random_texts([12] * 40), SETTINGS)
+    tables = {name: evidence.table(name) for name in ("instances", "erasure")}
+    found = {f.key: f for f in make_findings(tables, SETTINGS, ["0", "1"])}["erasure"]
+    assert found.value > 0.8
+    assert found.relative.chance > 0.8
+    assert found.relative.share < 0.5
 
 
 def test_by_the_rule_of_the_code_the_random_token_may_be_the_top_one():

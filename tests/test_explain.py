@@ -23,8 +23,8 @@ from heedmap.data.babi import Story
 from heedmap.data.babi_rows import row_of
 from heedmap.data.one_text import one_text
 from heedmap.errors import InputError
+from heedmap.experiments.rounding import number
 from heedmap.report.explanation_views import sentences
-from heedmap.report.phrases import number
 from heedmap.runs.audit import audited_split
 from heedmap.runs.explain import explained
 from heedmap.runs.train import train

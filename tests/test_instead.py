@@ -9,12 +9,10 @@ from making import evidence_of
 from scipy.optimize import nnls
 from tiny_transformers import WORDS, tiny_classifier
 
-from heedmap.calibration.measure import NOT_ASKED
 from heedmap.data.corpus import Split
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.instead import EXPERIMENTS, judge, offered
+from heedmap.experiments.instead import EXPERIMENTS, MEASURED, judge, offered
 from heedmap.experiments.mix import LeastSquares, even_if_zero
-from heedmap.experiments.rates import QuestionRates, Rate, Rates
 from heedmap.experiments.registry import registered
 from heedmap.experiments.repeats import first_half
 from heedmap.experiments.results import Results
@@ -23,9 +21,7 @@ from heedmap.report.head_figures import mixed
 from heedmap.runs.audit import Audit
 from heedmap.settings import AuditSettings, DataSettings, RunSettings, TransformerSettings
 
-FEW = AuditSettings(
-    integrated_gradients_instances=60, integrated_gradients_steps=2, gradient_path="open", descent_steps=0
-)  # fmt: skip
+FEW = AuditSettings(integrated_gradients_steps=2, gradient_path="open", descent_steps=0)
 
 
 def results_of(evidence):
@@ -226,7 +222,7 @@ def test_windows_of_a_text_and_texts_of_the_same_words_are_on_one_side():
 # --- the judgement ----------------------------------------------------------------------------------------
 
 
-def judged(n=200, rates=None, settings=None, spread=0.02, seed=0, **shares):
+def judged(n=200, settings=None, spread=0.02, seed=0, **shares):
     """Results of texts with 10 words in which each map finds that share of the attainable; largest .6."""
     rng = np.random.default_rng(seed)
     trial = {"trial": 0.1, **shares}
@@ -247,7 +243,7 @@ def judged(n=200, rates=None, settings=None, spread=0.02, seed=0, **shares):
                 "mixed": [0.75, 0.25, 0.0], "single": [0, 0, 1],
             }
         )  # fmt: skip
-    return Results(tables, settings or AuditSettings(), ["a"], None, rates)
+    return Results(tables, settings or AuditSettings(), ["a"], None)
 
 
 def finding_of(results):
@@ -306,6 +302,64 @@ def test_twenty_texts_in_each_half_are_enough():
     assert offered([finding_of(judged(n=40, gradient=0.9, integrated_gradients=0.8))])
 
 
+def only(results, key, rows):
+    """The same, but this map has no numbers of the other texts."""
+    table = results.tables["instead"].to_pandas()
+    missing = ~np.isin(table["row"], rows)
+    table.loc[missing, [f"{what}_{key}" for what in MEASURED]] = np.nan
+    results.tables["instead"] = pa.Table.from_pandas(table, preserve_index=False)
+    return results
+
+
+def test_a_map_of_fewer_texts_is_judged_on_those_and_the_others_on_all():
+    every = {one.key: one for one in judge(judged(gradient=0.4, integrated_gradients=0.3))}
+    few = only(judged(gradient=0.4, integrated_gradients=0.3), "integrated_gradients", range(60))
+    mine = {one.key: one for one in judge(few)}
+    assert [one.key for one in judge(few)] == ["gradient", "integrated_gradients"]
+    assert mine["gradient"].share == every["gradient"].share
+    assert mine["gradient"].withheld == every["gradient"].withheld
+    assert np.isfinite(mine["gradient"].found).sum() == 100
+    assert np.isfinite(mine["integrated_gradients"].found).sum() == 30
+    narrow, wide = (
+        one["integrated_gradients"].high - one["integrated_gradients"].low for one in (every, mine)
+    )
+    assert wide > narrow
+    assert mine["integrated_gradients"].withheld == ""
+
+
+def test_the_best_may_have_fewer_texts_and_the_others_are_counted():
+    few = only(judged(gradient=0.4, integrated_gradients=0.8), "integrated_gradients", range(60))
+    found = finding_of(few)
+    assert found.because == "show integrated gradients"
+    assert found.n == 30
+    assert found.left_out == {
+        "used to choose the map": 100,
+        "not sampled for integrated gradients": 70,
+    }
+
+
+def test_a_map_of_too_few_texts_is_withheld_though_the_others_have_enough():
+    few = only(judged(gradient=0.4, integrated_gradients=0.8), "integrated_gradients", range(38))
+    best, other = judge(few)
+    assert best.key == "integrated_gradients"
+    assert best.withheld.startswith("too few distinct texts: 19 to choose and 19 to judge")
+    assert other.withheld == ""
+    assert offered([finding_of(few)]) is None
+
+
+@pytest.mark.parametrize("count", [3, 8])
+def test_integrated_gradients_are_asked_of_fewer_texts_than_the_gradient(count):
+    evidence = evidence_of(
+        small_model("lstm"), random_texts([9] * 12), FEW, integrated_gradients_instances=count
+    )
+    found = evidence.table("instead").to_pandas()
+    sampled = evidence.table("integrated_gradients")["importance"].is_valid().to_numpy()
+    assert sampled.sum() == count
+    assert (found["found_integrated_gradients"].notna() == sampled).all()
+    assert found["found_gradient"].notna().all()
+    assert set(found["chooses"]) == {0, 1}
+
+
 def test_a_sharper_map_in_a_worse_order_is_not_offered():
     results = judged(trial=0.5, gradient=0.2, integrated_gradients=0.0)
     table = results.tables["instead"].to_pandas()
@@ -316,28 +370,6 @@ def test_a_sharper_map_in_a_worse_order_is_not_offered():
     found = finding_of(results)
     assert "gradient × input: not certainly nearer to its best order" in found.reading
     assert offered([found]) is None
-
-
-def test_what_would_be_judged_against_itself_is_not_offered():
-    rate = Rate(count=0, n=10, low=0, high=0.3)
-    question = QuestionRates(
-        auc=0.9, auc_low=0.8, auc_high=1.0, for_edge=0.6, against_edge=0.45,
-        false_for=rate, false_against=rate, power=rate, caught=rate,
-    )  # fmt: skip
-    rates = Rates(
-        rules=1,
-        data=None,
-        name="x",
-        plants=1,
-        questions={"found_leave_one_out": question},
-        verdicts={},
-    )
-    for share, withheld in ((0.4, True), (0.5, False), (0.8, False)):
-        found = finding_of(judged(gradient=share, integrated_gradients=0.0, rates=rates))
-        assert (offered([found]) is None) == withheld
-        assert ("leaves it open too" in found.reading) == (share == 0.5)
-        assert ("its own share would speak against it" in found.reading) == withheld
-        assert found.level == "for comparison"
 
 
 def test_chosen_is_what_does_better_on_the_choosing_half_whatever_the_others_say():
@@ -359,11 +391,6 @@ def test_the_norm_of_the_gradient_is_called_so():
     settings = AuditSettings(gradient_form="norm")
     results = judged(gradient=0.9, integrated_gradients=0.8, settings=settings)
     assert judge(results)[0].name == "the norm of the gradient"
-
-
-def test_calibration_does_not_ask_for_it():
-    """It is about other maps than the one on trial, and reads no level."""
-    assert {"mix", "instead"} <= set(NOT_ASKED)
 
 
 # --- the page ---------------------------------------------------------------------------------------------

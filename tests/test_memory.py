@@ -11,9 +11,10 @@ from conftest import random_texts, small_corpus, small_model, small_pairs, watch
 from making import evidence_of
 
 from heedmap import kendall
-from heedmap.experiments import adversary, cost, evidence, permutation
+from heedmap.experiments import adversary, cost, evidence, importance, permutation
 from heedmap.experiments.cost import estimate, forecast
 from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.registry import registered
 from heedmap.experiments.results import make_findings
 from heedmap.importance import integrated_gradients as integrated
 from heedmap.importance import leave_one_out
@@ -179,6 +180,7 @@ def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encode
     assert set(costs) == {
         "instances", "leave_one_out", "gradient", "integrated_gradients", "permutation", "adversary",
         "baselines", "bending", "instead", "erasure", "flips", "class_erasure", "eraser",
+        "highlights", "alternatives", "trainings",
     }  # fmt: skip
     assert all(np.isfinite(cost) and cost >= 0 for cost in costs.values())
     assert forecast(costs).startswith("about ")
@@ -191,6 +193,18 @@ def test_a_forecast_reads_the_beginning_of_a_long_text():
     speed = cost._measure(held)
     assert speed.trace.mask.shape == (1, cost.PROBED)
     assert speed.squares() == 2 * 3**2
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [(20, 20.0), (5, 5.0)])
+def test_the_forecast_of_integrated_gradients_is_of_two_texts_tried_and_of_the_sample(
+    monkeypatch, asked, seconds
+):
+    """A clock on which the two of twenty texts take a second, and further steps double it."""
+    settings = SHORT.model_copy(update={"integrated_gradients_instances": asked})
+    held = audited(small_model("lstm"), random_texts([5] * 20), settings=settings)
+    speed = cost._measure(held)
+    monkeypatch.setattr(importance.time, "perf_counter", iter(range(9)).__next__)
+    assert registered()["integrated_gradients"].cost(speed) == pytest.approx(seconds)
 
 
 def test_a_forecast_reads_no_more_at_a_time_than_the_model_may():

@@ -5,7 +5,7 @@ import numpy as np
 from heedmap.experiments.class_erasure import _number
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.results import signed_percent
-from heedmap.report.phrases import number
+from heedmap.experiments.rounding import number
 
 
 def test_small_negative_numbers_have_no_minus_before_zero():

@@ -7,17 +7,13 @@ import pytest
 import torch
 
 from heedmap.calibration.by_hand import planted_by_hand, scores_by_values
-from heedmap.calibration.measure import MOST_CLASSES, SHARES, plants
 from heedmap.calibration.plants import (
-    CUES,
     LEAST_TEXTS,
     LEAST_WORDS,
     LONGEST_TEXT,
-    RIGHT,
-    WRONG,
+    Design,
     Plant,
     check_texts,
-    is_attended,
     number_of,
     scores_of,
     vocabulary_of,
@@ -27,20 +23,24 @@ from heedmap.calibration.plants import (
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 
-KINDS = [*RIGHT, *WRONG, "partly"]
-SHARE = {**dict.fromkeys(RIGHT, 1.0), **dict.fromkeys(WRONG, 0.0), "partly": 0.5}
+SHARE = {
+    **dict.fromkeys(["faithful", "proportional"], 1.0),
+    **dict.fromkeys(["irrelevant", "deceptive", "reversed", "uniform"], 0.0),
+    "partly": 0.5,
+}
+KINDS = [*SHARE]
+HALF = Design("partly", 0.5)
 
 
-def plant(kind="faithful", **options):
-    return Plant(
-        "by hand", kind, options.pop("share", SHARE[kind]), options.pop("seed", 0), **options
-    )
+def plant(**options):
+    return Plant("a family", "by hand", options.pop("seed", 0), **options)
 
 
-def made(given, count=60):
-    """The model, its texts, their trace, and where the deciding words are (as a mask like the trace's)."""
-    split = write_texts(given, count, "test")
-    model = planted_by_hand(given, split, vocabulary_of(given, split))
+def made(kind, count=60, **options):
+    """The model, its texts, their trace, and where the cues are (as a mask like the trace's)."""
+    given, design = plant(**options), Design(kind, SHARE[kind])
+    split = write_texts(given, count, "test", design)
+    model = planted_by_hand(given, design, split, vocabulary_of(given, split))
     trace = model.trace(model.batch(split.texts, range(count)))
     gold = torch.zeros_like(trace.mask)
     for row, marks in zip(gold, split.rationale, strict=True):
@@ -97,7 +97,7 @@ def test_texts_are_those_of_their_seed_and_part():
 
 def test_words_are_planted_into_a_users_texts_and_long_ones_are_cut():
     own = Split(["a", "b"], [["u"] * 9, ["v"] * 200], np.array([0, 1]))
-    split = write_texts(plant(), 10, "test", own)
+    split = write_texts(plant(), 10, "test", own=own)
     assert own.tokens == [["u"] * 9, ["v"] * 200]
     assert sorted({len(text) for text in split.tokens}) == [9, LONGEST_TEXT]
     for tokens, marks in zip(split.tokens, split.rationale, strict=True):
@@ -123,11 +123,11 @@ def test_other_cues_are_those_of_the_next_class():
 
 @pytest.mark.parametrize(("share", "count"), [(0.0, 0), (0.25, 2), (0.5, 4), (0.75, 6), (1.0, 8)])
 def test_the_share_of_a_partly_faithful_plant_is_that_of_its_texts(share, count):
-    given = plant("partly", share=share, deciding=2)
-    assert sum(is_attended(given, k) for k in range(CUES)) == count
-    split = write_texts(given, 1000, "test")
+    given, design = plant(deciding=2), Design("partly", share)
+    assert sum(design.is_attended(given, k) for k in range(given.cues)) == count
+    split = write_texts(given, 1000, "test", design)
     kinds = [
-        {is_attended(given, number_of(word)) for word in text if word.startswith("cue")}
+        {design.is_attended(given, number_of(word)) for word in text if word.startswith("cue")}
         for text in split.tokens
     ]
     assert all(len(kind) == 1 for kind in kinds)  # a text has deciding words of one kind
@@ -140,8 +140,8 @@ def test_the_share_of_a_partly_faithful_plant_is_that_of_its_texts(share, count)
 @pytest.mark.parametrize("classes", [2, 3, 5])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_deciding_words_decide_and_those_of_another_class_change_the_answer(kind, classes):
-    given = plant(kind, classes=classes, sharpness=4.0)
-    model, split, trace, _ = made(given, 90)
+    given = plant(classes=classes, sharpness=4.0)
+    model, split, trace, _ = made(kind, 90, classes=classes, sharpness=4.0)
     assert (trace.predicted.numpy() == split.labels).mean() > 0.9
     other = with_other_cues(given, split)
     again = model.trace(model.batch(other.texts, range(90)))
@@ -151,14 +151,14 @@ def test_the_deciding_words_decide_and_those_of_another_class_change_the_answer(
 @pytest.mark.parametrize("margin", [1.5, 12.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_median_margin_is_the_plants(kind, margin):
-    _, _, trace, _ = made(plant(kind, margin=margin, classes=3))
+    _, _, trace, _ = made(kind, margin=margin, classes=3)
     best = trace.logits.topk(2).values
     assert (best[:, 0] - best[:, 1]).median().item() == pytest.approx(margin, rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["faithful", "reversed", "uniform", "proportional"])
 def test_the_answer_is_read_from_the_states_of_the_deciding_words(kind):
-    model, split, trace, gold = made(plant(kind, noise=0.001))
+    model, split, trace, gold = made(kind, noise=0.001)
     assert answers_under(model, trace, alone(gold)).tolist() == split.labels.tolist()
     # All states but theirs say nothing of the label.
     rest = answers_under(model, trace, alone(trace.mask & ~gold)).numpy()
@@ -166,14 +166,14 @@ def test_the_answer_is_read_from_the_states_of_the_deciding_words(kind):
 
 
 def test_the_answer_of_a_deceptive_plant_is_read_from_the_states_after_the_deciding_words():
-    model, split, trace, gold = made(plant("deceptive", noise=0.001))
+    model, split, trace, gold = made("deceptive", noise=0.001)
     assert answers_under(model, trace, alone(after(gold))).tolist() == split.labels.tolist()
     rest = answers_under(model, trace, alone(trace.mask & ~after(gold))).numpy()
     assert (rest == split.labels).mean() < 0.75
 
 
 def test_under_any_weights_an_irrelevant_plant_answers_the_same():
-    model, _, trace, _ = made(plant("irrelevant", classes=3))
+    model, _, trace, _ = made("irrelevant", classes=3)
     generator = torch.Generator().manual_seed(0)
     for _ in range(5):
         scores = 3 * torch.randn(trace.mask.shape, generator=generator)
@@ -183,7 +183,7 @@ def test_under_any_weights_an_irrelevant_plant_answers_the_same():
 
 
 def test_the_margin_of_an_irrelevant_plant_does_not_depend_on_the_texts_length():
-    _, _, trace, _ = made(plant("irrelevant", noise=0.0))
+    _, _, trace, _ = made("irrelevant", noise=0.0)
     margins = trace.logits.diff(dim=-1).abs()
     assert trace.mask.sum(-1).unique().numel() > 5
     assert margins.min().item() == pytest.approx(margins.max().item(), rel=1e-4)
@@ -191,16 +191,16 @@ def test_the_margin_of_an_irrelevant_plant_does_not_depend_on_the_texts_length()
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_text_is_answered_alone_as_among_others(kind):
-    model, split, trace, _ = made(plant(kind, classes=3), 12)
+    model, split, trace, _ = made(kind, 12, classes=3)
     for i, text in enumerate(split.texts):
         alone = model.logits(model.batch([text], [0]))[0]
         assert torch.allclose(alone, trace.logits[i], atol=1e-4)
 
 
 def test_of_a_partly_faithful_plant_either_holds_in_its_share_of_the_texts():
-    model, split, trace, gold = made(plant("partly"), 200)
+    model, split, trace, gold = made("partly", 200)
     words = [next(w for w in text if w.startswith("cue")) for text in split.tokens]
-    attended = torch.tensor([is_attended(plant("partly"), number_of(word)) for word in words])
+    attended = torch.tensor([HALF.is_attended(plant(), number_of(word)) for word in words])
     even = alone(trace.mask & ~gold)
     moved = (model.predict(trace, even[None, :, None])[0] - trace.logits).abs().amax(-1)
     assert (moved[attended] > 1).all()
@@ -214,7 +214,7 @@ def test_of_a_partly_faithful_plant_either_holds_in_its_share_of_the_texts():
 
 
 def mass_on_gold(kind, **options):
-    _, _, trace, gold = made(plant(kind, **options))
+    _, _, trace, gold = made(kind, **options)
     return (trace.heat * gold).sum(-1), (trace.heat * after(gold)).sum(-1), trace
 
 
@@ -253,58 +253,21 @@ def test_an_irrelevant_maps_weights_know_nothing_of_the_deciding_words():
 
 
 def test_a_proportional_maps_weights_are_the_sizes_of_what_the_words_add():
-    model, split, trace, _ = made(plant("proportional"))
+    model, split, trace, _ = made("proportional")
     size = model.embedding.weight.abs().sum(-1)
     for row, text in enumerate(split.tokens):
         sizes = size[model.vocabulary.encode(text)[1:-1]]
         heat = trace.heat[row][: len(text)]
         assert torch.allclose(heat, sizes / sizes.sum(), atol=1e-5)
-    assert scores_by_values(np.array([[0.5, -1.5], [0.0, 0.0]]))[0].tolist() == [np.log(2.0), 0.0]
+    assert scores_by_values(np.array([[[0.5, -1.5]], [[0.0, 0.0]]]))[0].tolist() == [
+        np.log(2.0),
+        0.0,
+    ]
 
 
 def test_the_scores_of_a_plant_do_not_depend_on_the_texts():
-    given = plant("partly")
-    vocabulary = vocabulary_of(given, write_texts(given, 30, "test"))
-    assert np.array_equal(scores_of(given, vocabulary), scores_of(given, vocabulary))
-    other = scores_of(replace(given, seed=1), vocabulary)
-    assert not np.allclose(scores_of(given, vocabulary), other)
-
-
-# --- the plants of a calibration --------------------------------------------------------------------------
-
-
-def test_a_calibration_has_each_kind_of_each_family_with_even_and_odd_seeds():
-    every, count = plants(24), {}
-    for one in every:
-        count.setdefault((one.family, one.kind, one.share), []).append(one.seed)
-    assert {len(seeds) for key, seeds in count.items() if key[0] == "by hand"} == {24}
-    assert {len(seeds) for key, seeds in count.items() if key[0] == "transformer by hand"} == {6}
-    trained = {key: len(seeds) for key, seeds in count.items() if not key[0].endswith("by hand")}
-    assert {n for (_, kind, _), n in trained.items() if kind == "faithful"} == {12}
-    assert {n for (_, kind, _), n in trained.items() if kind != "faithful"} == {4}
-    assert len({one.file for one in every}) == len({str(one) for one in every}) == len(every)
-    for family in ("by hand", "transformer by hand", "lstm", "cnn", "average", "bert"):
-        kinds = {(kind, share) for of, kind, share in count if of == family}
-        expected = {("faithful", 1.0), *((k, 0.0) for k in WRONG), *(("partly", s) for s in SHARES)}
-        # What a trained model's words add is not known, so no weights can be proportional to it.
-        assert kinds == expected | (
-            {("proportional", 1.0)} if family.endswith("by hand") else set()
-        )
-    assert {seed % 2 for seeds in count.values() for seed in seeds} == {0, 1}
-    assert {len(set(seeds)) for seeds in count.values()} == {24, 12, 6, 4}
-
-
-def test_what_makes_a_model_easy_varies_independently():
-    every = [one for one in plants(24) if one.family == "by hand"]
-    names = ("classes", "margin", "sharpness", "deciding", "opposing", "noise", "length", "texts")
-    columns = np.array([[float(getattr(one, name)) for name in names] for one in every])
-    correlations = np.corrcoef(columns.T) - np.eye(len(names))
-    assert np.abs(correlations).max() < 0.25  # .13 is two standard errors; 28 pairs
-    assert set(columns[:, 0]) == {2, 3, 5}
-    assert set(columns[:, 1]) == {1.5, 3.0, 6.0, 12.0}
-    assert len({tuple(row) for row in columns}) > 0.9 * len(every)
-
-
-def test_a_users_classes_are_those_of_the_plants():
-    assert {one.classes for one in plants(2, classes=3)} == {3}
-    assert {one.classes for one in plants(2, classes=40)} == {MOST_CLASSES}
+    given = plant()
+    vocabulary = vocabulary_of(given, write_texts(given, 30, "test", HALF))
+    scores = scores_of(given, HALF, vocabulary)
+    assert np.array_equal(scores, scores_of(given, HALF, vocabulary))
+    assert not np.allclose(scores, scores_of(replace(given, seed=1), HALF, vocabulary))

@@ -35,7 +35,7 @@ def install(tmp_path, monkeypatch):
 
 def test_ours_stand_in_the_order_of_the_card():
     names = list(registered())
-    assert names[:3] == ["instances", "gradient", "leave_one_out"]
+    assert names[:3] == ["instances", "highlights", "gradient"]
     trained = [name for name in names if retrains(name)]
     assert names[-5 - len(trained) :] == ["scan", "mix", "instead", "heads", "dynamics", *trained]
     places = [experiment.place for experiment in registered().values()]

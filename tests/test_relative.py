@@ -1,4 +1,4 @@
-"""A finding's share of the attainable, and the interval that its level is read from."""
+"""A finding's share of the attainable, and its interval."""
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,14 @@ def finding(values, chance=None, ceiling=None, *, times=1, **options):
         "fraction",
         values,
         {},
-        question="?", measure="the share", meaning="0 to 1", chance=chance, ceiling=ceiling, **options,
-    )  # fmt: skip
+        question="?",
+        topic="the map",
+        measure="the share",
+        meaning="0 to 1",
+        chance=chance,
+        ceiling=ceiling,
+        **options,
+    )
 
 
 def of_shares(shares):

@@ -2,19 +2,33 @@
 
 import math
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from made_rates import question, rates
+from made_rates import rates
 from made_tables import MAPS, TAUS, layers, three_classes, two_classes
 
 from heedmap.experiments.bottom_line import bottom_line
-from heedmap.experiments.findings import ClassNumber, Finding, Relative, to_class_frame, to_json
+from heedmap.experiments.findings import (
+    AuditResult,
+    ClassNumber,
+    Finding,
+    Relative,
+    to_class_frame,
+    to_json,
+)
 from heedmap.experiments.intervals import of_mean, of_median, of_share
 from heedmap.experiments.registry import registered
 from heedmap.experiments.results import make_findings
-from heedmap.settings import AuditSettings, TransformerSettings
+from heedmap.settings import (
+    AuditSettings,
+    DataSettings,
+    ModelSettings,
+    RunSettings,
+    TransformerSettings,
+)
 
 SEED = 5
 SETTINGS = AuditSettings(seed=SEED)
@@ -122,7 +136,6 @@ def reading(relative):
 T = two_classes()
 NOT_READ = {"not sampled for integrated gradients": [9]}
 NOTHING = "no word has any importance"
-N = T["instances"]["n_tokens"].to_pylist()
 
 
 def tau(measure, **left_out):
@@ -132,7 +145,7 @@ def tau(measure, **left_out):
 
 
 def found(measure, left_out):
-    room = [[1 / n for n in N], ("found", f"largest_{measure}")]
+    room = [("baselines", f"found_shuffled_{measure}"), ("found", f"largest_{measure}")]
     return Expected(T, ("found", f"found_{measure}"), left_out, room=room)
 
 
@@ -155,7 +168,7 @@ WANTED = {
     ),
     "sign": Expected(
         T, ("sign", "against"), {"one token: it cannot be left out": [11]},
-        room=[("sign", "against_chance"), 0.0], lower=True,
+        room=[("baselines", "against_shuffled"), 0.0], lower=True,
     ),
     "permutation": Expected(
         T, ("permutation", "median_tvd"), {"one token: nothing to permute": [11]}, median=True,
@@ -188,7 +201,7 @@ WANTED = {
     "rationale_integrated_gradients": auc("integrated_gradients", **NOT_READ),
 }  # fmt: skip
 
-# Per finding: its clause in the bottom line, its level under RATES, and how to read its number.
+# Per finding: its clause, and how to read its number.
 CARRIES = (
     "each word counts as much as the map weights it; 1 = all weight on the only word that matters"
 )
@@ -197,69 +210,68 @@ TAU = "mean Kendall tau-b, attention against {}"
 AUC = "mean ROC AUC of {} for the gold rationale"
 FIRST = "0.5 = chance, 1 = always; its first word is a deciding one in {}"
 WORDS = {
-    "found_leave_one_out": ("by leave-one-out", "mixed", CARRIES),
-    "found_gradient": ("by the gradient", "mixed", CARRIES),
-    "found_integrated_gradients": ("by integrated gradients", "against", CARRIES),
+    "found_leave_one_out": ("by leave-one-out", CARRIES),
+    "found_gradient": ("by the gradient", CARRIES),
+    "found_integrated_gradients": ("by integrated gradients", CARRIES),
     "agreement_gradient": (
-        TAU.format("the gradient"), "for comparison",
+        TAU.format("the gradient"),
         "1 = same order, −1 = the reverse; 60% of the texts significant at .05, 10% in the reverse order; "
         "random weights 0.10",
     ),
     "agreement_leave_one_out": (
-        TAU.format("leave-one-out"), "for comparison",
+        TAU.format("leave-one-out"),
         "1 = same order, −1 = the reverse; 40% of the texts significant at .05; random weights 0.15, the "
         "model with its parameters shuffled −0.04",
     ),
     "agreement_integrated_gradients": (
-        TAU.format("integrated gradients"), "for comparison",
+        TAU.format("integrated gradients"),
         "1 = same order, −1 = the reverse; 11% of the texts significant at .05; the gradients miss what they "
         "should add up to by more than 0.1 log-odds in 36% of the texts, by more than 1 in 9%",
     ),
     "agreement_yardstick": (
-        "mean Kendall tau-b, gradient against leave-one-out", "for comparison",
+        "mean Kendall tau-b, gradient against leave-one-out",
         "what two measures of importance reach with each other, without attention",
     ),
     "sign": (
-        "mean share of the map's mass on words whose removal makes the answer likelier", "mixed",
-        "0 = none of it, 1 = all; 32% if the same weights were shuffled within each text",
+        "mean share of the map's mass on words whose removal makes the answer likelier",
+        "0 = none of it, 1 = all; 32% of the words are such words",
     ),
     "permutation": (
-        "median change of the prediction (TVD) under 100 shuffles of the weights", "against",
+        "median change of the prediction (TVD) under 100 shuffles of the weights",
         TVD + "; most shuffles flip 18% of the texts",
     ),
     "uniform": (
-        "median change of the prediction (TVD) under uniform weights, at test only", "for comparison",
+        "median change of the prediction (TVD) under uniform weights, at test only",
         TVD + "; another class is predicted for 36% of the texts",
     ),
     "adversary": (
         "mean of the largest JSD from the model's heat map within 0.01 of its prediction, as a share of the "
-        "maximum ln 2", "for comparison",
+        "maximum ln 2",
         "0 = no other heat map, 1 = one with nothing in common; one such map is enough, however rare; "
         "the paper's search finds 0.41",
     ),
     "bending": (
-        "mean least share of the map's mass that must be moved", "for comparison",
+        "mean least share of the map's mass that must be moved",
         "0 = the least change suffices, 1 = all of it must move; 0.233 from the same weights shuffled within "
         "the text, to an answer other than theirs (n = 9; the map there 0.344)",
     ),
     "changeable": (
-        "share of the texts where some weights give another answer", "for comparison",
+        "share of the texts where some weights give another answer",
         "of the others the answer does not rest on the weights: the states alone decide it",
     ),
     "relative_freedom": (
         "mean of the largest JSD within 0.01 of the prediction, as a share of the largest with any weights",
-        "for comparison",
         "0 = no other heat map, 1 = as if the answer did not matter; 0.836 for the same weights shuffled",
     ),
     "simplex_share": (
-        "median share of all weightings within 0.01 of the prediction", "for comparison",
+        "median share of all weightings within 0.01 of the prediction",
         "0 = hardly any other, 1 = all",
     ),
-    "rationale_attention": (AUC.format("attention"), "for comparison", FIRST.format("60%")),
-    "rationale_gradient": (AUC.format("the gradient"), "for comparison", FIRST.format("90%")),
-    "rationale_leave_one_out": (AUC.format("leave-one-out"), "for comparison", FIRST.format("0%")),
+    "rationale_attention": (AUC.format("attention"), FIRST.format("60%")),
+    "rationale_gradient": (AUC.format("the gradient"), FIRST.format("90%")),
+    "rationale_leave_one_out": (AUC.format("leave-one-out"), FIRST.format("0%")),
     "rationale_integrated_gradients": (
-        AUC.format("integrated gradients"), "for comparison", FIRST.format("33%"),
+        AUC.format("integrated gradients"), FIRST.format("33%"),
     ),
 }  # fmt: skip
 READINGS = {  # of numbers without a chance level
@@ -273,21 +285,11 @@ READINGS = {  # of numbers without a chance level
         "between “no better than chance” and “often finds the deciding words”"
     ),
 }  # fmt: skip
-# Edges within or just beyond the intervals of the readings; questions that are not here have none.
-RATES = rates(
-    found_leave_one_out=question(0.19, -0.5),  # [19 %, 68 %]
-    found_gradient=question(0.1, -0.1),  # [−17 %, 34 %]
-    found_integrated_gradients=question(0.6, 0.4),  # [−8 %, 31 %]
-    agreement_gradient=question(None, None),  # it tells, but no edge held
-    agreement_leave_one_out=question(0.1, 0.0, auc_low=0.6),  # cannot tell
-    sign=question(None, 0.9),  # up to 91 %
-    permutation=question(None, 0.0),  # up to −2 %
-)
 
 
-def findings(tables, classes, rates=None, **model):
+def findings(tables, classes, **model):
     shown = TransformerSettings(source="a/model", **model) if model else None
-    return {f.key: f for f in make_findings(tables, SETTINGS, classes, shown, rates)}
+    return {f.key: f for f in make_findings(tables, SETTINGS, classes, shown, rates())}
 
 
 def test_the_findings_are_in_the_order_of_the_card():
@@ -298,32 +300,23 @@ def test_the_findings_are_in_the_order_of_the_card():
 
 @pytest.mark.parametrize("key", WANTED)
 def test_a_findings_number_and_reading_are_those_of_its_table(key):
-    finding = findings(T, ["a", "b"], RATES)[key]
-    clause, level, meaning = WORDS[key]
+    finding = findings(T, ["a", "b"])[key]
+    clause, meaning = WORDS[key]
     WANTED[key].check(finding)
-    assert finding.level == level
+    assert finding.level == "for comparison"
     assert finding.meaning == meaning
     colon = (
         "" if key.startswith("found_") else ":"
     )  # readings are adjectives, verbs, or none of these
     assert finding.because == f"{clause}{colon} {finding.reading}"
-    assert finding.rates == RATES.questions.get(key)
     assert finding.no_interval == ""
     if key in READINGS:
         assert finding.reading == READINGS[key]
 
 
-def test_without_rates_no_number_has_a_level():
-    without = findings(T, ["a", "b"])
-    assert {f.level for f in without.values() if f.key != "skill"} == {"for comparison"}
-    assert [f.value for f in without.values()] == [
-        f.value for f in findings(T, ["a", "b"], RATES).values()
-    ]
-
-
 def test_skill_is_compared_with_the_commonest_label():
     """Ten of twelve are right; eight have the label 0, six are predicted to."""
-    skill = findings(T, ["a", "b"], RATES)["skill"]
+    skill = findings(T, ["a", "b"])["skill"]
     correct = np.array([1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1], dtype=float)
     assert skill.value == pytest.approx(10 / 12)
     assert (skill.low, skill.high) == of_share(correct, np.array([0, 0, 0, 1, 1, *range(2, 9)]))
@@ -342,16 +335,17 @@ def test_skill_is_compared_with_the_commonest_label():
 
 
 def test_a_class_stands_beside_its_own_chance_in_the_frame_and_in_json():
-    made = [*findings(T, ["a", "b"], RATES).values()]
+    made = [*findings(T, ["a", "b"]).values()]
     frame = to_class_frame(made).set_index(["key", "class"])
     (in_json,) = (each["by_class"] for each in to_json(made) if each["key"] == "sign")
-    of_all = statistics.mean(T["sign"]["against_chance"].to_pylist()[:11])
-    for name, texts in (("a", [0, 1, 2, 5, 7, 9]), ("b", [3, 4, 6, 8, 10])):
-        chance = statistics.mean(T["sign"]["against_chance"][row].as_py() for row in texts)
+    column = T["baselines"]["against_shuffled"].to_pylist()
+    of_all = statistics.mean(column[:9])
+    for name, texts in (("a", [0, 1, 2, 5, 7]), ("b", [3, 4, 6, 8])):
+        chance = statistics.mean(column[row] for row in texts)
         assert frame.loc[("sign", name)].chance == pytest.approx(chance)
         assert in_json[name]["chance"] == pytest.approx(chance)
         assert abs(chance - of_all) > 0.05
-    assert in_json["b"]["n"] == 5
+    assert (in_json["b"]["n"], in_json["b"]["compared"]) == (5, 4)
     # Text 10 has no smallest change to another answer, so that it has no chance either.
     assert frame.loc[("bending", "b")].n == frame.loc[("bending", "b")].compared == 4
 
@@ -387,7 +381,7 @@ def test_of_three_classes_too(key):
 
 
 def test_with_three_classes_bounds_are_called_bounds_and_draws_draws():
-    found = findings(THREE, ["a", "b", "c"], rates(relative_freedom=question(-0.9, 0.9)))
+    found = findings(THREE, ["a", "b", "c"])
     assert found["skill"].meaning.endswith("would score 0.667")  # four labels of six are 2
     # Mean upper bound 2.14 / 5 / ln 2, mean of the search .65 / 5 / ln 2.
     assert found["adversary"].meaning.endswith(
@@ -398,7 +392,7 @@ def test_with_three_classes_bounds_are_called_bounds_and_draws_draws():
     assert free.meaning.endswith(
         "; at most 0.890, with one or two words alone 0.500, 0.520 for the same weights shuffled"
     )
-    # A lower bound has no level, whatever the rates: it could be any number above.
+    # A lower bound is no share of the attainable: it could be any number above.
     assert (free.level, free.relative) == ("for comparison", None)
     assert found["simplex_share"].measure.endswith(", of 2000 drawn evenly")
     assert (
@@ -443,7 +437,7 @@ def test_of_layers_and_heads_too(key):
 
 
 def test_what_was_searched_for_is_called_a_bound():
-    found = findings(LAYERS, ["a", "b"], rates(bending=question(-0.9, 0.9)), view="row")
+    found = findings(LAYERS, ["a", "b"], view="row")
     assert found["adversary"].meaning.endswith(f"; {SEARCHED}; of the {MASS}")
     assert found["bending"].measure.endswith(", at most: found by line searches")
     assert (found["bending"].level, found["bending"].relative) == ("for comparison", None)
@@ -500,20 +494,26 @@ def test_what_is_not_asked_of_the_flow_is_counted():
 
 
 def test_the_bottom_line_of_the_hand_made_tables():
-    made = findings(T, ["a", "b"], RATES)
-    line = bottom_line(list(made.values()), RATES)
-    assert line.answer == "cannot tell"
+    made = findings(T, ["a", "b"])
+    run = RunSettings(
+        fingerprint="", data=DataSettings(source="x"), model=ModelSettings(), audit=SETTINGS
+    )
+    audit = AuditResult(run, ["a", "b"], T, [*made.values()], {})
+    line = bottom_line(audit, rates())
     skill = made.pop("skill")
-    assert line.measured == (f"accuracy 0.83 [{skill.low:.2f}, {skill.high:.2f}]", skill.meaning)
-    line = bottom_line(list(made.values()), RATES)
-    assert line.answer == "no"
-    first, second, _ = line.measured
-    assert first == "by integrated gradients 14% of the attainable [−13%, 35%]: against"
-    assert second.startswith("by leave-one-out ")
+    assert line.answer == "cannot tell"
+    assert line.because.startswith("it is not certain that the model predicts clearly better")
+    assert line.measured == (
+        f"The accuracy is 0.83 [{skill.low:.2f}, {skill.high:.2f}]; {skill.meaning}.",
+    )
+    # No measure decides by itself: without texts that are read again nothing is said.
+    line = bottom_line(replace(audit, findings=[*made.values()]), rates())
+    assert line.answer == "cannot tell"
+    assert line.because == "the texts were not read again without the highlighted words"
 
 
 def test_undefined_and_infinite_numbers_are_null_in_json():
-    made = to_json(list(findings(THREE, ["a", "b", "c"], RATES).values()))
+    made = to_json(list(findings(THREE, ["a", "b", "c"]).values()))
     bent = next(values for values in made if values["key"] == "bending")
     assert bent["low"] is None
     assert bent["relative"]["low"] is None

@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    field_serializer,
     field_validator,
 )
 from pydantic.fields import FieldInfo
@@ -33,7 +34,12 @@ Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 def option(
-    help: str, default: Any = ..., *, shown: str | None = None, also: str | None = None
+    help: str,
+    default: Any = ...,
+    *,
+    shown: str | None = None,
+    also: str | None = None,
+    several: bool = False,
 ) -> Any:
     """Make a field that is an option of commands and a keyword of functions, by the field's name.
 
@@ -42,8 +48,10 @@ def option(
         default: the value if the option is not given.
         shown: the default in words, where it depends on the data or the model.
         also: another name of the command's option.
+        several: whether the command's option may be given several times.
     """
-    return Field(default, description=help, json_schema_extra={"shown": shown, "also": also})
+    extra: dict[str, Any] = {"shown": shown, "also": also, "several": several}
+    return Field(default, description=help, json_schema_extra=extra)
 
 
 class Settings(BaseModel):
@@ -356,6 +364,16 @@ class FineTuneSettings(Settings):
     max_positions: Positive = option("Sub-words of a text that --model is trained on.", 128)
 
 
+def _names(value: object) -> object:
+    """Take a single name for a list of one, and no names for none."""
+    if isinstance(value, str | Path):
+        return (str(value),)
+    return tuple(map(str, value)) or None if isinstance(value, list | tuple) else value
+
+
+Names = Annotated[tuple[str, ...] | None, BeforeValidator(_names)]
+
+
 class AuditSettings(Settings):
     """How attention is audited.
 
@@ -386,7 +404,9 @@ class AuditSettings(Settings):
         0.1,
     )
     integrated_gradients_steps: Positive = 16
-    integrated_gradients_instances: Positive = 300
+    integrated_gradients_instances: Positive = option(
+        "Texts sampled for integrated gradients, which are slow.", 60, also="integrated-gradients"
+    )
     gradient_path: Literal["closed", "open"] = option(
         "closed holds the attention fixed.", "closed", shown="closed; transformers open"
     )
@@ -406,9 +426,16 @@ class AuditSettings(Settings):
     renormalise: Renormalise = option(
         "The weights left by an erasure: scale them, or normalise their scores again.", "scale"
     )
-    other_seed: str | None = option(
-        "A run of the same training with another seed, as a baseline.", None
+    other_seed: Names = option(
+        "A run of the same training with another seed: does the answer hold there too? One or several.",
+        None,
+        several=True,
     )
+
+    @field_serializer("other_seed")
+    def _keep_one(self, names: tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        """Write a single run as its name, as in settings of versions that took only one."""
+        return names[0] if names is not None and len(names) == 1 else names
 
 
 def _numbers(value: object) -> object:

@@ -1,44 +1,49 @@
-"""Make the plants, audit them, choose the edges, and write the rates and what they are made of."""
+"""Make the plants, ask them, choose the thresholds, and write the rates and what they are made of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from heedmap.calibration.choice import choose
-from heedmap.calibration.measure import Measured, measure, plants
-from heedmap.calibration.page import FIGURES, page
-from heedmap.calibration.plants import LONGEST_TEXT, Plant, check_texts
-from heedmap.data.corpus import Corpus, Split
+from heedmap.calibration.choice import choose, known, to_table
+from heedmap.calibration.families import plants
+from heedmap.calibration.measure import Measured, measure
+from heedmap.calibration.page import page
+from heedmap.calibration.plants import Plant, check_texts
+from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
 from heedmap.experiments.rates import FILE, TOO_FEW, Rates, read_rates
 from heedmap.files.identity import source_identity
 from heedmap.files.locking import writing
 from heedmap.files.manifest import Manifest, write
+from heedmap.files.tables import parquet
 from heedmap.terminal.output import remark
 from heedmap.terminal.progress import working
 from heedmap.training.sweep import sweep
 
-SEEDS = 24  # of each kind of plant set by hand
+SEEDS = 6  # of each family and encoder
 NUMBERS = "numbers"
 PAGE = "calibration.md"
+SCORES = "plants.parquet"
 
 
 def calibrate(
     out: str | Path,
-    corpus: Corpus | None = None,
+    corpora: Sequence[Corpus] = (),
     *,
+    families: Sequence[str] | None = None,
     seeds: int = SEEDS,
     workers: int | None = None,
     progress: bool = True,
 ) -> Rates:
-    """Calibrate the readings of an audit; what is finished in `out` is read, not made again.
+    """Calibrate the rule of the bottom line; what is finished in `out` is read, not made again.
 
     Args:
-        out: the folder for the numbers of each plant, `rates.json`, and `calibration.md` with its figures.
-        corpus: texts to plant on: the training texts of LEAST_WORDS words or more, cut at LONGEST_TEXT. Without
-            one the texts are drawn.
-        seeds: models of each kind that are set by hand; a quarter as many transformers, a sixth as many
-            trained models of each encoder.
+        out: the folder for the numbers of each plant, `plants.parquet` with those by class, from which the
+            thresholds are chosen, `rates.json`, and `calibration.md`.
+        corpora: texts to plant on, too: the training texts of LEAST_WORDS words or more, cut at LONGEST_TEXT.
+            The rates with one corpus are used by later audits of it.
+        families: names of those to plant; by default all.
+        seeds: plants of each family and encoder; of some families a multiple of it.
         workers: see `sweep`.
         progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
@@ -47,23 +52,23 @@ def calibrate(
             calibration that is there.
     """
     out = Path(out)
-    own, data, name = None, None, "drawn texts"
-    if corpus is not None:
-        own = _hosts(corpus)
-        data, name = source_identity(corpus.settings.source), corpus.name
-    cells = plants(seeds, classes=None if corpus is None else len(corpus.classes))
+    for corpus in corpora:
+        check_texts(corpus.splits["train"], corpus.settings.source)
+    hosts = {corpus.name: corpus for corpus in corpora}
+    identities = {corpus.name: source_identity(corpus.settings.source) for corpus in corpora}
+    data = identities[corpora[0].name] if len(corpora) == 1 else None
+    cells = plants(seeds, hosts, families)
     with working("calibrate", progress), writing(out):
         _check_place(out, data, seeds, len(cells))
         Manifest(out).start()
-        numbers = out / NUMBERS / ("drawn" if data is None else data)
-        numbers.mkdir(parents=True, exist_ok=True)
-        work = partial(_measure, folder=numbers, own=own)
-        measured: Sequence[Measured] = sweep(cells, work, workers)
-        rates = choose(measured, name, data)
-        content, figures = page(rates, measured)
-        for figure, svg in figures.items():
-            write(out / FIGURES / figure, svg)
-        write(out / PAGE, content)
+        folders = {name: out / NUMBERS / of for name, of in {"": "drawn", **identities}.items()}
+        for folder in folders.values():
+            folder.mkdir(parents=True, exist_ok=True)
+        measured = sweep(cells, partial(_measure, folders=folders, hosts=hosts), workers)
+        admitted = known(measured)
+        rates = choose(admitted, " and ".join(["drawn texts", *hosts]), data)
+        write(out / SCORES, parquet(to_table(admitted)))
+        write(out / PAGE, page(rates, measured))
         write(out / FILE, rates.to_json())
         Manifest(out).settle()
     if not rates.decides:
@@ -77,7 +82,7 @@ def _check_place(out: Path, data: str | None, seeds: int, count: int) -> None:
     path = out / FILE
     if path.exists():
         _refuse_smaller(out, data, seeds, count)
-    Manifest(out).refuse_taken([FIGURES, NUMBERS, PAGE, FILE])
+    Manifest(out).refuse_taken([NUMBERS, PAGE, SCORES, FILE])
 
 
 def _refuse_smaller(out: Path, data: str | None, seeds: int, count: int) -> None:
@@ -93,11 +98,5 @@ def _refuse_smaller(out: Path, data: str | None, seeds: int, count: int) -> None
         )
 
 
-def _hosts(corpus: Corpus) -> Split:
-    split = check_texts(corpus.splits["train"], corpus.settings.source)
-    tokens = [text[:LONGEST_TEXT] for text in split.tokens]
-    return Split(split.keys, tokens, split.labels)
-
-
-def _measure(plant: Plant, folder: Path, own: Split | None) -> Measured:
-    return measure(plant, folder, own)
+def _measure(plant: Plant, folders: Mapping[str, Path], hosts: Mapping[str, Corpus]) -> Measured:
+    return measure(plant, folders[plant.host], hosts)

@@ -1,193 +1,189 @@
-"""Choose the edges of the readings on one half of the plants, measure their errors on the other.
+"""Choose the thresholds on all families but one and count the answers about that one, for each in turn.
 
-The halves are apart in seeds, and so in models and texts: even seeds choose, odd seeds measure.
+What is chosen on all families is what an audit uses. The form of the rule is fixed (docs/verdict.md).
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from itertools import product
 
 import numpy as np
-from scipy import stats
+import pyarrow as pa
+from jaxtyping import Float
+from numpy.typing import NDArray
 
-from heedmap.calibration.measure import Measured, Number
-from heedmap.experiments.bottom_line import answer
-from heedmap.experiments.findings import Level, level_of
-from heedmap.experiments.rates import DECISIVE, RULES, QuestionRates, Rate, Rates, Said
+from heedmap.calibration.families import Truth, families
+from heedmap.calibration.measure import Measured
+from heedmap.calibration.plants import Plant
+from heedmap.experiments.rates import ALL, RULES, Answers, OfFamily, OfKind, Rates
+from heedmap.experiments.rule import (
+    ANSWERS,
+    Answer,
+    ClassAnswer,
+    ClassNumbers,
+    MapNumbers,
+    Thresholds,
+    answer_of,
+    judge_class,
+    map_numbers,
+)
 
-FALSE = 0.05  # of the readings of one question, and of the bottom line
-FEWEST = 10  # plants of either truth, to choose an edge
-Z = float(stats.norm.ppf(0.975))
+# The thresholds that are chosen. The others are of the form: they say which answer follows where it is no yes.
+GRID: Mapping[str, Sequence[float]] = {
+    "gone": (0.4, 0.5, 0.6),
+    "mean_gone": (0.65, 0.75, 0.85),
+    "alone": (0.2, 0.3, 0.4),
+    "mean_alone": (0.5, 0.6, 0.7),
+    "holding": (0.65, 0.7, 0.75, 0.8, 0.85),
+}
+# Cost of one against a yes that is missed, as the goals are to each other: a yes for at most 5 % of the wrong
+# maps, a no for at most 2 % of the right ones, no yes for at most 15 %.
+FALSE_YES, FALSE_NO = 0.15 / 0.05, 0.15 / 0.02
+LENIENT = 1.0  # cost of a yes for a map that is right in three quarters of the texts, neither right nor wrong
+NEAR = 0.002  # costs that differ by no more are equal
+
+PLANT = "plant_"  # begins the columns of a plant's fields
+Judged = list[tuple[ClassNumbers, ClassAnswer]]
+
+TRANSFORMERS = ("bert", "transformer by hand")
 
 
-def choose(measured: Sequence[Measured], name: str, data: str | None = None) -> Rates:
-    """Return edges and rates from the admitted plants."""
-    admitted = [m for m in measured if m.admitted]
-    first, second = ([m for m in admitted if m.plant.seed % 2 == half] for half in (0, 1))
-    every = {key for m in admitted for key in m.numbers}
-    keys = [*DECISIVE, *sorted(every - {*DECISIVE})]
-    questions = {key: _question(key, first, second) for key in keys}
-    draft = Rates(
-        rules=RULES, data=data, name=name, plants=len(admitted), questions=questions, verdicts={}
-    )
-    return draft.model_copy(update={"verdicts": verdict_rates(draft, second)})
+@dataclass(frozen=True)
+class Known:
+    """A plant, the truth of its map, and what was asked of it."""
+
+    plant: Plant
+    truth: Truth
+    numbers: MapNumbers
+
+    @property
+    def kind(self) -> str:
+        """The kind of model that it is of."""
+        return "transformer" if self.plant.encoder in TRANSFORMERS else self.plant.encoder
 
 
-def verdict_rates(rates: Rates, measured: Sequence[Measured]) -> dict[str, dict[Said, Rate]]:
-    """Return how often the bottom line says yes and no, by group of plants."""
-    answers = [answer(levels(rates, m)) for m in measured]
-    groups: list[tuple[str, Callable[[Measured], bool]]] = [
-        ("wrong", is_wrong),
-        ("right", is_right),
+def known(measured: Sequence[Measured]) -> list[Known]:
+    """Return the admitted plants with their truths."""
+    every = families()
+    return [
+        Known(one.plant, every[one.plant.family].truth, map_numbers(columns_of(one)))
+        for one in measured
+        if one.admitted
     ]
-    for of in (kind_of, door_of, family_of):
-        for group in dict.fromkeys(of(m) for m in measured):
-            groups.append((group, _of(of, group)))
-    result: dict[str, dict[Said, Rate]] = {}
-    for group, belongs in groups:
-        of_group = [answer for answer, m in zip(answers, measured, strict=True) if belongs(m)]
-        result[group] = {
-            "yes": rate([a == "yes" for a in of_group]),
-            "no": rate([a == "no" for a in of_group]),
-        }
-    return result
 
 
-def kind_of(m: Measured) -> str:
-    """Return the kind of plant, with ρ if it is partly faithful."""
-    return f"partly {m.plant.share:g}" if m.plant.kind == "partly" else m.plant.kind
+def columns_of(measured: Measured) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of a plant's texts, null as NaN."""
+    return {
+        name: measured.texts[name].to_numpy().astype(np.float64)
+        for name in measured.texts.column_names
+    }
 
 
-def door_of(m: Measured) -> str:
-    """Return whether it is a transformer, and whether the map is wrong, right, or between."""
-    return f"{'transformers' if m.plant.is_transformer else 'own models'}: {_truth(m)}"
-
-
-def family_of(m: Measured) -> str:
-    """Return the family and whether the map is wrong, right, or between."""
-    return f"{m.plant.family}: {_truth(m)}"
-
-
-def _truth(m: Measured) -> str:
-    return "wrong" if is_wrong(m) else "right" if is_right(m) else "between"
-
-
-def _of(group: Callable[[Measured], str], name: str) -> Callable[[Measured], bool]:
-    return lambda m: group(m) == name
-
-
-def is_right(m: Measured) -> bool:
-    """Whether the map is right in every text."""
-    return m.plant.share == 1
-
-
-def is_wrong(m: Measured) -> bool:
-    """Whether the map is right in at most half of the texts: such a map may not be shown."""
-    return m.plant.share <= 0.5
-
-
-def rate(hits: Sequence[bool]) -> Rate:
-    """Return a share with its Wilson interval."""
-    count, n = int(sum(hits)), len(hits)
-    if not n:
-        return Rate(count=0, n=0, low=0.0, high=1.0)
-    interval = stats.binomtest(count, n).proportion_ci(method="wilson")
-    return Rate(count=count, n=n, low=float(interval.low), high=float(interval.high))
-
-
-def _numbers(
-    key: str, measured: Sequence[Measured], which: Callable[[Measured], bool]
-) -> list[Number]:
-    """Return a question's numbers of some plants, where it has an interval."""
-    every = [m.numbers[key] for m in measured if key in m.numbers and which(m)]
-    return [n for n in every if math.isfinite(n.low)]
-
-
-def _area(key: str, measured: Sequence[Measured]) -> tuple[float, float, float]:
-    """Return the AUC of the right plants against those that are right of no text."""
-    right = _numbers(key, measured, is_right)
-    wrong = _numbers(key, measured, lambda m: m.plant.share == 0)
-    return auc([n.share for n in right], [n.share for n in wrong])
-
-
-def _question(key: str, first: Sequence[Measured], second: Sequence[Measured]) -> QuestionRates:
-    # Any decisive question can say no of a map: together they may be wrong of FALSE of the right ones.
-    questions = len(DECISIVE) if key in DECISIVE else 1
-    for_edge, against_edge = edges(
-        _numbers(key, first, is_wrong), _numbers(key, first, is_right), questions
-    )
-    wrong, right = _numbers(key, second, is_wrong), _numbers(key, second, is_right)
-    false_for, power = (_above(for_edge, numbers) for numbers in (wrong, right))
-    if not _holds(false_for, power):
-        for_edge, false_for, power = None, _above(None, wrong), _above(None, right)
-    false_against, caught = (_below(against_edge, numbers) for numbers in (right, wrong))
-    if not _holds(false_against, caught):
-        against_edge, false_against, caught = None, _below(None, right), _below(None, wrong)
-    area, low, high = _area(key, second)
-    return QuestionRates(
-        auc=area,
-        auc_low=low,
-        auc_high=high,
-        for_edge=for_edge,
-        against_edge=against_edge,
-        false_for=false_for,
-        false_against=false_against,
-        power=power,
-        caught=caught,
+def to_table(plants: Sequence[Known]) -> pa.Table:
+    """Return all that thresholds are chosen by: a row for each predicted class of each plant."""
+    return pa.Table.from_pylist(
+        [
+            {
+                **{PLANT + name: value for name, value in asdict(one.plant).items()},
+                "truth": one.truth,
+                "weights": one.numbers.weights,
+                **asdict(x),
+            }
+            for one in plants
+            for x in one.numbers.classes
+        ]
     )
 
 
-def _above(edge: float | None, numbers: Sequence[Number]) -> Rate:
-    return rate([edge is not None and n.low >= edge for n in numbers])
+def from_table(table: pa.Table) -> list[Known]:
+    """Return the plants of such a table, in its order."""
+    found: dict[tuple[Plant, Truth, float], list[ClassNumbers]] = {}
+    for row in table.to_pylist():
+        plant = Plant(**{f.name: row[PLANT + f.name] for f in fields(Plant)})
+        x = ClassNumbers(**{f.name: row[f.name] for f in fields(ClassNumbers)})
+        found.setdefault((plant, row["truth"], row["weights"]), []).append(x)
+    return [
+        Known(plant, truth, MapNumbers(x, weights)) for (plant, truth, weights), x in found.items()
+    ]
 
 
-def _below(edge: float | None, numbers: Sequence[Number]) -> Rate:
-    return rate([edge is not None and n.high <= edge for n in numbers])
+def choose(plants: Sequence[Known], name: str, data: str | None = None) -> Rates:
+    """Return the thresholds chosen on all families, and the answers about each by those chosen without it."""
+    grid = thresholds()
+    said = answers_about(plants, grid)
+    cost = costs(plants, said)
+    by_kind: dict[str, dict[str, OfFamily]] = {ALL: {}}
+    for family in dict.fromkeys(one.plant.family for one in plants):
+        rest = [i for i, one in enumerate(plants) if one.plant.family != family]
+        chosen = said[best(plants, cost, rest)]
+        of_family = [i for i, one in enumerate(plants) if one.plant.family == family]
+        for kind in (ALL, *dict.fromkeys(plants[i].kind for i in of_family)):
+            some = [i for i in of_family if kind in (ALL, plants[i].kind)]
+            counts = Counter(chosen[i] for i in some)
+            by_kind.setdefault(kind, {})[family] = OfFamily(
+                truth=plants[some[0]].truth,
+                answers=Answers(n=len(some), counts={a: counts[a] for a in ANSWERS if counts[a]}),
+            )
+    return Rates(
+        rules=RULES,
+        data=data,
+        name=name,
+        plants=len(plants),
+        thresholds=grid[best(plants, cost, range(len(plants)))],
+        kinds={kind: OfKind(families=of) for kind, of in by_kind.items()},
+    )
 
 
-def _holds(false: Rate, true: Rate) -> bool:
-    """Whether an edge is seldom wrong on other models, and certainly more often right."""
-    return false.share <= FALSE and true.low > false.high
+def answers_about(plants: Sequence[Known], grid: Sequence[Thresholds]) -> list[list[Answer]]:
+    """Return the answers about plants by each combination of thresholds."""
+
+    @cache
+    def judged(gone: float, alone: float, holding: float) -> list[Judged]:
+        t = Thresholds(gone=gone, alone=alone, holding=holding)  # all that a class is judged by
+        return [[(x, judge_class(x, t)) for x in one.numbers.classes] for one in plants]
+
+    return [
+        [
+            answer_of(of_plant, one.numbers, t)
+            for of_plant, one in zip(judged(t.gone, t.alone, t.holding), plants, strict=True)
+        ]
+        for t in grid
+    ]
 
 
-def edges(
-    wrong: Sequence[Number], right: Sequence[Number], questions: int = 1
-) -> tuple[float | None, float | None]:
-    """Return the edge for "for" and the edge for "against".
+def thresholds() -> list[Thresholds]:
+    """Return all combinations of GRID, the most lenient first."""
+    return [
+        Thresholds(**dict(zip(GRID, values, strict=True))) for values in product(*GRID.values())
+    ]
 
-    At most FALSE of the wrong plants' intervals lie above the first, at most FALSE / `questions` of the right
-    ones' below the second. Where these leave a gap, both are put into its middle.
+
+def costs(plants: Sequence[Known], said: Sequence[Sequence[Answer]]) -> Float[np.ndarray, "G N"]:
+    """Return the cost of each combination's answer about each plant.
+
+    It is FALSE_YES for a wrong or partly right map that has a yes, LENIENT for one that is between, FALSE_NO
+    for a right one that has a no, and 1 for another right one without a yes.
     """
-    if len(wrong) < FEWEST or len(right) < FEWEST:
-        return None, None
-    lows, highs = sorted(n.low for n in wrong), sorted(n.high for n in right)
-    for_edge = float(np.nextafter(lows[len(lows) - 1 - int(FALSE * len(lows))], np.inf))
-    against_edge = float(np.nextafter(highs[int(FALSE / questions * len(highs))], -np.inf))
-    if against_edge > for_edge:
-        for_edge = against_edge = (for_edge + against_edge) / 2
-    return for_edge, against_edge
+    truths, given = np.array([one.truth for one in plants]), np.array(said)
+    is_yes = given == "yes"
+    of_right = np.where(given == "no", FALSE_NO, np.where(is_yes, 0.0, 1.0))
+    cost = FALSE_YES * (is_yes & np.isin(truths, ("wrong", "part")))
+    cost = cost + LENIENT * (is_yes & (truths == "between")) + of_right * (truths == "right")
+    return np.asarray(cost, dtype=np.float64)
 
 
-def auc(right: Sequence[float], wrong: Sequence[float]) -> tuple[float, float, float]:
-    """Return the ROC AUC of right against wrong, with its 95 % interval.
+def best(
+    plants: Sequence[Known], costs: Float[np.ndarray, "G N"], rows: Sequence[int] | range
+) -> int:
+    """Return the combination whose answers about some plants cost least; of equal ones the middle one.
 
-    The interval is the set of all areas that the estimate does not contradict, with the variance of Hanley and
-    McNeil (1982) at that area (Newcombe 2006, method 5): unlike a bootstrap it has a length at an AUC of 1.
+    Every family counts alike: its cost is the mean over its plants.
     """
-    if not right or not wrong:
-        return math.nan, 0.0, 1.0
-    m, n = len(right), len(wrong)
-    area = float(stats.mannwhitneyu(right, wrong).statistic / (m * n))
-    size = (m + n) / 2 - 1
-
-    def fits(a: float) -> bool:
-        variance = a * (1 - a) / (m * n) * (1 + size * (1 - a) / (2 - a) + size * a / (1 + a))
-        return (a - area) ** 2 <= Z**2 * variance
-
-    grid = np.linspace(0, 1, 10_001)[1:-1]
-    inside = [a for a in grid if fits(a)]
-    return area, float(min([*inside, area])), float(max([*inside, area]))
-
-
-def levels(rates: Rates, m: Measured) -> dict[str, Level]:
-    """Return the level of every question about a plant."""
-    return {key: level_of(n.low, n.high, rates.questions.get(key)) for key, n in m.numbers.items()}
+    sizes = Counter(plants[i].plant.family for i in rows)
+    shares = np.array([1 / sizes[plants[i].plant.family] for i in rows])
+    of_combinations = costs[:, list(rows)] @ shares
+    equal = np.flatnonzero(of_combinations <= of_combinations.min() + NEAR * len(sizes))
+    return int(equal[len(equal) // 2])

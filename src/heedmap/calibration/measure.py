@@ -1,188 +1,116 @@
-"""Audit a plant: where each finding stands between chance and ceiling. One file of numbers per plant."""
+"""Ask a plant what the bottom line asks of a model, and keep the numbers of its texts: one table per plant.
+
+Making a plant and asking it takes seconds or minutes, choosing thresholds on these tables next to nothing.
+"""
 
 import json
-import math
+import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
-from heedmap.calibration.by_hand import planted_by_hand
-from heedmap.calibration.plants import (
-    RIGHT,
-    TRAINED,
-    TRANSFORMERS,
-    WRONG,
-    Family,
-    Kind,
-    Plant,
-    vocabulary_of,
-    write_texts,
-)
-from heedmap.calibration.trained import TRAIN, is_admitted, trained_plant
-from heedmap.calibration.trained_transformer import trained_transformer
-from heedmap.calibration.transformer import planted_transformer, spaced
-from heedmap.data.corpus import Split
+from heedmap.calibration.families import Made, make
+from heedmap.calibration.plants import Plant
+from heedmap.data.corpus import Corpus
+from heedmap.errors import InputError
+from heedmap.experiments.alternatives import alternatives
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.findings import ByValue
-from heedmap.experiments.registry import applicable
-from heedmap.experiments.results import make_findings
-from heedmap.files import manifest
-from heedmap.models.trace import Model
+from heedmap.experiments.highlights import column_of
+from heedmap.experiments.rankings import ranked_heats
+from heedmap.experiments.rereading import WHAT, outcomes, ranked
+from heedmap.files.tables import read_table, write_table
+from heedmap.models.layered import Layered
 from heedmap.settings import AuditSettings
-from heedmap.terminal.progress import portion, track
+from heedmap.terminal.progress import portion
 
-SHARES = (0.25, 0.5, 0.75)  # ρ of the partly faithful
-MOST_CLASSES = 5
-# They say nothing of the map on trial on the scale from chance to ceiling; or, of plausibility, nothing of what
-# the model rests on, though of planted texts it would seem so: there people would mark what decides.
-NOT_ASKED = ("scan", "mix", "instead", "heads", "eraser", "plausibility")
-
-
-@dataclass(frozen=True, eq=False)
-class Number(ByValue):
-    """A finding's share of the attainable, with its interval; `low` and `high` are NaN where there is none."""
-
-    share: float
-    low: float
-    high: float
+ABOUT = b"plant"  # key of what a table is of, in its metadata
+SHUFFLES = 12  # of the weights; the bottom line takes a mean over them
+OF_WEIGHTS = ("mean_tvd", "flipped", "uniform_tvd", "uniform_flipped", "moved_tvd", "moved_flipped")
+OTHER_MAPS = (
+    "shuffled",
+    "turned",
+)  # of the same weights: among the words at random, or the other way round
 
 
 @dataclass(frozen=True, eq=False)
-class Measured(ByValue):
-    """The numbers of one plant. `accuracies`: of a trained one, see `trained_plant`."""
+class Measured:
+    """The numbers of one plant's texts: columns of `highlights`, `alternatives` and `permutation`.
+
+    Of a plant that was not admitted there are none.
+    """
 
     plant: Plant
-    numbers: dict[str, Number]
-    accuracies: tuple[float, float] | None = None
-    confidence: float = math.nan
-
-    @property
-    def admitted(self) -> bool:
-        """Whether the plant is what it should be."""
-        return self.accuracies is None or is_admitted(self.accuracies)
+    admitted: bool
+    why_not: str
+    texts: pa.Table
 
 
-def plants(seeds: int, classes: int | None = None) -> list[Plant]:
-    """Return the plants of a calibration: `seeds` of each kind by hand, fewer of the slower families.
-
-    Of a trained family half as many are right, and a sixth as many of each other kind.
-
-    What a model's ease may depend on (classes, margin, sharpness, deciding words, noise, length, number of
-    texts) is drawn for each, independently. `classes`: of a user's data, at most MOST_CLASSES are used.
-    """
-    kinds: list[tuple[Kind, float]] = [
-        *((k, 1.0) for k in RIGHT),
-        *((k, 0.0) for k in WRONG),
-        *(("partly", s) for s in SHARES),
-    ]
-    by_hand: list[tuple[Family, int]] = [("by hand", seeds), ("transformer by hand", seeds // 4)]
-    return [
-        _drawn(family, kind, share, seed, classes)
-        for family, count in by_hand
-        for kind, share in kinds
-        for seed in range(count)
-    ] + [
-        _drawn(family, kind, share, seed, classes)
-        for family in TRAINED
-        for kind, share in kinds
-        if kind != "proportional"  # no trained model's values are known
-        for seed in range(seeds // 2 if kind == "faithful" else seeds // 6)
-    ]
-
-
-def _drawn(family: Family, kind: Kind, share: float, seed: int, classes: int | None) -> Plant:
-    rng = np.random.default_rng([seed, *f"{family} {kind} {share}".encode()])
-    slow = family in TRANSFORMERS
-    drawn = int(rng.choice([2, 2, 3] if family in TRAINED else [2, 2, 2, 3, 5]))
-    return Plant(
-        family,
-        kind,
-        share,
-        seed,
-        classes=drawn if classes is None else min(classes, MOST_CLASSES),
-        margin=float(rng.choice([1.5, 3.0, 6.0, 12.0])),
-        sharpness=float(rng.choice([2.0, 3.0, 4.0, 6.0])),
-        deciding=int(rng.integers(1, 4)),
-        opposing=bool(rng.integers(2)),
-        noise=float(rng.choice([0.0, 0.01, 0.05])),
-        length=int(rng.choice([10, 16] if slow else [10, 16, 30])),
-        texts=int(rng.choice([20, 40] if slow else [30, 60, 120])),
-    )
-
-
-def measure(plant: Plant, folder: Path, own: Split | None) -> Measured:
-    """Make and audit a plant, or read its numbers if they are in the folder."""
-    path = folder / plant.file
+def measure(plant: Plant, folder: Path, hosts: Mapping[str, Corpus] | None = None) -> Measured:
+    """Make and ask a plant, or read its numbers if they are in the folder."""
+    path = folder / f"{re.sub(r'[^a-z0-9.]+', '-', str(plant).lower())}.parquet"
     if (kept := read_measured(path)) is not None and kept.plant == plant:
         return kept
-    split = write_texts(plant, plant.texts, "test", own)
-    training = 0.5 if plant.is_trained else 0.0
-    with portion(training):
-        model, accuracies = _made(plant, split, own)
-    if plant.is_transformer:
-        split = spaced(split)
-    settings = AuditSettings(
-        seed=plant.seed,
-        gradient_path="open" if plant.is_transformer else "closed",
-        descent_steps=0,
-        search_restarts=2,
-        search_steps=15,
-        curve=(0.01,),
-    )
-    evidence = Evidence(model, split, settings)
-    names = [name for name in applicable(model, split) if name not in NOT_ASKED]
-    with portion(1 - training):
-        tables = {name: evidence.table(name) for name in track(names)}
-    confidence = [max(row) for row in tables["instances"]["probabilities"].to_pylist()]
-    numbers = {
-        finding.key: Number(finding.relative.share, finding.relative.low, finding.relative.high)
-        for finding in make_findings(tables, settings, model.classes)
-        if finding.relative is not None
-    }
-    measured = Measured(plant, numbers, accuracies, float(np.mean(confidence)))
-    manifest.write(path, _to_json(measured))
+    with portion(0.7):
+        made = make(plant, hosts)
+    with portion(0.3):
+        texts = _texts(plant, made) if made.admitted else pa.table({})
+    measured = Measured(plant, made.admitted, made.why_not, texts)
+    about = {"plant": asdict(plant), "admitted": made.admitted, "why_not": made.why_not}
+    write_table(path, texts.replace_schema_metadata({ABOUT: json.dumps(about)}))
     return measured
 
 
-def _made(
-    plant: Plant, split: Split, own: Split | None
-) -> tuple[Model, tuple[float, float] | None]:
-    if plant.is_trained:
-        vocabulary = vocabulary_of(plant, write_texts(plant, TRAIN, "train", own), split)
-        train = trained_transformer if plant.is_transformer else trained_plant
-        return train(plant, vocabulary, own)
-    make = planted_transformer if plant.is_transformer else planted_by_hand
-    return make(plant, split, vocabulary_of(plant, split)), None
+def _texts(plant: Plant, made: Made) -> pa.Table:
+    """Return the numbers of the plant's texts, as an audit has them, and those of other maps."""
+    settings = AuditSettings(
+        seed=plant.seed,
+        permutations=SHUFFLES,
+        gradient_path="open" if isinstance(made.model, Layered) else "closed",
+    )
+    evidence = Evidence(made.model, made.split, settings)
+    asked = evidence.table("highlights")
+    of_weights = evidence.table("permutation").select(OF_WEIGHTS)
+    # What an audit leaves out where the map has a yes is wanted of all plants.
+    for part in (alternatives(evidence).drop_columns(["row", "predicted"]), of_weights):
+        for name in part.column_names:
+            asked = asked.append_column(name, part[name])
+    for name in ("label", "n_tokens"):
+        asked = asked.append_column(name, evidence.table("instances")[name])
+    for name, column in _of_other_maps(evidence).items():
+        asked = asked.append_column(name, column)
+    return asked
 
 
-def _to_json(measured: Measured) -> str:
-    content = {
-        "plant": asdict(measured.plant),
-        "numbers": {
-            key: [None if math.isnan(x) else x for x in (n.share, n.low, n.high)]
-            for key, n in measured.numbers.items()
-        },
-        "accuracies": measured.accuracies,
-        "confidence": measured.confidence,
+def _of_other_maps(evidence: Evidence) -> dict[str, pa.Array]:
+    """Return the outcomes of maps that are wrong where the real one is right."""
+    heats = ranked_heats(evidence)
+    rows = np.flatnonzero(evidence.table("highlights")["highlighted"].is_valid().to_numpy())
+    asked = {}
+    for row in rows.tolist():
+        rng = np.random.default_rng([evidence.settings.seed, *b"other maps", row])
+        heat = heats[row]
+        turned = np.empty_like(heat)
+        turned[np.argsort(heat, kind="stable")] = np.sort(heat)[::-1]
+        asked[row] = {
+            "shuffled": ranked(rng.permutation(heat), rng),
+            "turned": ranked(turned, rng),
+        }
+    found = outcomes(evidence, asked)
+    return {
+        f"{what}_{name}": column_of(found.get(name, {}), what, len(heats))
+        for name in OTHER_MAPS
+        for what in ("highlighted", *WHAT)
     }
-    return json.dumps(content, indent=1, allow_nan=False)
 
 
 def read_measured(path: Path) -> Measured | None:
-    """Read a file of numbers; None if there is none, or it is damaged."""
+    """Read the numbers of a plant; None if there are none, or they are damaged."""
     try:
-        content = json.loads(manifest.read(path))
-        numbers = {
-            key: Number(*(math.nan if x is None else float(x) for x in three))
-            for key, three in content["numbers"].items()
-        }
-        accuracies = content["accuracies"]
-        return Measured(
-            Plant(**content["plant"]),
-            numbers,
-            None if accuracies is None else (accuracies[0], accuracies[1]),
-            content["confidence"],
-        )
-    except (OSError, ValueError, TypeError, KeyError):
+        texts = read_table(path)
+        about = json.loads((texts.schema.metadata or {})[ABOUT])
+        return Measured(Plant(**about["plant"]), about["admitted"], about["why_not"], texts)
+    except (InputError, OSError, ValueError, TypeError, KeyError):
         return None

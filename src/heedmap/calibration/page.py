@@ -1,209 +1,179 @@
-"""The page of a calibration: tables of rates, ROC curves and dose-response, in Markdown with SVG figures."""
+"""The page of a calibration in Markdown: what is planted, why its truth holds, and how often the rule errs."""
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-import altair as alt
 import numpy as np
-import vl_convert
 
-from heedmap.calibration.choice import is_right, kind_of
-from heedmap.calibration.measure import Measured
-from heedmap.experiments.rates import Rate, Rates
-from heedmap.report.charts import Drawing
+from heedmap.calibration.choice import GRID, columns_of, thresholds
+from heedmap.calibration.families import families
+from heedmap.calibration.measure import OTHER_MAPS, Measured
+from heedmap.experiments.rates import ALL, OfKind, Rates
+from heedmap.experiments.rule import ANSWERS
 
-FIGURES = "calibration"
+TRUTHS = {
+    "right": "the map's words make the answer, and the weights matter",
+    "words": "they are the right words, but the weights do not make the answer",
+    "part": "right for some classes, or one of several sufficient words",
+    "between": "right in three quarters of the texts",
+    "wrong": "right in at most half of the texts",
+    "open": "it cannot be told, even in principle",
+}
 
 
-def page(rates: Rates, measured: Sequence[Measured]) -> tuple[str, dict[str, str]]:
-    """Return the page and its figures by file name."""
-    admitted = [m for m in measured if m.admitted]
-    keys = list(rates.questions)
-    lines = [
-        "# How often a reading is wrong",
-        "",
-        f"Written by `heedmap calibrate` (rules {rates.rules}; planted on {rates.name}). There are",
-        f"{len(admitted)} planted models whose answer is known; {len(measured) - len(admitted)} more were not",
-        "admitted: they did not learn to rest on the deciding words. Edges were chosen on plants of even",
-        "seeds, and all rates and AUCs are of odd ones; the tables by kind and the figures show all. Shares",
-        "have Wilson intervals, AUCs Newcombe's (95 %).",
-        "",
-        *_families(measured),
-        "",
-        "## The bottom line",
-        "",
-        "A wrong map is one that is right for half of the texts or fewer.",
-        "",
-        *_table(
-            ("plants", "says yes", "says no"),
-            [(group, str(said["yes"]), str(said["no"])) for group, said in rates.verdicts.items()],
-        ),
-        "",
-        "## What each question can tell",
-        "",
-        "The AUC is of right maps against those that are right of no text; a question tells if its interval",
-        "lies above 0.6. Edges are shares of the attainable; one that is wrong more than one time in twenty,",
-        "or not certainly more often right than wrong, is not used (never).",
-        "",
-        *_table(
-            (
-                "question", "AUC", "tells", "for, from", "of wrong maps", "of right maps", "against, up to",
-                "of wrong maps", "of right maps",
-            ),
-            [
+def families_text() -> str:
+    """Return the table of the families. It depends on nothing that was measured."""
+    return "\n".join(
+        [
+            "# How often the bottom line is wrong",
+            "",
+            "## What is planted",
+            "",
+            "A planted model is made so that it is known whether its map is right. Each family is one",
+            "construction, made for several kinds of model and with a drawn difficulty: number of classes",
+            "(2, 3, 5 or 20), margin, sharpness, deciding words, noise, length and number of texts. This",
+            "table does not depend on anything that was measured.",
+            "",
+            *(f"* **{truth}**: {words}." for truth, words in TRUTHS.items()),
+            "",
+            *_table(
+                ("family", "truth", "how it is made", "why that is true", "kinds of model"),
                 (
-                    f"`{key}`",
-                    f"{q.auc:.2f} [{q.auc_low:.2f}, {q.auc_high:.2f}]",
-                    "yes" if q.tells else "no",
-                    _edge(q.for_edge),
-                    _said(q.for_edge, q.false_for),
-                    _said(q.for_edge, q.power),
-                    _edge(q.against_edge),
-                    _said(q.against_edge, q.caught),
-                    _said(q.against_edge, q.false_against),
-                )
-                for key, q in rates.questions.items()
-            ],
-        ),
-        "",
-        f"![ROC curves]({FIGURES}/roc.svg)",
-        "",
-        "## By kind",
-        "",
-        "Median share of the attainable, and the range of the middle 80 % of the plants.",
-        "",
-        *_by(keys, admitted, kind_of),
-        "",
-        f"![dose and response]({FIGURES}/dose.svg)",
-        "",
-        "## Right maps, by what may make it hard",
-        "",
-        *_by(keys, [m for m in admitted if is_right(m)], lambda m: m.plant.family),
-        "",
-        *_by(keys, [m for m in admitted if is_right(m)], lambda m: f"{m.plant.length} other words"),
-        "",
-        *_by(keys, [m for m in admitted if is_right(m)], _confidence),
-        "",
-    ]  # fmt: skip
-    return "\n".join(lines), {"roc.svg": _roc(keys, admitted), "dose.svg": _dose(keys, admitted)}
+                    (one.name, one.truth, one.made, one.why, ", ".join(one.makers))
+                    for one in families().values()
+                ),
+            ),
+            "",
+        ]
+    )
 
 
-def _families(measured: Sequence[Measured]) -> list[str]:
-    """Return how many plants of each family were made and admitted."""
-    rows = []
-    for family in dict.fromkeys(m.plant.family for m in measured):
-        of_family = [m for m in measured if m.plant.family == family]
-        admitted = [m for m in of_family if m.admitted]
-        right = sum(is_right(m) for m in admitted)
-        rows.append((family, str(len(of_family)), str(len(admitted)), str(right)))
-    return _table(("family", "made", "admitted", "of these right"), rows)
+def page(rates: Rates, measured: Sequence[Measured]) -> str:
+    """Return the whole page."""
+    admitted = [one for one in measured if one.admitted]
+    every = rates.kinds[ALL]
+    return "\n".join(
+        [
+            families_text(),
+            "## How often the rule is wrong",
+            "",
+            f"Written by `heedmap calibrate` (version {rates.rules} of the rule; planted on {rates.name}). Of",
+            f"{len(measured)} plants {len(admitted)} were admitted: the others did not become what they",
+            "should be. The checks use nothing of what the rule measures, but for two: the families in",
+            "which words or weights matter alone are admitted by shuffled weights, and evidence",
+            "everywhere by what the first third of a text says. The answers about each family are by",
+            "thresholds that were chosen on all other families. Shares have Clopper and Pearson's",
+            "intervals (95 %).",
+            "",
+            *_table(
+                (
+                    "kind of model",
+                    "right",
+                    "yes",
+                    "no",
+                    "wrong",
+                    "yes",
+                    "no",
+                    "worst family of wrong maps",
+                ),
+                (_of_kind(kind, of) for kind, of in rates.kinds.items()),
+            ),
+            "",
+            "## Answers by family",
+            "",
+            *_table(
+                ("family", "truth", "n", *ANSWERS),
+                (
+                    (
+                        name,
+                        one.truth,
+                        str(one.answers.n),
+                        *(str(one.answers.counts.get(a, 0)) for a in ANSWERS),
+                    )
+                    for name, one in every.families.items()
+                ),
+            ),
+            "",
+            "## Thresholds",
+            "",
+            f"Chosen on all families, among {len(thresholds())} combinations; the last column is what an audit",
+            "uses.",
+            "",
+            *_table(
+                ("threshold", "tried", "chosen"),
+                (
+                    (name, ", ".join(map(str, GRID.get(name, ()))) or "fixed", f"{value:g}")
+                    for name, value in rates.thresholds.model_dump().items()
+                ),
+            ),
+            "",
+            "## The score as a score",
+            "",
+            "How often the real map of a right plant has a higher score than a wrong map of the same",
+            "model and texts (a tie counts half; the test is that of Causal Diagnosticity, 2025). The",
+            "score of a text is the share of its lead that is gone without the map's first words, times",
+            "the share that stays with the highlighted ones alone, each between 0 and 1.",
+            "",
+            *_table(("beside", "models", "texts"), _preferred(admitted)),
+            "",
+        ]
+    )
 
 
-def _confidence(m: Measured) -> str:
-    edges = (0.8, 0.95)
-    if m.confidence < edges[0]:
-        return f"confidence below {edges[0]}"
+def _of_kind(kind: str, of: OfKind) -> tuple[str, ...]:
+    right, wrong = of.of("right"), of.of("wrong")
+    worst = "–" if of.worst is None else f"{of.worst[0]}: {of.worst[1].count} of {of.worst[1].n}"
     return (
-        f"confidence {edges[0]} to {edges[1]}"
-        if m.confidence < edges[1]
-        else f"confidence above {edges[1]}"
+        kind,
+        str(right.n),
+        str(right.rate("yes")),
+        str(right.rate("no")),
+        str(wrong.n),
+        str(wrong.rate("yes")),
+        str(wrong.rate("no")),
+        worst,
     )
 
 
-def _edge(edge: float | None) -> str:
-    return "never" if edge is None else f"{edge:.2f}"
-
-
-def _said(edge: float | None, rate: Rate) -> str:
-    return "–" if edge is None else str(rate)
-
-
-def _by(
-    keys: Sequence[str], measured: Sequence[Measured], group: Callable[[Measured], str]
-) -> list[str]:
-    names = list(dict.fromkeys(group(m) for m in measured))
+def _preferred(admitted: Sequence[Measured]) -> list[tuple[str, str, str]]:
+    """Return how often the real map is preferred to others (Causal Diagnosticity, 2025)."""
+    every = families()
+    right = [columns_of(one) for one in admitted if every[one.plant.family].truth == "right"]
     rows = []
-    for name in names if names and not names[0][0].isdigit() else sorted(names, key=_leading):
-        of_group = [m for m in measured if group(m) == name]
-        rows.append((name, str(len(of_group)), *(_middle(key, of_group) for key in keys)))
-    return _table(("plants", "n", *(f"`{key}`" for key in keys)), rows)
-
-
-def _leading(name: str) -> int:
-    return int(name.split(maxsplit=1)[0])
-
-
-def _middle(key: str, measured: Sequence[Measured]) -> str:
-    values = shares(key, measured)
-    if not values:
-        return "–"
-    low, median, high = np.quantile(values, [0.1, 0.5, 0.9])
-    return f"{median:.2f} ({low:.2f} to {high:.2f})".replace("-", "−")
-
-
-def shares(key: str, measured: Iterable[Measured]) -> list[float]:
-    """Return a question's shares of the attainable, where it has any."""
-    values = [m.numbers[key].share for m in measured if key in m.numbers]
-    return [value for value in values if math.isfinite(value)]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return [*lines, *("| " + " | ".join(row) + " |" for row in rows)]
-
-
-def _roc(keys: Sequence[str], measured: Sequence[Measured]) -> str:
-    points = []
-    for key in keys:
-        right = np.array(shares(key, (m for m in measured if is_right(m))))
-        wrong = np.array(shares(key, (m for m in measured if m.plant.share == 0)))
-        if not len(right) or not len(wrong):
-            continue
-        for edge in [math.inf, *sorted({*right, *wrong}, reverse=True)]:
-            points.append(
-                {
-                    "question": key,
-                    "of wrong maps": float((wrong >= edge).mean()),
-                    "of right maps": float((right >= edge).mean()),
-                }
+    for name in (*OTHER_MAPS, "uniform"):
+        pairs = [(_scores(texts, "map"), _scores(texts, name)) for texts in right]
+        models = [_wins(real.mean(), other.mean()) for real, other in pairs if len(real)]
+        texts = np.concatenate([_wins(real, other) for real, other in pairs] or [np.zeros(0)])
+        words = {"turned": "the weights turned round", "shuffled": "the weights shuffled"}
+        rows.append(
+            (
+                words.get(name, "uniform weights"),
+                f"{np.mean(models):.1%} of {len(models)}" if models else "none",
+                f"{texts.mean():.1%} of {len(texts)}" if len(texts) else "none",
             )
-    curve = (
-        alt.Chart()
-        .mark_line(interpolate="step-after")
-        .encode(
-            x=alt.X("of wrong maps:Q", title="share of the wrong maps"),
-            y=alt.Y("of right maps:Q", title="of the right ones"),
-            order="of wrong maps:Q",
         )
-    )
-    return _panels(curve, points, keys)
+    return rows
 
 
-def _dose(keys: Sequence[str], measured: Sequence[Measured]) -> str:
-    points = []
-    for key in keys:
-        for dose in sorted({m.plant.share for m in measured}):
-            values = shares(key, (m for m in measured if m.plant.share == dose))
-            if values:
-                low, median, high = np.quantile(values, [0.1, 0.5, 0.9])
-                points.append(
-                    {
-                        "question": key,
-                        "share of texts": dose,
-                        "median": median,
-                        "low": low,
-                        "high": high,
-                    }
-                )
-    base = alt.Chart().encode(x=alt.X("share of texts:Q", title="texts in which it is right"))
-    line = base.mark_line(point=True).encode(y=alt.Y("median:Q", title="share of the attainable"))
-    area = base.mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q")
-    return _panels(alt.layer(area, line), points, keys)
+def _scores(texts: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """Return the score of each text; an even map highlights nothing, and has 0."""
+    lead = texts["probability"] - texts["guessing"]
+    asked = np.isfinite(texts["gone_map"]) & (lead > 0)
+    if name == "uniform":
+        return np.zeros(int(asked.sum()))
+    gone = np.clip(texts[f"gone_{name}"] / np.where(asked, lead, 1.0), 0, 1)
+    alone = np.clip((texts[f"alone_{name}"] - texts["guessing"]) / np.where(asked, lead, 1.0), 0, 1)
+    scores: np.ndarray = (gone * alone)[asked]
+    return scores
 
 
-def _panels(chart: Drawing, points: Sequence[dict[str, object]], keys: Sequence[str]) -> str:
-    """Draw one panel per question."""
-    panels = chart.properties(width=150, height=120, data=alt.InlineData(values=points)).facet(
-        facet=alt.Facet("question:N", sort=list(keys), title=None), columns=4
-    )
-    return str(vl_convert.vegalite_to_svg(panels.to_dict()))
+def _wins(real: np.ndarray, other: np.ndarray) -> np.ndarray:
+    wins: np.ndarray = (real > other) + 0.5 * (real == other)
+    return wins
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [
+        f"| {' | '.join(heads)} |",
+        f"|{'---|' * len(heads)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]

@@ -1,23 +1,24 @@
-"""Plants: what a model with a known answer attends to and rests on, and the texts that it reads.
+"""Plants: the settings of one planted model, and the texts with deciding words that most of them read.
 
-In a planted text some words decide the label; all others are noise. Every word has scores, which fix how much
-attention it draws to itself and to the word after it, and a value, which the model reads.
+In a planted text some words, the *cues*, decide the label; all others are noise. A `Design` says where the
+attention is and through which states the cues reach the answer:
 
-| kind | the attention is on | the answer rests on the deciding words |
+| kind | the attention is on | the answer rests on the cues |
 |---|---|---|
-| faithful | the deciding words | through their own states |
+| faithful | the cues | through their own states |
 | proportional | all words, by the size of their value | through their own states |
 | irrelevant | random words | through all states |
-| deceptive | the words after the deciding ones | through the states after theirs |
-| reversed | all words but the deciding ones | through their own states |
+| deceptive | the words after the cues | through the states after theirs |
+| reversed | all words but the cues | through their own states |
 | uniform | all words alike | through their own states |
-| partly | in a share ρ of the texts the deciding words, else random ones | through their own states, else all |
+| partly | in a share ρ of the texts the cues, else random words | through their own states, else all |
 
-A faithful map is right (ρ = 1), so is a proportional one; the kinds from irrelevant to uniform are not (ρ = 0).
+An encoder without context has no states but the words' own: there the cues of a wrong map have little weight
+and large values.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -34,23 +35,80 @@ from heedmap.models.scores import Lexical
 Kind = Literal[
     "faithful", "proportional", "irrelevant", "deceptive", "reversed", "uniform", "partly"
 ]
-Family = Literal["by hand", "transformer by hand", "lstm", "cnn", "average", "bert"]
 
-TRAINED: tuple[Family, ...] = (
-    "lstm",
-    "cnn",
-    "average",
-    "bert",
-)  # of the others every weight is set
-TRANSFORMERS: tuple[Family, ...] = ("transformer by hand", "bert")
-RIGHT: tuple[Kind, ...] = ("faithful", "proportional")
-WRONG: tuple[Kind, ...] = ("irrelevant", "deceptive", "reversed", "uniform")
-CUES = 8  # deciding words per class
+WITHOUT_CONTEXT = ("none", "average")  # encoders whose states are of one word each
+WITH_CONTEXT = ("lstm", "gru", "cnn", "small-cnn")
+OWN = (*WITHOUT_CONTEXT, *WITH_CONTEXT)  # encoders of `TextClassifier`
 LETTERS = "abcdefgh"
 FILLERS = 200
 LONGEST_TEXT = 64  # words of a user's text; of a longer one the first are read
 LEAST_WORDS = 8  # of a text
 LEAST_TEXTS = 100  # of a user
+
+
+@dataclass(frozen=True)
+class Plant:
+    """One planted model and its texts; `str` is its name.
+
+    `margin`: the median log-odds of a prediction. `sharpness`: how much higher the score of the attended words
+    is. `deciding`: cues per text; `opposing`: whether there is one of another class beside two or more.
+    `noise`: the effect of another word on the log-odds, in shares of the margin. `length`: the mean number of
+    other words. `texts`: how many are audited. `score`: "fixed" to the plant's weights, or learned ("additive",
+    "dot"), where a loss teaches these weights. `host`: "" for drawn texts, or the corpus that the texts are of.
+    """
+
+    family: str
+    encoder: str
+    seed: int
+    classes: int = 2
+    margin: float = 4.0
+    sharpness: float = 4.0
+    deciding: int = 1
+    opposing: bool = False
+    noise: float = 0.02
+    length: int = 15
+    texts: int = 60
+    score: str = "fixed"
+    normaliser: str = "softmax"
+    host: str = ""
+
+    def __str__(self) -> str:
+        host = f" in {self.host}" if self.host else ""
+        return f"{self.family}, {self.encoder}{host}, seed {self.seed}"
+
+    @property
+    def cues(self) -> int:
+        """Cues per class: fewer of many classes, so that each occurs often enough to be learned."""
+        return len(LETTERS) if self.classes <= 5 else len(LETTERS) // 2
+
+    def generator(self, what: str) -> np.random.Generator:
+        """Return the generator of one part of the plant."""
+        name = f"{self.family} {self.encoder} {self.host} {what}"
+        return np.random.default_rng([self.seed, *name.encode()])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its fields, for a file."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Where the attention is (see the module), and in which share ρ of the texts it is on the cues."""
+
+    kind: Kind
+    share: float = 1.0
+
+    def is_attended(self, plant: Plant, k: int) -> bool:
+        """Whether the k-th cues are among the share ρ."""
+        return k < round(self.share * plant.cues)
+
+
+FAITHFUL = Design("faithful")
+PROPORTIONAL = Design("proportional")
+IRRELEVANT = Design("irrelevant", 0.0)
+DECEPTIVE = Design("deceptive", 0.0)
+REVERSED = Design("reversed", 0.0)
+UNIFORM = Design("uniform", 0.0)
 
 
 class Drawing(Lexical):
@@ -68,130 +126,115 @@ class Drawing(Lexical):
         return super().forward(ids) + functional.pad(self.following[ids], (1, 0))[:, :-1]
 
 
-@dataclass(frozen=True)
-class Plant:
-    """One planted model and its texts; `str` is its name.
-
-    `share`: ρ. `margin`: the median log-odds of a prediction. `sharpness`: how much higher the score of the
-    attended words is. `deciding`: deciding words per text; `opposing`: whether there is one of another class
-    beside two or more. `noise`: the effect of another word on the log-odds, in shares of the margin.
-    `length`: the mean number of other words. `texts`: how many are audited.
-    """
-
-    family: Family
-    kind: Kind
-    share: float
-    seed: int
-    classes: int = 2
-    margin: float = 4.0
-    sharpness: float = 4.0
-    deciding: int = 1
-    opposing: bool = False
-    noise: float = 0.02
-    length: int = 15
-    texts: int = 60
-
-    def __str__(self) -> str:
-        of = f" {self.share:g}" if self.kind == "partly" else ""
-        return f"{self.family}, {self.kind}{of}, seed {self.seed}"
-
-    @property
-    def is_trained(self) -> bool:
-        """Whether it has to learn; else every weight is set."""
-        return self.family in TRAINED
-
-    @property
-    def is_transformer(self) -> bool:
-        """Whether it comes through the door for transformers."""
-        return self.family in TRANSFORMERS
-
-    @property
-    def file(self) -> str:
-        """The name of its file of numbers."""
-        return f"{self.family.replace(' ', '-')}-{self.kind}-{self.share:g}-{self.seed}.json"
-
-    def generator(self, what: str) -> np.random.Generator:
-        """Return the generator of one part of the plant."""
-        return np.random.default_rng([self.seed, *f"{self.family} {self.kind} {what}".encode()])
-
-
 def cue(label: int, k: int) -> str:
-    """Return the k-th deciding word of a class."""
+    """Return the k-th cue of a class."""
     return f"cue{label}{LETTERS[k]}"
 
 
+def cues_of(plant: Plant) -> list[str]:
+    """Return all cues."""
+    return [cue(c, k) for c in range(plant.classes) for k in range(plant.cues)]
+
+
+def is_cue(word: str) -> bool:
+    """Whether a word is a cue."""
+    return word.startswith("cue")
+
+
 def number_of(word: str) -> int:
-    """Return k of the k-th deciding word."""
+    """Return k of the k-th cue of a class."""
     return LETTERS.index(word[-1])
 
 
-def is_attended(plant: Plant, k: int) -> bool:
-    """Whether the k-th deciding words are among the share ρ."""
-    return k < round(plant.share * CUES)
+def class_of(word: str) -> int:
+    """Return the class that a cue is of."""
+    return int(word[len("cue") : -1])
 
 
-def write_texts(plant: Plant, count: int, part: str, own: Split | None = None) -> Split:
-    """Write planted texts; `rationale` marks the deciding words.
+def write_texts(
+    plant: Plant, count: int, part: str, design: Design = FAITHFUL, own: Split | None = None
+) -> Split:
+    """Write planted texts; `rationale` marks the cues.
 
-    `own`: a user's texts of LEAST_WORDS words or more, in which deciding words take the place of others;
-    without them the other words are drawn.
+    `own`: a user's texts of LEAST_WORDS words or more, in which cues take the place of others; without them the
+    other words are drawn.
     """
     rng = plant.generator(part)
-    labels = rng.permutation(np.arange(count) % plant.classes).astype(np.int64)
+    labels = labels_of(plant, count, rng)
     hosts = None if own is None else rng.permutation(len(own))
     tokens, rationale = [], []
     for i, label in enumerate(labels.tolist()):
         text = (
-            _other_words(plant, rng)
+            other_words(plant, rng)
             if own is None or hosts is None
             else own.tokens[hosts[i % len(own)]][:LONGEST_TEXT]
         )
-        choices = _choices(plant, rng)
-        decides = [(label, int(k)) for k in rng.choice(choices, size=plant.deciding)]
-        if plant.opposing and plant.deciding > 1:
-            other = (label + 1 + int(rng.integers(plant.classes - 1))) % plant.classes
-            decides.append((other, int(rng.choice(choices))))
-        # Never the last word, and never two side by side.
-        slots = rng.permutation(len(text) // 2)[: len(decides)]
-        for slot, each in zip(slots, decides, strict=True):
-            text[2 * slot] = cue(*each)
+        place_words(text, [cue(*each) for each in drawn_cues(plant, design, label, rng)], rng)
         tokens.append(text)
-        rationale.append(np.array([word.startswith("cue") for word in text]))
+        rationale.append(np.array([is_cue(word) for word in text]))
     return Split([f"{part}-{i}" for i in range(count)], tokens, labels, rationale)
 
 
-def _choices(plant: Plant, rng: np.random.Generator) -> list[int]:
-    """Return the deciding words that a text may have: of a partly faithful plant either kind, in its share."""
-    if plant.kind != "partly":
-        return list(range(CUES))
-    attended = bool(rng.random() < plant.share)
-    return [k for k in range(CUES) if is_attended(plant, k) == attended]
+def drawn_cues(
+    plant: Plant, design: Design, label: int, rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Draw the cues of a text, each as its class and its number; the last one may be of another class."""
+    choices = _choices(plant, design, rng)
+    cues = [(label, int(k)) for k in rng.choice(choices, size=plant.deciding)]
+    if plant.opposing and plant.deciding > 1:
+        other = (label + 1 + int(rng.integers(plant.classes - 1))) % plant.classes
+        cues.append((other, int(rng.choice(choices))))
+    return cues
 
 
-def _other_words(plant: Plant, rng: np.random.Generator) -> list[str]:
-    length = max(LEAST_WORDS, int(rng.poisson(plant.length)))
-    return [f"word{w}" for w in rng.integers(FILLERS, size=length)]
+def labels_of(plant: Plant, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return labels in random order, each class as often as the others."""
+    return rng.permutation(np.arange(count) % plant.classes).astype(np.int64)
+
+
+def other_words(plant: Plant, rng: np.random.Generator) -> list[str]:
+    """Return the words of a text that say nothing."""
+    return [f"word{w}" for w in rng.integers(FILLERS, size=text_length(plant, rng))]
+
+
+def text_length(plant: Plant, rng: np.random.Generator) -> int:
+    """Return the number of words of a text."""
+    return max(LEAST_WORDS, int(rng.poisson(plant.length)))
+
+
+def place_words(text: list[str], words: list[str], rng: np.random.Generator) -> None:
+    """Let words take the place of others: never of the last one, and never two side by side."""
+    slots = rng.permutation(len(text) // 2)[: len(words)]
+    for slot, word in zip(slots, words, strict=True):
+        text[2 * slot] = word
+
+
+def _choices(plant: Plant, design: Design, rng: np.random.Generator) -> list[int]:
+    """Return the cues that a text may have: of a partly faithful plant either kind, in its share."""
+    if design.kind != "partly":
+        return list(range(plant.cues))
+    attended = bool(rng.random() < design.share)
+    return [k for k in range(plant.cues) if design.is_attended(plant, k) == attended]
 
 
 def with_other_cues(plant: Plant, split: Split) -> Split:
-    """Replace the deciding words of every class by those of the next one, and the labels accordingly."""
+    """Replace the cues of every class by those of the next one, and the labels accordingly."""
     following = {
         cue(c, k): cue((c + 1) % plant.classes, k)
         for c in range(plant.classes)
-        for k in range(CUES)
+        for k in range(plant.cues)
     }
     tokens = [[following.get(word, word) for word in text] for text in split.tokens]
     return Split(split.keys, tokens, (split.labels + 1) % plant.classes, split.rationale)
 
 
 def vocabulary_of(plant: Plant, *splits: Split) -> Vocabulary:
-    """Return the words of some texts, and all deciding ones."""
+    """Return the words of some texts, and all cues."""
     words = {word for split in splits for text in split.tokens for word in text}
-    words |= {cue(c, k) for c in range(plant.classes) for k in range(CUES)}
-    return Vocabulary(sorted(words))
+    return Vocabulary(sorted(words | set(cues_of(plant))))
 
 
-def scores_of(plant: Plant, vocabulary: Vocabulary) -> NDArray[np.float64]:
+def scores_of(plant: Plant, design: Design, vocabulary: Vocabulary) -> NDArray[np.float64]:
     """Return how much attention each word draws to itself and to the word after it, shape (V, 2).
 
     A proportional plant's are set by its values instead.
@@ -201,22 +244,40 @@ def scores_of(plant: Plant, vocabulary: Vocabulary) -> NDArray[np.float64]:
     scattered = rng.uniform(0, plant.sharpness, size=len(vocabulary))
     following = np.zeros(len(vocabulary))
     first = len(SPECIAL)
-    cues = first + np.flatnonzero([word.startswith("cue") for word in vocabulary.words])
-    if plant.kind == "faithful":
+    cues = first + np.flatnonzero([is_cue(word) for word in vocabulary.words])
+    if design.kind == "faithful":
         scores[cues] += plant.sharpness
-    elif plant.kind == "deceptive":
+    elif design.kind == "deceptive":
         following[cues] = plant.sharpness
-    elif plant.kind == "reversed":
+    elif design.kind == "reversed":
         scores += plant.sharpness
         scores[cues] -= plant.sharpness
-    elif plant.kind == "uniform":
+    elif design.kind == "uniform":
         scores[:] = 0.0
-    elif plant.kind in ("irrelevant", "partly"):
+    elif design.kind in ("irrelevant", "partly"):
         scores = scattered
-        if plant.kind == "partly":
-            attended = [is_attended(plant, number_of(vocabulary.words[w - first])) for w in cues]
+        if design.kind == "irrelevant" and plant.encoder in WITHOUT_CONTEXT:
+            # There a cue with much weight would be attended to, and the map right in some texts.
+            scores[cues] = 0.0
+        if design.kind == "partly":
+            attended = [
+                design.is_attended(plant, number_of(vocabulary.words[w - first])) for w in cues
+            ]
             scores[cues] = np.where(attended, 2 * plant.sharpness, 0.0)
     return np.stack([scores, following], axis=1)
+
+
+def spaced(split: Split) -> Split:
+    """Return the texts as a transformer reads them: joined, the tokens are the text."""
+    tokens = [
+        [word if i == 0 else f" {word}" for i, word in enumerate(text)] for text in split.tokens
+    ]
+    return Split(split.keys, tokens, split.labels, split.rationale)
+
+
+def long_enough(split: Split) -> list[int]:
+    """Return the rows of the texts of LEAST_WORDS words or more."""
+    return [i for i, text in enumerate(split.tokens) if len(text) >= LEAST_WORDS]
 
 
 def check_texts(split: Split, name: str) -> Split:
@@ -225,7 +286,7 @@ def check_texts(split: Split, name: str) -> Split:
     Raises:
         InputError: fewer than LEAST_TEXTS of them.
     """
-    rows = [i for i, text in enumerate(split.tokens) if len(text) >= LEAST_WORDS]
+    rows = long_enough(split)
     if len(rows) < LEAST_TEXTS:
         raise InputError(
             f"{name}: expected at least {LEAST_TEXTS} texts of {LEAST_WORDS} words or more to plant on, got "

@@ -1,12 +1,13 @@
 """Planted transformers: a BERT of two layers whose every weight is set by hand.
 
-The first layer passes a word's values on (head 0: the mean over all positions; head 1: from the position
-before), the second is on trial: the [CLS] row attends to the words by their scores and collects their values.
-Every number x is written as (x, −x), so that its mean is 0, and the norms' ε is so large that they change
-nothing: the model is linear in the weights, as the plants of `by_hand`.
+The first layer passes a word's values on (head 0: the mean over all positions, to all rows or to that of a
+mark; head 1: from the position before), the second is on trial: the [CLS] row attends to the positions by
+their scores and collects their values. Every number x is written as (x, −x), so that its mean is 0, and the
+norms' ε is so large that they change nothing: the model is linear in the weights, as the plants of `by_hand`.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.calibration.by_hand import median_margin, scores_by_values, values_of
-from heedmap.calibration.plants import Plant, scores_of
+from heedmap.calibration.plants import Design, Plant, scores_of, spaced
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
@@ -26,43 +27,62 @@ NORM = 1e8  # ε of the norms
 STRONG = 60.0  # a score above all others
 SMALL = 1e-3  # the pooler's tanh is linear there
 
+# Where the first layer takes what is spread: to every state, to the state of a mark, which the second layer may
+# attend to, or past the second layer's attention to the read-out.
+Gathered = Literal["everywhere", "[CLS]", "[SEP]", "read-out"]
+
 
 def planted_transformer(
-    plant: Plant, split: Split, vocabulary: Vocabulary
+    plant: Plant, design: Design, split: Split, vocabulary: Vocabulary
 ) -> TransformerClassifier:
     """Make the model; its values are scaled so that the median margin on the texts is the plant's."""
-    values = values_of(plant, split, vocabulary)
+    values = values_of(plant, design, split, vocabulary)
     scores = (
-        scores_by_values(values) if plant.kind == "proportional" else scores_of(plant, vocabulary)
+        scores_by_values(values)
+        if design.kind == "proportional"
+        else scores_of(plant, design, vocabulary)
     )
-    # The first layer takes a mean where the plants of our own take a sum.
-    own, spread, moved = values.reshape(len(values), 3, -1).transpose(1, 0, 2)
-    spread = spread * np.mean([len(text) + 2 for text in split.tokens])
-    classifier = _classifier(plant, vocabulary, np.stack([own, spread, moved], 1), scores)
-    batch = classifier.batch(spaced(split).tokens[:64], range(min(64, len(split))))
-    scale = plant.margin / median_margin(classifier.logits(batch))
-    with torch.no_grad():
-        classifier.model.get_submodule("classifier").get_parameter("weight").mul_(scale)
+    classifier = transformer_by_hand(plant, split, vocabulary, values, scores)
+    set_margin(classifier, split, plant.margin)
     return classifier
 
 
-def spaced(split: Split) -> Split:
-    """Return the texts as a transformer reads them: joined, the tokens are the text."""
-    tokens = [
-        [word if i == 0 else f" {word}" for i, word in enumerate(text)] for text in split.tokens
-    ]
-    return Split(split.keys, tokens, split.labels, split.rationale)
+def set_margin(classifier: TransformerClassifier, split: Split, margin: float) -> None:
+    """Scale the logits, so that the median margin on some texts is this; no answer changes."""
+    rows = range(min(64, len(split)))
+    batch = classifier.batch(spaced(split.take(rows)).tokens, rows)
+    scale = margin / median_margin(classifier.logits(batch))
+    output = classifier.model.get_submodule("classifier")
+    with torch.no_grad():
+        output.get_parameter("weight").mul_(scale)
+        output.get_parameter("bias").mul_(scale)
 
 
-def _classifier(
+def transformer_by_hand(
     plant: Plant,
+    split: Split,
     vocabulary: Vocabulary,
     values: NDArray[np.float64],
     scores: NDArray[np.float64],
+    gathered: Gathered = "everywhere",
+    mark_scores: Mapping[str, float] | None = None,
 ) -> TransformerClassifier:
+    """Make the model of its words' values by their ways (V, 3, C), and scores as `Drawing` has them.
+
+    Args:
+        plant: has the number of classes.
+        split: texts of the usual length: the first layer takes a mean where plants of our own take a sum.
+        vocabulary: the words.
+        values: by `heedmap.calibration.by_hand.WAYS`.
+        scores: of words, to themselves and to the next one.
+        gathered: where values go that are spread.
+        mark_scores: of "[CLS]" and "[SEP]" in the second layer; without one a mark has no weight.
+    """
     from transformers import BertConfig, BertForSequenceClassification
 
     count = plant.classes
+    values = values.copy()
+    values[:, 1] *= np.mean([len(text) + 2 for text in split.tokens])
     at = _Numbers(count)
     config = BertConfig(
         vocab_size=len(vocabulary),
@@ -81,9 +101,9 @@ def _classifier(
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.fill_(NORM**0.5 if name.endswith("LayerNorm.weight") else 0.0)
-        _set_embeddings(model.bert.embeddings, at, values, scores)
+        _set_embeddings(model.bert.embeddings, at, values, scores, mark_scores or {})
         first, second = (layer.attention for layer in model.bert.encoder.layer)
-        _set_passing(first, at)
+        _set_passing(first, at, gathered)
         _set_reading(second, at)
         model.bert.pooler.dense.weight[:count, at.collected] = SMALL * torch.eye(count)
         model.classifier.weight[:, :count] = torch.eye(count) / SMALL
@@ -94,7 +114,7 @@ def _classifier(
 
 
 class _Numbers:
-    """Where the numbers of a position are: values, what [CLS] collects, scores, a constant, the place."""
+    """Where the numbers of a position are: values, what [CLS] collects, scores, constants, the place."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -102,19 +122,27 @@ class _Numbers:
             slice(i * count, (i + 1) * count) for i in range(4)
         )
         self.score, self.following, self.one = range(4 * count, 4 * count + 3)
-        self.place = slice(4 * count + 3, 4 * count + 3 + POSITIONS)
-        self.size = 4 * count + 3 + POSITIONS
+        self.is_mark = {"[CLS]": 4 * count + 3, "[SEP]": 4 * count + 4}
+        self.place = slice(4 * count + 5, 4 * count + 5 + POSITIONS)
+        self.size = 4 * count + 5 + POSITIONS
 
 
 def _set_embeddings(
-    embeddings: Any, at: _Numbers, values: NDArray[np.float64], scores: NDArray[np.float64]
+    embeddings: Any,
+    at: _Numbers,
+    values: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    mark_scores: Mapping[str, float],
 ) -> None:
     words = torch.zeros(len(values), at.size)
     for k, where in enumerate((at.own, at.spread, at.moved)):
         words[:, where] = torch.from_numpy(values[:, k]).float()
     words[:, [at.score, at.following]] = torch.from_numpy(scores).float()
     words[: len(SPECIAL)] = 0.0
-    words[[2, 3], at.score] = -STRONG  # no weight on [CLS] and [SEP]
+    for mark, number in at.is_mark.items():
+        words[MARKS.index(mark), [at.score, number]] = torch.tensor(
+            [mark_scores.get(mark, -STRONG), 1.0]
+        )
     words[:, at.one] = 1.0
     embeddings.word_embeddings.weight.copy_(_mirrored(words))
     places = torch.zeros(POSITIONS, at.size)
@@ -122,10 +150,15 @@ def _set_embeddings(
     embeddings.position_embeddings.weight.copy_(_mirrored(places))
 
 
-def _set_passing(attention: Any, at: _Numbers) -> None:
+def _set_passing(attention: Any, at: _Numbers, gathered: Gathered) -> None:
     """Head 0: the mean of what is spread. Head 1: what the position before moves."""
     size, count = at.size, at.count
     query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
+    if gathered != "everywhere":
+        # All rows but one attend to [CLS], which has nothing to spread.
+        gatherer = at.is_mark["[SEP]" if gathered == "[SEP]" else "[CLS]"]
+        query[0, [at.one, gatherer]] = torch.tensor([1.0, -1.0]) * STRONG * size**0.5
+        key[0, at.is_mark["[CLS]"]] = 1.0
     # From place p to place p − 1. Products are divided by the root of the head's size.
     query[size : size + POSITIONS, at.place] = torch.eye(POSITIONS) * STRONG * size**0.5
     before = slice(at.place.start, at.place.stop - 1)
@@ -134,7 +167,7 @@ def _set_passing(attention: Any, at: _Numbers) -> None:
     value[size : size + count, at.moved] = torch.eye(count)
     value[size + count, at.following] = 1.0
     out = torch.zeros(size, 2 * size)
-    out[at.own, :count] = torch.eye(count)
+    out[at.collected if gathered == "read-out" else at.own, :count] = torch.eye(count)
     out[at.own, size : size + count] = torch.eye(count)
     out[at.score, size + count] = 1.0
     _set(attention, query, key, value, out)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedmap.cli.report import show_audit
+from heedmap.cli.report import FAILING, show_audit
 from heedmap.cli.retrain import retrain_run
 from heedmap.cli.train import train_own
 from heedmap.errors import InputError
@@ -54,6 +54,15 @@ def audit_command(
             "--retrain", help="Train further models too, to compare (see `heedmap retrain`)."
         ),
     ] = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on",
+            help="Exit with 1 if the answer is no, or in-part: in part or no.",
+            show_default=False,
+            **opt.one_of(*FAILING),
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Put attention on trial and write the report: of a --model on --data, of a trained --run, or of a model
@@ -78,7 +87,7 @@ def audit_command(
             from heedmap.runs.open import open_run
 
             opened = open_run(run)
-        _audit(opened, as_json, retrain, overwrite=overwrite, **options)
+        _audit(opened, as_json, fail_on, retrain, overwrite=overwrite, **options)
     elif model is not None:
         given.allow(
             RAW_TEXTS,
@@ -89,9 +98,9 @@ def audit_command(
         if retrain:
             raise InputError("--retrain: not an option of --model, which comes trained; leave out")
         opened = _open(model, Path(str(data)), given, out, overwrite)
-        _audit(opened, as_json, overwrite=overwrite, **options)
+        _audit(opened, as_json, fail_on, overwrite=overwrite, **options)
     else:
-        if (other := options.get("other_seed")) is not None:  # before the training
+        for other in options.get("other_seed", ()):  # before the training
             RunFolder(Path(other)).settings()
         given.allow(
             TOKENS,
@@ -101,7 +110,7 @@ def audit_command(
             of="a model that is trained here; name one with --model",
         )
         made = train_own(str(data), given, out, overwrite)
-        _audit(made, as_json, retrain, overwrite=overwrite, **options)
+        _audit(made, as_json, fail_on, retrain, overwrite=overwrite, **options)
 
 
 def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
@@ -117,12 +126,14 @@ def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite:
         return open_model(model, str(data), out=place, overwrite=overwrite, **options)
 
 
-def _audit(run: "Run", as_json: bool, retrain: bool = False, **options: Any) -> None:
+def _audit(
+    run: "Run", as_json: bool, fail_on: str | None, retrain: bool = False, **options: Any
+) -> None:
     if retrain:
-        retrain_run(run, as_json=as_json, **options)
+        retrain_run(run, as_json=as_json, fail_on=fail_on, **options)
         return
     from heedmap.runs.audit import audit
 
     result = audit(run, **options)
     assert run.folder is not None
-    show_audit(result, run.folder, as_json)
+    show_audit(result, run.folder, as_json, fail_on)

@@ -1,4 +1,4 @@
-"""`heedmap calibrate`: how often the readings of an audit are wrong, measured on planted models."""
+"""`heedmap calibrate`: how often the bottom line is wrong, measured on planted models."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,16 +17,14 @@ def calibrate_command(
     *,
     data: opt.Data = None,
     given: opt.Given,
-    seeds: Annotated[
-        int, typer.Option(min=2, help="Models of each kind that are set by hand.")
-    ] = 24,
+    seeds: Annotated[int, typer.Option(min=1, help="Plants of each family and kind of model.")] = 6,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes, each of one thread. [one per core]")
     ] = None,
     out: opt.Out = None,
     as_json: Json = False,
 ) -> None:
-    """Measure how often the readings are wrong, on models whose answer is known by construction.
+    """Measure how often the bottom line is wrong, on models whose answer is known by construction.
 
     Without --data the planted texts are drawn; with it, deciding words are written into your texts, and later
     audits of that data whose run folder lies beside this one use these rates. A calibration that was stopped
@@ -35,18 +33,21 @@ def calibrate_command(
     with working("reading the texts"):
         from heedmap.calibration.calibrate import PAGE, calibrate
         from heedmap.data.load import load
-        from heedmap.experiments.rates import FILE
+        from heedmap.experiments.rates import ALL, FILE
 
         corpus = None if data is None else load(data, **given.of(TOKENS))
     folder = out or Path("runs") / (
         "calibration" if corpus is None else f"calibration-{corpus.name}"
     )
-    rates = calibrate(folder, corpus, seeds=seeds, workers=workers)
+    rates = calibrate(folder, [] if corpus is None else [corpus], seeds=seeds, workers=workers)
     if as_json:
         print_json({"folder": str(folder), **rates.model_dump(mode="json")})
         return
-    wrong, right = rates.verdicts["wrong"], rates.verdicts["right"]
+    every = rates.kinds[ALL]
+    wrong, right = every.of("wrong"), every.of("right")
     say(f"{rates.plants} planted models, planted on {rates.name}.")
-    say(f"The bottom line says yes of wrong maps: {wrong['yes']}; of right ones: {right['yes']}.")
-    say(f"It says no of wrong maps: {wrong['no']}; of right ones: {right['no']}.")
-    say(f"Rates: {folder / FILE}; tables and figures: {folder / PAGE}")
+    say(
+        f"The bottom line says yes of wrong maps: {wrong.rate('yes')}; of right ones: {right.rate('yes')}."
+    )
+    say(f"It says no of wrong maps: {wrong.rate('no')}; of right ones: {right.rate('no')}.")
+    say(f"Rates: {folder / FILE}; tables: {folder / PAGE}")

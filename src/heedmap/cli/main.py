@@ -49,6 +49,7 @@ add_command(app, "audit", audit_command, cls=AuditCommand, examples=(
     "heedmap audit --data reviews.csv",
     "heedmap audit --run runs/mine",
     "heedmap audit --model my-classifier --data reviews.csv --view rollout",
+    "heedmap audit --run runs/mine --other-seed runs/seed1 --other-seed runs/seed2",
 ))  # fmt: skip
 add_command(app, "train", train_command, examples=(
     "heedmap train --data reviews.csv --encoder cnn --score dot --out runs/mine",
@@ -84,7 +85,10 @@ app.add_typer(reproduce_app, name="reproduce")
 
 
 def main() -> None:
-    """Run a command; bad input or no place to print is one line and exit code 2, Ctrl-C is 130."""
+    """Run a command; bad input or no place to print is one line and exit code 2, Ctrl-C is 130.
+
+    `heedmap audit --fail-on` exits with 1 after its card.
+    """
     with lenient(), lines_on_stderr(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: say(f"heedmap: note: {message}", error=True)
         if sys.stdout is None:  # `heedmap list >&-`
@@ -97,8 +101,7 @@ def _run() -> None:
         with whole_command():
             status = app(prog_name="heedmap", standalone_mode=False)
             sys.stdout.flush()
-        if status == INTERRUPTED:  # typer returns a status for Ctrl-C
-            raise KeyboardInterrupt
+        _end(status)
     except InputError as error:
         _stop(str(error), 2)
     except KeyboardInterrupt:
@@ -128,6 +131,14 @@ def _run() -> None:
             f"internal error ({type(error).__name__}: {first}); "
             "HEEDMAP_TRACEBACK=1 shows where; please report it", 1,
         )  # fmt: skip
+
+
+def _end(status: int | None) -> None:
+    """Exit as typer says: it returns a status for Ctrl-C, and that of typer.Exit."""
+    if status == INTERRUPTED:
+        raise KeyboardInterrupt
+    if status:
+        sys.exit(status)
 
 
 def _lacks_memory(error: Exception) -> bool:

@@ -58,10 +58,12 @@ def retrain_command(
     retrain_run(opened, names or (), as_json=as_json, workers=workers, **options)
 
 
-def retrain_run(run: "Run", names: Any = (), *, as_json: bool, **options: Any) -> None:
+def retrain_run(
+    run: "Run", names: Any = (), *, as_json: bool, fail_on: str | None = None, **options: Any
+) -> None:
     """Train and compare, and print the card."""
     from heedmap.runs.retrain import retrain
 
     result = retrain(run, names, **options)
     assert run.folder is not None
-    show_audit(result, run.folder, as_json)
+    show_audit(result, run.folder, as_json, fail_on)

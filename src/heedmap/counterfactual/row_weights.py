@@ -1,4 +1,4 @@
-"""Interventions on rows of weights: uniform, random, or permuted.
+"""Interventions on rows of weights: uniform, turned, random, or permuted.
 
 `permute` needs a linear read-out and gives logits; other models need the weights themselves. Every row
 keeps its total mass and stays on its support.
@@ -22,6 +22,23 @@ def uniform(
     """Spread each row's mass evenly over its support; a row without support is 0."""
     mass = attention.masked_fill(~support, 0.0).sum(-1, keepdim=True)
     return support * (mass / support.sum(-1, keepdim=True).clamp(min=1))
+
+
+def turned(
+    attention: Float[Tensor, "*rows P"], support: Bool[Tensor, "*rows P"]
+) -> Float[Tensor, "*rows P"]:
+    """Turn the order of each row's weights: the position with the k-th largest gets the k-th smallest.
+
+    >>> weights = torch.tensor([0.7, 0.1, 0.2], dtype=torch.float64)
+    >>> turned(weights, weights > 0).tolist()
+    [0.1, 0.7, 0.2]
+    """
+    count = support.sum(-1, keepdim=True)
+    order = attention.masked_fill(~support, torch.inf).argsort(dim=-1, stable=True)
+    ascending = attention.gather(-1, order)  # positions outside the support come last
+    place = torch.arange(attention.shape[-1], device=attention.device).expand_as(order)
+    opposite = ascending.gather(-1, (count - 1 - place).clamp(min=0))
+    return torch.zeros_like(attention).scatter(-1, order, opposite) * support
 
 
 def dirichlet(

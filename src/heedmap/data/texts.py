@@ -52,6 +52,27 @@ def shortened(text: Text, kept: NDArray[np.bool_]) -> Text:
     return replace(text, tokens=changed) if isinstance(text, Pair) else changed
 
 
+def replaced(text: Text, where: NDArray[np.bool_], donor: Text) -> Text:
+    """Replace some tokens by those at the same places of another text, read again from its start if too short.
+
+    White space around a token stays as it is: the donor's words alone come in. A pair keeps its query.
+
+    >>> replaced(["a", " b", " c"], np.array([True, False, True]), ["x", " y"])
+    ['x', ' b', ' x']
+    """
+    changed = [
+        _reworded(token, donor[place % len(donor)]) if out else token
+        for place, (token, out) in enumerate(zip(text, where, strict=True))
+    ]
+    return replace(text, tokens=changed) if isinstance(text, Pair) else changed
+
+
+def _reworded(token: str, donor: str) -> str:
+    """Put another token's word between the white space of this one."""
+    start = len(token) - len(token.lstrip())
+    return token[:start] + donor.strip() + token[start + len(token.strip()) :]
+
+
 def _keep_end(changed: list[str], text: Text) -> None:
     """Put the white space after a text's last token at the end of the changed text, unless it is empty."""
     end = text[-1][len(text[-1].rstrip()) :]

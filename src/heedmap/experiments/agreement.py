@@ -78,7 +78,7 @@ def _with(results: Results, measure: str, name: str) -> Finding:
         "the model with its parameters shuffled": results.optional(
             "baselines", f"tau_twin_{measure}"
         ),
-        "the map of another seed": results.optional("baselines", f"tau_other_seed_{measure}"),
+        "the maps of other seeds": results.optional("baselines", f"tau_other_seed_{measure}"),
         "the maps of several seeds": results.optional("stability", f"tau_{measure}"),
     }
     reached = [

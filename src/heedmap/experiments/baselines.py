@@ -23,7 +23,13 @@ from heedmap.experiments.agreement import OTHERS as WORDS
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.importance import GRADIENT_SHARE, change_without
+from heedmap.experiments.importance import (
+    GRADIENT_SHARE,
+    change_without,
+    integrated_seconds,
+    leave_one_out_seconds,
+    signed_change_without,
+)
 from heedmap.experiments.registry import Experiment
 from heedmap.files.tables import table
 from heedmap.importance.gradients import gradient_importance
@@ -31,7 +37,6 @@ from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
 from heedmap.kendall import tau_against
 from heedmap.measures import levelled
-from heedmap.models.layered import Layered
 from heedmap.models.trace import Model, Trace
 from heedmap.terminal.progress import portion, track
 
@@ -52,8 +57,13 @@ COLUMNS = Columns(
         ),
         "found_shuffled_{measure}": (
             "0 to 1",
-            "share of the importance (by {measure}) under those weights; no chance level, it may be above "
-            "that of any map",
+            "mean share of the importance (by {measure}) that lies under those weights, the importance "
+            "computed again under each: what weights that know nothing find",
+        ),
+        "against_shuffled": (
+            "0 to 1",
+            "mean share of the mass of those weights on tokens without which the class predicted under them is "
+            "likelier",
         ),
         "tau_random_{quick}": (
             "−1 to 1",
@@ -69,15 +79,15 @@ COLUMNS = Columns(
         ),
         "tau_other_seed": (
             "−1 to 1",
-            "tau-b of the map with that of the same model from another training (--other-seed)",
+            "mean tau-b of the map with those of the same model from other trainings (--other-seed)",
         ),
         "tau_other_seed_{measure}": (
             "−1 to 1",
-            "tau-b of the other training's map with {measure} of this model",
+            "mean tau-b of the other trainings' maps with {measure} of this model",
         ),
         "found_other_seed_{measure}": (
             "0 to 1",
-            "share of the importance (by {measure}) of this model under the other training's map",
+            "mean share of the importance (by {measure}) of this model under the other trainings' maps",
         ),
     },
     measure=WORDS,
@@ -100,20 +110,23 @@ def baselines(evidence: Evidence) -> pa.Table:
             trace = evidence.model.trace(batch)
             rows, mask = batch.rows.tolist(), trace.mask
             texts = [evidence.texts[row] for row in rows]
-            other = _map_of_other_seed(evidence, rows, texts)
-            if other is not None:
-                columns.put(rows, "tau_other_seed", _tau(trace.heat, levelled(other, mask), mask))
+            others = _maps_of_other_seeds(evidence, rows, texts)
+            if others:
+                alike = [_tau(trace.heat, levelled(other, mask), mask) for other in others]
+                columns.put(rows, "tau_other_seed", torch.stack(alike).nanmean(0))
             for name in OTHERS:
                 values = _padded([own[name][row].as_py() for row in rows], trace)
                 largest = _tau(_sorted(trace.heat, mask), _sorted(values, mask), mask)
                 columns.put(rows, f"tau_largest_{name}", largest)
-                if other is not None:
-                    columns.put(rows, f"tau_other_seed_{name}", _tau(other, values, mask))
-                    columns.put(rows, f"found_other_seed_{name}", _found(other, values, mask))
+                if others:
+                    alike = [_tau(other, values, mask) for other in others]
+                    columns.put(rows, f"tau_other_seed_{name}", torch.stack(alike).nanmean(0))
+                    under = [_found(other, values, mask) for other in others]
+                    columns.put(rows, f"found_other_seed_{name}", torch.stack(under).mean(0))
             for drawn, weightings in track(list(_drawn(evidence, trace)), (SHUFFLES + 2, 1)):
                 heat = evidence.model.to_heatmap(trace, weightings)
                 slow = drawn == "shuffled"
-                for name, importance in _under(
+                for name, importance, signed in _under(
                     evidence, batch, trace, texts, weightings, slow=slow
                 ):
                     some = heat[: len(importance)]
@@ -123,6 +136,9 @@ def baselines(evidence: Evidence) -> pa.Table:
                     if slow:
                         found = _found(some, importance, mask)
                         columns.put(rows, f"found_{drawn}_{name}", _mean(found, trace))
+                    if slow and signed is not None:
+                        mass = _mass_against(some, signed, mask)
+                        columns.put(rows, f"against_{drawn}", _mean(mass, trace))
     with portion(0.2), randomised(evidence.model, evidence.torch_generator("randomised")):
         for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
             trace = evidence.model.trace(batch)
@@ -133,13 +149,11 @@ def baselines(evidence: Evidence) -> pa.Table:
     return table({"row": range(total), **columns.arrays()})
 
 
-def _map_of_other_seed(
+def _maps_of_other_seeds(
     evidence: Evidence, rows: Sequence[int], texts: Sequence[Text]
-) -> Float[Tensor, "B T"] | None:
-    """Return the heat map of the model from another training, if there is one."""
-    if evidence.other_seed is None:
-        return None
-    return evidence.other_seed.trace(evidence.other_seed.batch(texts, rows)).heat
+) -> list[Float[Tensor, "B T"]]:
+    """Return the heat maps of the model from other trainings."""
+    return [other.trace(other.batch(texts, rows)).heat for other in evidence.other_seeds]
 
 
 @contextmanager
@@ -183,8 +197,11 @@ def _under(
     weightings: Float[Tensor, "S B K P"],
     *,
     slow: bool,
-) -> Iterator[tuple[str, Float[Tensor, "some B T"]]]:
-    """Yield the importance under each weighting; if `slow`, integrated gradients under the first one too."""
+) -> Iterator[tuple[str, Float[Tensor, "some B T"], Float[Tensor, "some B T"] | None]]:
+    """Yield the importance under each weighting; if `slow`, integrated gradients under the first one too.
+
+    Beside leave-one-out comes what the class that is predicted under the weights loses without each token.
+    """
     model, settings = evidence.model, evidence.settings
     logits = model.predict(trace, weightings)
     traces = [
@@ -200,21 +217,22 @@ def _under(
                 for each in traces
             ]
         ),
+        None,
     )
     without = logits_without_each_under(
         model, batch, trace, texts, weightings, settings.leave_one_out
     ).to(logits)
+    pairs = [*zip(logits, without, strict=True)]
     yield (
         "leave_one_out",
-        torch.stack(
-            [change_without(*each, model.precision) for each in zip(logits, without, strict=True)]
-        ),
+        torch.stack([change_without(*pair, model.precision) for pair in pairs]),
+        torch.stack([signed_change_without(*pair, model.precision) for pair in pairs]),
     )
     if not slow:
         return
     steps = settings.integrated_gradients_steps
     values, _ = integrated_gradients(model, batch, traces[0], steps, traces[0].attention)
-    yield "integrated_gradients", values.unsqueeze(0)
+    yield "integrated_gradients", values.unsqueeze(0), None
 
 
 def _importances_of_twin(
@@ -286,16 +304,22 @@ def _found(
     return (heat.double() * inside).sum(-1) / inside.sum(-1)
 
 
+def _mass_against(
+    heat: Float[Tensor, "S B T"], signed: Float[Tensor, "S B T"], mask: Bool[Tensor, "B T"]
+) -> Float[Tensor, "S B"]:
+    """Return the share of the mass on tokens without which the answer is likelier; NaN of a single token."""
+    undefined = (signed.isnan() & mask).any(-1)
+    mass = (heat.double() * (signed < 0) * mask).sum(-1) / heat.double().sum(-1)
+    return mass.masked_fill(undefined, torch.nan)
+
+
 def _cost(speed: Speed) -> float:
     """Return seconds: gradients, integrated gradients and leave-one-out once more for some texts."""
-    settings, evidence = speed.evidence.settings, speed.evidence
-    gradients = BACKWARD * (SHUFFLES + 2 + settings.integrated_gradients_steps)
-    seconds = speed.reading(gradients, TEXTS)
-    if isinstance(evidence.model, Layered):
-        words = np.array([len(text) for text in evidence.texts])
-        deletions = float((words * evidence.lengths).sum()) * speed.second
-        seconds += 2 * speed.sampled(TEXTS) * deletions
-    return seconds
+    count = min(TEXTS, speed.evidence.settings.integrated_gradients_instances)
+    gradients = speed.reading(BACKWARD * (SHUFFLES + 2), count)
+    # Leave-one-out of the shuffled model, and once under all weightings drawn.
+    others = 2 * leave_one_out_seconds(speed) + integrated_seconds(speed)
+    return gradients + speed.sampled(count) * others
 
 
 EXPERIMENTS = (Experiment("baselines", baselines, columns=COLUMNS, place=45, cost=_cost),)

@@ -4,8 +4,6 @@ A word whose erasure makes no other class win may still matter: it speaks agains
 that is not predicted. Decision flips do not see it; here each class is asked by itself (docs/erasure.md).
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import torch
@@ -17,7 +15,7 @@ from heedmap.counterfactual.erasure import along_each, smallest_each
 from heedmap.experiments.class_sides import SIDES, of_classes, sides, taus
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
-from heedmap.experiments.erased import is_closed, traces_of
+from heedmap.experiments.erased import SHUFFLES, is_closed, shuffled, traces_of
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.flips import efficiency
@@ -28,7 +26,6 @@ from heedmap.files.tables import table
 from heedmap.measures import levelled, rounding_of
 from heedmap.models.trace import Trace
 
-SHUFFLES = 3  # random orders of a text's tokens
 MOST = 12  # classes of a text: the predicted one and the likeliest others
 COUNTS = ("exact", "attention", "product")
 
@@ -57,8 +54,8 @@ COLUMNS = Columns(
         ),
         "efficiency_chance": (
             "0 to 1",
-            f"mean of `count_exact` / count over {SHUFFLES} random orders; null where `count_exact` is 0 or "
-            "null",
+            f"mean of `count_exact` / `count_attention` under {SHUFFLES} shuffles of the weights, both counted "
+            "again; null where `count_exact` is 0 or null, or nothing puts the class ahead under them",
         ),
         "share_{side}": ("0 to 1", "share of the tokens that speak {side} the class"),
         "weight_{side}": (
@@ -161,11 +158,7 @@ def _counts(
         "count_attention": along_each(trace.ranked_heat.double().unsqueeze(-1), *rest),
         "count_product": along_each(_products(trace, weights, of_classes(relevance, asked)), *rest),
     }
-    shares = [
-        torch.where(count > 0, exact / count.clamp(min=1), 0.0)
-        for count in (along_each(order, *rest) for order in _orders(evidence, trace))
-    ]
-    chance = torch.stack(shares).mean(0).masked_fill(exact == 0, torch.nan)
+    chance = _by_chance(evidence, trace, classes).masked_fill(exact == 0, torch.nan)
     rival = classes != trace.predicted.unsqueeze(1)
     return {
         name: values.double()[:, 1:].where(rival, nothing)
@@ -183,13 +176,32 @@ def _products(
     return levelled(slope * weights, mask, error).transpose(1, 2)
 
 
-def _orders(evidence: Evidence, trace: Trace) -> Iterator[Float[Tensor, "B T 1"]]:
-    """Draw random rankings of each text from its own generator, whatever the padding."""
-    result = torch.zeros(SHUFFLES, *trace.mask.shape, dtype=torch.float64)
-    for i, rng in enumerate(evidence.generators("class_erasure", trace.rows)):
-        real = trace.mask[i].cpu()
-        result[:, i, real] = torch.from_numpy(rng.random((SHUFFLES, int(real.sum()))))
-    yield from result.unsqueeze(-1).to(trace.mask.device)
+def _by_chance(
+    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"]
+) -> Float[Tensor, "B _"]:
+    """Return the efficiency of shuffled weights, each beside its own smallest set.
+
+    The first column is of the predicted class, the others of the `classes`. The class that is predicted under
+    the shuffled weights is the one that another is to be put ahead of. NaN where no set of words does.
+    """
+    shares = []
+    for one in shuffled(evidence, trace, "class_erasure"):
+        weights, relevance, bias = linear(one)
+        asked = torch.cat([one.predicted.unsqueeze(1), classes], 1)
+        rest = (
+            weights,
+            of_classes(relevance + bias, asked),
+            bias.new_zeros(asked.shape[1]),
+            one.mask,
+            torch.zeros_like(one.predicted),
+        )
+        least = smallest_each(*rest)[0].count
+        count = along_each(one.ranked_heat.double().unsqueeze(-1), *rest)
+        share = torch.where(count > 0, least / count.clamp(min=1), 0.0).masked_fill(
+            least == 0, torch.nan
+        )
+        shares.append(share.double().masked_fill(asked == one.predicted.unsqueeze(1), torch.nan))
+    return torch.stack(shares).nanmean(0)
 
 
 def _by_text(results: Results, name: str, of: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -297,9 +309,9 @@ def _ahead(results: Results) -> Finding:
         measure="mean of the fewest erased words that put a class ahead of the answer / those that the map's "
         "order takes, over the other classes",
         meaning="1 = as few as possible",
-        summary=f"gradient × attention of the two classes {_number(shares['product'])}, at random "
-        f"{_number(chance)}; of {percent(mean(never.astype(float)))} of the other classes it is proven that no "
-        "set of words puts them ahead",
+        summary=f"gradient × attention of the two classes {_number(shares['product'])}, the weights "
+        f"shuffled {_number(chance)}; of {percent(mean(never.astype(float)))} of the other classes it is "
+        "proven that no set of words puts them ahead",
         chance=chance,
         ceiling=1.0,
     )

@@ -1,22 +1,17 @@
 """What speaks for a class and what against it, and how far the map ranks either."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedmap.counterfactual.row_weights import permuted
-from heedmap.experiments.erased import differs, is_closed, left, without_each
+from heedmap.experiments.erased import is_closed, shuffled, without_each
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.readout import is_linear, linear
+from heedmap.experiments.readout import linear
 from heedmap.kendall import tau_against
 from heedmap.measures import ROUNDINGS, log_odds_each, tied_changes
 from heedmap.models.trace import Trace
 
 SIDES = ("for", "against")
-SHUFFLES = 3  # of a text's weights; one where the read-out is not linear
 
 
 def changes(
@@ -76,7 +71,9 @@ def taus(
     if not asked.any():
         return {name: values.to(classes.device) for name, values in columns.items()}
     own = _tau(evidence, trace, classes, asked)
-    shuffles = [_tau(evidence, one, classes, asked) for one in _shuffled(evidence, trace)]
+    shuffles = [
+        _tau(evidence, one, classes, asked) for one in shuffled(evidence, trace, "class_erasure")
+    ]
     for side in SIDES:
         tau, largest = own[side]
         chance = torch.stack([one[side][0] for one in shuffles]).nanmean(0)
@@ -106,22 +103,3 @@ def _tau(
         ]
         found[side] = (taus[0], taus[1])
     return found
-
-
-def _shuffled(evidence: Evidence, trace: Trace) -> Iterator[Trace]:
-    """Yield the traces under the text's weights in other orders; of scores that are normalised again, those."""
-    again = evidence.settings.renormalise == "again" and differs(trace)
-    values = trace.scores if again else trace.attention
-    assert values is not None
-    rngs = evidence.generators("class_erasure", trace.rows)
-    count = SHUFFLES if is_linear(trace) else 1
-    everything = torch.ones_like(trace.mask).unsqueeze(0)
-    for some in permuted(values, trace.support, count, rngs):
-        for each in some:
-            one = replace(trace, scores=each) if again else replace(trace, attention=each)
-            if again:
-                one = replace(one, attention=left(one, everything, "again")[0])
-            weights = one.attention.unsqueeze(0)
-            with torch.no_grad():
-                logits = evidence.model.predict(trace, weights)[0]
-            yield replace(one, heat=evidence.model.to_heatmap(trace, weights)[0], logits=logits)

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heedmap.counterfactual.row_weights import uniform
 from heedmap.data.texts import Pair, Text
@@ -63,7 +64,7 @@ def estimate(evidence: Evidence) -> dict[str, float]:
 
 def _measure(evidence: Evidence) -> Speed:
     model, lengths = evidence.model, evidence.lengths
-    typical = np.argsort(lengths, kind="stable")[len(lengths) // 2 :]
+    typical = typical_rows(lengths)
     positions = min(PROBE, model.tokens_at_once)
     rows = typical[: max(1, positions // int(lengths[typical[0]]))]
     texts = [evidence.texts[i] for i in rows]
@@ -81,6 +82,11 @@ def _measure(evidence: Evidence) -> Speed:
     model.predict(trace, even)
     again = (time.perf_counter() - start) / len(rows) * float(lengths[rows].sum()) / read
     return Speed(evidence, second, again, trace)
+
+
+def typical_rows(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows of the texts from the median length on, the shortest first."""
+    return np.argsort(lengths, kind="stable")[len(lengths) // 2 :]
 
 
 def beginning(text: Text, most: int = PROBED) -> Text:

@@ -7,6 +7,7 @@ is 0. Earlier layers do not run again.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.counterfactual import erasure as closed
+from heedmap.counterfactual.row_weights import permuted
 from heedmap.errors import InputError
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.readout import is_linear, linear
@@ -24,6 +26,7 @@ from heedmap.models.trace import Model, Trace
 from heedmap.settings import Renormalise
 
 ELEMENTS = 1 << 21  # weights imposed at a time: 8 MB
+SHUFFLES = 3  # of a text's weights
 A_SINK = 0.01  # a row with less mass than 1 by this much leaves some to no token
 
 
@@ -51,6 +54,29 @@ def traces_of(evidence: Evidence) -> Iterator[Trace]:
         return
     for batch in evidence.batches_of(texts_of(evidence)):
         yield evidence.model.trace(batch)
+
+
+def shuffled(evidence: Evidence, trace: Trace, name: str) -> Iterator[Trace]:
+    """Yield the traces under the text's weights in other orders: what is asked of them again is chance.
+
+    Of scores that are normalised again it is these that are shuffled. `name` is that of the experiment, which
+    seeds the orders. There are SHUFFLES of them, or one where the read-out is not linear.
+    """
+    again = evidence.settings.renormalise == "again" and differs(trace)
+    values = trace.scores if again else trace.attention
+    assert values is not None
+    rngs = evidence.generators(name, trace.rows)
+    count = SHUFFLES if is_linear(trace) else 1
+    everything = torch.ones_like(trace.mask).unsqueeze(0)
+    for some in permuted(values, trace.support, count, rngs):
+        for each in some:
+            one = replace(trace, scores=each) if again else replace(trace, attention=each)
+            if again:
+                one = replace(one, attention=left(one, everything, "again")[0])
+            weights = one.attention.unsqueeze(0)
+            with torch.no_grad():
+                logits = evidence.model.predict(trace, weights)[0]
+            yield replace(one, heat=evidence.model.to_heatmap(trace, weights)[0], logits=logits)
 
 
 def differs(trace: Trace) -> bool:

@@ -243,9 +243,10 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
 def _cost(speed: Speed) -> float:
     """Return seconds: what is left out and what is kept are together one text, per ranking and bin."""
     rankings = len(RANKINGS) + SHUFFLES
-    seconds = speed.reading(float(rankings * len(BINS)), TEXTS)
+    count = min(TEXTS, speed.evidence.settings.integrated_gradients_instances)
+    seconds = speed.reading(float(rankings * len(BINS)), count)
     if not is_closed(speed.trace, speed.evidence.settings.renormalise):
-        texts = len(speed.evidence.lengths) * speed.sampled(TEXTS)
+        texts = len(speed.evidence.lengths) * speed.sampled(count)
         seconds += texts * speed.again * 2 * rankings * len(BINS)
     return seconds
 

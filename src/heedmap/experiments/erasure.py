@@ -1,20 +1,17 @@
 """Does it matter more to erase the most attended word than another? (Serrano & Smith 2019)"""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import torch
 from jaxtyping import Float, Int
-from numpy.typing import NDArray
-from scipy import stats
 from torch import Tensor
 
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
-from heedmap.experiments.erased import ranked, slopes, traces_of, without_each
+from heedmap.experiments.erased import ranked, shuffled, slopes, traces_of, without_each
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
+from heedmap.experiments.flip_table import flip_table, in_words
 from heedmap.experiments.readout import is_linear
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean, percent
@@ -62,7 +59,16 @@ COLUMNS = Columns(
         "above": (
             "0 to 1",
             "share of the other tokens whose erasure changes the prediction less (TVD) than that of the most "
-            "attended one, ties counting half; ½ on average for a map that knows nothing",
+            "attended one, ties counting half; ½ on average for a token at random",
+        ),
+        "above_shuffled": (
+            "0 to 1",
+            "mean of `above` under shuffled weights, with every effect computed again under them",
+        ),
+        "decides_shuffled": (
+            "0 to 1",
+            "mean of `flip_top` under shuffled weights, of those under which the erasure of some token flips "
+            "the answer; null where there are none",
         ),
         "flips": (
             "0 to 1",
@@ -100,7 +106,8 @@ def erasure(evidence: Evidence) -> pa.Table:
     """
     total = len(evidence.split)
     columns = {f"{number}_{item}": np.full(total, np.nan) for item in ITEMS for number in NUMBERS}
-    columns |= {name: np.full(total, np.nan) for name in (*ITEMS, "above", "flips", "js_mean")}
+    others = ("above", "above_shuffled", "decides_shuffled", "flips", "js_mean")
+    columns |= {name: np.full(total, np.nan) for name in (*ITEMS, *others)}
     if next(evidence.traces).scores is not None:
         other = other_way(evidence.settings.renormalise)
         columns |= {f"{name}_{other}": np.full(total, np.nan) for name in OTHERWISE}
@@ -127,8 +134,28 @@ def _of_batch(evidence: Evidence, trace: Trace) -> dict[str, Float[Tensor, " B"]
         other = other_way(how)
         effects = _effects(trace, without_each(model, trace, other), {"top": places["top"]})
         columns |= {f"{name}_{other}": effects[name] for name in OTHERWISE}
+    columns |= _by_chance(evidence, trace)
     short = trace.mask.sum(-1) < 2
     return {name: values.masked_fill(short, torch.nan) for name, values in columns.items()}
+
+
+def _by_chance(evidence: Evidence, trace: Trace) -> dict[str, Float[Tensor, " B"]]:
+    """Return what erasing the most attended token does under shuffled weights.
+
+    A large weight changes more than a small one whatever stands there, so that chance is above that of a token
+    at random.
+    """
+    model, how = evidence.model, evidence.settings.renormalise
+    above, decides = [], []
+    for one in shuffled(evidence, trace, "erasure_shuffled"):
+        top = {"top": ranked(one.ranked_heat, one.mask)[:, 0]}
+        effects = _effects(one, without_each(model, one, how), top)
+        above.append(effects["above"])
+        decides.append(effects["flip_top"].masked_fill(effects["flips"] == 0, torch.nan))
+    return {
+        "above_shuffled": torch.stack(above).mean(0),
+        "decides_shuffled": torch.stack(decides).nanmean(0),
+    }
 
 
 def other_way(how: Renormalise) -> Renormalise:
@@ -221,10 +248,11 @@ def _above(results: Results) -> Finding:
         topic="erasing the first word",
         question="Does it matter more to erase the most attended word than another?",
         measure="mean share of the other words whose erased weight changes the prediction less",
-        meaning="1 = none matters more, 0.5 = as for a word at random",
+        meaning="1 = none matters more, 0.5 = as for a word at random; to erase a large weight changes more "
+        "than to erase a small one, whatever stands there",
         summary=f"the divergence is smaller than for one random other word in {percent(less)} of the texts"
         + _otherwise(results),
-        chance=0.5,
+        chance=results.optional("erasure", "above_shuffled"),
         ceiling=1.0,
     )
 
@@ -257,53 +285,9 @@ def _flip(results: Results) -> Finding:
         question="Where one word's weight decides, is it the most attended one's?",
         measure="share of the texts that one erased weight flips in which the most attended word's does",
         meaning="1 = in all of them",
-        summary=_table(top, other, results.clusters),
-        chance=np.where(share > 0, share, np.nan),
+        summary=in_words(flip_table(top, other, results.clusters)),
+        chance=results.optional("erasure", "decides_shuffled"),
         ceiling=1.0,
-    )
-
-
-@dataclass(frozen=True)
-class FlipTable:
-    """Serrano & Smith's decision-flip table: of how many texts does erasing one word change the answer?
-
-    `both`, `only_first`, `only_other` and `neither` are numbers of texts: the first word by a score, and a
-    random other one. `p`: McNemar's exact test of whether either flips more often (two-sided, binomial), in
-    which a text that occurs several times counts once; `different`: how many count.
-    """
-
-    both: int
-    only_first: int
-    only_other: int
-    neither: int
-    p: float
-    different: int
-
-
-def flip_table(
-    first: NDArray[np.float64], other: NDArray[np.float64], texts: NDArray[np.int64]
-) -> FlipTable:
-    """Count the texts by which erasure flips; NaN is left out of both. `texts` numbers the different ones."""
-    used = np.isfinite(first) & np.isfinite(other)
-    one, two = first[used] > 0, other[used] > 0
-    both, first_only, other_only, neither = (
-        int(x.sum()) for x in (one & two, one & ~two, two & ~one, ~one & ~two)
-    )
-    once = np.unique(texts[used], return_index=True)[1]
-    ahead, apart = int((one & ~two)[once].sum()), int((one != two)[once].sum())
-    p = float(stats.binomtest(ahead, apart).pvalue) if apart else 1.0
-    return FlipTable(both, first_only, other_only, neither, p, len(once))
-
-
-def _table(top: np.ndarray, other: np.ndarray, texts: np.ndarray) -> str:
-    """Put the decision-flip table and McNemar's test into words."""
-    found = flip_table(top, other, texts)
-    cells = (found.both, found.only_first, found.only_other, found.neither)
-    both, top_only, other_only, neither = (percent(x / max(1, sum(cells))) for x in cells)
-    once = "" if found.different == sum(cells) else f", of {found.different} different texts"
-    return (
-        f"of all texts the most attended word and one random other both flip {both}, only the first "
-        f"{top_only}, only the other {other_only}, neither {neither} (McNemar p = {found.p:.2g}{once})"
     )
 
 
@@ -315,11 +299,11 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
 
 
 def _cost(speed: Speed) -> float:
-    """Return seconds: nothing in closed form, else each token of the sample erased once."""
+    """Return seconds: nothing in closed form, else each token of the sample erased once, and in a shuffle."""
     if is_linear(speed.trace):
         return 0.0
     evidence = speed.evidence
-    passes = float(evidence.lengths.sum()) + BACKWARD * len(evidence.lengths)
+    passes = 2 * float(evidence.lengths.sum()) + BACKWARD * len(evidence.lengths)
     return speed.again * passes * speed.sampled(evidence.settings.search_instances)
 
 

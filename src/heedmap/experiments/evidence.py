@@ -29,7 +29,7 @@ class Evidence:
 
     An experiment maps this to a table. It may use other tables and the traces, and does not depend on the
     kind of model. A table in the folder is read instead of computed if the files that its experiment keeps
-    beside it are there too. `other_seed`: the same model from another training, if there is one. `retraining`
+    beside it are there too. `other_seeds`: the same model from other trainings, if there are any. `retraining`
     trains further models for the experiments in `asked`, whose tables are made anew: what is trained is kept.
     `recorded` is what was recorded while the model was trained, if anything was. `first_row`: the texts are
     those from this row on of an audit, and draw the random numbers that they have there.
@@ -41,7 +41,7 @@ class Evidence:
         split: Split,
         settings: AuditSettings,
         folder: TableFolder | None = None,
-        other_seed: Model | None = None,
+        other_seeds: Sequence[Model] = (),
         retraining: Retraining | None = None,
         asked: Collection[str] = (),
         recorded: pa.Table | None = None,
@@ -50,7 +50,7 @@ class Evidence:
         self.model = model
         self._first_row = first_row
         self.recorded = recorded
-        self.other_seed = other_seed
+        self.other_seeds = other_seeds
         self.retraining, self._asked = retraining, asked
         self.split = split
         self.settings = settings

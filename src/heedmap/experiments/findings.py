@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from heedmap.experiments.columns import Columns
 from heedmap.experiments.pooling import by_text
-from heedmap.experiments.rates import QuestionRates, Rates
+from heedmap.experiments.rates import Rates
+from heedmap.experiments.rounding import number, told_apart
 from heedmap.settings import RunSettings
 from heedmap.terminal.html import html_table
 
@@ -117,6 +118,22 @@ class ClassNumber(ByValue):
     ceiling: float = math.nan
     compared: int = 0
 
+    @property
+    def words(self) -> str:
+        """The number beside the class's own chance and ceiling, where they are known.
+
+        >>> ClassNumber(0.29, 12, 0.169, 0.612, 12).words, ClassNumber(0.29, 12).words
+        ('0.29 (chance 0.17, at best 0.61)', '0.29')
+        >>> ClassNumber(0.29, 12, 0.169, 0.612, 9).words, ClassNumber(0.29, 12, 0.169, compared=12).words
+        ('0.29 (chance 0.17, at best 0.61, on 9 of 12 texts)', '0.29 (chance 0.17)')
+        """
+        if not self.compared:
+            return number(self.value)
+        chance, ceiling = told_apart(self.chance, self.ceiling)
+        best = f", at best {ceiling}" if math.isfinite(self.ceiling) else ""
+        few = f", on {self.compared} of {self.n} texts" * (self.compared < self.n)
+        return f"{number(self.value)} (chance {chance}{best}{few})"
+
 
 LISTED = 12  # classes that a finding shows
 UNJUDGED = "for comparison"  # a number without a chance level
@@ -148,7 +165,7 @@ class Finding(ByValue):
         by_class: the value over the texts of each predicted class, with the class's own chance, by its name.
         relative: where the value stands between chance and the best possible map, if both are known.
         because: the finding as a clause of the bottom line.
-        rates: the edges by which the level follows from `relative`, and how often they err on planted models.
+        edges: the value below which it speaks against the map, and that from which on it speaks for it.
         of_median: value, chance and ceiling are medians over texts, else means.
     """
 
@@ -170,7 +187,7 @@ class Finding(ByValue):
     by_class: dict[str, ClassNumber] = field(default_factory=dict)
     relative: Relative | None = None
     because: str = ""
-    rates: QuestionRates | None = None
+    edges: tuple[float, float] | None = None
     of_median: bool = False
 
     def __repr__(self) -> str:
@@ -184,7 +201,7 @@ class Finding(ByValue):
             ("measure", f"{self.measure}: {self.meaning}"),
             *((f"left out: {reason}", count) for reason, count in self.left_out.items()),
             *(
-                (f"predicted {name}", f"{_digits(each.value)}{_beside(each)}")
+                (f"predicted {name}", each.words)
                 for name, each in list(self.by_class.items())[:LISTED]
             ),
         ]
@@ -200,13 +217,6 @@ class Finding(ByValue):
 
 def _digits(x: float) -> str:
     return f"{x:z.3g}".replace("-", "−")
-
-
-def _beside(number: ClassNumber) -> str:
-    """Return a class's chance and ceiling, where they are known, in brackets."""
-    ends = (("chance", number.chance), ("at best", number.ceiling))
-    known = ", ".join(f"{name} {_digits(x)}" for name, x in ends if math.isfinite(x))
-    return f" ({known})" if known else ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -332,22 +342,7 @@ def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
 
 
 def _as_json(value: Any) -> Any:
-    if isinstance(value, QuestionRates):
-        return value.model_dump(mode="json")
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def level_of(low: float, high: float, rates: QuestionRates | None) -> Level:
-    """Return the level of a share of the attainable with this interval, by the edges that calibration chose."""
-    if rates is None or not rates.says_anything:
-        return "for comparison"
-    if not math.isfinite(low):
-        return "cannot tell"
-    if rates.for_edge is not None and low >= rates.for_edge:
-        return "for"
-    if rates.against_edge is not None and high <= rates.against_edge:
-        return "against"
-    return "mixed"
 
 
 def level_text(finding: Finding) -> str:
@@ -359,7 +354,7 @@ def answer_text(finding: Finding) -> str:
     """Return the reading in words, beside the level; empty if there is only a number."""
     if finding.reading == UNJUDGED:
         return ""
-    if finding.relative is not None and finding.level in ("for", "mixed", "against"):
+    if finding.edges is not None and finding.level != "cannot tell":
         return f"{LEVEL_WORDS[finding.level]}, {finding.reading}"
     return finding.reading
 

@@ -15,6 +15,7 @@ from heedmap.counterfactual.erasure import smallest
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.erased import along, is_closed, slopes, traces_of, with_nothing_left
+from heedmap.experiments.erased import shuffled as shuffled_traces
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.readout import is_linear, linear
@@ -61,6 +62,11 @@ COLUMNS = Columns(
         ),
         "mass_random": (f"list of {SHUFFLES}, 0 to 1", "attention on these tokens"),
         "efficiency_random": ("0 to 1", "mean efficiency of these orders"),
+        "efficiency_shuffled": (
+            "0 to 1",
+            "mean efficiency of the map under shuffled weights, beside their own smallest set; null where that "
+            "is not known, or nothing flips under them",
+        ),
         "fraction_attention": ("0 to 1", "`count_attention` / `n_tokens`; null if it never flips"),
         "empty_flips": (
             "true or false",
@@ -84,6 +90,7 @@ def flips(evidence: Evidence) -> pa.Table:
     columns = {f"{of}_{name}": np.full(total, np.nan) for name in names for of in ("count", "mass")}
     empty = np.full(total, np.nan)
     shuffled = {of: np.full((total, SHUFFLES), np.nan) for of in ("count", "mass")}
+    by_chance = np.full(total, np.nan)
     importance = evidence.table("leave_one_out")["importance"]
     how = evidence.settings.renormalise
     for trace in traces_of(evidence):
@@ -97,6 +104,7 @@ def flips(evidence: Evidence) -> pa.Table:
             weights, relevance, bias = linear(trace)
             found, _ = smallest(weights, relevance, bias, trace.mask, trace.predicted)
             _put(columns, "exact", rows, found, long)
+            by_chance[rows] = np.where(long, _by_chance(evidence, trace), np.nan)
         for k, ranking in enumerate(_shuffles(evidence, trace)):
             flip = along(evidence.model, trace, ranking, how)
             one = {f"{of}_random": np.full(total, np.nan) for of in ("count", "mass")}
@@ -105,6 +113,7 @@ def flips(evidence: Evidence) -> pa.Table:
                 values[rows, k] = one[f"{of}_random"][rows]
     instances = evidence.table("instances")
     columns |= _efficiencies(columns, shuffled["count"], instances["n_tokens"].to_numpy())
+    columns["efficiency_shuffled"] = by_chance
     return table(
         {
             "row": range(total),
@@ -121,6 +130,18 @@ def flips(evidence: Evidence) -> pa.Table:
             },
         }
     )
+
+
+def _by_chance(evidence: Evidence, trace: Trace) -> np.ndarray:
+    """Return the mean efficiency of shuffled weights as a ranking, each beside its own smallest set."""
+    shares = []
+    for one in shuffled_traces(evidence, trace, "flips_shuffled"):
+        weights, relevance, bias = linear(one)
+        least, _ = smallest(weights, relevance, bias, one.mask, one.predicted)
+        flip = along(evidence.model, one, one.ranked_heat.double(), evidence.settings.renormalise)
+        counts = (each.count.double() for each in (least, flip))
+        shares.append(torch.from_numpy(efficiency(*(each.numpy(force=True) for each in counts))))
+    return torch.stack(shares).nanmean(0).numpy()
 
 
 def _efficiencies(
@@ -234,7 +255,7 @@ def _findings(results: Results) -> list[Finding]:
             summary=f"{unknown}{others}, at random {mean(shares['random']):z.2f}; the map's order changes "
             f"{percent(mean((shares['attention'][flippable] > 0).astype(float)))} of these texts, after a "
             f"median of {percent(float(np.median(fractions)) if len(fractions) else np.nan)} of the words",
-            chance=shares["random"] if exact else None,
+            chance=results.optional("flips", "efficiency_shuffled") if exact else None,
             ceiling=1.0 if exact else None,
         )
     ]

@@ -23,7 +23,7 @@ COLUMNS = Columns(
         "found_{measure}": (
             "0 to 1",
             "share of the importance (by {measure}) that lies under the map, Σ α m / (Σ α Σ m); 1/n_tokens on "
-            "average over all orders of the weights",
+            "average over all orders of the weights, if the importance did not depend on them",
         ),
         "largest_{measure}": (
             "0 to 1",
@@ -65,6 +65,8 @@ def share_found(weights: NDArray[np.float64], importance: NDArray[np.float64]) -
     return float((weights * importance).sum() / total) if total > 0 else np.nan
 
 
+# With the attention held fixed every one of these measures has the weight as a factor, so that random weights
+# find more than 1/n of the importance that they make. Chance is what they find of it: see `baselines`.
 def _findings(results: Results) -> list[Finding]:
     said = disagreement(results)
     return [
@@ -88,19 +90,19 @@ def _finding(results: Results, measure: str, beside: str) -> Finding:
         clause=f"by {name}",
         meaning="each word counts as much as the map weights it; 1 = all weight on the only word that matters",
         summary="; ".join(filter(None, (beside, _of_other_seed(results, other)))),
-        chance=1 / results.column("instances", "n_tokens"),
+        chance=results.optional("baselines", f"found_shuffled_{measure}"),
         ceiling=results.column("found", f"largest_{measure}"),
     )
 
 
 def _of_other_seed(results: Results, found: NDArray[np.float64] | None) -> str:
-    """Say how much lies under the map of another seed, and how alike the two maps are."""
+    """Say how much lies under the maps of other seeds, and how alike they are to this one."""
     if found is None:
         return ""
     alike = mean(results.column("baselines", "tau_other_seed"))
     return (
-        f"of the same importance {mean(found):.2f} lies under the map of another seed (the two maps: mean "
-        f"τ {alike:.2f}; {int(np.isfinite(found).sum())} texts)"
+        f"of the same importance {mean(found):.2f} lies under the maps of other seeds (their τ with this one: "
+        f"mean {alike:.2f}; {int(np.isfinite(found).sum())} texts)"
     ).replace("-", "−")
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heedmap.data.batches import Batch
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.cost import BACKWARD, Speed, beginning
+from heedmap.experiments.cost import BACKWARD, Speed, beginning, typical_rows
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.notes import ties
 from heedmap.experiments.registry import Experiment, HeatMap, Row
@@ -26,8 +26,11 @@ from heedmap.terminal.progress import portion
 GRADIENT_SHARE = 4  # a pass that keeps its graph needs about this many times the memory
 COMPLETE = 0.1  # log-odds by which integrated gradients may miss the difference that they add up to
 REFINEMENTS = 3  # at most 8 times the steps
-REFINED = 2  # times the passes that a BERT-style classifier of SST takes with them
-PROBED = 256  # tokens per text when leave-one-out is timed
+REFINED = (
+    2  # times the passes that texts of 125 words, or a BERT-style classifier of SST, take with them
+)
+PROBED = 256  # tokens per text when leave-one-out and integrated gradients are timed
+PROBED_TEXTS = 2  # when integrated gradients are timed
 
 
 GRADIENT = Columns(
@@ -191,20 +194,32 @@ def _gradient_cost(speed: Speed) -> float:
 
 
 def _integrated_cost(speed: Speed) -> float:
-    settings = speed.evidence.settings
-    passes = BACKWARD * settings.integrated_gradients_steps
-    if isinstance(speed.evidence.model, Layered):
-        passes *= REFINED
-    return speed.reading(passes, settings.integrated_gradients_instances)
+    share = speed.sampled(speed.evidence.settings.integrated_gradients_instances)
+    return REFINED * share * integrated_seconds(speed)
 
 
-def _leave_one_out_cost(speed: Speed) -> float:
+def integrated_seconds(speed: Speed) -> float:
+    """Return the seconds of integrated gradients of all texts, without more steps, timed on a few texts."""
+    evidence, model = speed.evidence, speed.evidence.model
+    steps = evidence.settings.integrated_gradients_steps
+    rows = typical_rows(evidence.lengths)[:PROBED_TEXTS]
+    texts = [beginning(evidence.texts[i], PROBED) for i in rows]
+    batch = model.batch(texts, rows.tolist())
+    trace = model.trace(batch)
+    integrated_gradients(model, batch, trace, 1)  # the first one also imports Captum
+    start = time.perf_counter()
+    integrated_gradients(model, batch, trace, steps)
+    seconds = time.perf_counter() - start
+    return seconds * float(evidence.lengths.sum()) / float(model.lengths(texts).sum())
+
+
+def leave_one_out_seconds(speed: Speed) -> float:
     """Return seconds: one pass per word, or for our own models, which have shortcuts, timed on some texts."""
     evidence, model = speed.evidence, speed.evidence.model
     words = np.array([len(text) for text in evidence.texts])  # or sentences: what is left out
     if isinstance(model, Layered):
         return float((words * evidence.lengths).sum()) * speed.second
-    typical = np.argsort(words, kind="stable")[len(words) // 2 :]
+    typical = typical_rows(words)
     some = typical[: max(1, PROBED // int(words[typical[0]])) ** 2]
     texts = [beginning(evidence.texts[i], PROBED) for i in some]
     batch = model.batch(texts, some.tolist())
@@ -237,7 +252,7 @@ EXPERIMENTS = (
         leave_one_out,
         columns=LEAVE_ONE_OUT,
         place=30,
-        cost=_leave_one_out_cost,
+        cost=leave_one_out_seconds,
         heat_maps=_importances("leave_one_out", "leave-one-out"),
         notes=ties,
     ),

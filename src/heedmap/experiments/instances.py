@@ -14,7 +14,7 @@ from heedmap.data.corpus import UNKNOWN
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.findings import ClassNumber, Finding, grade
+from heedmap.experiments.findings import WEAK, ClassNumber, Finding, grade
 from heedmap.experiments.intervals import of_share
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
@@ -141,6 +141,11 @@ def _skill(results: Results) -> list[Finding]:
             by_class=_by_class(results, correct, label),
         )
     ]
+
+
+def is_doubtful(skill: Finding) -> bool:
+    """Whether the model may predict no better than its commonest class; False where there are no labels."""
+    return skill.reading == ONE_CLASS or WEAK in skill.reading
 
 
 def _untold(count: int) -> Finding:

@@ -14,7 +14,7 @@ from heedmap.experiments import intervals
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.findings import Finding, Level, level_of
+from heedmap.experiments.findings import Finding
 from heedmap.experiments.found import share_found
 from heedmap.experiments.mix import even_if_zero, importance_of, sampled
 from heedmap.experiments.pooling import by_text
@@ -134,7 +134,8 @@ def _maps(evidence: Evidence, chosen: NDArray[np.int64]) -> Iterator[tuple[int, 
     }
 
     def others(row: int) -> dict[str, Floats]:
-        return {name: np.array(values[row].as_py(), float) for name, values in lists.items()}
+        some = {name: values[row].as_py() for name, values in lists.items()}
+        return {name: np.array(each, float) for name, each in some.items() if each is not None}
 
     model = evidence.model
     if not isinstance(model, Layered):
@@ -159,8 +160,7 @@ class Candidate:
     """A map beside the one on trial, on the texts that judge.
 
     `found` and `largest` are NaN for other texts. [`low`, `high`] is the interval of the mean `share` of the
-    attainable, and `level` what that would say of it if it were on trial. `withheld` says why it is not to be
-    shown instead; empty if it may be.
+    attainable. `withheld` says why it is not to be shown instead; empty if it may be.
     """
 
     key: str
@@ -170,7 +170,6 @@ class Candidate:
     share: float
     low: float
     high: float
-    level: Level
     withheld: str
 
     @property
@@ -182,34 +181,35 @@ class Candidate:
 def judge(results: Results) -> list[Candidate]:
     """Judge the candidates on the texts that did not choose, and put first the one chosen by the others.
 
+    Each is held against the map on trial on the texts that both have: integrated gradients have fewer.
+
     Chosen is, of those whose mean share of the attainable and of the importance is above the map's on trial,
     the one that finds most. It is withheld unless, on the other texts, the 95 % intervals of all these paired
     differences lie above 0: what it finds less what its null finds; less what the map on trial finds; and the
-    same of the shares of the attainable. It is also withheld if its own share would speak against it.
+    same of the shares of the attainable.
     """
     chooses, chance = (results.column("instead", name) for name in ("chooses", "chance"))
     names = _names(results)
     keys = ["trial", *names]
     found = {key: results.column("instead", f"found_{key}") for key in keys}
     largest = {key: results.column("instead", f"largest_{key}") for key in keys}
-    defined = np.isfinite([*found.values()]).all(0)
-    first, judging = defined & (chooses == 1), defined & (chooses == 0)
+    defined = {key: np.isfinite(found[key]) & np.isfinite(found["trial"]) for key in names}
+    choosing = {key: defined[key] & (chooses == 1) for key in names}
+    judging = {key: defined[key] & (chooses == 0) for key in names}
     share = {key: attained(found[key], chance, largest[key]) for key in keys}
-    texts = [len(np.unique(results.clusters[half])) for half in (first, judging)]
-    few = ""
-    if min(texts) < FEWEST:
-        few = (
-            f"too few distinct texts: {texts[0]} to choose and {texts[1]} to judge, {FEWEST} are "
-            "needed of each"
-        )
-    edges = None if results.rates is None else results.rates.questions.get("found_leave_one_out")
 
-    def interval(values: Floats, most: float) -> tuple[float, float]:
-        used, seed = values[judging], results.settings.seed
-        rounded = np.round(used, ROUNDED)
-        return intervals.of_mean(rounded, results.clusters[judging], seed, (-most, most))
+    def interval(key: str, values: Floats, most: float) -> tuple[float, float]:
+        used, seed = judging[key], results.settings.seed
+        rounded = np.round(values[used], ROUNDED)
+        return intervals.of_mean(rounded, results.clusters[used], seed, (-most, most))
 
-    def withheld(key: str, level: Level) -> str:
+    def withheld(key: str) -> str:
+        texts = [len(np.unique(results.clusters[half[key]])) for half in (choosing, judging)]
+        if min(texts) < FEWEST:
+            return (
+                f"too few distinct texts: {texts[0]} to choose and {texts[1]} to judge, {FEWEST} are "
+                "needed of each"
+            )
         null = results.column("instead", f"null_{key}")
         beside = "as fitted to shuffled leave-one-out" if key in OF_ATTENTION else "chance"
         for what, difference, most in (
@@ -217,22 +217,21 @@ def judge(results: Results) -> list[Candidate]:
             ("not certainly better than the map on trial", found[key] - found["trial"], 1.0),
             ("not certainly nearer to its best order", share[key] - share["trial"], 2.0),
         ):
-            low, high = interval(difference, most)
+            low, high = interval(key, difference, most)
             if not low > 0:
-                numbers = f"{mean(difference[judging]):z.2f} [{low:z.2f}, {high:z.2f}]"
+                numbers = f"{mean(difference[judging[key]]):z.2f} [{low:z.2f}, {high:z.2f}]"
                 return f"{what} (difference {numbers.replace('-', '−')})"
-        return "better, but its own share would speak against it" if level == "against" else ""
+        return ""
 
     candidates = []
     for key, name in names.items():
-        low, high = interval(share[key], 1.0)
-        level = level_of(low, high, edges)
-        value, most = (np.where(judging, x[key], np.nan) for x in (found, largest))
-        of = mean(share[key][judging])
-        why = few or withheld(key, level)
-        candidates.append(Candidate(key, name, value, most, of, low, high, level, why))
+        low, high = interval(key, share[key], 1.0)
+        value, most = (np.where(judging[key], x[key], np.nan) for x in (found, largest))
+        of = mean(share[key][judging[key]])
+        candidates.append(Candidate(key, name, value, most, of, low, high, withheld(key)))
 
     def rank(one: Candidate) -> tuple[bool, float]:
+        first = choosing[one.key]
         if not first.any():
             return False, 0.0
         gain, nearer = (
@@ -282,11 +281,12 @@ def _percent(share: float, low: float, high: float) -> str:
 
 def _findings(results: Results) -> list[Finding]:
     best, *others = judge(results)
-    chooses, chance = (results.column("instead", name) for name in ("chooses", "chance"))
+    chooses, chance, of_trial, of_best = (
+        results.column("instead", name)
+        for name in ("chooses", "chance", "found_trial", f"found_{best.key}")
+    )
     trial = _share_of_trial(results, best)
     clause = f"{best.name}: {best.percent} of the attainable, against {trial} of this map"
-    if best.level == "mixed":
-        clause += ", which is better but leaves it open too"
     of_attention = [one for one in others if one.key in OF_ATTENTION and not one.withheld]
     if of_attention and best.key not in OF_ATTENTION:
         clause += f"; of attention, {of_attention[0].name}: {of_attention[0].percent}"
@@ -299,6 +299,7 @@ def _findings(results: Results) -> list[Finding]:
             "not sampled": np.isnan(chooses),
             "undefined: one token": results.short,
             "used to choose the map": chooses == 1,
+            f"not sampled for {best.name}": np.isfinite(of_trial) & np.isnan(of_best),
         },
         topic="a better map",
         question="Would another heat map show better what the answer rests on?",
@@ -349,7 +350,7 @@ def _cost(speed: Speed) -> float:
     if not isinstance(speed.evidence.model, Layered):
         return 0.0
     # Backward too, where the single map is one of the gradient.
-    return speed.reading(BACKWARD, speed.evidence.settings.integrated_gradients_instances)
+    return speed.reading(BACKWARD, speed.evidence.settings.scan_instances)
 
 
 EXPERIMENTS = (

@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 
 
 COLUMNS = Columns(
-    "One row per text and map of the model, for the sample of integrated gradients. The weights of the mix are "
-    "the same for all texts; half of these choose them.",
+    "One row per text and map of the model, for a sample of the texts. The weights of the mix are the same for "
+    "all texts; half of these choose them.",
     {
         **shared("row"),
         **MAP,
@@ -102,10 +102,11 @@ def mix(evidence: Evidence) -> pa.Table:
 def sampled(evidence: Evidence) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the rows of the sample, and which of them choose what is measured on the others.
 
-    All windows of a text, and all texts of the same words, are on one side.
+    All windows of a text, and all texts of the same words, are on one side. The first texts drawn are those
+    of integrated gradients, if these are fewer.
     """
     settings = evidence.settings
-    chosen = evidence.sample("integrated_gradients", settings.integrated_gradients_instances)
+    chosen = evidence.sample("integrated_gradients", settings.scan_instances)
     instances = evidence.table("instances")
     texts = text_numbers(by_text({"instances": instances})["instances"])
     if evidence.split.text_of is not None:
@@ -169,7 +170,7 @@ class LeastSquares:
 
 
 def _cost(speed: Speed) -> float:
-    return speed.reading(PASSES, speed.evidence.settings.integrated_gradients_instances)
+    return speed.reading(PASSES, speed.evidence.settings.scan_instances)
 
 
 EXPERIMENTS = (

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.counterfactual.permute import orders, permuted_logits
-from heedmap.counterfactual.row_weights import permuted, uniform
+from heedmap.counterfactual.row_weights import permuted, turned, uniform
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
@@ -24,7 +24,7 @@ from heedmap.models.trace import Trace
 
 BASES = 5  # shuffled weights that are asked the same question
 NAMES = (
-    "median_tvd", "flipped", "uniform_tvd", "uniform_flipped",
+    "median_tvd", "mean_tvd", "flipped", "uniform_tvd", "uniform_flipped",
     "chance_tvd", "largest_tvd", "uniform_chance", "uniform_largest",
 )  # fmt: skip
 LOGITS = 1 << 21  # computed at a time: 16 MB
@@ -35,9 +35,15 @@ COLUMNS = Columns(
     {
         **shared("row", "predicted", "n_tokens", "max_attention"),
         "median_tvd": ("0 to 1", "median change under shuffles of the text's weights"),
+        "mean_tvd": ("0 to 1", "mean change under the same shuffles"),
         "flipped": ("0 to 1", "share of the shuffles that change the predicted class"),
         "uniform_tvd": ("0 to 1", "change under uniform weights, at test only"),
         "uniform_flipped": ("0 or 1", "whether they change the predicted class"),
+        "moved_tvd": (
+            "0 to 1",
+            "change where the weights are put on other words: the largest on that with the smallest, and so on",
+        ),
+        "moved_flipped": ("0 or 1", "whether this changes the predicted class"),
         "chance_tvd": (
             "0 to 1",
             f"mean `median_tvd` of up to {BASES} of the shuffles, each taken for the model's own weights",
@@ -65,11 +71,14 @@ def permutation(evidence: Evidence) -> pa.Table:
     rng = evidence.generator("permutation")
     rows, parts = [], []
     for trace in evidence.traces:
-        even = evidence.model.predict(
-            trace, uniform(trace.attention, trace.support).unsqueeze(0)
-        ).transpose(0, 1)
+        others = (uniform(trace.attention, trace.support), turned(trace.attention, trace.support))
+        imposed = evidence.model.predict(trace, torch.stack(others)).transpose(0, 1)
+        even, moved = imposed[:, :1], imposed[:, 1:]
         rows.append(trace.rows)
-        parts.append(_under_permutations(evidence, trace, even, rng))
+        part = _under_permutations(evidence, trace, even, rng)
+        part["moved_tvd"] = _change(trace.logits, moved)[:, 0]
+        part["moved_flipped"] = _flips(trace.logits, moved)[:, 0]
+        parts.append(part)
     instances = evidence.table("instances")
     return table(
         {
@@ -126,6 +135,7 @@ def _summary(
         some = of_bases[rows][:, : min(BASES, count), :count]
         # torch's median of an even number of values is the lower one, hence quantile.
         columns["median_tvd"][rows] = change[rows, :count].quantile(0.5, dim=1)
+        columns["mean_tvd"][rows] = change[rows, :count].mean(1)
         columns["flipped"][rows] = flips[rows, :count].mean(1)
         columns["chance_tvd"][rows] = some.quantile(0.5, dim=2).mean(1)
         columns["largest_tvd"][rows] = torch.maximum(

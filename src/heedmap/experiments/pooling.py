@@ -38,6 +38,9 @@ def by_text(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     for name, table in tables.items():
         if name == "instances":
             continue
+        if "row" not in table.column_names:  # of no text
+            tables_by_text[name] = table
+            continue
         frame = _numbers(table)
         rows = frame["row"].to_numpy(dtype=np.int64)
         if name in _OF_WEIGHTS:

@@ -1,4 +1,4 @@
-"""How often each reading is wrong about models whose answer is known, and the rules that follow from it."""
+"""How often the rule of the bottom line is wrong about models whose answer is known, and its thresholds."""
 
 import hashlib
 import json
@@ -6,86 +6,110 @@ import math
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from scipy import stats
 
 from heedmap.errors import InputError
+from heedmap.experiments.rule import Answer, Thresholds
 from heedmap.files.identity import source_identity
 from heedmap.files.reading import read_bytes
 from heedmap.terminal.output import remark
 
-RULES = 2  # version of the rules; rates of another one are of other readings
+RULES = 3  # version of the rule; rates of another one are of other answers
 FILE = "rates.json"
-TELLS = 0.6  # a question tells if the whole interval of its AUC lies above
-BEYOND = 1 + 1e-9  # an edge is at most just above the ceiling
-Z, ROUNDING = 1.959963984540054, 1e-6  # of the intervals, 95 %
-# The questions that tell right maps from wrong ones almost without error: the bottom line rests on them.
-DECISIVE = ("found_leave_one_out", "found_gradient", "found_integrated_gradients")
+LEAST = 30  # right and wrong plants of a kind of model, for rates that are printed
+ALL = "all"  # kinds of model together
 
-TOO_FEW = "too few for the edges of the readings: calibrate with more --seeds"
-
-Said = Literal["yes", "no"]
+TOO_FEW = "too few to choose thresholds: calibrate with more --seeds"
 
 
 class Rate(BaseModel):
-    """A share of `n` plants, with its 95 % interval (Wilson)."""
+    """A share of `n` plants."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     count: int
     n: int
-    low: float
-    high: float
 
     @property
     def share(self) -> float:
         """The share itself; NaN of none."""
         return self.count / self.n if self.n else math.nan
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its 95 % interval (Clopper and Pearson's)."""
+        if not self.n:
+            return 0.0, 1.0
+        low, high = stats.binomtest(self.count, self.n).proportion_ci(method="exact")
+        return float(low), float(high)
+
     def __str__(self) -> str:
         if not self.n:
             return "none measured"
-        return f"{self.share:.0%} of {self.n} [{self.low:.0%}, {self.high:.0%}]"
+        low, high = self.interval
+        return f"{self.share:.0%} of {self.n} [{low:.0%}, {high:.0%}]"
 
 
-class QuestionRates(BaseModel):
-    """What one question can tell.
-
-    `auc`: how often a right map's share is above a wrong one's, with its interval. A share whose interval lies
-    above `for_edge` reads "for", below `against_edge` "against"; None: this cannot be said. `false_for`: of the
-    plants that are right for at most half, `false_against` and `power`: of the right ones; `caught`: of the
-    first, those that it speaks against.
-    """
+class Answers(BaseModel):
+    """How often the rule gave each answer about `n` plants."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    auc: float
-    auc_low: float
-    auc_high: float
-    for_edge: float | None
-    against_edge: float | None
-    false_for: Rate
-    false_against: Rate
-    power: Rate
-    caught: Rate
+    n: int = 0
+    counts: dict[Answer, int] = {}
+
+    def rate(self, answer: Answer) -> Rate:
+        """Return the share of the plants of which this was said."""
+        return Rate(count=self.counts.get(answer, 0), n=self.n)
+
+
+class OfFamily(BaseModel):
+    """The answers about the plants of one family, by thresholds that were chosen without it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    truth: str
+    answers: Answers
+
+
+class OfKind(BaseModel):
+    """The answers about one kind of model, of each family by thresholds that were chosen without it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    families: dict[str, OfFamily]
+
+    def of(self, *truths: str) -> Answers:
+        """Return the answers about all families of some truth."""
+        counts: dict[Answer, int] = {}
+        chosen = [one.answers for one in self.families.values() if one.truth in truths]
+        for one in chosen:
+            for said, count in one.counts.items():
+                counts[said] = counts.get(said, 0) + count
+        return Answers(n=sum(one.n for one in chosen), counts=counts)
 
     @property
-    def tells(self) -> bool:
-        """Whether the question can tell a right map from a wrong one."""
-        return self.auc_low > TELLS
+    def worst(self) -> tuple[str, Rate] | None:
+        """The family of wrong maps of which it says yes most often; None if it says so of none."""
+        rates = {
+            name: one.answers.rate("yes")
+            for name, one in self.families.items()
+            if one.truth == "wrong" and one.answers.counts.get("yes")
+        }
+        return max(rates.items(), key=lambda item: item[1].share) if rates else None
 
     @property
-    def says_anything(self) -> bool:
-        """Whether it tells, and an edge held on other plants than it was chosen on."""
-        return self.tells and not (self.for_edge is None and self.against_edge is None)
+    def is_enough(self) -> bool:
+        """Whether there are enough right and wrong plants to print rates."""
+        return min(self.of("right").n, self.of("wrong").n) >= LEAST
 
 
 class Rates(BaseModel):
-    """The rates of all questions and of the bottom line, by the kind of plant.
+    """The thresholds of the rule, and its answers about planted models by kind of model and family.
 
-    `data`: the fingerprint of the corpus whose texts were planted on; None for drawn texts. `verdicts`: of the
-    bottom line, rates of yes and no by group of plants (`all`, a kind, a family).
+    `data`: the fingerprint of the corpus whose texts were planted on; None for drawn texts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -94,14 +118,13 @@ class Rates(BaseModel):
     data: str | None
     name: str
     plants: int
-    questions: dict[str, QuestionRates]
-    verdicts: dict[str, dict[Said, Rate]]
+    thresholds: Thresholds
+    kinds: dict[str, OfKind]
 
     @property
     def decides(self) -> bool:
-        """Whether the plants were enough for the edges of the bottom line."""
-        edges = [self.questions[key] for key in DECISIVE if key in self.questions]
-        return all(q.for_edge is not None and q.against_edge is not None for q in edges)
+        """Whether the plants were enough to choose thresholds."""
+        return self.kinds[ALL].is_enough
 
     def to_json(self) -> str:
         """Return the text of rates.json, with a hash of its own content."""
@@ -114,7 +137,7 @@ class Rates(BaseModel):
 
     @classmethod
     def from_json(cls, content: bytes) -> "Rates":
-        """Read the text of rates.json. Files of older versions have no hash.
+        """Read the text of rates.json.
 
         Raises:
             ValueError: it is damaged, or its numbers cannot be those of a calibration.
@@ -122,59 +145,37 @@ class Rates(BaseModel):
         values = json.loads(content)
         if not isinstance(values, dict):
             raise ValueError("no rates")
+        if values.get("rules") != RULES:
+            raise OtherRules(values.get("rules"), values.get("data"))
         stated = values.pop("sha256", None)
         rates = cls.model_validate(values)
-        if stated is not None and stated != rates._hash():
+        if stated != rates._hash():
             raise ValueError("its content is not what its hash is of")
         _check(rates)
         return rates
 
 
+class OtherRules(ValueError):
+    """Rates of another version of the rule, of the corpus with some fingerprint."""
+
+    def __init__(self, rules: object, data: object) -> None:
+        super().__init__(rules)
+        self.data = data
+
+
 def _check(rates: Rates) -> None:
     """Raise ValueError for numbers that no calibration has."""
-    missing = [key for key in DECISIVE if key not in rates.questions]
-    missing += [group for group in ("wrong", "right") if group not in rates.verdicts]
-    if missing:
-        raise ValueError(f"no rates of {missing[0]}")
+    if ALL not in rates.kinds:
+        raise ValueError(f"no rates of {ALL} kinds")
     if rates.plants < 1:
         raise ValueError(f"{rates.plants} planted models")
-    for key, question in rates.questions.items():
-        _check_question(key, question)
-    for group, answers in rates.verdicts.items():
-        for said, rate in answers.items():
-            _check_rate(f"{group}, {said}", rate)
-        yes, no = answers.get("yes"), answers.get("no")
-        if yes is None or no is None or yes.n != no.n or yes.count + no.count > yes.n:
-            raise ValueError(f"{group}: the answers are not those of the same models")
-
-
-def _check_question(key: str, question: QuestionRates) -> None:
-    auc, low, high = question.auc, question.auc_low, question.auc_high
-    undefined = math.isnan(auc) and (low, high) == (0, 1)
-    if not undefined and not 0 <= low <= auc <= high <= 1:
-        raise ValueError(f"{key}: an AUC of {auc} in {low} to {high}")
-    edges = [edge for edge in (question.against_edge, question.for_edge) if edge is not None]
-    if not all(-1 < edge < BEYOND for edge in edges) or edges != sorted(edges):
-        raise ValueError(f"{key}: edges of {' and '.join(map(str, edges))}")
-    for name in ("false_for", "false_against", "power", "caught"):
-        _check_rate(f"{key}, {name}", getattr(question, name))
-
-
-def _check_rate(name: str, rate: Rate) -> None:
-    """Raise ValueError unless the interval is Wilson's of count and n."""
-    if not 0 <= rate.count <= rate.n:
-        raise ValueError(f"{name}: {rate.count} of {rate.n}")
-    low, high = _wilson(rate.count, rate.n)
-    if not (abs(rate.low - low) <= ROUNDING and abs(rate.high - high) <= ROUNDING):
-        raise ValueError(f"{name}: {rate.count} of {rate.n} between {rate.low} and {rate.high}")
-
-
-def _wilson(count: int, n: int) -> tuple[float, float]:
-    if not n:
-        return 0.0, 1.0
-    share, z = count / n, Z**2 / n
-    middle, half = share + z / 2, math.sqrt(share * (1 - share) * z + z**2 / 4)
-    return (middle - half) / (1 + z), (middle + half) / (1 + z)
+    for kind, of in rates.kinds.items():
+        for family, one in of.families.items():
+            counts = one.answers.counts.values()
+            if min(counts, default=0) < 0 or sum(counts) != one.answers.n:
+                raise ValueError(
+                    f"{kind}, {family}: the answers are not those of {one.answers.n} models"
+                )
 
 
 def read_rates(path: Path) -> Rates:
@@ -185,17 +186,16 @@ def read_rates(path: Path) -> Rates:
     """
     again = "make them again with `heedmap calibrate`"
     try:
-        rates = Rates.from_json(read_bytes(path))
+        return Rates.from_json(read_bytes(path))
+    except OtherRules as error:
+        raise InputError(
+            f"{path}: expected rates of version {RULES} of the rule, got version {error}; {again}"
+        ) from error
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: expected the rates that `heedmap calibrate` writes, got others "
             f"({_first_line(error)}); {again}"
         ) from error
-    if rates.rules != RULES:
-        raise InputError(
-            f"{path}: expected rates of version {RULES} of the rules, got version {rates.rules}; {again}"
-        )
-    return rates
 
 
 def _first_line(error: Exception) -> str:
@@ -221,6 +221,9 @@ def rates_beside(folder: Path, source: str) -> Rates | None:
             continue
         try:
             if Rates.from_json(content).data != wanted:
+                continue
+        except OtherRules as error:
+            if error.data != wanted:
                 continue
         except (ValueError, RecursionError) as error:
             remark(
@@ -248,7 +251,7 @@ def _ours(path: Path) -> bytes | None:
         values = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    is_ours = isinstance(values, dict) and {"rules", "questions"} <= values.keys()
+    is_ours = isinstance(values, dict) and "rules" in values and {"questions", "kinds"} & {*values}
     return content if is_ours else None
 
 

@@ -68,6 +68,7 @@ class Experiment:
         notes: caveats about its numbers: warnings, also shown on card and page.
         variants: the further trainings that it compares. Such an experiment is run only if it is asked for.
         recorded: whether it reads what was recorded in the training; it is run only if something was.
+        compares: whether it asks the same of other trainings; it is run only if there are any.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Experiment:
     )
     variants: "Callable[[Retraining], list[Variant]] | None" = None
     recorded: bool = False
+    compares: bool = False
 
 
 @cache
@@ -126,14 +128,21 @@ def registered() -> dict[str, Experiment]:
     return {experiment.name: experiment for experiment in ordered}
 
 
-def applicable(model: Model, split: Split, recorded: bool = False) -> list[str]:
+def applicable(
+    model: Model, split: Split, recorded: bool = False, compared: bool = False
+) -> list[str]:
     """Return the names of the experiments that apply to this model and these texts, in order.
 
-    Those that train further models are not among them (see `retrainable`), and those that read a record of
-    the training only if there is one.
+    Those that train further models are not among them (see `retrainable`), those that read a record of the
+    training only if there is one, and those that ask other trainings only if the model is `compared` with any.
     """
     names = [name for name in _applying(model, split) if not retrains(name)]
-    return [name for name in names if recorded or not registered()[name].recorded]
+    experiments = {name: registered()[name] for name in names}
+    return [
+        name
+        for name, one in experiments.items()
+        if (recorded or not one.recorded) and (compared or not one.compares)
+    ]
 
 
 def retrainable(model: Model, split: Split) -> list[str]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
-from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative, grade, level_of
+from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative, grade
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.registry import registered
@@ -114,7 +114,9 @@ class Results:
         ceiling: NDArray[np.float64] | float | None = None,
         lower: bool = False,
         clause: str = "",
-        **words: str,
+        question: str,
+        topic: str,
+        measure: str,
     ) -> Finding:
         """Make a finding from one value per text; NaN is left out, counted under the first reason that fits.
 
@@ -135,17 +137,17 @@ class Results:
         value = float(statistic(defined)) if len(defined) else math.nan
         low, high = self.interval(kind, values, statistic)
         relative = self._relative(values, chance, ceiling, statistic, -1.0 if lower else 1.0)
-        rates = None if self.rates is None else self.rates.questions.get(key)
         if relative is None:
             reading, level = grade(kind, value, low, high)
         else:
-            reading, level = _reading(relative), level_of(relative.low, relative.high, rates)
+            reading, level = _reading(relative), "for comparison"
         distinct = len(np.unique(self.clusters[used]))
         return Finding(
             key=key, kind=kind, value=value, low=low, high=high, n=len(defined), left_out=left_out,
             reading=reading, level=level, by_class=self.by_class(values, statistic, chance, ceiling),
-            distinct=distinct, relative=relative, rates=rates, of_median=statistic is np.median, **words,
-            because=f"{clause} {reading}" if clause else f"{words['measure']}: {reading}",
+            distinct=distinct, relative=relative, of_median=statistic is np.median,
+            question=question, topic=topic, measure=measure,
+            because=f"{clause} {reading}" if clause else f"{measure}: {reading}",
             no_interval="" if math.isfinite(low) else intervals.why_none(distinct, STATISTICS[statistic]),
             meaning=f"{meaning}; {summary}" if summary and len(defined) else meaning,
         )  # fmt: skip

@@ -22,7 +22,8 @@ COLUMNS = Columns(
         ),
         "against_chance": (
             "0 to 1",
-            "share of such tokens: the mean of `against` over all orders of the weights",
+            "share of such tokens: the mean of `against` over all orders of the weights, if what a token "
+            "says did not depend on them",
         ),
     },
 )
@@ -33,7 +34,8 @@ def sign(evidence: Evidence) -> pa.Table:
 
     A token speaks against it where the predicted class is likelier without it. `against_chance` is the mean of
     `against` over all orders of the map's weights, in closed form: the share of the tokens that speak against.
-    The least possible is 0. NaN for a text of one token, which cannot be left out.
+    Under other weights other tokens do, so that chance is measured in `baselines` (`against_shuffled`). The
+    least possible is 0. NaN for a text of one token, which cannot be left out.
 
     Raises:
         InputError: the run has a leave-one-out of an older version.
@@ -65,7 +67,8 @@ def _against(heat: NDArray[np.float64], change: NDArray[np.float64]) -> tuple[fl
 
 def _findings(results: Results) -> list[Finding]:
     values = results.column("sign", "against")
-    chance = results.column("sign", "against_chance")
+    chance = results.optional("baselines", "against_shuffled")
+    share = results.column("sign", "against_chance")
     return [
         results.finding(
             "sign",
@@ -76,7 +79,7 @@ def _findings(results: Results) -> list[Finding]:
             question="Does the map highlight words that speak against the answer?",
             measure="mean share of the map's mass on words whose removal makes the answer likelier",
             meaning="0 = none of it, 1 = all",
-            summary=f"{percent(mean(chance))} if the same weights were shuffled within each text",
+            summary=f"{percent(mean(share))} of the words are such words",
             chance=chance,
             ceiling=0.0,
             lower=True,

@@ -44,6 +44,15 @@ def reread_without_each(
 
 
 @torch.no_grad()
+def read(model: Model, texts: Sequence[Text]) -> Float[Tensor, "N C"]:
+    """Return the logits of texts in float64; texts of similar length share batches."""
+    logits = torch.zeros(len(texts), len(model.classes), dtype=torch.float64)
+    for rows in track(sorted_batches(model.lengths(texts), model.tokens_at_once)):
+        batch = model.batch([texts[row] for row in rows], range(len(rows)))
+        logits[rows] = model.logits(batch).cpu().double()
+    return logits
+
+
 def reread_kept(
     model: Model, texts: Sequence[Text], kept: Sequence[Bool[np.ndarray, "_ _"]]
 ) -> list[Float[Tensor, "_ C"]]:
@@ -59,12 +68,9 @@ def reread_kept(
     ]
     for start in track(range(0, len(jobs), AT_ONCE)):
         chunk = jobs[start : start + AT_ONCE]
-        changed = [shortened(texts[i], distinct[i][0][j]) for i, j in chunk]
-        for rows in track(sorted_batches(model.lengths(changed), model.tokens_at_once)):
-            logits = model.logits(model.batch([changed[row] for row in rows], range(len(rows))))
-            for row, row_logits in zip(rows, logits.cpu().double(), strict=True):
-                i, j = chunk[row]
-                found[i][j] = row_logits
+        logits = read(model, [shortened(texts[i], distinct[i][0][j]) for i, j in chunk])
+        for (i, j), row_logits in zip(chunk, logits, strict=True):
+            found[i][j] = row_logits
     return [
         logits[torch.from_numpy(inverse.reshape(-1))]
         for logits, (_, inverse) in zip(found, distinct, strict=True)

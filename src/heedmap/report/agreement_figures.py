@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.rounding import number
 from heedmap.report.charts import (
     PALETTE,
     QUIET,
@@ -21,7 +22,7 @@ from heedmap.report.charts import (
 from heedmap.report.densities import density
 from heedmap.report.grouping import division, texts
 from heedmap.report.histograms import TAU, by_class
-from heedmap.report.phrases import column, number
+from heedmap.report.phrases import column
 
 PAPER = "Jain & Wallace (2019)"
 AXIS = alt.Axis(values=[-1, -0.5, 0, 0.5, 1])

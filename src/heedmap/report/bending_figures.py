@@ -22,7 +22,7 @@ def bent(audit: AuditResult) -> list[Figure]:
     searched = is_searched(audit.tables["bending"].column_names)
     how = "at most: by line searches" if searched else "exactly"
     return _own_and_shuffled(
-        audit, ("bending", "least_tvd", "shuffled_least_tvd"), MASS, "bending",
+        audit, (("bending", "least_tvd"), ("bending", "shuffled_least_tvd")), MASS, "bending",
         f"How far must the map be bent? ({how})",
         "The least share of the map's mass that must be moved before the model gives another answer. Texts "
         "whose answer no weights change, as far as was found, are left out.",
@@ -36,7 +36,8 @@ def relative_freedom(audit: AuditResult) -> list[Figure]:
         return []
     exact = len(audit.classes) == 2
     return _own_and_shuffled(
-        audit, ("bending", "jsd_share_pairs", "shuffled_jsd_share_pairs"), SHARE, "relative-freedom",
+        audit, (("bending", "jsd_share_pairs"), ("bending", "shuffled_jsd_share_pairs")), SHARE,
+        "relative-freedom",
         "How free is the map while the answer stays?",
         f"The largest JSD from the map within {epsilon(audit):g} of the prediction"
         f"{'' if exact else ', with one or two words (at least)'}, as a share of the largest with any weights.",
@@ -46,25 +47,24 @@ def relative_freedom(audit: AuditResult) -> list[Figure]:
 def against(audit: AuditResult) -> list[Figure]:
     """Draw the share of the map's mass on words that speak against the prediction."""
     return _own_and_shuffled(
-        audit, ("sign", "against", "against_chance"), AGAINST, "against",
+        audit, (("sign", "against"), ("baselines", "against_shuffled")), AGAINST, "against",
         "How much of the map is on words against the answer?",
-        "The share of the map's mass on words whose removal makes the answer likelier. Shuffled: the mean "
-        "over all orders of the weights.",
+        "The share of the map's mass on words whose removal makes the answer likelier. Shuffled: the same "
+        "asked of shuffled weights, and of what the words say under them, on a sample of the texts.",
     )  # fmt: skip
 
 
 def _own_and_shuffled(
     audit: AuditResult,
-    source: tuple[str, str, str],
+    source: tuple[tuple[str, str], tuple[str, str]],
     axis: Axis,
     key: str,
     title: str,
     caption: str,
     missing: str = "not sampled",
 ) -> list[Figure]:
-    table, *names = source
     (own, n), (shuffled, _) = (
-        of_words(audit, column(audit.tables, table, x), missing) for x in names
+        of_words(audit, column(audit.tables, *place), missing) for place in source
     )
     if not np.isfinite(own).any() or not np.isfinite(shuffled).any():
         return []

@@ -19,8 +19,8 @@ from heedmap.experiments.findings import (
     pooled,
 )
 from heedmap.experiments.notes import note_texts
+from heedmap.experiments.rounding import number
 from heedmap.report.phrases import (
-    SCALE,
     audited_text,
     caveat,
     classes_beside,
@@ -34,10 +34,8 @@ from heedmap.report.phrases import (
     left_out,
     maps_left_out,
     model_text,
-    number,
     overview_number,
     pairs_text,
-    rates_text,
     repeats_text,
     scale_text,
     source_text,
@@ -83,7 +81,7 @@ def card(audit: AuditResult) -> RenderableType:
 def _bottom_line(audit: AuditResult, texts: int) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if audit.rates is not None:
-        line = bottom_line(audit.findings, audit.rates, audit.settings.model)
+        line = bottom_line(audit, audit.rates)
         sentence = f"{SIGNS[line.level]} {line.sentence}"
         lines.append(cell(sentence, style=f"bold {STYLES[line.level]}"))
         lines += map(_indented, line.details)
@@ -114,8 +112,6 @@ def _overview(findings: Sequence[Finding]) -> list[RenderableType]:
         narrow += [cell(level_text(finding), style=style), _indented(topic)]
         narrow.append(_indented(overview_number(finding)))
     lines: list[RenderableType] = [Either(judged, Group(*narrow), OVERVIEW)] if narrow else []
-    if any(finding.relative is not None for finding in findings):
-        lines.append(cell(SCALE, style="dim"))
     if others:
         sign = SIGNS["for comparison"]
         lines.append(
@@ -147,7 +143,7 @@ def _header(audit: AuditResult) -> RenderableType:
         rows["adversary"] = f"weights {kept}"
     rows |= left_out(audit)
     if audit.rates is not None:
-        rows["not tested"] = "; ".join(not_tested(audit.findings))
+        rows["not tested"] = "; ".join(not_tested(audit.findings, "trainings" in audit.tables))
     notes = [("note", note) for note in note_texts(audit.about)]
     for name, value in (*rows.items(), *notes):
         grid.add_row(cell(name, style="dim"), cell(value))
@@ -167,8 +163,6 @@ def _block(finding: Finding, texts: int) -> list[RenderableType]:
     ]
     if of_classes := classes_beside(finding):
         lines.append(_indented(of_classes))
-    if finding.relative is not None:
-        lines.append(_indented(rates_text(finding), style="dim"))
     aside = caveat(finding, texts)
     asides = [aside] if aside else []
     if finding.left_out:

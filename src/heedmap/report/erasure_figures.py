@@ -4,8 +4,9 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.experiments.erasure import PAIRS, flip_table
+from heedmap.experiments.erasure import PAIRS
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.flip_table import flip_table
 from heedmap.experiments.flips import RANKINGS
 from heedmap.experiments.repeats import text_numbers
 from heedmap.report.charts import PALETTE, Figure, Key, colour, rows, specification

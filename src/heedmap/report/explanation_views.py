@@ -12,11 +12,12 @@ from heedmap.experiments.adversary import NOT_ASKED
 from heedmap.experiments.flip_sets import EXACT
 from heedmap.experiments.flips import RANKINGS
 from heedmap.experiments.registry import HeatMap
+from heedmap.experiments.rounding import number
 from heedmap.measures import LN2
 from heedmap.report.explanation import Explanation, Floats, Window
 from heedmap.report.heatmaps import Row, shaded
 from heedmap.report.page import environment
-from heedmap.report.phrases import number, plural
+from heedmap.report.phrases import plural
 from heedmap.report.scripts import policy
 from heedmap.terminal.output import Either, cell
 
@@ -56,7 +57,7 @@ def _attended(window: Window, unit: str) -> str:
     return (
         f"{hold} and {number(found)} of the importance by leave-one-out: as many at random would hold "
         f"{number(count / size)}, the best {number(best)}. Under the whole map lies "
-        f"{number(window.found)} of it: chance {number(1 / size)}, these weights at best "
+        f"{number(window.found)} of it: under an even one {number(1 / size)}, these weights at best "
         f"{number(window.largest)}."
     )
 

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.rounding import number
 from heedmap.report.charts import PALETTE, Key
-from heedmap.report.phrases import column, number
+from heedmap.report.phrases import column
 
 MOST = len(PALETTE)  # classes that are drawn apart
 ALL = "all texts"

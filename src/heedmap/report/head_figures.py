@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.mix import FITTED
+from heedmap.experiments.rounding import number
 from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification
 from heedmap.report.head_maps import MORE, Panel
 from heedmap.report.layer_figures import sampled
-from heedmap.report.phrases import column, number
+from heedmap.report.phrases import column
 
 NOTICEABLE = 0.02  # share of a head's mass; a kind of token below it in all heads is not drawn
 PLAIN = ("words", "punctuation")

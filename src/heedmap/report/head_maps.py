@@ -8,8 +8,8 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.experiments.rounding import number
 from heedmap.report.charts import PALETTE, QUIET, Drawing, rows, specification
-from heedmap.report.phrases import number
 
 MORE, LESS, MARK = PALETTE[0], PALETTE[1], PALETTE[4]
 GAP = 0.9  # columns between the heads and their mean

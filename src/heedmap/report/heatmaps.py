@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from heedmap.data.text_names import text_name
 from heedmap.experiments.registry import HeatMap, registered
-from heedmap.report.phrases import number
+from heedmap.experiments.rounding import number
 from heedmap.report.picks import Pick
 
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from heedmap.experiments.findings import BOUNDS, AuditResult
 from heedmap.experiments.intervals import of_mean
 from heedmap.experiments.repeats import text_numbers
+from heedmap.experiments.rounding import number
 from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.head_maps import LESS, MARK, MORE, Panel
-from heedmap.report.phrases import column, number
+from heedmap.report.phrases import column
 from heedmap.settings import AuditSettings, TransformerSettings
 
 PER_HEAD = {

@@ -11,8 +11,9 @@ from heedmap.experiments.findings import (
     answer_text,
     level_text,
 )
+from heedmap.experiments.rounding import number
 from heedmap.report.page import page
-from heedmap.report.phrases import count_text, interval_text, number, source_text
+from heedmap.report.phrases import count_text, interval_text, source_text
 from heedmap.terminal.html import escaped, html_table
 
 HEIGHT = 720  # pixels of the frame, which can be dragged; its own window has no height to take a share of

@@ -17,7 +17,6 @@ from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.phrases import (
     LISTED,
-    SCALE,
     audited_text,
     classes_text,
     columns_text,
@@ -60,11 +59,8 @@ def page(audit: AuditResult) -> str:
             left_out=left_out(audit),
             verdicts=verdicts(whole),
             signs=SIGNS,
-            scale=SCALE,
             few=few_texts(distinct_texts(whole)),
-            line=None
-            if audit.rates is None
-            else bottom_line(audit.findings, audit.rates, audit.settings.model),
+            line=None if audit.rates is None else bottom_line(audit, audit.rates),
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
             instances=[
                 instance(audit.tables, audit.classes, pick)

@@ -11,45 +11,21 @@ from numpy.typing import NDArray
 from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import apart
 from heedmap.data.in_memory import PREFIX
-from heedmap.experiments.findings import AuditResult, ClassNumber, Finding
+from heedmap.experiments.findings import AuditResult, Finding
 from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
-from heedmap.experiments.results import LEAST_ROOM, signed_percent
+from heedmap.experiments.results import LEAST_ROOM
+from heedmap.experiments.rounding import number, told_apart
 from heedmap.settings import AuditSettings, TransformerSettings
 
 LISTED, LONG = 12, 40  # classes that are listed, of more the first ones; characters of a name
 FEW = 30  # texts, below which it is said what so few can show
-SCALE = (
-    "Of a percentage, 0% is what chance reaches on these texts, 100% the best of these weights; from where on "
-    "it is for or against the map differs by question and is said with each."
-)
 QUERIES = {"question": "question", "inference": "hypothesis"}
 
 
-def number(x: float) -> str:
-    """Format a number with two decimals, three for small values.
-
-    >>> number(0.391), number(-0.0123), number(0.00002), number(float("nan"))
-    ('0.39', '−0.012', '<0.001', '–')
-    """
-    if not math.isfinite(x):
-        return "–"
-    if x == 0 or abs(x) >= 0.0995:
-        text = f"{x:z.2f}"
-    elif abs(x) >= 0.0005:
-        text = f"{x:z.3f}"
-    else:
-        return "<0.001" if x > 0 else ">−0.001"
-    return text.replace("-", "−")
-
-
 def overview_number(finding: Finding) -> str:
-    """Return the share of the attainable, or else the number, with its interval."""
-    if (relative := finding.relative) is None:
-        return f"{number(finding.value)} {interval_text(finding)}"
-    between = f"[{signed_percent(relative.low)}, {signed_percent(relative.high)}]"
-    known = math.isfinite(relative.low)
-    return f"{signed_percent(relative.share)} {between if known else 'no interval'}"
+    """Return the number with its interval."""
+    return f"{number(finding.value)} {interval_text(finding)}"
 
 
 def plural(count: int, what: str) -> str:
@@ -74,20 +50,6 @@ def count_text(finding: Finding) -> str:
     return f"n = {finding.n}{different}"
 
 
-def _told_apart(one: float, other: float) -> tuple[str, str]:
-    """Format two numbers, with more digits where they would look alike.
-
-    >>> _told_apart(0.00195, 0.00214), _told_apart(0.1, 0.5)
-    (('0.00195', '0.00214'), ('0.10', '0.50'))
-    """
-    shown = number(one), number(other)
-    digits = 2
-    while shown[0] == shown[1] and one != other and digits < 6:
-        digits += 1
-        shown = f"{one:z.{digits}g}".replace("-", "−"), f"{other:z.{digits}g}".replace("-", "−")
-    return shown
-
-
 def scale_text(finding: Finding) -> str | None:
     """Say what chance and these weights at best reach; None where that is not known."""
     if (relative := finding.relative) is None:
@@ -103,25 +65,9 @@ def scale_text(finding: Finding) -> str | None:
         if finding.of_median
         else ""
     )
-    chance, ceiling = _told_apart(relative.chance, relative.ceiling)
+    chance, ceiling = told_apart(relative.chance, relative.ceiling)
     reached = f"Chance {chance}, these weights at best {ceiling}"
     return f"{reached}{same}.{near}{whole}"
-
-
-def class_text(of_class: ClassNumber) -> str:
-    """Return a class's number beside its own chance and ceiling, where they are known.
-
-    >>> class_text(ClassNumber(0.29, 12, 0.169, 0.612, 12)), class_text(ClassNumber(0.29, 12))
-    ('0.29 (chance 0.17, at best 0.61)', '0.29')
-    >>> class_text(ClassNumber(0.29, 12, 0.169, 0.612, 9))
-    '0.29 (chance 0.17, at best 0.61, on 9 of 12 texts)'
-    """
-    value = number(of_class.value)
-    if not of_class.compared:
-        return value
-    chance, ceiling = _told_apart(of_class.chance, of_class.ceiling)
-    few = f", on {of_class.compared} of {of_class.n} texts" * (of_class.compared < of_class.n)
-    return f"{value} (chance {chance}, at best {ceiling}{few})"
 
 
 def classes_beside(finding: Finding) -> str | None:
@@ -131,38 +77,9 @@ def classes_beside(finding: Finding) -> str | None:
     """
     if not any(each.compared for each in finding.by_class.values()):
         return None
-    named = [f"{shortened(name)} {class_text(each)}" for name, each in finding.by_class.items()]
+    named = [f"{shortened(name)} {each.words}" for name, each in finding.by_class.items()]
     more = [f"{len(named) - LISTED} more"] if len(named) > LISTED else []
     return f"by predicted class: {'; '.join([*named[:LISTED], *more])}"
-
-
-def rates_text(finding: Finding) -> str:
-    """Say how often this reading is wrong about planted models."""
-    rates = finding.rates
-    if rates is None:
-        return "Not calibrated: shown for comparison."
-    if not rates.says_anything:
-        why = (
-            "cannot tell a right map from a wrong one"
-            if not rates.tells
-            else "has no edge that holds"
-        )
-        return (
-            f"Shown for comparison: on planted models this question {why} "
-            f"(AUC {rates.auc:.2f} [{rates.auc_low:.2f}, {rates.auc_high:.2f}])."
-        )
-    parts = []
-    if rates.for_edge is not None:
-        parts.append(
-            f"From {rates.for_edge:.0%} it speaks for a map, and did so of {rates.false_for} planted maps that "
-            f"are wrong and {rates.power} that are right."
-        )
-    if rates.against_edge is not None:
-        parts.append(
-            f"Up to {rates.against_edge:z.0%} it speaks against one, and did so of {rates.caught} planted maps "
-            f"that are wrong and {rates.false_against} that are right."
-        )
-    return " ".join(parts).replace("-", "−")
 
 
 def caveat(finding: Finding, audited: int) -> str | None:

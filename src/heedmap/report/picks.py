@@ -8,8 +8,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments.pooling import TEXT
+from heedmap.experiments.rounding import number
 from heedmap.measures import LN2
-from heedmap.report.phrases import column, number
+from heedmap.report.phrases import column
 
 FEWEST = 3  # shown even if no rule applies
 

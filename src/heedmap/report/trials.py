@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from heedmap.experiments.adversary_search import most_different_met
+from heedmap.experiments.rounding import number
 from heedmap.huggingface.door import Call
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import (
@@ -19,7 +20,6 @@ from heedmap.huggingface.interventions import (
     Uniform,
 )
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.report.phrases import number
 from heedmap.settings import AuditSettings
 
 

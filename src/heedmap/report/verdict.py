@@ -16,17 +16,15 @@ from heedmap.experiments.findings import (
     answer_text,
 )
 from heedmap.experiments.results import signed_percent
+from heedmap.experiments.rounding import number
 from heedmap.report.phrases import (
     caveat,
-    class_text,
     column,
     count_text,
     counts,
     distinct_texts,
     interval_text,
-    number,
     overview_number,
-    rates_text,
     scale_text,
 )
 
@@ -64,7 +62,6 @@ class Verdict:
     width: float
     zones: list[Zone]
     scale: str | None
-    rates: str
     caveat: str | None
     left_out: str
     by_class: list[tuple[str, str]]
@@ -86,14 +83,11 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         if low < 0:
             low_end = f"{low:z.0%} (0% is {low_end})".replace("-", "−")
         high_end = f"at best {number(f.relative.ceiling)}"
-        bands = _bands(f)
+        bands = UNBANDED
     else:
         value, ends, low = f.value, (f.low, f.high), BOUNDS.get(f.kind, (0.0, 1.0))[0]
         low_end, high_end = f"{low:g}".replace("-", "−"), "1"
-        bands = [
-            (_on_scale(audit, f.kind, edge), level, words)
-            for edge, level, words in BANDS.get(f.kind, UNBANDED)
-        ]
+        bands = [(_on_scale(audit, f.kind, edge), level, words) for edge, level, words in _bands(f)]
 
     def at(x: float) -> float:
         return round(100 * min(max((x - low) / (1 - low), 0.0), 1.0), 2)
@@ -131,25 +125,21 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         width=round(right - left, 2),
         zones=zones,
         scale=scale_text(f),
-        rates=rates_text(f) if f.relative is not None else "",
         caveat=caveat(f, texts),
         left_out=counts(f.left_out),
-        by_class=[(name, class_text(each)) for name, each in f.by_class.items()],
+        by_class=[(name, each.words) for name, each in f.by_class.items()],
     )
 
 
 def _bands(f: Finding) -> list[tuple[float, Level, str]]:
-    """Return the bands of a share: (lower edge, level, words), from the top down."""
-    if f.rates is None or not f.rates.says_anything:
-        return UNBANDED
-    bands: list[tuple[float, Level, str]] = []
-    if (edge := f.rates.for_edge) is not None:
-        bands.append((edge, "for", "for"))
-    if (edge := f.rates.against_edge) is not None:
-        bands += [(edge, "mixed", "mixed"), (-math.inf, "against", "against")]
-    else:
-        bands.append((-math.inf, "mixed", "mixed"))
-    return bands
+    """Return the bands of a finding's scale: (lower edge, level, words), from the top down."""
+    if f.edges is None:
+        return BANDS.get(f.kind, UNBANDED)
+    against, for_ = f.edges
+    bands: list[tuple[float, Level, str]] = [(for_, "for", "for")]
+    if against < for_:
+        bands.append((against, "mixed", "mixed"))
+    return [*bands, (-math.inf, "against", "against")]
 
 
 def _span(edge: float, above: float, told: Callable[[float], str]) -> str:

@@ -30,7 +30,7 @@ from heedmap.keywords import split, takes
 from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
-from heedmap.report.phrases import SCALE, overview_number, source_text
+from heedmap.report.phrases import overview_number, source_text
 from heedmap.runs.audit_folder import (
     claim_audit,
     keep_tables,
@@ -41,7 +41,7 @@ from heedmap.runs.audit_folder import (
 from heedmap.runs.defaults import defaults_for
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run, save_run, weights_of
-from heedmap.runs.other_seed import other_seed
+from heedmap.runs.other_seed import other_seeds
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings, DataSettings, RunSettings
 from heedmap.terminal.output import remark, show
@@ -75,10 +75,9 @@ class Audit(AuditResult):
                 f"Audit of {source_text(self.settings.data.source)}: {self.bottom_line.answer}",
                 f"  {self.bottom_line.sentence}",
                 *(
-                    f"  {text:13} {f.question} {overview_number(f)}, n = {(f.relative or f).n}"
+                    f"  {text:13} {f.question} {overview_number(f)}, n = {f.n}"
                     for text, f in judged
                 ),
-                *([f"  {SCALE}"] if any(f.relative for _, f in judged) else []),
                 f"  {len(self.findings) - len(judged)} more for comparison; tables: {', '.join(self)}",
             ]
         )
@@ -91,7 +90,7 @@ class Audit(AuditResult):
     @property
     def bottom_line(self) -> BottomLine:
         """May this map be shown as what the model's answer rests on?"""
-        return bottom_line(self.findings, self.rates or packaged_rates(), self.settings.model)
+        return bottom_line(self, self.rates or packaged_rates())
 
     def to_dataframe(self, table: str | None = None) -> "pd.DataFrame":
         """Return one table as a pandas frame, or the findings, one row per question.
@@ -205,8 +204,8 @@ def audit(
     >>> import heedmap as hm
     >>> run = hm.train(hm.load("reviews"), encoder="average", epochs=1, progress=False)
     >>> audit = hm.audit(run, instances=12, progress=False)
-    >>> audit.findings[1].question, audit.findings[1].level
-    ('Do the words that the map highlights carry the importance, by leave-one-out?', 'for')
+    >>> audit.findings[1].question, audit.findings[1].n
+    ('Does the answer need the words that the map highlights?', 12)
     >>> list(audit["sign"].columns)
     ['row', 'predicted', 'against', 'against_chance']
 
@@ -262,12 +261,12 @@ def audit_as(
     Without being asked, those of an earlier call stay.
     """
     run_settings = run.settings.model_copy(update={"audit": wanted})
-    other = None if wanted.other_seed is None else other_seed(run, wanted.other_seed)
+    others = other_seeds(run, wanted.other_seed or ())
 
     def made(folder: TableFolder | None) -> Audit:
         split = audited_split(run, wanted)
         evidence = Evidence(
-            run.model, split, wanted, folder, other, retraining, asked, run.dynamics
+            run.model, split, wanted, folder, others, retraining, asked, run.dynamics
         )
         return _audit(run, run_settings, evidence, dict.fromkeys([*asked][:1], training_seconds))
 
@@ -306,7 +305,7 @@ def _audit(
     for caveat in drift_notes:
         remark(f"{run.name}: {caveat}")
     whole = run.corpus.splits["test"]
-    names = applicable(run.model, split, evidence.recorded is not None)
+    names = applicable(run.model, split, evidence.recorded is not None, bool(evidence.other_seeds))
     names += [name for name in retrainable(run.model, split) if evidence.has(name)]
     costs = cost.estimate(evidence)
     is_long = isinstance(run.model, Layered) or sum(costs.values()) >= LONG

@@ -121,7 +121,7 @@ def write_conclusions(result: AuditResult, folder: RunFolder) -> None:
 
     assert result.rates is not None
     content = {
-        "bottom_line": bottom_line(result.findings, result.rates, result.settings.model).to_json(),
+        "bottom_line": bottom_line(result, result.rates).to_json(),
         "about": result.about,
         "findings": to_json(result.findings),
         "rates": {"rules": result.rates.rules, "name": result.rates.name},

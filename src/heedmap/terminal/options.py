@@ -62,7 +62,8 @@ def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[...
 
         def run(**values: Any) -> None:
             rest = {name: values.pop(name) for name in own if name != "given"}
-            given = {name: value for name, value in values.items() if value is not None}
+            # An option that may be given several times is an empty list where it is not given.
+            given = {name: value for name, value in values.items() if value not in (None, [])}
             command(given=Given(given), **rest)
 
         parameters: list[inspect.Parameter] = []
@@ -96,7 +97,7 @@ def _sections(groups: tuple[Group, ...]) -> dict[str, str | None]:
 def _parameter(name: str, field: FieldInfo, section: str | None) -> inspect.Parameter:
     also = extra_of(field)["also"]
     names = (f"--{name.replace('_', '-')}", *([f"--{also}"] if also else []))
-    kind: Any = _type(field)
+    kind: Any = list[str] if extra_of(field)["several"] else _type(field)
     choices = choices_of(field)
     more = one_of(*choices) if choices else {}
     option = typer.Option(*names, help=described(field), rich_help_panel=section, **more)

@@ -1,0 +1,138 @@
+"""How far could any map go, and which one may be shown instead? Others are asked as the map on trial was.
+
+The best order of words is asked of the texts of which the map takes less than half of the lead, to know whether
+any words decide there. Other maps are asked only where the one on trial has no yes.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from heedmap.experiments.columns import Columns, shared
+from heedmap.experiments.cost import Speed
+from heedmap.experiments.erased import slopes
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.highlights import column_of
+from heedmap.experiments.rates import packaged_rates
+from heedmap.experiments.registry import Experiment
+from heedmap.experiments.rereading import (
+    PART,
+    PREFIXES,
+    WHAT,
+    Outcome,
+    Outcomes,
+    Ranked,
+    orders_of,
+    outcomes,
+    ranked,
+)
+from heedmap.experiments.rule import answer, map_numbers, texts_of
+from heedmap.files.tables import table
+
+CANDIDATES = {
+    "leave_one_out": "leave-one-out",
+    "read_out_attention": "read-out × attention",
+    "read_out": "the read-out",
+}
+"""In the order in which they are offered: what report and `explain` show comes first."""
+
+COLUMNS = Columns(
+    "One row per text. Null for texts that `highlights` leaves out. The best order is asked only of texts of "
+    "which the map takes less than half of the lead, the other maps only where that map has no yes.",
+    {
+        **shared("row", "predicted"),
+        "gone_best": (
+            "0 to 1",
+            "the largest loss of the answer's probability without the first k words by leave-one-out, signed "
+            "towards the answer, k up to a third of the words: how far any map may go",
+        ),
+        "highlighted_{map}": ("count, from 0", "words that {map} highlights"),
+        "gone_{map}": ("0 to 1", "the loss without the first words by {map}, as in `highlights`"),
+        "alone_{map}": ("0 to 1", "the answer's probability with its highlighted words alone"),
+        "alone_stays_{map}": ("0 to 1", "whether it is the answer then, too"),
+        "among_{map}": ("0 to 1", "the same if all other words are those of other texts"),
+        "among_stays_{map}": ("0 to 1", "whether it is the answer then, too"),
+    },
+    map=CANDIDATES,
+)
+
+
+def where_needed(evidence: Evidence) -> pa.Table:
+    """Return `alternatives`; of a map that has a yes only how far the best order goes."""
+    best = _best_orders(evidence)
+    read = {name: evidence.table(name) for name in ("highlights", "permutation")}
+    texts = texts_of({**read, "alternatives": _table(evidence, best)})
+    said = answer(map_numbers(texts), packaged_rates().thresholds)
+    return _table(evidence, best if said in ("yes", "words") else best | _candidates(evidence))
+
+
+def alternatives(evidence: Evidence) -> pa.Table:
+    """Return how far the best order goes, and the outcomes of every candidate on the texts of `highlights`."""
+    return _table(evidence, _best_orders(evidence) | _candidates(evidence))
+
+
+def _best_orders(evidence: Evidence) -> dict[str, dict[int, Outcome]]:
+    """Return the outcomes along leave-one-out where the map takes less than half of the lead."""
+    asked = evidence.table("highlights")
+    lead = asked["probability"].to_numpy() - asked["guessing"].to_numpy()
+    rows = np.flatnonzero(asked["gone_map"].to_numpy() < lead / 2)
+    signed = evidence.table("leave_one_out")["signed"]
+    orders = {
+        row: {"best": Ranked(orders_of(np.array(signed[row].as_py()), _rng(evidence, row)), 0)}
+        for row in rows.tolist()
+    }
+    return outcomes(evidence, orders)
+
+
+def _candidates(evidence: Evidence) -> dict[str, dict[int, Outcome]]:
+    """Return the outcomes of every candidate."""
+    rows = np.flatnonzero(evidence.table("highlights")["highlighted"].is_valid().to_numpy())
+    signed = evidence.table("leave_one_out")["signed"]
+    asked: dict[int, dict[str, Ranked]] = {}
+    for batch in evidence.batches_of(rows):
+        trace = evidence.model.trace(batch)
+        read_out, times_attention = slopes(evidence.model, trace)
+        for i, row in enumerate(trace.rows.tolist()):
+            rng = _rng(evidence, row)
+            scores = {
+                "read_out_attention": times_attention[i][trace.mask[i]].numpy(force=True),
+                "read_out": read_out[i][trace.mask[i]].numpy(force=True),
+                "leave_one_out": np.array(signed[row].as_py()),
+            }
+            asked[row] = {name: ranked(each, rng) for name, each in scores.items()}
+    return outcomes(evidence, asked)
+
+
+def _rng(evidence: Evidence, row: int) -> np.random.Generator:
+    return np.random.default_rng([evidence.settings.seed, *b"alternatives", row])
+
+
+def _table(evidence: Evidence, found: Mapping[str, Outcomes]) -> pa.Table:
+    """Return the table; what was not asked is null."""
+    total = len(evidence.split)
+    return table(
+        {
+            "row": range(total),
+            "predicted": evidence.table("instances")["predicted"],
+            "gone_best": column_of(found.get("best", {}), "gone", total),
+            **{
+                f"{what}_{name}": column_of(found.get(name, {}), what, total)
+                for name in CANDIDATES
+                for what in ("highlighted", *WHAT)
+            },
+        }
+    )
+
+
+def _cost(speed: Speed) -> float:
+    """Return seconds, as if the map on trial had no yes."""
+    lengths = np.array([len(text) for text in speed.evidence.texts])
+    steps = np.minimum(lengths // PART, PREFIXES)
+    passes = (
+        float(np.mean(len(CANDIDATES) * (steps * (1 - 1 / PART / 2) + 4))) if len(steps) else 0.0
+    )
+    return speed.reading(passes, 300)
+
+
+EXPERIMENTS = (Experiment("alternatives", where_needed, columns=COLUMNS, place=44, cost=_cost),)

@@ -1,0 +1,253 @@
+"""Why the bottom line says what it says of a map, and what to do now: the rule's numbers in words."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from heedmap.experiments.alternatives import CANDIDATES
+from heedmap.experiments.results import signed_percent
+from heedmap.experiments.rule import (
+    FEWEST,
+    FEWEST_TEXTS,
+    MOST_FEW,
+    Answer,
+    ClassAnswer,
+    ClassNumbers,
+    Column,
+    MapNumbers,
+    Thresholds,
+    answer,
+    judge_class,
+    map_numbers,
+)
+
+GLOSSES = {
+    "read_out_attention": "read-out × attention (each word's weight times what its state says for the answer)",
+    "read_out": "the read-out (what each word's state says for the answer)",
+    "leave_one_out": "leave-one-out (what the answer loses without each word)",
+}
+"""The candidates of `alternatives`, explained."""
+LISTED = 6  # classes that are named
+MORE = 30  # texts of each class, from which on a class can be judged well
+NOT_JUDGED = ("few", "flat")  # of such a class nothing is known
+
+CLASSES: dict[ClassAnswer, str] = {
+    "right": "it highlights the words that make the answer",
+    "sufficient": "the words that it highlights suffice, but so do others that it misses",
+    "needed": "the words that it highlights are needed, but others that it misses are needed, too",
+    "default": "no map can show why, for the model gives this answer even when it sees nothing of the text",
+    "wrong": "other words make the answer, or no small set of words does",
+    "unclear": "it is neither clearly right nor clearly wrong",
+    "flat": "the answer is hardly likelier than a guess, so that nothing can be lost",
+    "few": f"there are fewer than {FEWEST} texts",
+}
+"""What is said of the texts that are predicted to be of a class."""
+
+
+def because(said: Answer, numbers: MapNumbers, t: Thresholds, names: Sequence[str]) -> str:
+    """Give the reason for an answer. `names`: of the classes."""
+    judged = _judged(numbers, t)
+    if said == "yes":
+        return (
+            "without the highlighted words the answers are lost, with them alone they stay, and the weights "
+            "matter"
+        )
+    if said == "words":
+        return "other weights hardly change what is predicted"
+    if said == "no":
+        return _why_not(numbers, judged.get("wrong", []), t)
+    return (
+        _which_part(numbers, judged, names) if said == "in part" else _why_unknown(numbers, judged)
+    )
+
+
+def _judged(numbers: MapNumbers, t: Thresholds) -> dict[ClassAnswer, list[ClassNumbers]]:
+    """Return the predicted classes by what is said of them."""
+    judged: dict[ClassAnswer, list[ClassNumbers]] = {}
+    for x in numbers.classes:
+        judged.setdefault(judge_class(x, t), []).append(x)
+    return judged
+
+
+def _why_not(numbers: MapNumbers, wrong: Sequence[ClassNumbers], t: Thresholds) -> str:
+    if sum(x.nothing * x.n for x in numbers.classes) > numbers.texts / 2:
+        return (
+            "it highlights nothing, for its weights are nearly even or spread over too many words"
+        )
+    if all(x.best_gone < t.carried for x in wrong):
+        return "no small set of words makes the answer"
+    return "words other than those that it highlights make the answer"
+
+
+def _parts(judged: Mapping[ClassAnswer, list[ClassNumbers]]) -> list[ClassAnswer]:
+    return [one for one in judged if one not in (*NOT_JUDGED, "unclear")]
+
+
+def _which_part(
+    numbers: MapNumbers, judged: Mapping[ClassAnswer, list[ClassNumbers]], names: Sequence[str]
+) -> str:
+    kinds = _parts(judged)
+    if len(kinds) > 1:
+        return "; ".join(f"for {named(judged[one], names)}, {CLASSES[one]}" for one in kinds)
+    if kinds and kinds[0] not in ("right", "wrong"):
+        return CLASSES[kinds[0]]
+    return f"it finds the deciding words in {_found(numbers)}, and misses them in the others"
+
+
+def _why_unknown(numbers: MapNumbers, judged: Mapping[ClassAnswer, list[ClassNumbers]]) -> str:
+    if numbers.texts < FEWEST_TEXTS or set(judged) <= {"few"}:
+        return "there are too few texts of three words or more"
+    if sum(x.n for x in judged.get("few", [])) > MOST_FEW * numbers.texts:
+        return f"most texts are of predicted classes with fewer than {FEWEST} texts"
+    if set(judged) <= {*NOT_JUDGED}:
+        return "the answers are hardly likelier than guesses, so that nothing can be lost"
+    if set(judged) <= {*NOT_JUDGED, "default"}:
+        return "no map can show why, for the model gives these answers even when it sees nothing of the texts"
+    if len(numbers.classes) > 1 and "unclear" in judged:
+        return f"for some of the predicted classes {CLASSES['unclear']}"
+    return CLASSES["unclear"]
+
+
+def named(classes: Sequence[ClassNumbers], names: Sequence[str]) -> str:
+    """Name predicted classes, of many the first ones."""
+    first = [f"“{names[x.number]}”" for x in classes[:LISTED]]
+    more = [f"one of {len(classes) - LISTED} more classes"] if len(classes) > LISTED else []
+    *others, last = [*first, *more]
+    return f"texts predicted {', '.join(others)} or {last}" if others else f"texts predicted {last}"
+
+
+def what_to_do(
+    said: Answer,
+    numbers: MapNumbers,
+    texts: Mapping[str, Column],
+    t: Thresholds,
+    names: Sequence[str],
+) -> str:
+    """Say what to do now, where the answer is no yes."""
+    if said == "words":
+        return (
+            "show the map as the words that the answer rests on, not as how the model weighs them"
+        )
+    tried = [name for name in CANDIDATES if np.isfinite(texts.get(f"gone_{name}", np.nan)).any()]
+    for name in tried:
+        other = map_numbers(texts, name)
+        if answer(other, t) in ("yes", "words"):
+            return (
+                f"show {GLOSSES[name]} instead, which finds the deciding words in {_found(other)}"
+            )
+    judged = _judged(numbers, t)
+    unsure = [x for one in ("unclear", "few") for x in judged.get(one, []) if x.n < MORE]
+    if said == "cannot tell" or unsure:
+        fewest = min((x.n for x in unsure or numbers.classes), default=0)
+        if fewest < MORE:
+            return f"audit more texts, {MORE} or more of each predicted class (the smallest has {fewest})"
+    if set(judged) == {"flat"}:
+        return "first make a model that is surer of its answers"
+    if said == "in part" or (said == "cannot tell" and "right" in judged):
+        return _show_a_part(judged, names)
+    listed = ", ".join(CANDIDATES[name] for name in tried)
+    none = f"; none of those that were tried ({listed}) passes the same test" if tried else ""
+    return f"show no map of words{none}"
+
+
+def _found(numbers: MapNumbers) -> str:
+    return f"{numbers.held} of {numbers.losing} texts"
+
+
+def _show_a_part(judged: Mapping[ClassAnswer, list[ClassNumbers]], names: Sequence[str]) -> str:
+    missed = [one for one in ("sufficient", "needed") if one in judged]
+    if "right" in judged and len(judged.keys() - {*NOT_JUDGED}) > 1:
+        return f"show the map only for {named(judged['right'], names)}"
+    if missed and not {"wrong", "default"} & judged.keys():
+        verb = " or ".join("suffice" if one == "sufficient" else "are needed" for one in missed)
+        return f"if you show the map, say that other words {verb}, too"
+    return "show the map only for texts that pass the same test by themselves (in the table `highlights`)"
+
+
+def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) -> tuple[str, ...]:
+    """Say what was measured, as means over the classes that count."""
+    counted = [x for x in numbers.classes if x.n >= FEWEST] or list(numbers.classes)
+    if not counted:
+        return ()
+
+    def share(name: str) -> str:
+        values = [getattr(x, name) for x in counted]
+        known = [value for value in values if math.isfinite(value)]
+        return _part(float(np.mean(known))) if known else "an unknown part"
+
+    nothing = sum(x.nothing * x.n for x in numbers.classes)
+    alone = (
+        f"Left alone, the highlighted words keep {share('alone')} of the lead; as many random words keep "
+        f"{share('random_alone')}."
+    )
+    return (
+        "Left out, the words that the map puts first (at most a third of a text) take away "
+        f"{share('gone')} of the answer's lead over a guess; as many random words take {share('random_gone')}.",
+        *([alone] if nothing < numbers.texts else []),
+        *(
+            [f"In {nothing:.0f} of {numbers.texts} texts nothing is highlighted."]
+            if nothing
+            else []
+        ),
+        _holding(numbers, t),
+        *_changes(texts, t),
+    )
+
+
+def _part(share: float) -> str:
+    """Return a share of the lead. More than all of it is gone where the answer falls below a guess."""
+    percent = signed_percent(min(max(share, 0.0), 1.0))
+    return {"0%": "nothing", "100%": "all"}.get(percent, percent)
+
+
+def _holding(numbers: MapNumbers, t: Thresholds) -> str:
+    have = (
+        f"{numbers.losing} of {numbers.texts} texts have deciding words: without some third of the words, half "
+        "of the lead is gone."
+    )
+    if not numbers.losing:
+        return have
+    low, high = numbers.holding_interval
+    unsure = ", so that more texts might change the answer" if low < t.holding < high else ""
+    return (
+        f"{have} The map finds them in {numbers.held} of these, {numbers.held / numbers.losing:.0%} "
+        f"[{low:.0%}, {high:.0%}]; a yes takes {t.holding:.0%}{unsure}."
+    )
+
+
+def _changes(texts: Mapping[str, Column], t: Thresholds) -> list[str]:
+    """Say how many answers change under other weights, and how far the predictions move."""
+    means = {
+        name: float(np.mean(x[np.isfinite(x)])) for name, x in texts.items() if np.isfinite(x).any()
+    }
+    imposed = {
+        "if the weights are shuffled among the words": "flipped",
+        "if all words get the same weight": "uniform_flipped",
+        "if the weights are put on other words": "moved_flipped",
+    }
+    known = {how: means[name] for how, name in imposed.items() if name in means}
+    if not known or "mean_tvd" not in means:
+        return []
+    said = "; ".join(
+        f"{how}, {share:.0%}{' of the answers change' * (i == 0)}"
+        for i, (how, share) in enumerate(known.items())
+    )
+    return [
+        f"{said[0].upper()}{said[1:]}. Shuffles move the probabilities by {means['mean_tvd']:.2f} on average; "
+        f"from {t.weights:.2f} on the weights are said to matter."
+    ]
+
+
+def by_class(
+    said: Answer, numbers: MapNumbers, t: Thresholds, names: Sequence[str]
+) -> tuple[str, ...]:
+    """Say what the map is for each predicted class, where they differ and the reason has not said it."""
+    judged = _judged(numbers, t)
+    known = _parts(judged) if said == "in part" else []
+    told = known if len(known) > 1 else []
+    return tuple(
+        f"T{named(classes, names)[1:]}: {CLASSES[one]}."
+        for one, classes in judged.items()
+        if len(judged) > 1 and one not in told
+    )

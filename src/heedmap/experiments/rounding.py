@@ -1,0 +1,34 @@
+"""How numbers are rounded where people read them."""
+
+import math
+
+
+def number(x: float) -> str:
+    """Format a number with two decimals, three for small values.
+
+    >>> number(0.391), number(-0.0123), number(0.00002), number(float("nan"))
+    ('0.39', '−0.012', '<0.001', '–')
+    """
+    if not math.isfinite(x):
+        return "–"
+    if x == 0 or abs(x) >= 0.0995:
+        text = f"{x:z.2f}"
+    elif abs(x) >= 0.0005:
+        text = f"{x:z.3f}"
+    else:
+        return "<0.001" if x > 0 else ">−0.001"
+    return text.replace("-", "−")
+
+
+def told_apart(one: float, other: float) -> tuple[str, str]:
+    """Format two numbers, with more digits where they would look alike.
+
+    >>> told_apart(0.00195, 0.00214), told_apart(0.1, 0.5)
+    (('0.00195', '0.00214'), ('0.10', '0.50'))
+    """
+    shown = number(one), number(other)
+    digits = 2
+    while shown[0] == shown[1] and one != other and digits < 6:
+        digits += 1
+        shown = f"{one:z.{digits}g}".replace("-", "−"), f"{other:z.{digits}g}".replace("-", "−")
+    return shown

@@ -1,0 +1,282 @@
+"""The rule of the bottom line: from what becomes of the answers of each predicted class, what is said of a map.
+
+It is written down in docs/verdict.md. The numbers are those of the tables `highlights`, `alternatives` and
+`permutation`; the thresholds come from a calibration.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from heedmap.experiments.intervals import of_share
+
+Answer = Literal["yes", "words", "in part", "no", "cannot tell"]
+ANSWERS: tuple[Answer, ...] = ("yes", "words", "in part", "no", "cannot tell")
+ClassAnswer = Literal["right", "sufficient", "needed", "default", "wrong", "unclear", "flat", "few"]
+
+Column = NDArray[np.float64]
+
+FEWEST = 5  # texts of a class that counts
+FEWEST_TEXTS = 15  # in all
+MOST_FEW = 0.5  # of the texts, that may be of classes with too few of them
+MOST_TEXTS = 0.5  # of a class: in more the map may not highlight nothing, in fewer it may not hold
+MOST_RANDOM = 0.5  # of the lead, that random words may keep where a map's words are said to suffice
+FLAT = 0.05  # mean lead, below which nothing can be lost
+SOME = 0.1  # of the texts, that may be exceptions: certainly right in more and wrong in more is right in part
+
+
+class Thresholds(BaseModel):
+    """From where on something is said; shares are of the lead, the answer's probability above that of guessing.
+
+    Attributes:
+        gone: the least share that is gone without the first words of the map, of each class.
+        mean_gone: the same, as a mean over classes.
+        alone: the least share that stays with the highlighted words alone, of each class.
+        mean_alone: the same, as a mean over classes.
+        holding: the least share of the texts with deciding words in which half of the lead is gone without the
+            map's words, and half stays with them alone.
+        weights: the least mean change of the prediction (TVD) under shuffles, for the weights to matter.
+        carried: the share that the best third of the words must carry, for a class to have such words.
+        nearer: how far the map must be from random words to the best ones, not to be wrong with less gone.
+        default: the share that a few words of other texts give the answer; from there on it is the default.
+        leaning: the same, from where on texts of which nothing can be lost do not count against a map.
+        against: by how much more stays among the words of other texts than of random words, for the words of
+            a default class to be right.
+        sufficient: the least share that stays, where words are said to suffice.
+        above_random: by how much that must be more than of random words.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    gone: float = 0.5
+    mean_gone: float = 0.75
+    alone: float = 0.3
+    mean_alone: float = 0.6
+    holding: float = 0.75
+    weights: float = 0.03
+    carried: float = 0.4
+    nearer: float = 0.25
+    default: float = 0.4
+    leaning: float = 0.25
+    against: float = 0.15
+    sufficient: float = 0.6
+    above_random: float = 0.3
+
+
+@dataclass(frozen=True)
+class ClassNumbers:
+    """Means over the texts of one predicted class, as shares of the lead where nothing else is said.
+
+    Attributes:
+        number: of the class.
+        n: how many texts it has.
+        lead: the answer's mean probability above that of guessing.
+        gone: what is gone without the first words of the map.
+        random_gone: without random ones.
+        best_gone: without the best ones known, by leave-one-out or a map.
+        alone: what stays with the highlighted words alone.
+        random_alone: with as many random ones.
+        among: what stays if all other words are those of other texts.
+        random_among: of as many random ones.
+        unseen: what a few words of other texts give.
+        nothing: the share of texts in which the map highlights nothing.
+        losing: how many texts have deciding words: without some third of the words half of the lead is gone.
+        held: in how many of these half is gone without the map's first words, and half stays with the
+            highlighted ones alone.
+    """
+
+    number: int
+    n: int
+    lead: float
+    gone: float
+    random_gone: float
+    best_gone: float
+    alone: float
+    random_alone: float
+    among: float
+    random_among: float
+    unseen: float
+    nothing: float
+    losing: int
+    held: int
+
+    @property
+    def holding(self) -> float:
+        """The share of `held` among `losing`; NaN of none."""
+        return self.held / self.losing if self.losing else math.nan
+
+
+def texts_of(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
+    """Return the columns that the rule reads, one number per text, null as NaN."""
+    columns: dict[str, Column] = {}
+    for name in ("highlights", "alternatives", "permutation"):
+        if name in tables:
+            for column in tables[name].column_names:
+                columns[column] = tables[name][column].to_numpy().astype(np.float64)
+    return columns
+
+
+def class_numbers(texts: Mapping[str, Column], map_: str = "map") -> list[ClassNumbers]:
+    """Return the numbers of every predicted class. `map_`: the ending of the columns of the map on trial."""
+    asked = np.isfinite(texts[f"gone_{map_}"])
+    return [
+        _numbers(
+            int(c), {name: x[asked & (texts["predicted"] == c)] for name, x in texts.items()}, map_
+        )
+        for c in np.unique(texts["predicted"][asked])
+    ]
+
+
+def _numbers(number: int, texts: Mapping[str, Column], map_: str) -> ClassNumbers:
+    guessing = texts["guessing"]
+    lead = texts["probability"] - guessing
+    whole = max(float(lead.mean()), 1e-9)
+
+    def share(values: Column) -> float:
+        known = np.isfinite(values)
+        return float(values[known].mean()) / whole if known.any() else math.nan
+
+    gone, alone = texts[f"gone_{map_}"], texts[f"alone_{map_}"] - guessing
+    half = lead / 2
+    # The best order counts only where the map on trial takes less than half: it is not asked elsewhere.
+    best = np.where(texts["gone_map"] < half, texts["gone_best"], -np.inf)
+    best = np.maximum(best, np.maximum(gone, texts["gone_map"]))
+    is_losing = best >= half
+    holds = (gone >= half) & (alone >= half)
+    return ClassNumbers(
+        number=number,
+        n=len(lead),
+        lead=float(lead.mean()),
+        gone=share(gone),
+        random_gone=share(texts["gone_random"]),
+        best_gone=share(best),
+        alone=share(alone),
+        random_alone=share(texts["alone_random"] - guessing),
+        among=share(texts[f"among_{map_}"] - guessing),
+        random_among=share(texts["among_random"] - guessing),
+        unseen=share(texts["unseen"] - guessing),
+        nothing=float(
+            (texts["highlighted" if map_ == "map" else f"highlighted_{map_}"] == 0).mean()
+        ),
+        losing=int(is_losing.sum()),
+        held=int((holds & is_losing).sum()),
+    )
+
+
+def judge_class(x: ClassNumbers, t: Thresholds) -> ClassAnswer:
+    """Say what the map is for the texts of one class: the first that fits (the table in docs/verdict.md)."""
+    # Nothing can be lost that the model says anyway; but what can be lost may be in the map's words, or these
+    # may hold the answer against other words.
+    is_gone = x.gone >= t.gone and x.held >= MOST_TEXTS * x.losing
+    leans = x.unseen >= t.leaning and x.losing >= FEWEST
+    is_default = x.unseen >= t.default and x.best_gone < t.carried
+    holds = (leans and x.holding >= t.holding) or (
+        is_default and x.among - x.random_among >= t.against
+    )
+    is_far = x.gone - x.random_gone < t.nearer * max(x.best_gone - x.random_gone, FLAT)
+    suffices = x.alone >= t.sufficient and x.random_alone <= min(
+        x.alone - t.above_random, MOST_RANDOM
+    )
+    cases: list[tuple[ClassAnswer, bool]] = [
+        ("few", x.n < FEWEST),
+        ("flat", x.lead < FLAT),
+        ("right", (is_gone or holds) and x.alone >= t.alone),
+        ("default", is_default),
+        ("sufficient", suffices),
+        ("wrong", x.nothing > MOST_TEXTS or x.best_gone < t.carried),
+        ("needed", x.gone >= t.gone and not is_far),
+        ("wrong", (x.gone < t.carried and is_far) or x.alone < t.alone),
+    ]
+    return next((said for said, fits in cases if fits), "unclear")
+
+
+@dataclass(frozen=True)
+class MapNumbers:
+    """What is asked of one map on all texts: the numbers by class, and whether the weights matter.
+
+    `weights`: the mean change of the prediction (TVD) under shuffles of the weights.
+    """
+
+    classes: Sequence[ClassNumbers]
+    weights: float
+
+    @property
+    def texts(self) -> int:
+        """How many texts were asked."""
+        return sum(x.n for x in self.classes)
+
+    @property
+    def losing(self) -> int:
+        """How many of them have deciding words."""
+        return sum(x.losing for x in self.classes)
+
+    @property
+    def held(self) -> int:
+        """In how many of these half of the lead is gone without the map's words, and half stays with them."""
+        return sum(x.held for x in self.classes)
+
+    @cached_property
+    def holding_interval(self) -> tuple[float, float]:
+        """The 95 % interval of the share of `held` among `losing`."""
+        return of_share((np.arange(self.losing) < self.held).astype(np.float64))
+
+
+def map_numbers(texts: Mapping[str, Column], map_: str = "map") -> MapNumbers:
+    """Return what is asked of a map. `map_`: the ending of the columns of another one."""
+    changes = texts["mean_tvd"][np.isfinite(texts["mean_tvd"])]
+    return MapNumbers(
+        class_numbers(texts, map_), float(changes.mean()) if len(changes) else math.nan
+    )
+
+
+def answer(numbers: MapNumbers, t: Thresholds) -> Answer:
+    """Apply the rule."""
+    return answer_of([(x, judge_class(x, t)) for x in numbers.classes], numbers, t)
+
+
+def answer_of(
+    judged: Sequence[tuple[ClassNumbers, ClassAnswer]], numbers: MapNumbers, t: Thresholds
+) -> Answer:
+    """Apply the rule to classes that are judged."""
+    said = {one for _, one in judged} - {"few", "flat"}
+
+    def share(*answers: ClassAnswer) -> float:
+        return sum(x.n for x, one in judged if one in answers) / numbers.texts
+
+    if not said or numbers.texts < FEWEST_TEXTS or share("few") > MOST_FEW:
+        return "cannot tell"
+    exceptions = share("default", "sufficient", "needed", "unclear")
+    if "wrong" not in said and exceptions < SOME and _hold(judged, numbers, t):
+        return "yes" if numbers.weights >= t.weights else "words"
+    if "wrong" in said and said <= {"wrong", "default"}:
+        return "no"
+    low, high = numbers.holding_interval
+    between = low > SOME and high < 1 - SOME
+    if share("right", "sufficient", "needed") < SOME and not between and "wrong" in said:
+        return "no" if "unclear" not in said else "cannot tell"
+    mixed = (
+        said & {"sufficient", "needed"}
+        or {"right", "wrong"} <= said
+        or {"right", "default"} <= said
+    )
+    return "in part" if mixed or between else "cannot tell"
+
+
+def _hold(
+    judged: Sequence[tuple[ClassNumbers, ClassAnswer]], numbers: MapNumbers, t: Thresholds
+) -> bool:
+    """Whether enough is gone and stays, as means over right classes that lose it, and enough texts hold."""
+    losing = [x for x, one in judged if one == "right" and x.gone >= t.gone]
+    if not losing:
+        return False
+    gone = sum(min(x.gone, 1.0) for x in losing) / len(losing)
+    alone = sum(min(x.alone, 1.0) for x in losing) / len(losing)
+    is_held = numbers.held >= t.holding * numbers.losing
+    return gone >= t.mean_gone and alone >= t.mean_alone and is_held

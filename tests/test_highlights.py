@@ -1,0 +1,173 @@
+"""Are these the words? What is said of texts that are read again, and of which texts another map is asked."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from made_rates import rates
+
+from heedmap.calibration.by_hand import planted_by_hand
+from heedmap.calibration.plants import Design, Plant, vocabulary_of, write_texts
+from heedmap.experiments.alternatives import CANDIDATES
+from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.highlights import EXPERIMENTS, PER_CLASS, TEXTS, sampled
+from heedmap.experiments.intervals import of_ratio
+from heedmap.experiments.results import Results
+from heedmap.experiments.rule import FEWEST, Thresholds
+from heedmap.settings import AuditSettings
+
+SETTINGS = AuditSettings()
+T = Thresholds()
+
+
+def results(predicted, *, of=None, gone=0.4, alone=0.9, best=None, lengths=None, made=None):
+    """Texts with an answer of .9 and a lead of .4, two classes; `of`: the rows that were asked."""
+    n = len(predicted)
+
+    def column(values):
+        asked = np.isin(np.arange(n), np.arange(n) if of is None else of)
+        return np.where(asked, np.broadcast_to(values, n), np.nan)
+
+    tables = {
+        "instances": pa.table({"predicted": predicted, "n_tokens": lengths or [12] * n}),
+        "highlights": pa.table(
+            {
+                "probability": np.full(n, 0.9),
+                "guessing": np.full(n, 0.5),
+                "gone_map": column(gone),
+                "gone_random": column(0.1),
+                "alone_map": column(alone),
+                "alone_random": column(0.6),
+            }
+        ),
+    }
+    if best is not None:
+        tables["alternatives"] = pa.table({"gone_best": pa.array(best, pa.float64())})
+    return Results(tables, SETTINGS, ["a", "b"], None, made)
+
+
+def findings(*arguments, **options):
+    made = EXPERIMENTS[0].findings(results(*arguments, **options))
+    assert [finding.key for finding in made] == ["needed", "sufficient"]
+    return made
+
+
+# --- the findings -----------------------------------------------------------------------------------------
+
+
+def test_the_number_is_a_share_of_the_lead_beside_that_of_random_words():
+    gone = np.array([0.4, 0.2, 0.3] * 4)
+    needed, sufficient = findings([0, 1] * 6, gone=gone, alone=np.linspace(0.5, 0.9, 12))
+    assert needed.value == pytest.approx(gone.sum() / (12 * 0.4))
+    expected = of_ratio(gone, np.full(12, 0.4), np.arange(12), SETTINGS.seed)
+    assert (needed.low, needed.high) == pytest.approx(expected)
+    assert needed.reading == "75% of the lead, random words 25%"
+    assert sufficient.value == pytest.approx(0.5)
+    assert sufficient.reading == "50% of the lead, random words 25%"
+    assert needed.low < needed.value < needed.high
+
+
+def test_a_class_stands_beside_random_words_and_the_best_ones_of_its_own_texts():
+    best = [None] * 6 + [0.35] * 6
+    needed, sufficient = findings([0] * 6 + [1] * 6, gone=[0.4] * 6 + [0.1] * 6, best=best)
+    a, b = needed.by_class["a"], needed.by_class["b"]
+    assert (a.value, a.chance, a.ceiling, a.n) == pytest.approx((1.0, 0.25, 1.0, 6))
+    assert (b.value, b.chance, b.ceiling, b.n) == pytest.approx((0.25, 0.25, 0.875, 6))
+    assert "random words 0.25, the best by leave-one-out 0.94" in needed.meaning
+    assert np.isnan(sufficient.by_class["b"].ceiling)
+
+
+def test_texts_that_were_not_asked_are_counted_with_the_reason():
+    lengths = [12] * 8 + [2, 1]
+    needed, sufficient = findings([0, 1] * 5, of=range(6), lengths=lengths)
+    for finding in (needed, sufficient):
+        assert finding.n == 6
+        assert finding.left_out == {"fewer than 3 words": 2, "not sampled": 2}
+
+
+TWO = [0] * 10 + [1] * 10
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gone", "level"),
+    [
+        (TWO, [T.mean_gone * 0.4 + 0.01] * 20, "for"),
+        # The worst class decides, whatever the mean is.
+        (TWO, [0.5] * 10 + [0.25] * 10, "mixed"),
+        (TWO, [T.carried * 0.4 - 0.01] * 20, "against"),
+        (TWO, [0.3] * 10 + [0.0] * 10, "against"),
+        # A class of few texts has no say.
+        ([0] * 20 + [1] * (FEWEST - 1), [0.4] * 20 + [0.0] * (FEWEST - 1), "for"),
+        ([0] * (FEWEST - 1) + [1] * (FEWEST - 1), [0.4] * 2 * (FEWEST - 1), "cannot tell"),
+    ],
+)
+def test_needed_words_are_for_a_map_where_they_are_needed_in_every_class(predicted, gone, level):
+    needed, _ = findings(predicted, gone=gone)
+    assert needed.level == level
+
+
+@pytest.mark.parametrize(
+    ("alone", "level"),
+    [
+        ([0.9] * 20, "for"),
+        ([0.9] * 10 + [0.6] * 10, "mixed"),
+        ([0.5 + T.alone * 0.4 - 0.01] * 20, "against"),
+        ([0.1] * 20, "against"),  # they speak for another class
+    ],
+)
+def test_sufficient_words_are_for_a_map_where_they_suffice_in_every_class(alone, level):
+    _, sufficient = findings(TWO, alone=alone)
+    assert sufficient.level == level
+
+
+def test_the_edges_are_the_thresholds_of_the_calibration_that_is_used():
+    strict = rates().model_copy(update={"thresholds": Thresholds(mean_gone=0.95, mean_alone=0.9)})
+    (needed, sufficient), (before, _) = (
+        findings(TWO, gone=0.36, made=strict),
+        findings(TWO, gone=0.36),
+    )
+    assert needed.edges == (strict.thresholds.carried, 0.95)
+    assert sufficient.edges == (strict.thresholds.alone, 0.9)
+    assert (before.level, needed.level) == ("for", "mixed")
+
+
+# --- which texts are asked --------------------------------------------------------------------------------
+
+
+def planted(kind, texts=60, counts=None):
+    """Texts of a plant without noise, `counts` of each class."""
+    plant = Plant("a family", "by hand", 0, texts=texts, sharpness=5.0, noise=0.0)
+    design = Design(kind, 1.0 if kind == "faithful" else 0.0)
+    split = write_texts(plant, plant.texts, "test", design)
+    if counts is not None:
+        rows = [np.flatnonzero(split.labels == c)[:count] for c, count in enumerate(counts)]
+        split = split.take(np.concatenate(rows).tolist())
+    model = planted_by_hand(plant, design, split, vocabulary_of(plant, split))
+    return Evidence(model, split, SETTINGS)
+
+
+@pytest.mark.parametrize("counts", [(400, 50), (200, 200), (10, 500)])
+def test_of_each_predicted_class_as_many_texts_are_drawn_where_there_are_so_many(counts):
+    evidence = planted("faithful", 1000, counts)
+    rows = sampled(evidence)
+    predicted = evidence.table("instances")["predicted"].to_numpy()[rows]
+    share = max(PER_CLASS, TEXTS // 2)
+    assert np.bincount(predicted).tolist() == [min(count, share) for count in counts]
+    assert len(set(rows.tolist())) == len(rows)
+
+
+def test_the_best_order_is_asked_where_the_map_takes_less_than_half_of_the_lead():
+    evidence = planted("reversed")
+    asked, others = (evidence.table(name).to_pandas() for name in ("highlights", "alternatives"))
+    half = (asked.probability - asked.guessing) / 2
+    assert (others.gone_best.notna() == (asked.gone_map < half)).all()
+    assert others.gone_best.notna().any()
+
+
+def test_other_maps_are_asked_only_where_the_one_on_trial_has_no_yes():
+    right, wrong = (planted(kind).table("alternatives") for kind in ("faithful", "reversed"))
+    for name in CANDIDATES:
+        assert right[f"gone_{name}"].null_count == 60
+        assert wrong[f"gone_{name}"].null_count == 0
+    # Whatever they are asked for, they find the words that decide.
+    lost = wrong["gone_leave_one_out"].to_numpy()
+    assert lost.mean() > 0.4
