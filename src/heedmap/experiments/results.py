@@ -115,7 +115,7 @@ class Results:
         lower: bool = False,
         clause: str = "",
         question: str,
-        topic: str,
+        topic: str = "",
         measure: str,
     ) -> Finding:
         """Make a finding from one value per text; NaN is left out, counted under the first reason that fits.
