@@ -20,6 +20,7 @@ from heedmap.calibration.by_hand import median_margin
 from heedmap.calibration.construction import (
     FARTHEST,
     Check,
+    checked,
     mass_on,
     the_rationale,
     weights_of,
@@ -278,8 +279,7 @@ def train(
     model.cpu().eval().requires_grad_(False)
     set_margin(model, test, plant.margin)
     every: list[Check] = [*checks, partial(_is_taught, drawings)]
-    why_not = next((why for check in every if (why := check(plant, model, dev))), "")
-    return Made(model, test, not why_not, why_not)
+    return checked(every, plant, model, dev, test)
 
 
 def set_margin(model: PairClassifier, split: Split, margin: float) -> None:

@@ -19,6 +19,7 @@ from heedmap.calibration.construction import (
     FARTHEST,
     MANY,
     Check,
+    checked,
     is_accurate,
     mass_on,
     the_rationale,
@@ -225,8 +226,7 @@ def train(
         *checks,
         partial(_is_taught, drawing),
     ]
-    why_not = next((why for check in every if (why := check(plant, model, dev))), "")
-    return Made(model, test, not why_not, why_not)
+    return checked(every, plant, model, dev, test)
 
 
 def _is_taught(drawing: SentenceDrawing, plant: Plant, model: Model, dev: Split) -> str:

@@ -20,6 +20,7 @@ from heedmap.calibration.construction import (
     Check,
     Construction,
     as_read,
+    checked,
     is_on,
     the_rationale,
 )
@@ -132,8 +133,7 @@ def finish(
 ) -> Made:
     """Give a model the plant's margin, and check it."""
     set_margin(model, test, plant.margin)
-    why_not = next((why for check in checks if (why := check(plant, model, dev))), "")
-    return Made(model, spaced(test), not why_not, why_not)
+    return checked(checks, plant, model, dev, spaced(test))
 
 
 def written(construction: Construction, plant: Plant) -> tuple[Split, Split]:

@@ -13,7 +13,7 @@ from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
 from heedmap.experiments.erased import slopes
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.highlights import column_of
+from heedmap.experiments.highlights import TEXTS, column_of
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.rereading import (
@@ -132,7 +132,7 @@ def _cost(speed: Speed) -> float:
     passes = (
         float(np.mean(len(CANDIDATES) * (steps * (1 - 1 / PART / 2) + 4))) if len(steps) else 0.0
     )
-    return speed.reading(passes, 300)
+    return speed.reading(passes, TEXTS)
 
 
 EXPERIMENTS = (Experiment("alternatives", where_needed, columns=COLUMNS, place=44, cost=_cost),)

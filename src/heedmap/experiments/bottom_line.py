@@ -3,16 +3,18 @@
 `heedmap.experiments.rule` says what is answered; `heedmap.experiments.reasons` why, and what to do now.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+import pyarrow as pa
 
 from heedmap.experiments.findings import COLOURS, AuditResult, Finding, Level
 from heedmap.experiments.instances import NO_LABELS, ONE_CLASS, is_doubtful
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import LEAST, Answers, OfKind, Rates
 from heedmap.experiments.reasons import because, by_class, measured, what_to_do
-from heedmap.experiments.rule import Answer, answer, map_numbers, texts_of
+from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
 from heedmap.experiments.trainings import told_of_trainings
 from heedmap.settings import AuditSettings, TransformerSettings
 from heedmap.terminal.html import escaped
@@ -90,7 +92,7 @@ class BottomLine:
 def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
     """Draw the bottom line under an audit."""
     tables, t = by_text(audit.tables), rates.thresholds
-    line = _line(audit, rates)
+    line = _line(audit, tables, t)
     keys = {finding.key for finding in audit.findings}
     seed = (audit.settings.audit or AuditSettings()).seed
     trainings = told_of_trainings(line.answer, tables, t, seed)
@@ -104,12 +106,12 @@ def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
     )
 
 
-def _line(audit: AuditResult, rates: Rates) -> BottomLine:
-    """Return the answer with its reason, what was measured, and what to do."""
+def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> BottomLine:
+    """Return the answer with its reason, what was measured, and what to do. `tables`: with one row per text."""
     skill = next((finding for finding in audit.findings if finding.key == "skill"), None)
     if skill is not None and is_doubtful(skill):
         return _doubt(skill)
-    tables, t, names = by_text(audit.tables), rates.thresholds, audit.classes
+    names = audit.classes
     if "highlights" not in tables:
         reason = "the texts were not read again without the highlighted words"
         return BottomLine("cannot tell", reason, "audit the run again")

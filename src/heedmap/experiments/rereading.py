@@ -167,15 +167,13 @@ def _outcomes_together(
     evidence: Evidence, ranked: Mapping[int, Mapping[str, Ranked]]
 ) -> dict[int, dict[str, Outcome]]:
     readings = Readings()
-    asked = {
-        row: {
-            name: _ask(
-                evidence.model, readings, row, evidence.texts[row], one, donors_of(evidence, row)
-            )
+    asked: dict[int, dict[str, _Asked]] = {}
+    for row, of_row in ranked.items():
+        text, donors = evidence.texts[row], donors_of(evidence, row)
+        asked[row] = {
+            name: _ask(evidence.model, readings, row, text, one, donors)
             for name, one in of_row.items()
         }
-        for row, of_row in ranked.items()
-    }
     logits = read(evidence.model, readings.texts)
     after = logits.softmax(-1).numpy()
     whole = evidence.table("instances")
