@@ -25,7 +25,7 @@ NOTHING_CARRIES = replace(WRONG, best_gone=0.2)
 @pytest.mark.parametrize(
     ("numbers", "reason"),
     [
-        (model(RIGHT, RIGHT), "with them alone they stay, and the weights matter"),
+        (model(RIGHT, RIGHT), "with these words alone the answers stay, and the weights matter"),
         (model(RIGHT, RIGHT, weights=0.0), "other weights hardly change what is predicted"),
         (model(WRONG, WRONG), "words other than those that it highlights make the answer"),
         (model(HIGHLIGHTS_NOTHING, HIGHLIGHTS_NOTHING), "it highlights nothing"),
@@ -36,7 +36,14 @@ NOTHING_CARRIES = replace(WRONG, best_gone=0.2)
         (model(RIGHT, WRONG), "for texts predicted “bad”, it highlights the words"),
         (model(*[replace(RIGHT, gone=0.5, held=24)] * 2), "in 48 of 80 texts, and misses"),
         (model(DEFAULT, DEFAULT), "no map can show why"),
-        (model(RIGHT, UNCLEAR), "for some of the predicted classes it is neither"),
+        (model(RIGHT, UNCLEAR), "for texts predicted “good”, it is neither clearly right"),
+        (model(UNCLEAR, UNCLEAR), "it is neither clearly right nor clearly wrong"),
+        (model(UNCLEAR, DEFAULT), "for some of the predicted classes it is neither"),
+        (model(RIGHT, NOTHING_CARRIES), "for texts predicted “good”, no small set of words"),
+        (
+            model(RIGHT, HIGHLIGHTS_NOTHING),
+            "for texts predicted “good”, it highlights nothing in most",
+        ),
         (model(FLAT_, FLAT_), "hardly likelier than guesses"),
         (model(FEW, FEW), "too few texts"),
     ],
@@ -45,12 +52,30 @@ def test_the_reason_is_the_true_one(numbers, reason):
     assert reason in because(answer(numbers, T), numbers, T, CLASSES)
 
 
-def test_classes_are_named_where_they_differ_and_the_reason_has_not_named_them():
+def test_classes_have_their_numbers_where_they_differ_and_what_the_reason_has_not_said():
     assert by_class("yes", model(RIGHT, RIGHT), T, CLASSES) == ()
-    assert by_class("in part", model(RIGHT, WRONG), T, CLASSES) == ()
     of_right, of_few = by_class("yes", model(RIGHT, FEW), T, CLASSES)
-    assert of_right == "Texts predicted “bad”: it highlights the words that make the answer."
-    assert of_few == "Texts predicted “good”: there are fewer than 5 texts."
+    numbers = (
+        "its first words take all of the lead, the best words known all; left alone, the highlighted words "
+        "keep 95%"
+    )
+    assert of_right == (
+        f"Texts predicted “bad”: it highlights the words that make the answer ({numbers})."
+    )
+    assert of_few == f"Texts predicted “good”: there are fewer than 5 texts ({numbers})."
+    of_right, of_wrong = by_class("in part", model(RIGHT, WRONG), T, CLASSES)
+    assert of_right == f"Texts predicted “bad”: {numbers}."
+    assert of_wrong == (
+        "Texts predicted “good”: its first words take 20% of the lead, the best words known all; left alone, "
+        "the highlighted words keep nothing."
+    )
+
+
+def test_the_numbers_of_several_classes_are_shares_of_their_whole_lead():
+    heavy = replace(RIGHT, n=30, lead=0.4, gone=0.9)
+    light = replace(RIGHT, n=10, lead=0.2, gone=0.5)
+    of_both, *_ = by_class("yes", model(heavy, light, FEW), T, CLASSES * 2)
+    assert "its first words take 84% of the lead" in of_both  # (.9 · 12 + .5 · 2) / 14
 
 
 def test_of_many_classes_the_first_are_named():
@@ -117,41 +142,67 @@ def test_where_no_other_map_passes_those_that_were_tried_are_named(columns):
     assert "(leave-one-out, read-out × attention, the read-out) passes the same test" in advice
 
 
+def read_again(gone=0.4, alone=0.88, highlighted=2, n=80, **more):
+    """Texts with an answer of .9 and a lead of .4, of which random words take .12, and keep .08."""
+    numbers = {
+        "probability": 0.9, "guessing": 0.5, "gone_map": gone, "gone_random": 0.12, "alone_map": alone,
+        "alone_random": 0.58 if highlighted else math.nan, "highlighted": highlighted,
+    }  # fmt: skip
+    return {name: np.full(n, value, dtype=float) for name, value in numbers.items()} | more
+
+
 def test_what_was_measured_is_said_in_shares_of_the_lead_and_in_texts():
     changes = {"mean_tvd": np.array([0.2, 0.4, np.nan]), "flipped": np.array([0.5, 0.5, np.nan])}
-    gone, alone, held, moved = measured(model(RIGHT, RIGHT), changes, T)
+    gone, alone, held, moved = measured(model(RIGHT, RIGHT), read_again(**changes), T)
     assert gone == (
-        "Left out, the words that the map puts first (at most a third of a text) take away all of the answer's "
-        "lead over a guess; as many random words take 30%."
+        "Left out, the words that the map puts first (up to a third of a text) take away all of the answer's "
+        "lead, which is its probability above that of a guess; random words take 30%."
     )
     assert alone == (
-        "Left alone, the highlighted words keep 95% of the lead; as many random words keep 20%."
+        "Left alone, the highlighted words (each with 2 times the weight of an even map or more) keep 95% of "
+        "the lead; as many random words keep 20%."
     )
     assert held.startswith("80 of 80 texts have deciding words: ")
     assert " The map finds them in 76 of these, 95% [" in held
-    assert held.endswith("; a yes takes 75%.")
+    assert held.endswith("; a yes needs 75% or more.")
     few = replace(RIGHT, n=10, losing=10, held=9)
-    assert measured(model(few), {}, T)[2].endswith(
-        "; a yes takes 75%, so that more texts might change the answer."
+    assert measured(model(few), read_again(), T)[2].endswith(
+        "; a yes needs 75% or more, so that more texts might change the answer."
     )
     assert moved == (
         "If the weights are shuffled among the words, 50% of the answers change. Shuffles move the "
-        "probabilities by 0.30 on average; from 0.03 on the weights are said to matter."
+        "probabilities by 0.30 on average, where 0.03 counts as enough: so the weights matter."
     )
+    still = {"mean_tvd": np.array([0.0298]), "flipped": np.array([0.0])}
+    assert measured(model(RIGHT), read_again(**still), T)[3].endswith(
+        "by 0.030 on average, where 0.03 counts as enough: so the weights hardly matter."
+    )
+
+
+def test_the_shares_are_of_the_same_texts_as_those_of_the_findings():
+    gone, highlighted = np.array([0.4, 0.2, 0.0]), np.array([2.0, 1.0, 0.0])
+    texts = read_again(n=3) | {
+        "gone_map": gone, "highlighted": highlighted, "alone_map": np.array([0.9, 0.7, 0.5]),
+        "alone_random": np.array([0.9, 0.7, np.nan]),
+    }  # fmt: skip
+    half, alone, *_ = measured(model(RIGHT), texts, T)
+    assert "take away 50% of the answer's lead" in half
+    # Where nothing is highlighted, as many random words are none, too.
+    assert "keep 50% of the lead; as many random words keep 50%." in alone
 
 
 def test_of_a_map_that_highlights_nothing_no_word_is_left_alone():
     empty = replace(WRONG, nothing=1.0, random_alone=math.nan, random_among=math.nan)
-    gone, nothing, _ = measured(model(empty, empty), {}, T)
+    gone, nothing, _ = measured(model(empty, empty), read_again(gone=0.08, highlighted=0), T)
     assert "take away 20% of the answer's lead" in gone
     assert nothing == "In 80 of 80 texts nothing is highlighted."
 
 
 def test_no_more_than_all_is_lost_and_no_less_than_nothing_kept():
-    beyond = replace(RIGHT, gone=1.37, alone=-0.2, losing=0, held=0)
-    gone, alone, held = measured(model(beyond, beyond), {}, T)
+    beyond = replace(RIGHT, losing=0, held=0)
+    gone, alone, held = measured(model(beyond, beyond), read_again(gone=0.6, alone=0.4), T)
     assert "take away all of the answer's lead" in gone
-    assert "the highlighted words keep nothing of the lead" in alone
+    assert "keep nothing of the lead" in alone
     assert held.startswith("0 of 80 texts have deciding words")
     assert "finds" not in held
 
@@ -164,20 +215,31 @@ def test_every_answer_is_a_sentence_with_a_level_then_the_trainings_and_what_to_
 
 
 def test_rates_are_those_of_the_models_kind_and_name_the_worst_family():
-    assert told_of(rates(gru=kind(right=30, wrong=30)), "gru") == (
+    assert told_of(rates(gru=kind(right=30, wrong=30)), "gru", "yes") == (
         "it was tried on models of this kind (gru, by hand) that were built to have a known answer. On 30 "
         "wrong maps it said yes once, on 30 right ones it said yes 28 times and never said no; worst "
         "kind of wrong map: random words attended (yes to 1 of 30)."
     )
 
 
+def test_of_another_answer_than_yes_it_is_told_how_many_maps_with_it_were_right():
+    made = rates(gru=kind(right=30, wrong=30))
+    assert told_of(made, "gru", "in part").endswith(
+        " Of all 4 maps that got the answer of this one, 2 were right."
+    )
+    assert told_of(made, "gru", "no").endswith(
+        " Of all 27 maps that got the answer of this one, none was right."
+    )
+    assert told_of(made, "gru", "words").endswith("(yes to 1 of 30).")
+
+
 def test_rates_of_too_few_plants_are_not_told():
-    told = told_of(rates(cnn=kind(right=29, wrong=60)), "cnn")
+    told = told_of(rates(cnn=kind(right=29, wrong=60)), "cnn", "no")
     assert told == (
         "not known, for it was tried on only 29 right and 60 wrong maps of this kind of model (cnn), built to "
         "have a known answer; 30 of each are wanted."
     )
-    assert "only 0 right and 0 wrong" in told_of(rates(), "small-cnn")
+    assert "only 0 right and 0 wrong" in told_of(rates(), "small-cnn", "no")
 
 
 def finding(key, reading=""):

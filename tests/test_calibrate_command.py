@@ -46,7 +46,7 @@ def test_a_calibration_on_a_users_texts_is_resumed_and_used_by_a_later_audit(
     done = heedmap("calibrate", "--data", data, "--seeds", "1", "--workers", "1")
     assert done.code == 0, done.err
     assert "2 planted models are too few to choose thresholds" in done.err
-    assert "2 planted models, planted on drawn texts and mine." in done.out
+    assert "2 planted models, planted on synthetic texts and mine." in done.out
     folder = tmp_path / "runs" / "calibration-mine"
     written = contents(folder)
     assert {"rates.json", "calibration.md"} <= {str(name) for name in written}
@@ -65,7 +65,7 @@ def test_a_calibration_on_a_users_texts_is_resumed_and_used_by_a_later_audit(
     assert passed.code == 0
     assert "passed over, for its 2 planted models are too few" in passed.err
     first = json.loads((tmp_path / "runs" / "first" / "findings.json").read_text())
-    assert first["rates"]["name"] == "drawn texts"
+    assert first["rates"]["name"] == "synthetic texts"
     own = packaged_rates().model_copy(update={"data": source_identity(str(data)), "name": "mine"})
     (folder / FILE).write_text(own.to_json())
     assert heedmap("audit", "--data", data, *options, "--out", "runs/mine").code == 0

@@ -126,7 +126,7 @@ def test_a_calibration_writes_the_rates_that_it_returns_and_what_they_are_made_o
     out, made, warned = finished
     assert read_rates(out / FILE) == made
     assert made.rules == RULES
-    assert (made.data, made.name) == (None, "drawn texts")
+    assert (made.data, made.name) == (None, "synthetic texts")
     cells = plants(1, names=SMALL)
     kept = [read_measured(path) for path in sorted((out / "numbers").rglob("*.parquet"))]
     assert {one.plant for one in kept} == {*cells}

@@ -113,6 +113,7 @@ def test_the_numbers_are_those_of_the_audit_for_the_same_text(audited):
             name: audited.tables[name].slice(i, 1).to_pylist()[0]
             for name in ("instances", "gradient", "leave_one_out", "found", "adversary", "flips")
         }
+        asked = audited.tables["alternatives"].slice(i, 1).to_pylist()[0]
         assert one.tokens == row["instances"]["tokens"]
         close = {"rel": 1e-3, "abs": 1e-5, "nan_ok": True}
         for mine, theirs in (
@@ -126,6 +127,9 @@ def test_the_numbers_are_those_of_the_audit_for_the_same_text(audited):
             ([one.adversary.jsd_upper], [row["adversary"]["jsd_upper"]]),
         ):
             assert list(mine) == pytest.approx(theirs, **close)
+        for name in ("read_out", "read_out_attention"):
+            if asked[name] is not None:
+                assert getattr(one, name).tolist() == pytest.approx(asked[name], **close)
         # A search of many texts at once may end a little elsewhere.
         least = 1e-6 if one.adversary.exact else 0.01
         assert one.adversary.jsd == pytest.approx(row["adversary"]["jsd"], abs=least)

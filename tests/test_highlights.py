@@ -7,7 +7,8 @@ from made_rates import rates
 
 from heedmap.calibration.by_hand import planted_by_hand
 from heedmap.calibration.plants import Design, Plant, vocabulary_of, write_texts
-from heedmap.experiments.alternatives import CANDIDATES
+from heedmap.experiments.alternatives import CANDIDATES, READ_OUTS, read_out_maps
+from heedmap.experiments.alternatives import EXPERIMENTS as ALTERNATIVES
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.highlights import EXPERIMENTS, PER_CLASS, TEXTS, sampled
 from heedmap.experiments.intervals import of_ratio
@@ -37,6 +38,7 @@ def results(predicted, *, of=None, gone=0.4, alone=0.9, best=None, lengths=None,
                 "gone_random": column(0.1),
                 "alone_map": column(alone),
                 "alone_random": column(0.6),
+                "highlighted": column(2.0),
             }
         ),
     }
@@ -171,3 +173,29 @@ def test_other_maps_are_asked_only_where_the_one_on_trial_has_no_yes():
     # Whatever they are asked for, they find the words that decide.
     lost = wrong["gone_leave_one_out"].to_numpy()
     assert lost.mean() > 0.4
+
+
+def test_the_maps_of_the_read_out_are_what_each_words_state_says_for_the_answer():
+    evidence = planted("reversed", texts=20)
+    maps, table = read_out_maps(evidence), evidence.table("alternatives")
+    (trace,) = evidence.traces
+    relevance = trace.readout.relevance[:, 0]
+    for i, row in enumerate(trace.rows.tolist()):
+        answer = int(trace.predicted[i])
+        says = (relevance[i, :, answer] - relevance[i, :, 1 - answer])[trace.mask[i]].numpy()
+        assert maps[row]["read_out"] == pytest.approx(says, abs=1e-5)
+        weights = trace.heat[i][trace.mask[i]].numpy()
+        assert maps[row]["read_out_attention"] == pytest.approx(says * weights, abs=1e-5)
+        for name in READ_OUTS:
+            assert table[name][row].as_py() == maps[row][name].tolist()
+
+
+def test_the_maps_of_the_read_out_are_drawn_where_they_were_asked():
+    (experiment,) = ALTERNATIVES
+    row = planted("reversed", texts=20).table("alternatives").slice(0, 1).to_pylist()[0]
+    times, read_out = experiment.heat_maps({"alternatives": row})
+    assert (times.name, read_out.name) == ("read-out × attention", "the read-out")
+    assert read_out.weights == [abs(x) for x in row["read_out"]]
+    assert read_out.against == [x < 0 for x in row["read_out"]]
+    of_right = planted("faithful", texts=20).table("alternatives").slice(0, 1).to_pylist()[0]
+    assert experiment.heat_maps({"alternatives": of_right}) == []

@@ -11,7 +11,7 @@ from tiny_transformers import WORDS, tiny_classifier
 
 from heedmap.data.corpus import Split
 from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.instead import EXPERIMENTS, MEASURED, judge, offered
+from heedmap.experiments.instead import EXPERIMENTS, MEASURED, judge
 from heedmap.experiments.mix import LeastSquares, even_if_zero
 from heedmap.experiments.registry import registered
 from heedmap.experiments.repeats import first_half
@@ -198,7 +198,6 @@ def test_of_few_or_short_texts_nothing_is_offered_and_it_is_said_why(lengths, tr
     model = tiny_classifier() if transformer else small_model("average")
     found = found_by(evidence_of(model, texts, FEW))
     assert "too few distinct texts" in found.reading
-    assert offered([found]) is None
     assert found.n + sum(found.left_out.values()) == len(lengths)
 
 
@@ -273,9 +272,8 @@ def test_the_best_is_offered_with_its_share_and_the_one_of_attention_beside_it()
     assert found.relative.share == pytest.approx(0.8, abs=0.01)
     assert found.n == 100
     assert found.left_out == {"used to choose the map": 100}
-    assert offered([found]) is found
+    assert found.because
     assert found.because == "show integrated gradients"
-    assert offered([]) is None
 
 
 @pytest.mark.parametrize(
@@ -292,14 +290,13 @@ def test_the_best_is_offered_with_its_share_and_the_one_of_attention_beside_it()
 )
 def test_nothing_is_offered_without_a_certain_gain(shares, why):
     found = finding_of(judged(**shares))
-    assert found.reading.startswith("nothing is offered, ")
+    assert found.reading.startswith("none is certain to; ")
     assert why in found.reading
     assert found.because == ""
-    assert offered([found]) is None
 
 
 def test_twenty_texts_in_each_half_are_enough():
-    assert offered([finding_of(judged(n=40, gradient=0.9, integrated_gradients=0.8))])
+    assert finding_of(judged(n=40, gradient=0.9, integrated_gradients=0.8)).because
 
 
 def only(results, key, rows):
@@ -344,7 +341,7 @@ def test_a_map_of_too_few_texts_is_withheld_though_the_others_have_enough():
     assert best.key == "integrated_gradients"
     assert best.withheld.startswith("too few distinct texts: 19 to choose and 19 to judge")
     assert other.withheld == ""
-    assert offered([finding_of(few)]) is None
+    assert finding_of(few).because == ""
 
 
 @pytest.mark.parametrize("count", [3, 8])
@@ -369,7 +366,6 @@ def test_a_sharper_map_in_a_worse_order_is_not_offered():
     results.tables["instead"] = pa.Table.from_pandas(table, preserve_index=False)
     found = finding_of(results)
     assert "gradient × input: not certainly nearer to its best order" in found.reading
-    assert offered([found]) is None
 
 
 def test_chosen_is_what_does_better_on_the_choosing_half_whatever_the_others_say():
@@ -454,7 +450,7 @@ def test_the_one_faithful_head_gets_all_the_weight():
     assert candidates["mix"].share > 0.9
     shown = evidence.table("instead")["mix"].to_pylist()
     assert [len(heat) for heat in shown] == [len(text) for text in evidence.texts]
-    assert offered([found_by(evidence)]).because.startswith("show ")
+    assert found_by(evidence).because.startswith("show ")
 
 
 @pytest.mark.slow
@@ -470,7 +466,7 @@ def test_heads_are_found_where_they_are_faithful_and_not_where_none_is():
         mix = next(one for one in judge(results_of(none)) if one.key == "mix")
         mixes += not mix.withheld
         noise = shuffled_leave_one_out(faithful, seed)
-        offers += offered([found_by(noise)]) is not None
+        offers += found_by(noise).because != ""
     assert found >= 18
     assert mixes <= 2
     assert offers <= 2

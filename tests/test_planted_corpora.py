@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from heedmap.calibration import corpora
-from heedmap.calibration.corpora import texts_for, write_cues, write_own
+from heedmap.calibration.corpora import texts_for, write_cues, write_own, write_training
 from heedmap.calibration.families import draw, families, make, plants
 from heedmap.calibration.plants import FAITHFUL, LONGEST_TEXT, OWN, Plant, is_cue
 from heedmap.data.load import load
@@ -50,6 +50,20 @@ def test_a_grid_has_the_families_for_each_corpus_that_is_given(reviews):
     for encoder in (*OWN, "bert"):
         truths = {FAMILIES[p.family].truth for p in drawn if p.encoder == encoder}
         assert truths == {"right", "wrong"}
+
+
+def test_a_fifth_of_the_texts_to_learn_from_has_no_cue_and_a_drawn_label(reviews):
+    given = Plant("any", "lstm", 0, classes=3, deciding=2, host="reviews")
+    written = write_cues(FAITHFUL, reviews, given, 500, "train")
+    learned = write_training(FAITHFUL, reviews, given, 500, "train")
+    without = [i for i, text in enumerate(learned.tokens) if not any(map(is_cue, text))]
+    assert 70 < len(without) < 130
+    assert 0.15 < np.mean(learned.labels[without] == written.labels[without]) < 0.5
+    for i in np.setdiff1d(np.arange(500), without).tolist():
+        assert learned.tokens[i] == written.tokens[i]
+        assert learned.labels[i] == written.labels[i]
+    chosen_by = write_training(FAITHFUL, reviews, given, 50, "selection")
+    assert all(any(map(is_cue, text)) for text in chosen_by.tokens)
 
 
 def test_cues_are_written_into_the_texts_of_the_corpus(reviews):

@@ -11,6 +11,7 @@ from heedmap.calibration.planted_sentences import (
     SentenceDrawing,
     sentence_scores,
     with_other_cues,
+    without_some_cues,
     write_sentences,
 )
 from heedmap.calibration.plants import FAITHFUL, IRRELEVANT, Plant, is_cue
@@ -77,6 +78,19 @@ def test_other_cues_make_another_label_and_change_nothing_else():
         for sentence, new in zip(text, changed, strict=True):
             pairs = list(zip(sentence.split(), new.split(), strict=True))
             assert all((a != b) == is_cue(a) for a, b in pairs)
+
+
+def test_a_fifth_of_the_training_texts_has_no_cue_and_a_drawn_label():
+    split = write_sentences(FAITHFUL, PLAIN, 500, "train")
+    some = without_some_cues(PLAIN, split)
+    changed = [i for i, (a, b) in enumerate(zip(split.tokens, some.tokens, strict=True)) if a != b]
+    assert 70 < len(changed) < 130
+    for i in changed:
+        assert not any(is_cue(word) for sentence in some.tokens[i] for word in sentence.split())
+    kept = np.setdiff1d(np.arange(500), changed)
+    assert (some.labels[kept] == split.labels[kept]).all()
+    # Drawn among three classes, the label is the old one a third of the time.
+    assert 0.15 < np.mean(some.labels[changed] == split.labels[changed]) < 0.5
 
 
 def test_a_sentences_score_is_the_sum_of_its_words_and_of_what_the_one_before_passes_on():

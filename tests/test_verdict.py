@@ -86,6 +86,7 @@ class Expected:
         # A text counts as equal to another by three digits of its share.
         low, high = self.interval([round(x, 3) for x in shares], rows, False, (-1.0, 1.0))
         return Relative(
+            self.statistic([self.column[r] for r in rows]),
             self.statistic([chance[r] for r in rows]), self.statistic([ceiling[r] for r in rows]),
             sum(shares) / len(shares), low, high, len(rows),
         )  # fmt: skip
@@ -107,10 +108,11 @@ class Expected:
             assert (beside.value, beside.n) == pytest.approx(by_class["abc"[c]])
             chance, ceiling = self.room or [[None] * self.total] * 2
             rows = [r for r in rows if None not in (chance[r], ceiling[r])]
-            ends = [self.statistic([end[r] for r in rows]) for end in (chance, ceiling) if rows]
+            sides = (self.column, chance, ceiling)
+            ends = [self.statistic([end[r] for r in rows]) for end in sides if rows]
             assert beside.compared == len(rows)
-            assert [beside.chance, beside.ceiling] == pytest.approx(
-                ends or [math.nan] * 2, nan_ok=True
+            assert [beside.beside, beside.chance, beside.ceiling] == pytest.approx(
+                ends or [math.nan] * 3, nan_ok=True
             )
         assert found.by_class.keys() == by_class.keys()
         relative = self.relative()
@@ -208,7 +210,7 @@ CARRIES = (
 TVD = "0 = no change, 1 = the opposite answer"
 TAU = "mean Kendall tau-b, attention against {}"
 AUC = "mean ROC AUC of {} for the gold rationale"
-FIRST = "0.5 = chance, 1 = always; its first word is a deciding one in {}"
+FIRST = "0.5 = chance, 1 = always; its first word is one of them in {}"
 WORDS = {
     "found_leave_one_out": ("by leave-one-out", CARRIES),
     "found_gradient": ("by the gradient", CARRIES),
@@ -278,11 +280,11 @@ READINGS = {  # of numbers without a chance level
     "agreement_yardstick": "for comparison",
     "adversary": "for comparison",
     "changeable": "for comparison",
-    "rationale_attention": "between “seldom finds the deciding words” and “often finds the deciding words”",
-    "rationale_gradient": "between “often finds the deciding words” and “finds the deciding words”",
+    "rationale_attention": "between “seldom finds these words” and “often finds these words”",
+    "rationale_gradient": "between “often finds these words” and “finds these words”",
     "rationale_leave_one_out": "no better than chance",
     "rationale_integrated_gradients": (
-        "between “no better than chance” and “often finds the deciding words”"
+        "between “no better than chance” and “often finds these words”"
     ),
 }  # fmt: skip
 
@@ -329,8 +331,8 @@ def test_skill_is_compared_with_the_commonest_label():
     assert skill.meaning == "always answering with the commonest class would score 0.667"
     # Of all texts two thirds are labelled "a": as often a random answer "a" is right.
     assert skill.by_class == {
-        "a": ClassNumber(1.0, 6, 8 / 12, 1.0, 6),
-        "b": ClassNumber(4 / 6, 6, 4 / 12, 1.0, 6),
+        "a": ClassNumber(1.0, 6, 8 / 12, 1.0, 6, 1.0),
+        "b": ClassNumber(4 / 6, 6, 4 / 12, 1.0, 6, 4 / 6),
     }
 
 

@@ -66,7 +66,7 @@ def calibrate(
             folder.mkdir(parents=True, exist_ok=True)
         measured = sweep(cells, partial(_measure, folders=folders, hosts=hosts), workers)
         admitted = known(measured)
-        rates = choose(admitted, " and ".join(["drawn texts", *hosts]), data)
+        rates = choose(admitted, " and ".join(["synthetic texts", *hosts]), data)
         write(out / SCORES, parquet(to_table(admitted)))
         write(out / PAGE, page(rates, measured))
         write(out / FILE, rates.to_json())

@@ -19,7 +19,7 @@ from torch import Tensor
 from heedmap.calibration.by_hand import Way, classifier_by_hand, set_margin, values_for
 from heedmap.calibration.families import Made, Maker
 from heedmap.calibration.plants import OWN, Drawing, Plant, spaced
-from heedmap.calibration.trained import DEV, LEAST, SETTINGS, TRAIN, Further, train_model
+from heedmap.calibration.trained import DEV, LEAST, SETTINGS, TRAIN, Further, Teacher, train_model
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.measures import total_variation
@@ -140,7 +140,8 @@ def finish(
     set_margin(model, test, plant.margin)
     checks = list(construction.checks)
     if construction.scores is not None and plant.score != "fixed":
-        checks.append(partial(_is_taught, construction))
+        drawing = Drawing(construction.scores(plant, model.vocabulary))
+        checks.append(is_taught(drawing.of_batch))
     return checked(checks, plant, model, dev, test)
 
 
@@ -263,12 +264,14 @@ def is_not_above_chance(what: str, marks: Marks = the_rationale, most: float = 1
     return check
 
 
-def _is_taught(construction: Construction, plant: Plant, model: TextClassifier, dev: Split) -> str:
-    """Check that learned weights have come to be the plant's."""
-    assert construction.scores is not None
-    drawing = Drawing(construction.scores(plant, model.vocabulary))
-    batch = model.batch(dev.texts, range(len(dev)))
-    target = normalise(drawing(batch.ids[:, 1:-1]), batch.mask, plant.normaliser)
-    with torch.no_grad():
-        distance = float(total_variation(weights_of(model, dev), target).mean())
-    return "" if distance <= FARTHEST else f"weights {distance:.2f} from the plant's"
+def is_taught(teacher: Teacher) -> Check:
+    """Check that learned weights have come to be the plant's, given by their scores."""
+
+    def check(plant: Plant, model: Model, dev: Split) -> str:
+        batch = model.batch(dev.texts, range(len(dev)))
+        target = normalise(teacher(batch), batch.mask, plant.normaliser)
+        with torch.no_grad():
+            distance = float(total_variation(weights_of(model, dev), target).mean())
+        return "" if distance <= FARTHEST else f"weights {distance:.2f} from the plant's"
+
+    return check

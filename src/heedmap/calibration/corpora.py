@@ -38,6 +38,7 @@ from heedmap.calibration.plants import (
     UNIFORM,
     WITH_CONTEXT,
     WITHOUT_CONTEXT,
+    WITHOUT_CUES,
     Design,
     Drawing,
     Plant,
@@ -73,6 +74,21 @@ def write_cues(design: Design, corpus: Corpus, plant: Plant, count: int, part: s
     return write_texts(plant, count, part, design, texts_for(corpus, part))
 
 
+def write_training(design: Design, corpus: Corpus, plant: Plant, count: int, part: str) -> Split:
+    """Write cues into training texts but for some, whose labels are drawn: no class becomes the default."""
+    written = write_cues(design, corpus, plant, count, part)
+    if part != "train":
+        return written
+    rng = plant.generator("without cues")
+    texts = texts_for(corpus, part).tokens
+    chosen = np.flatnonzero(rng.random(len(written)) < WITHOUT_CUES)
+    tokens, labels = list(written.tokens), written.labels.copy()
+    for i in chosen.tolist():
+        tokens[i] = texts[int(rng.integers(len(texts)))][:LONGEST_TEXT]
+    labels[chosen] = rng.integers(plant.classes, size=len(chosen))
+    return replace(written, tokens=tokens, labels=labels, rationale=None)
+
+
 def write_own(corpus: Corpus, plant: Plant, count: int, part: str) -> Split:
     """Return texts of a corpus with its labels; those of the check and of the audit are of different texts."""
     texts = texts_for(corpus, part)
@@ -95,7 +111,12 @@ def _with_cues(
     nothing is learned in seconds, so that model is set by hand.
     """
     assert corpus is not None
-    written = replace(construction, write=partial(write_cues, design, corpus), training=MANY)
+    written = replace(
+        construction,
+        write=partial(write_cues, design, corpus),
+        write_training=partial(write_training, design, corpus),
+        training=MANY,
+    )
     if plant.encoder == BERT:
         return train_transformer(written, route, plant)
     if plant.encoder in WITHOUT_CONTEXT and design is not FAITHFUL:

@@ -102,6 +102,7 @@ FAMILIES = (
         DECEPTIVE,
         is_on("the sentences after", after_the_rationale),
         is_not_on("the sentences with cues"),
+        times=2,
         choices={**SPARSE, **FEW},
     ),
     _family(
@@ -120,6 +121,7 @@ FAMILIES = (
         "The map leaves out the sentences that make the answer.",
         REVERSED,
         is_not_on("the sentences with cues", most=0.15),
+        times=2,
         choices=FEW,
     ),
     _family(
@@ -128,6 +130,7 @@ FAMILIES = (
         "All sentences have the same weight.",
         "The map highlights nothing, and one or two sentences make the answer.",
         UNIFORM,
+        times=2,
         choices=FEW,
     ),
     *(_partly(share) for share in (0.25, 0.5, 0.75)),

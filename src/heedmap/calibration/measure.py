@@ -16,7 +16,7 @@ from heedmap.calibration.families import Made, make
 from heedmap.calibration.plants import Plant
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
-from heedmap.experiments.alternatives import alternatives
+from heedmap.experiments.alternatives import READ_OUTS, alternatives
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.highlights import column_of
 from heedmap.experiments.rankings import ranked_heats
@@ -74,7 +74,7 @@ def _texts(plant: Plant, made: Made) -> pa.Table:
     asked = evidence.table("highlights")
     of_weights = evidence.table("permutation").select(OF_WEIGHTS)
     # What an audit leaves out where the map has a yes is wanted of all plants.
-    for part in (alternatives(evidence).drop_columns(["row", "predicted"]), of_weights):
+    for part in (alternatives(evidence).drop_columns(["row", "predicted", *READ_OUTS]), of_weights):
         for name in part.column_names:
             asked = asked.append_column(name, part[name])
     for name in ("label", "n_tokens"):

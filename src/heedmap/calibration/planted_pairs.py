@@ -18,12 +18,11 @@ from torch.nn import functional
 
 from heedmap.calibration.by_hand import median_margin
 from heedmap.calibration.construction import (
-    FARTHEST,
     Check,
     checked,
+    is_taught,
     mass_on,
     the_rationale,
-    weights_of,
 )
 from heedmap.calibration.families import Made
 from heedmap.calibration.plants import (
@@ -38,16 +37,13 @@ from heedmap.calibration.plants import (
     place_words,
     with_other_cues,
 )
-from heedmap.calibration.trained import DEV, SETTINGS, SIZE, PlantedTraining, with_undecided
+from heedmap.calibration.trained import DEV, SIZE, fit_plant
 from heedmap.data.batches import Batch, PairBatch
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
-from heedmap.measures import total_variation
-from heedmap.models.normalisers import normalise
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
 from heedmap.settings import ModelSettings
-from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
 
 ENCODER = "lstm"
@@ -267,18 +263,9 @@ def train(
             [str(c) for c in range(plant.classes)],
             drawings if fixed else None,
         )
-    undecided = with_undecided(plant, training)
-    objective = PlantedTraining(
-        model,
-        model.encoded(undecided.texts, undecided.labels),
-        model.encoded(dev.texts, dev.labels),
-        SETTINGS.model_copy(update={"seed": plant.seed}),
-        None if fixed else drawings,
-    )
-    fit(objective)
-    model.cpu().eval().requires_grad_(False)
+    fit_plant(model, plant, training, dev, None if fixed else drawings)
     set_margin(model, test, plant.margin)
-    every: list[Check] = [*checks, partial(_is_taught, drawings)]
+    every: list[Check] = [*checks, is_taught(drawings)]
     return checked(every, plant, model, dev, test)
 
 
@@ -288,14 +275,6 @@ def set_margin(model: PairClassifier, split: Split, margin: float) -> None:
     with torch.no_grad():
         model.decoder.outer.weight.mul_(scale)
         model.decoder.outer.bias.mul_(scale)
-
-
-def _is_taught(drawings: Drawings, plant: Plant, model: Model, dev: Split) -> str:
-    """Check that the weights are the plant's, learned or not."""
-    batch = model.batch(dev.texts, range(len(dev)))
-    target = normalise(drawings(batch), batch.mask, plant.normaliser)
-    distance = float(total_variation(weights_of(model, dev), target).mean())
-    return "" if distance <= FARTHEST else f"weights {distance:.2f} from the plant's"
 
 
 def the_others(plant: Plant, split: Split) -> list[NDArray[np.bool_]]:

@@ -16,18 +16,18 @@ from torch.nn import functional
 
 from heedmap.calibration.by_hand import set_margin
 from heedmap.calibration.construction import (
-    FARTHEST,
     MANY,
     Check,
     checked,
     is_accurate,
+    is_taught,
     mass_on,
     the_rationale,
-    weights_of,
 )
 from heedmap.calibration.families import Made
 from heedmap.calibration.plants import (
     FILLERS,
+    WITHOUT_CUES,
     Design,
     Plant,
     class_of,
@@ -38,23 +38,13 @@ from heedmap.calibration.plants import (
     labels_of,
     number_of,
 )
-from heedmap.calibration.trained import (
-    DEV,
-    SETTINGS,
-    SIZE,
-    TRAIN,
-    PlantedTraining,
-    with_undecided,
-)
+from heedmap.calibration.trained import DEV, SIZE, TRAIN, fit_plant
 from heedmap.data.batches import Batch
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
-from heedmap.measures import total_variation
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier, SentenceBatch
-from heedmap.models.normalisers import normalise
 from heedmap.models.trace import Model
 from heedmap.settings import ModelSettings
-from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
 
 ENCODER = "gru"  # of words and of sentences, as Yang et al.
@@ -100,6 +90,24 @@ def with_other_cues(plant: Plant, split: Split) -> Split:
 
     tokens = [[" ".join(map(other, s.split())) for s in text] for text in split.tokens]
     return replace(split, tokens=tokens, labels=(split.labels + 1) % plant.classes)
+
+
+def without_some_cues(plant: Plant, split: Split) -> Split:
+    """Take the cues out of a share of the texts and draw their labels, so that no class becomes the default."""
+    rng = plant.generator("without cues")
+    chosen = rng.random(len(split)) < WITHOUT_CUES
+    drawn = rng.integers(plant.classes, size=len(split))
+
+    def other(word: str) -> str:
+        return f"word{rng.integers(FILLERS)}" if is_cue(word) else word
+
+    tokens = [
+        [" ".join(map(other, sentence.split())) for sentence in text] if without else text
+        for text, without in zip(split.tokens, chosen.tolist(), strict=True)
+    ]
+    return replace(
+        split, tokens=tokens, labels=np.where(chosen, drawn, split.labels), rationale=None
+    )
 
 
 class SentenceDrawing(nn.Module):
@@ -183,7 +191,7 @@ def train(
     """Train a model whose weights of sentences are fixed, or taught."""
     write = partial(write_sentences, design, plant)
     many = plant.classes >= 10 or design.kind == "partly"
-    training = write(MANY if many else TRAIN, "train")
+    training = without_some_cues(plant, write(MANY if many else TRAIN, "train"))
     dev, test = write(DEV, "dev"), write(plant.texts, "test")
     words = {
         word
@@ -209,32 +217,15 @@ def train(
             [str(c) for c in range(plant.classes)],
             drawing if fixed else None,
         )
-    undecided = with_undecided(plant, training)
-    objective = PlantedTraining(
-        model,
-        model.encoded(undecided.texts, undecided.labels),
-        model.encoded(dev.texts, dev.labels),
-        SETTINGS.model_copy(update={"seed": plant.seed}),
-        None if fixed else drawing,
-    )
-    fit(objective)
-    model.cpu().eval().requires_grad_(False)
+    fit_plant(model, plant, training, dev, None if fixed else drawing)
     set_margin(model, test, plant.margin)
     every: list[Check] = [
         is_accurate(),
         is_accurate("cues of another class", with_other_cues),
         *checks,
-        partial(_is_taught, drawing),
+        is_taught(drawing),
     ]
     return checked(every, plant, model, dev, test)
-
-
-def _is_taught(drawing: SentenceDrawing, plant: Plant, model: Model, dev: Split) -> str:
-    """Check that the weights are the plant's, learned or not."""
-    batch = model.batch(dev.texts, range(len(dev)))
-    target = normalise(drawing(batch), batch.mask, plant.normaliser)
-    distance = float(total_variation(weights_of(model, dev), target).mean())
-    return "" if distance <= FARTHEST else f"weights {distance:.2f} from the plant's"
 
 
 def is_on_in_part(design: Design, plant: Plant, model: Model, dev: Split) -> str:

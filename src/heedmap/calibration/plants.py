@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from heedmap.data.batches import Batch
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.errors import InputError
@@ -41,6 +42,8 @@ WITH_CONTEXT = ("lstm", "gru", "cnn", "small-cnn")
 OWN = (*WITHOUT_CONTEXT, *WITH_CONTEXT)  # encoders of `TextClassifier`
 LETTERS = "abcdefgh"
 FILLERS = 200
+# Share of the training texts of sentences and of corpora that have no cue, and a label that is drawn.
+WITHOUT_CUES = 0.2
 LONGEST_TEXT = 64  # words of a user's text; of a longer one the first are read
 LEAST_WORDS = 8  # of a text
 LEAST_TEXTS = 100  # of a user
@@ -124,6 +127,10 @@ class Drawing(Lexical):
     def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """Return the scores of words by their numbers."""
         return super().forward(ids) + functional.pad(self.following[ids], (1, 0))[:, :-1]
+
+    def of_batch(self, batch: Batch) -> Float[Tensor, "B T"]:
+        """Return the scores of a batch's words."""
+        return self.forward(batch.ids[:, 1:-1])
 
 
 def cue(label: int, k: int) -> str:

@@ -167,20 +167,55 @@ def train_model(
     drawing = None if scores is None else Drawing(scores)
     if fixed and drawing is not None:
         model.score = drawing
+    fit_plant(
+        model,
+        plant,
+        train,
+        dev,
+        None if fixed or drawing is None else drawing.of_batch,
+        settings=settings,
+        further=further,
+        # Weights that are learned freely go on changing after the answers are right.
+        to_the_end=scores is None,
+    )
+    return model
+
+
+def fit_plant(
+    model: AttentionClassifier,
+    plant: Plant,
+    train: Split,
+    dev: Split,
+    teacher: Teacher | None,
+    *,
+    settings: TrainSettings = SETTINGS,
+    further: Further | None = None,
+    to_the_end: bool = False,
+) -> None:
+    """Fit a model on texts of which a few labels are drawn anew, and leave it on the processor, for reading.
+
+    Args:
+        model: the model.
+        plant: whose seed the training has.
+        train: the texts to learn from; UNDECIDED of their labels are drawn anew.
+        dev: the texts by which the best epoch is chosen.
+        teacher: teaches the scores of the plant; None if they are fixed, or free.
+        settings: of the training, but for its seed.
+        further: a loss to add.
+        to_the_end: whether all epochs are trained, however good an earlier one is.
+    """
     undecided = with_undecided(plant, train)
     objective = PlantedTraining(
         model,
         model.encoded(undecided.texts, undecided.labels),
         model.encoded(dev.texts, dev.labels),
         settings.model_copy(update={"seed": plant.seed}),
-        None if fixed or drawing is None else lambda batch: drawing(batch.ids[:, 1:-1]),
+        teacher,
         further,
-        # Weights that are learned freely go on changing after the answers are right.
-        to_the_end=scores is None,
+        to_the_end,
     )
     fit(objective)
     model.cpu().eval().requires_grad_(False)
-    return model
 
 
 def start_local(encoder: nn.Module) -> None:

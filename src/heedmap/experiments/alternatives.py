@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
@@ -15,7 +16,7 @@ from heedmap.experiments.erased import slopes
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.highlights import TEXTS, column_of
 from heedmap.experiments.rates import packaged_rates
-from heedmap.experiments.registry import Experiment
+from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.rereading import (
     PART,
     PREFIXES,
@@ -23,6 +24,7 @@ from heedmap.experiments.rereading import (
     Outcome,
     Outcomes,
     Ranked,
+    Scores,
     orders_of,
     outcomes,
     ranked,
@@ -35,7 +37,9 @@ CANDIDATES = {
     "read_out_attention": "read-out × attention",
     "read_out": "the read-out",
 }
-"""In the order in which they are offered: what report and `explain` show comes first."""
+"""In the order in which they are offered."""
+
+READ_OUTS = {name: words for name, words in CANDIDATES.items() if name != "leave_one_out"}
 
 COLUMNS = Columns(
     "One row per text. Null for texts that `highlights` leaves out. The best order is asked only of texts of "
@@ -53,8 +57,13 @@ COLUMNS = Columns(
         "alone_stays_{map}": ("0 to 1", "whether it is the answer then, too"),
         "among_{map}": ("0 to 1", "the same if all other words are those of other texts"),
         "among_stays_{map}": ("0 to 1", "whether it is the answer then, too"),
+        "{read_out}": (
+            "list of floats",
+            "{read_out} of each word, signed towards the answer",
+        ),
     },
     map=CANDIDATES,
+    read_out=READ_OUTS,
 )
 
 
@@ -64,12 +73,14 @@ def where_needed(evidence: Evidence) -> pa.Table:
     read = {name: evidence.table(name) for name in ("highlights", "permutation")}
     texts = texts_of({**read, "alternatives": _table(evidence, best)})
     said = answer(map_numbers(texts), packaged_rates().thresholds)
-    return _table(evidence, best if said in ("yes", "words") else best | _candidates(evidence))
+    if said in ("yes", "words"):
+        return _table(evidence, best)
+    return _with_candidates(evidence, best)
 
 
 def alternatives(evidence: Evidence) -> pa.Table:
     """Return how far the best order goes, and the outcomes of every candidate on the texts of `highlights`."""
-    return _table(evidence, _best_orders(evidence) | _candidates(evidence))
+    return _with_candidates(evidence, _best_orders(evidence))
 
 
 def _best_orders(evidence: Evidence) -> dict[str, dict[int, Outcome]]:
@@ -85,30 +96,44 @@ def _best_orders(evidence: Evidence) -> dict[str, dict[int, Outcome]]:
     return outcomes(evidence, orders)
 
 
-def _candidates(evidence: Evidence) -> dict[str, dict[int, Outcome]]:
-    """Return the outcomes of every candidate."""
+def _with_candidates(evidence: Evidence, best: Mapping[str, Outcomes]) -> pa.Table:
+    """Return the table with the outcomes of every candidate."""
     rows = np.flatnonzero(evidence.table("highlights")["highlighted"].is_valid().to_numpy())
+    read_outs = read_out_maps(evidence, rows)
     signed = evidence.table("leave_one_out")["signed"]
     asked: dict[int, dict[str, Ranked]] = {}
-    for batch in evidence.batches_of(rows):
+    for row, maps in read_outs.items():
+        rng = _rng(evidence, row)
+        scores = {**maps, "leave_one_out": np.array(signed[row].as_py())}
+        asked[row] = {name: ranked(each, rng) for name, each in scores.items()}
+    return _table(evidence, {**best, **outcomes(evidence, asked)}, read_outs)
+
+
+def read_out_maps(
+    evidence: Evidence, rows: NDArray[np.int64] | None = None
+) -> dict[int, dict[str, Scores]]:
+    """Return the maps of the read-out, signed towards the answer, by row; by default of all texts."""
+    maps = {}
+    for batch in evidence.batches_of(np.arange(len(evidence.split)) if rows is None else rows):
         trace = evidence.model.trace(batch)
         read_out, times_attention = slopes(evidence.model, trace)
         for i, row in enumerate(trace.rows.tolist()):
-            rng = _rng(evidence, row)
-            scores = {
+            maps[row] = {
                 "read_out_attention": times_attention[i][trace.mask[i]].numpy(force=True),
                 "read_out": read_out[i][trace.mask[i]].numpy(force=True),
-                "leave_one_out": np.array(signed[row].as_py()),
             }
-            asked[row] = {name: ranked(each, rng) for name, each in scores.items()}
-    return outcomes(evidence, asked)
+    return maps
 
 
 def _rng(evidence: Evidence, row: int) -> np.random.Generator:
     return np.random.default_rng([evidence.settings.seed, *b"alternatives", row])
 
 
-def _table(evidence: Evidence, found: Mapping[str, Outcomes]) -> pa.Table:
+def _table(
+    evidence: Evidence,
+    found: Mapping[str, Outcomes],
+    read_outs: Mapping[int, Mapping[str, Scores]] | None = None,
+) -> pa.Table:
     """Return the table; what was not asked is null."""
     total = len(evidence.split)
     return table(
@@ -121,8 +146,28 @@ def _table(evidence: Evidence, found: Mapping[str, Outcomes]) -> pa.Table:
                 for name in CANDIDATES
                 for what in ("highlighted", *WHAT)
             },
+            **{
+                name: pa.array(
+                    [(read_outs or {}).get(row, {}).get(name) for row in range(total)],
+                    pa.list_(pa.float64()),
+                )
+                for name in READ_OUTS
+            },
         }
     )
+
+
+def signed_map(name: str, scores: Scores) -> HeatMap:
+    """Return the map of scores that are signed towards the answer."""
+    return HeatMap(name, "importance", np.abs(scores).tolist(), against=(scores < 0).tolist())
+
+
+def _heat_maps(row: Row) -> list[HeatMap]:
+    """Return the maps of the read-out where they were asked; leave-one-out has a table of its own."""
+    maps = {words: row["alternatives"].get(name) for name, words in READ_OUTS.items()}
+    return [
+        signed_map(words, np.array(scores)) for words, scores in maps.items() if scores is not None
+    ]
 
 
 def _cost(speed: Speed) -> float:
@@ -135,4 +180,13 @@ def _cost(speed: Speed) -> float:
     return speed.reading(passes, TEXTS)
 
 
-EXPERIMENTS = (Experiment("alternatives", where_needed, columns=COLUMNS, place=44, cost=_cost),)
+EXPERIMENTS = (
+    Experiment(
+        "alternatives",
+        where_needed,
+        columns=COLUMNS,
+        place=44,
+        heat_maps=_heat_maps,
+        cost=_cost,
+    ),
+)

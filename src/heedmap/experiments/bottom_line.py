@@ -101,7 +101,7 @@ def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
     return replace(
         line,
         trainings=trainings,
-        rates=told_of(rates, kind_of(audit)),
+        rates=told_of(rates, kind_of(audit), line.answer),
         not_tested=not_tested(audit.findings, "trainings" in tables),
     )
 
@@ -137,8 +137,8 @@ def kind_of(audit: AuditResult) -> str:
     return "hierarchical" if audit.settings.data.tokenizer == "sentences" else model.encoder
 
 
-def told_of(rates: Rates, kind: str) -> str:
-    """Say how often the rule errs about models of a kind, and about which family it does most often."""
+def told_of(rates: Rates, kind: str, said: Answer) -> str:
+    """Say how often the rule errs about models of a kind, and what maps with this answer were."""
     of = rates.kinds.get(kind, OfKind(families={}))
     right, wrong = of.of("right"), of.of("wrong")
     if not of.is_enough:
@@ -155,8 +155,18 @@ def told_of(rates: Rates, kind: str) -> str:
     return (
         f"it was tried on models of this kind ({kind}, {rates.name}) that were built to have a known answer. "
         f"On {wrong.n} wrong maps it {_said('yes', wrong)}, on {right.n} right ones it {_said('yes', right)} "
-        f"and {_said('no', right)}{worst}."
+        f"and {_said('no', right)}{worst}.{_with_this_answer(of, said)}"
     )
+
+
+def _with_this_answer(of: OfKind, said: Answer) -> str:
+    """Say how many planted maps with an answer were right after all; of yes it is said already."""
+    total = sum(one.answers.counts.get(said, 0) for one in of.families.values())
+    if said == "yes" or not total:
+        return ""
+    right = of.of("right").counts.get(said, 0)
+    were = {0: "none was", 1: "one was"}.get(right, f"{right} were")
+    return f" Of all {total} maps that got the answer of this one, {were} right."
 
 
 def _said(answer: Answer, of: Answers) -> str:

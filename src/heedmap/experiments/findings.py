@@ -42,9 +42,9 @@ BANDS: dict[str, list[tuple[float, Level, str]]] = {
         (-math.inf, "for comparison", "much of it cancels out"),
     ],
     "auc": [
-        (0.9, "for comparison", "finds the deciding words"),
-        (0.7, "for comparison", "often finds the deciding words"),
-        (0.55, "for comparison", "seldom finds the deciding words"),
+        (0.9, "for comparison", "finds these words"),
+        (0.7, "for comparison", "often finds these words"),
+        (0.55, "for comparison", "seldom finds these words"),
         (-math.inf, "for comparison", "no better than chance"),
     ],
 }
@@ -91,11 +91,12 @@ class ByValue:
 class Relative(ByValue):
     """A value as a share of the way from chance (0) to the best attainable (1), on the same texts.
 
-    `chance` and `ceiling` are means (or medians, as the value) over the texts where both are known. `share` is
-    the mean over the `n` texts of (value − chance) / (ceiling − chance), each between −1 and 1; [`low`, `high`]
-    is its 95 % interval.
+    `value`, `chance` and `ceiling` are means (or medians) over the `n` texts where all are known. `share` is
+    the mean over these of (value − chance) / (ceiling − chance), each between −1 and 1; [`low`, `high`] is its
+    95 % interval.
     """
 
+    value: float
     chance: float
     ceiling: float
     share: float
@@ -108,8 +109,9 @@ class Relative(ByValue):
 class ClassNumber(ByValue):
     """A finding's number over the `n` texts of one predicted class, beside that class's own chance.
 
-    `chance` and `ceiling` are over the `compared` texts of the class where both are known; NaN without any. A
-    class of short texts, or of texts with one deciding word, has another chance than all texts together.
+    `chance` and `ceiling` are over the `compared` texts of the class where both are known, and there the number
+    is `beside`; NaN without any. A class of short texts, or of texts with one deciding word, has another chance
+    than all texts together.
     """
 
     value: float
@@ -117,6 +119,7 @@ class ClassNumber(ByValue):
     chance: float = math.nan
     ceiling: float = math.nan
     compared: int = 0
+    beside: float = math.nan
 
     @property
     def words(self) -> str:
@@ -124,15 +127,17 @@ class ClassNumber(ByValue):
 
         >>> ClassNumber(0.29, 12, 0.169, 0.612, 12).words, ClassNumber(0.29, 12).words
         ('0.29 (chance 0.17, at best 0.61)', '0.29')
-        >>> ClassNumber(0.29, 12, 0.169, 0.612, 9).words, ClassNumber(0.29, 12, 0.169, compared=12).words
-        ('0.29 (chance 0.17, at best 0.61, on 9 of 12 texts)', '0.29 (chance 0.17)')
+        >>> ClassNumber(0.29, 12, 0.169, 0.612, 9, 0.31).words, ClassNumber(0.29, 12, 0.169, compared=12).words
+        ('0.29 (on 9 of 12 texts 0.31, chance 0.17, at best 0.61)', '0.29 (chance 0.17)')
         """
         if not self.compared:
             return number(self.value)
         chance, ceiling = told_apart(self.chance, self.ceiling)
         best = f", at best {ceiling}" if math.isfinite(self.ceiling) else ""
-        few = f", on {self.compared} of {self.n} texts" * (self.compared < self.n)
-        return f"{number(self.value)} (chance {chance}{best}{few})"
+        few = f"on {self.compared} of {self.n} texts {number(self.beside)}, " * (
+            self.compared < self.n
+        )
+        return f"{number(self.value)} ({few}chance {chance}{best})"
 
 
 LISTED = 12  # classes that a finding shows
@@ -281,7 +286,7 @@ def to_frame(findings: Sequence[Finding]) -> "pd.DataFrame":
     import pandas as pd
 
     names = [column.name for column in COLUMNS.described]
-    nothing = Relative(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
+    nothing = Relative(math.nan, math.nan, math.nan, math.nan, math.nan, math.nan, 0)
     rows = []
     for one in findings:
         relative = one.relative or nothing

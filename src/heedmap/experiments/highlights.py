@@ -27,7 +27,7 @@ from heedmap.experiments.rereading import (
     ranked,
 )
 from heedmap.experiments.results import Results, signed_percent
-from heedmap.experiments.rule import FEWEST, Thresholds
+from heedmap.experiments.rule import FEWEST, Thresholds, kept_alone, share_of_lead, texts_of
 from heedmap.files.tables import table
 
 TEXTS, PER_CLASS = 300, 30  # of the sample in all, or of each predicted class where that is more
@@ -127,43 +127,48 @@ def column_of(found: Outcomes, what: str, total: int) -> pa.Array:
 
 def _findings(results: Results) -> list[Finding]:
     """Return whether answers need the highlighted words and whether these suffice, in shares of the lead."""
-    asked = np.isfinite(results.column("highlights", "gone_map"))
-    lead = results.column("highlights", "probability") - results.column("highlights", "guessing")
-    gone = results.column("highlights", "gone_map")
-    best = results.optional("alternatives", "gone_best")
+    texts = texts_of(results.tables)
+    lead = np.where(
+        np.isfinite(texts["gone_map"]), texts["probability"] - texts["guessing"], np.nan
+    )
+    best = texts.get("gone_best")
     t = Thresholds() if results.rates is None else results.rates.thresholds
     return [
         _share(
-            results, asked, lead, "needed",
-            gone=gone,
-            random=results.column("highlights", "gone_random"),
-            ceiling=None if best is None else np.fmax(best, gone),
+            results,
+            lead,
+            "needed",
+            of_map=texts["gone_map"],
+            random=texts["gone_random"],
+            ceiling=None if best is None else np.fmax(best, texts["gone_map"]),
             edges=(t.carried, t.mean_gone),
             topic="the highlighted words are needed",
             question="Does the answer need the words that the map highlights?",
             measure="share of the lead over guessing that the answers lose without the map's first words, up "
-            "to a third of them",
+            "to a third of them; more than 100% where an answer falls below a guess",
         ),
         _share(
-            results, asked, lead, "sufficient",
-            gone=results.column("highlights", "alone_map") - results.column("highlights", "guessing"),
-            random=results.column("highlights", "alone_random") - results.column("highlights", "guessing"),
+            results,
+            lead,
+            "sufficient",
+            of_map=kept_alone(texts, "map"),
+            random=kept_alone(texts, "random"),
             ceiling=None,
             edges=(t.alone, t.mean_alone),
             topic="the highlighted words suffice",
             question="Does the answer stay with the highlighted words alone?",
-            measure="share of the lead over guessing that the answers keep with the highlighted words alone",
+            measure="share of the lead over guessing that the answers keep with the highlighted words alone; "
+            "below 0% where an answer falls below a guess",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _share(
     results: Results,
-    asked: NDArray[np.bool_],
     lead: NDArray[np.float64],
     key: str,
     *,
-    gone: NDArray[np.float64],
+    of_map: NDArray[np.float64],
     random: NDArray[np.float64],
     ceiling: NDArray[np.float64] | None,
     edges: tuple[float, float],
@@ -171,23 +176,24 @@ def _share(
     question: str,
     measure: str,
 ) -> Finding:
-    """Return a finding of a ratio of means: of what is lost or kept, and of the lead."""
-
-    def share(values: NDArray[np.float64], of: NDArray[np.bool_]) -> float:
-        known = of & np.isfinite(values)
-        return float(values[known].sum() / lead[known].sum()) if lead[known].sum() > 0 else np.nan
-
-    value = share(gone, asked)
+    """Return a finding of a ratio of means: of what is lost or kept, and of the lead (NaN if not asked)."""
+    asked = np.isfinite(lead)
+    value = share_of_lead(of_map, lead)
     low, high = intervals.of_ratio(
-        gone[asked], np.maximum(lead[asked], 0.0), results.clusters[asked], results.settings.seed
+        of_map[asked], np.maximum(lead[asked], 0.0), results.clusters[asked], results.settings.seed
     )
     by_class = {}
     for number, name in enumerate(results.classes):
         own = asked & (results.predicted == number)
         if own.any():
-            best = np.nan if ceiling is None else share(ceiling, own)
+            of_class = np.where(own, lead, np.nan)
+            best = np.nan if ceiling is None else share_of_lead(ceiling, of_class)
             by_class[name] = ClassNumber(
-                share(gone, own), int(own.sum()), share(random, own), best, int(own.sum())
+                share_of_lead(of_map, of_class),
+                int(own.sum()),
+                share_of_lead(random, of_class),
+                best,
+                int(own.sum()),
             )
     least = min((each.value for each in by_class.values() if each.n >= FEWEST), default=np.nan)
     level: Level = "mixed"
@@ -203,7 +209,8 @@ def _share(
         f"fewer than {PART} words": int((short & ~asked).sum()),
         "not sampled": int((~short & ~asked).sum()),
     }
-    chance, largest = share(random, asked), np.nan if ceiling is None else share(ceiling, asked)
+    chance = share_of_lead(random, lead)
+    largest = np.nan if ceiling is None else share_of_lead(ceiling, lead)
     beside = f", the best by leave-one-out {largest:z.2f}" if np.isfinite(largest) else ""
     return Finding(
         key=key,

@@ -1,7 +1,7 @@
 """What would show better what the answer rests on than the map on trial, if anything?"""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -306,8 +306,8 @@ def _findings(results: Results) -> list[Finding]:
         measure=f"mean share of the importance (leave-one-out) that lies under {best.name}",
         meaning=(
             "chosen on half of the texts, judged by leave-one-out on the others, of which this map reaches "
-            f"{trial} of the attainable and the other candidates {listed}; gradients are no attention, and "
-            "leave-one-out itself can be shown for as many passes as the text has words"
+            f"{trial} of the attainable and the other candidates {listed}; gradients are no attention. "
+            "Leave-one-out, the judge here, can be shown itself; it costs one pass of the model per word"
         ),
         chance=chance,
         ceiling=best.largest,
@@ -316,7 +316,7 @@ def _findings(results: Results) -> list[Finding]:
         replace(
             finding,
             level="for comparison",
-            reading=f"nothing is offered, {best.name}: {best.withheld}"
+            reading=f"none is certain to; {best.name}: {best.withheld}"
             if best.withheld
             else clause,
             because="" if best.withheld else f"show {best.name}",
@@ -334,11 +334,6 @@ def _share_of_trial(results: Results, best: Candidate) -> str:
     clusters, seed = results.clusters[judging], results.settings.seed
     rounded = np.round(share, ROUNDED)
     return _percent(mean(share), *intervals.of_mean(rounded, clusters, seed, (-1.0, 1.0)))
-
-
-def offered(findings: Sequence[Finding]) -> Finding | None:
-    """Return the finding of what would do better; None where nothing can be offered."""
-    return next((f for f in findings if f.key == KEY and f.because), None)
 
 
 def _heat_maps(row: Row) -> list[HeatMap]:

@@ -16,7 +16,7 @@ from heedmap.files.identity import source_identity
 from heedmap.files.reading import read_bytes
 from heedmap.terminal.output import remark
 
-RULES = 3  # version of the rule; rates of another one are of other answers
+RULES = 4  # version of the rule; rates of another one are of other answers
 FILE = "rates.json"
 LEAST = 30  # right and wrong plants of a kind of model, for rates that are printed
 ALL = "all"  # kinds of model together

@@ -91,11 +91,11 @@ def _finds(results: Results, measure: str, name: str) -> Finding:
             "the rationale holds all words or none": (share == 0) | (share == 1),
             **results.undefined(measure),
         },
-        topic=f"deciding words, by {name}",
+        topic=f"gold rationale, by {name}",
         question=f"{does(name).title()} {name} find the words that decide the label?",
         measure=f"mean ROC AUC of {name} for the gold rationale",
         meaning="0.5 = chance, 1 = always",
-        summary=f"its first word is a deciding one in {percent(mean(hits))}",
+        summary=f"its first word is one of them in {percent(mean(hits))}",
     )
 
 

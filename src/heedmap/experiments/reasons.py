@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from heedmap.experiments.alternatives import CANDIDATES
+from heedmap.experiments.rereading import TWICE
 from heedmap.experiments.results import signed_percent
+from heedmap.experiments.rounding import number
 from heedmap.experiments.rule import (
     FEWEST,
     FEWEST_TEXTS,
     MOST_FEW,
+    MOST_TEXTS,
     Answer,
     ClassAnswer,
     ClassNumbers,
@@ -19,7 +22,9 @@ from heedmap.experiments.rule import (
     Thresholds,
     answer,
     judge_class,
+    kept_alone,
     map_numbers,
+    share_of_lead,
 )
 
 GLOSSES = {
@@ -32,12 +37,14 @@ LISTED = 6  # classes that are named
 MORE = 30  # texts of each class, from which on a class can be judged well
 NOT_JUDGED = ("few", "flat")  # of such a class nothing is known
 
+NO_WORDS = "no small set of words makes the answer"
+
 CLASSES: dict[ClassAnswer, str] = {
     "right": "it highlights the words that make the answer",
     "sufficient": "the words that it highlights suffice, but so do others that it misses",
     "needed": "the words that it highlights are needed, but others that it misses are needed, too",
     "default": "no map can show why, for the model gives this answer even when it sees nothing of the text",
-    "wrong": "other words make the answer, or no small set of words does",
+    "wrong": "words other than those that it highlights make the answer",
     "unclear": "it is neither clearly right nor clearly wrong",
     "flat": "the answer is hardly likelier than a guess, so that nothing can be lost",
     "few": f"there are fewer than {FEWEST} texts",
@@ -50,15 +57,17 @@ def because(said: Answer, numbers: MapNumbers, t: Thresholds, names: Sequence[st
     judged = _judged(numbers, t)
     if said == "yes":
         return (
-            "without the highlighted words the answers are lost, with them alone they stay, and the weights "
-            "matter"
+            "without the highlighted words the answers are lost, with these words alone the answers stay, and "
+            "the weights matter"
         )
     if said == "words":
         return "other weights hardly change what is predicted"
     if said == "no":
         return _why_not(numbers, judged.get("wrong", []), t)
     return (
-        _which_part(numbers, judged, names) if said == "in part" else _why_unknown(numbers, judged)
+        _which_part(numbers, judged, t, names)
+        if said == "in part"
+        else _why_unknown(numbers, judged)
     )
 
 
@@ -72,25 +81,42 @@ def _judged(numbers: MapNumbers, t: Thresholds) -> dict[ClassAnswer, list[ClassN
 
 def _why_not(numbers: MapNumbers, wrong: Sequence[ClassNumbers], t: Thresholds) -> str:
     if sum(x.nothing * x.n for x in numbers.classes) > numbers.texts / 2:
-        return (
-            "it highlights nothing, for its weights are nearly even or spread over too many words"
-        )
-    if all(x.best_gone < t.carried for x in wrong):
-        return "no small set of words makes the answer"
-    return "words other than those that it highlights make the answer"
+        return "it highlights nothing, because its weights are nearly even or spread over too many words"
+    if _is_of_no_words(wrong, t):
+        return NO_WORDS
+    return CLASSES["wrong"]
+
+
+def _said_of(one: ClassAnswer, classes: Sequence[ClassNumbers], t: Thresholds) -> str:
+    """Say what the map is for the texts of some classes of which the rule says the same."""
+    if one == "wrong" and all(x.nothing > MOST_TEXTS for x in classes):
+        return "it highlights nothing in most of them"
+    if one == "wrong" and _is_of_no_words(classes, t):
+        return NO_WORDS
+    return CLASSES[one]
+
+
+def _is_of_no_words(classes: Sequence[ClassNumbers], t: Thresholds) -> bool:
+    """Whether no small set of words makes the answers of some classes."""
+    return all(x.best_gone < t.carried for x in classes)
 
 
 def _parts(judged: Mapping[ClassAnswer, list[ClassNumbers]]) -> list[ClassAnswer]:
-    return [one for one in judged if one not in (*NOT_JUDGED, "unclear")]
+    return [one for one in judged if one not in NOT_JUDGED]
 
 
 def _which_part(
-    numbers: MapNumbers, judged: Mapping[ClassAnswer, list[ClassNumbers]], names: Sequence[str]
+    numbers: MapNumbers,
+    judged: Mapping[ClassAnswer, list[ClassNumbers]],
+    t: Thresholds,
+    names: Sequence[str],
 ) -> str:
     kinds = _parts(judged)
     if len(kinds) > 1:
-        return "; ".join(f"for {named(judged[one], names)}, {CLASSES[one]}" for one in kinds)
-    if kinds and kinds[0] not in ("right", "wrong"):
+        return "; ".join(
+            f"for {named(judged[one], names)}, {_said_of(one, judged[one], t)}" for one in kinds
+        )
+    if kinds and kinds[0] not in ("right", "wrong", "unclear"):
         return CLASSES[kinds[0]]
     return f"it finds the deciding words in {_found(numbers)}, and misses them in the others"
 
@@ -104,7 +130,7 @@ def _why_unknown(numbers: MapNumbers, judged: Mapping[ClassAnswer, list[ClassNum
         return "the answers are hardly likelier than guesses, so that nothing can be lost"
     if set(judged) <= {*NOT_JUDGED, "default"}:
         return "no map can show why, for the model gives these answers even when it sees nothing of the texts"
-    if len(numbers.classes) > 1 and "unclear" in judged:
+    if "unclear" in judged and set(judged) - {*NOT_JUDGED, "unclear"}:
         return f"for some of the predicted classes {CLASSES['unclear']}"
     return CLASSES["unclear"]
 
@@ -166,24 +192,25 @@ def _show_a_part(judged: Mapping[ClassAnswer, list[ClassNumbers]], names: Sequen
 
 
 def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) -> tuple[str, ...]:
-    """Say what was measured, as means over the classes that count."""
-    counted = [x for x in numbers.classes if x.n >= FEWEST] or list(numbers.classes)
-    if not counted:
+    """Say what was measured, over all texts that were asked."""
+    if not numbers.classes:
         return ()
+    asked = np.isfinite(texts["gone_map"])
+    lead = np.where(asked, texts["probability"] - texts["guessing"], np.nan)
 
-    def share(name: str) -> str:
-        values = [getattr(x, name) for x in counted]
-        known = [value for value in values if math.isfinite(value)]
-        return _part(float(np.mean(known))) if known else "an unknown part"
+    def share(values: Column) -> str:
+        return _part(share_of_lead(values, lead))
 
     nothing = sum(x.nothing * x.n for x in numbers.classes)
     alone = (
-        f"Left alone, the highlighted words keep {share('alone')} of the lead; as many random words keep "
-        f"{share('random_alone')}."
+        f"Left alone, the highlighted words (each with {TWICE:.0f} times the weight of an even map or more) "
+        f"keep {share(kept_alone(texts, 'map'))} of the lead; as many random words keep "
+        f"{share(kept_alone(texts, 'random'))}."
     )
     return (
-        "Left out, the words that the map puts first (at most a third of a text) take away "
-        f"{share('gone')} of the answer's lead over a guess; as many random words take {share('random_gone')}.",
+        "Left out, the words that the map puts first (up to a third of a text) take away "
+        f"{share(texts['gone_map'])} of the answer's lead, which is its probability above that of a guess; "
+        f"random words take {share(texts['gone_random'])}.",
         *([alone] if nothing < numbers.texts else []),
         *(
             [f"In {nothing:.0f} of {numbers.texts} texts nothing is highlighted."]
@@ -197,14 +224,16 @@ def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) ->
 
 def _part(share: float) -> str:
     """Return a share of the lead. More than all of it is gone where the answer falls below a guess."""
+    if not math.isfinite(share):
+        return "an unknown part"
     percent = signed_percent(min(max(share, 0.0), 1.0))
     return {"0%": "nothing", "100%": "all"}.get(percent, percent)
 
 
 def _holding(numbers: MapNumbers, t: Thresholds) -> str:
     have = (
-        f"{numbers.losing} of {numbers.texts} texts have deciding words: without some third of the words, half "
-        "of the lead is gone."
+        f"{numbers.losing} of {numbers.texts} texts have deciding words: some third of their words without "
+        "which half of the lead is gone."
     )
     if not numbers.losing:
         return have
@@ -212,7 +241,7 @@ def _holding(numbers: MapNumbers, t: Thresholds) -> str:
     unsure = ", so that more texts might change the answer" if low < t.holding < high else ""
     return (
         f"{have} The map finds them in {numbers.held} of these, {numbers.held / numbers.losing:.0%} "
-        f"[{low:.0%}, {high:.0%}]; a yes takes {t.holding:.0%}{unsure}."
+        f"[{low:.0%}, {high:.0%}]; a yes needs {t.holding:.0%} or more{unsure}."
     )
 
 
@@ -224,7 +253,7 @@ def _changes(texts: Mapping[str, Column], t: Thresholds) -> list[str]:
     imposed = {
         "if the weights are shuffled among the words": "flipped",
         "if all words get the same weight": "uniform_flipped",
-        "if the weights are put on other words": "moved_flipped",
+        "if the words with the most and the least weight change places": "moved_flipped",
     }
     known = {how: means[name] for how, name in imposed.items() if name in means}
     if not known or "mean_tvd" not in means:
@@ -233,21 +262,38 @@ def _changes(texts: Mapping[str, Column], t: Thresholds) -> list[str]:
         f"{how}, {share:.0%}{' of the answers change' * (i == 0)}"
         for i, (how, share) in enumerate(known.items())
     )
+    moved = means["mean_tvd"]
+    matter = "so the weights matter" if moved >= t.weights else "so the weights hardly matter"
     return [
-        f"{said[0].upper()}{said[1:]}. Shuffles move the probabilities by {means['mean_tvd']:.2f} on average; "
-        f"from {t.weights:.2f} on the weights are said to matter."
+        f"{said[0].upper()}{said[1:]}. Shuffles move the probabilities by {number(moved)} on average, where "
+        f"{t.weights:g} counts as enough: {matter}."
     ]
 
 
 def by_class(
     said: Answer, numbers: MapNumbers, t: Thresholds, names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Say what the map is for each predicted class, where they differ and the reason has not said it."""
+    """Say what the map is for each predicted class and by which numbers, where the classes differ."""
     judged = _judged(numbers, t)
-    known = _parts(judged) if said == "in part" else []
-    told = known if len(known) > 1 else []
-    return tuple(
-        f"T{named(classes, names)[1:]}: {CLASSES[one]}."
-        for one, classes in judged.items()
-        if len(judged) > 1 and one not in told
+    is_told = said == "in part" and len(_parts(judged)) > 1
+
+    def line(one: ClassAnswer, classes: Sequence[ClassNumbers]) -> str:
+        whom, by = f"T{named(classes, names)[1:]}", _class_numbers(classes)
+        if is_told and one not in NOT_JUDGED:
+            return f"{whom}: {by}."
+        return f"{whom}: {_said_of(one, classes, t)} ({by})."
+
+    return tuple(line(one, classes) for one, classes in judged.items() if len(judged) > 1)
+
+
+def _class_numbers(classes: Sequence[ClassNumbers]) -> str:
+    """Return what is gone and what stays of the texts of some classes, as shares of their lead."""
+    lead = np.array([x.lead * x.n for x in classes])
+
+    def share(name: str) -> str:
+        return _part(share_of_lead(np.array([getattr(x, name) for x in classes]) * lead, lead))
+
+    return (
+        f"its first words take {share('gone')} of the lead, the best words known {share('best_gone')}; left "
+        f"alone, the highlighted words keep {share('alone')}"
     )

@@ -93,11 +93,14 @@ class Results:
         for i, name in enumerate(self.classes):
             own, beside = used & (self.predicted == i), compared & (self.predicted == i)
             if own.any():
-                low, high = (
-                    float(statistic(x[beside])) if beside.any() else math.nan for x in ends
+                same, low, high = (
+                    float(statistic(x[beside])) if beside.any() else math.nan
+                    for x in (values, *ends)
                 )
                 number = float(statistic(values[own]))
-                numbers[name] = ClassNumber(number, int(own.sum()), low, high, int(beside.sum()))
+                numbers[name] = ClassNumber(
+                    number, int(own.sum()), low, high, int(beside.sum()), same
+                )
         return numbers
 
     def finding(
@@ -181,6 +184,7 @@ class Results:
             return None
         share_low, share_high = self.interval("relative", np.round(shares, ROUNDED))
         return Relative(
+            value=float(statistic(values[used])),
             chance=float(statistic(low[used])),
             ceiling=float(statistic(high[used])),
             share=float(shares[used].mean()),

@@ -118,9 +118,27 @@ def texts_of(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     for name in ("highlights", "alternatives", "permutation"):
         if name in tables:
-            for column in tables[name].column_names:
-                columns[column] = tables[name][column].to_numpy().astype(np.float64)
+            for field in tables[name].schema:
+                if not pa.types.is_list(field.type):
+                    values = tables[name][field.name].to_numpy()
+                    columns[field.name] = values.astype(np.float64)
     return columns
+
+
+def share_of_lead(values: Column, lead: Column) -> float:
+    """Return Σ values / Σ lead over the texts of which both are known; NaN without a lead."""
+    known = np.isfinite(values) & np.isfinite(lead)
+    whole = lead[known].sum()
+    return float(values[known].sum() / whole) if whole > 0 else math.nan
+
+
+def kept_alone(texts: Mapping[str, Column], name: str) -> Column:
+    """Return how much of each text's lead stays with the highlighted words alone, or with as many random ones.
+
+    Where nothing is highlighted, nothing stays: the answer is a guess. `name`: "map" or "random".
+    """
+    kept = texts[f"alone_{name}"] - texts["guessing"]
+    return np.where(texts["highlighted"] == 0, 0.0, kept)
 
 
 def class_numbers(texts: Mapping[str, Column], map_: str = "map") -> list[ClassNumbers]:
@@ -261,11 +279,7 @@ def answer_of(
     between = low > SOME and high < 1 - SOME
     if share("right", "sufficient", "needed") < SOME and not between and "wrong" in said:
         return "no" if "unclear" not in said else "cannot tell"
-    mixed = (
-        said & {"sufficient", "needed"}
-        or {"right", "wrong"} <= said
-        or {"right", "default"} <= said
-    )
+    mixed = said & {"sufficient", "needed"} or ("right" in said and said != {"right"})
     return "in part" if mixed or between else "cannot tell"
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 MOST_ATTENDED = 3
 TEXT_WIDTH = 100  # columns as a string
+PER_TOKEN = ("attention", "gradient", "leave_one_out", "signed", "read_out", "read_out_attention")
 SAME = 1e-6  # of a weight: less is rounding
 
 
@@ -43,11 +44,12 @@ class Window:
     """The numbers of a text, or of one window of a text that is longer than the model reads.
 
     All but the last four have one value per token (per class: `probabilities`), as in the audit's tables.
-    `signed` is what the answer loses without the token. `found` is the share of leave-one-out under the map,
-    `largest` that of the same weights in the best order. `adversary` is None where it is not asked.
-    `flip` is the smallest set of tokens that flips the answer when their weight is erased, None if there is
-    none; `smallest` says whether that is exact or the best of some rankings. `flip_along_map` is how many
-    tokens it takes in the map's order, 0 for never.
+    `signed` is what the answer loses without the token. `read_out` is what its state says for the answer,
+    `read_out_attention` the same times its weight (the gradient of the log-odds by the weight). `found` is the
+    share of leave-one-out under the map, `largest` that of the same weights in the best order. `adversary` is
+    None where it is not asked. `flip` is the smallest set of tokens that flips the answer when their weight is
+    erased, None if there is none; `smallest` says whether that is exact or the best of some rankings.
+    `flip_along_map` is how many tokens it takes in the map's order, 0 for never.
     """
 
     tokens: list[str]
@@ -57,6 +59,8 @@ class Window:
     gradient: Floats
     leave_one_out: Floats
     signed: Floats
+    read_out: Floats
+    read_out_attention: Floats
     found: float
     largest: float
     adversary: Adversary | None
@@ -165,7 +169,7 @@ class Explanation:
                 "token": one.tokens,
                 "unknown": one.unknown,
             }
-            for name in ("attention", "gradient", "leave_one_out", "signed"):
+            for name in PER_TOKEN:
                 columns[name] = getattr(one, name)
             columns["adversary"] = np.nan if one.adversary is None else one.adversary.weights
             frames.append(pd.DataFrame({**columns, "flips": erased}))
@@ -177,7 +181,8 @@ class Explanation:
         `name`, `model`, `text`, `query` (tokens, or None), `classes`, `epsilon`, `notes` are as the attributes;
         `answer` is the predicted class, `probabilities` are in the order of the classes. Each of `windows` has
 
-        * `tokens`, and in their order `unknown`, `attention`, `gradient`, `leave_one_out`, `signed`;
+        * `tokens`, and in their order `unknown`, `attention`, `gradient`, `leave_one_out`, `signed`,
+          `read_out`, `read_out_attention`;
         * its own `probabilities`, and `found` and `largest`;
         * `adversary`: `weights`, `jsd`, `jsd_upper`, `exact`; or None;
         * `flip`: `tokens` (their places, from 0), `mass` (the attention on them), `answer`, `probability` and

@@ -9,6 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from heedmap.experiments.adversary import NOT_ASKED
+from heedmap.experiments.alternatives import READ_OUTS, signed_map
 from heedmap.experiments.flip_sets import EXACT
 from heedmap.experiments.flips import RANKINGS
 from heedmap.experiments.registry import HeatMap
@@ -256,6 +257,8 @@ def _rows(window: Window) -> list[Row]:
             window.leave_one_out.tolist(),
             against=(window.signed < 0).tolist(),
         ),
+        signed_map(READ_OUTS["read_out"], window.read_out),
+        signed_map(READ_OUTS["read_out_attention"], window.read_out_attention),
     ]
     if window.adversary is not None:
         maps.append(

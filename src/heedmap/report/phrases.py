@@ -54,9 +54,13 @@ def scale_text(finding: Finding) -> str | None:
     """Say what chance and these weights at best reach; None where that is not known."""
     if (relative := finding.relative) is None:
         return None
-    same = "" if relative.n == finding.n else f", on the {relative.n} texts that have both"
+    same = (
+        ""
+        if relative.n == finding.n
+        else f"On the {relative.n} texts where all three are known: {number(relative.value)}, "
+    )
     near = (
-        f" So near, a difference of {LEAST_ROOM:g} counts as the whole way."
+        f" They are so near that a difference of {LEAST_ROOM:g} counts as the whole way."
         if abs(relative.ceiling - relative.chance) < LEAST_ROOM
         else ""
     )
@@ -66,8 +70,8 @@ def scale_text(finding: Finding) -> str | None:
         else ""
     )
     chance, ceiling = told_apart(relative.chance, relative.ceiling)
-    reached = f"Chance {chance}, these weights at best {ceiling}"
-    return f"{reached}{same}.{near}{whole}"
+    reached = f"{same}chance {chance}, these weights at best {ceiling}"
+    return f"{reached[0].upper()}{reached[1:]}.{near}{whole}"
 
 
 def classes_beside(finding: Finding) -> str | None:
