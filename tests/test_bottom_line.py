@@ -159,7 +159,7 @@ def test_what_was_measured_is_said_in_shares_of_the_lead_and_in_texts():
         "lead, which is its probability above that of a guess; random words take 30%."
     )
     assert alone == (
-        "Left alone, the highlighted words (each with 2 times the weight of an even map or more) keep 95% of "
+        "Left alone, the highlighted words (each with at least twice the weight of an even map) keep 95% of "
         "the lead; as many random words keep 20%."
     )
     assert held.startswith("80 of 80 texts have deciding words: ")

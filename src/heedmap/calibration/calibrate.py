@@ -66,7 +66,9 @@ def calibrate(
             folder.mkdir(parents=True, exist_ok=True)
         measured = sweep(cells, partial(_measure, folders=folders, hosts=hosts), workers)
         admitted = known(measured)
-        rates = choose(admitted, " and ".join(["synthetic texts", *hosts]), data)
+        *others, last = ["synthetic texts", *hosts]
+        texts = f"{', '.join(others)} and {last}" if others else last
+        rates = choose(admitted, texts, data)
         write(out / SCORES, parquet(to_table(admitted)))
         write(out / PAGE, page(rates, measured))
         write(out / FILE, rates.to_json())

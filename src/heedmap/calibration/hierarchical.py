@@ -82,7 +82,7 @@ FAMILIES = (
         "These sentences make the answer, and the answer is read from where the weights are.",
         FAITHFUL,
         is_on("the sentences with cues"),
-        times=4,
+        times=5,
         choices=SPARSE,
     ),
     _family(

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from heedmap.experiments.alternatives import CANDIDATES
-from heedmap.experiments.rereading import TWICE
 from heedmap.experiments.results import signed_percent
 from heedmap.experiments.rounding import number
 from heedmap.experiments.rule import (
@@ -203,7 +202,7 @@ def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) ->
 
     nothing = sum(x.nothing * x.n for x in numbers.classes)
     alone = (
-        f"Left alone, the highlighted words (each with {TWICE:.0f} times the weight of an even map or more) "
+        "Left alone, the highlighted words (each with at least twice the weight of an even map) "
         f"keep {share(kept_alone(texts, 'map'))} of the lead; as many random words keep "
         f"{share(kept_alone(texts, 'random'))}."
     )
