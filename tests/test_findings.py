@@ -61,9 +61,9 @@ LEAST = 1e-9
         ),
         ("identified", 0.99, "all of it reaches the layer's output", "a part of it cancels out"),
         ("identified", 0.8, "a part of it cancels out", "much of it cancels out"),
-        ("auc", 0.9, "finds the deciding words", "often finds the deciding words"),
-        ("auc", 0.7, "often finds the deciding words", "seldom finds the deciding words"),
-        ("auc", 0.55, "seldom finds the deciding words", "no better than chance"),
+        ("auc", 0.9, "finds these words", "often finds these words"),
+        ("auc", 0.7, "often finds these words", "seldom finds these words"),
+        ("auc", 0.55, "seldom finds these words", "no better than chance"),
     ],
 )  # fmt: skip
 def test_a_band_begins_at_its_edge(kind, edge, above, below):
