@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from benchmarks.battery import timed
-from heedmap.experiments.alternatives import alternatives, where_needed
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.highlights import highlights, sampled
-from heedmap.experiments.importance import leave_one_out
-from heedmap.experiments.permutation import permutation
+from heedmap.experiments.context import Evidence
+from heedmap.experiments.questions.alternatives import alternatives, where_needed
+from heedmap.experiments.questions.highlights import highlights, sampled
+from heedmap.experiments.questions.importance import leave_one_out
+from heedmap.experiments.questions.permutation import permutation
 from heedmap.importance.deletions import reread_without_each
 from heedmap.runs.audit import audited_split, defaults
 from heedmap.runs.open import open_run

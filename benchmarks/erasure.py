@@ -20,8 +20,8 @@ from benchmarks.battery import Row, row, timed
 from heedmap.counterfactual.erasure import smallest, without_each
 from heedmap.data.corpus import Split
 from heedmap.data.load import load
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.readout import linear
+from heedmap.experiments.context import Evidence
+from heedmap.experiments.methods.readout import linear
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.trace import Trace
 from heedmap.runs.train import train

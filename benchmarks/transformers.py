@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from captum.attr import FeatureAblation
 
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.deletions import reread_without_each

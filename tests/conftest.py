@@ -17,7 +17,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.load import load
 from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.registry import registered
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.runs.run import Run

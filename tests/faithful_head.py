@@ -6,7 +6,7 @@ from heedmap.calibration import plants
 from heedmap.calibration.plants import Plant, spaced, vocabulary_of, write_texts
 from heedmap.calibration.transformer import _mirrored, _Numbers, planted_transformer
 from heedmap.data.vocabulary import SPECIAL
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.settings import AuditSettings
 
 FAITHFUL = ("row", 1, 0)

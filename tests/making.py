@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedmap.data.corpus import Split
 from heedmap.experiments.columns import Columns
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.registry import registered
 from heedmap.settings import AuditSettings
 

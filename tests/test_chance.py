@@ -12,10 +12,10 @@ from tiny_transformers import tiny_classifier
 
 from heedmap.counterfactual.row_weights import dirichlet, permuted
 from heedmap.data.corpus import Split
-from heedmap.experiments import baselines
-from heedmap.experiments.baselines import OTHERS, SHUFFLES, randomised
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.readout import linear
+from heedmap.experiments.context import Evidence
+from heedmap.experiments.methods.readout import linear
+from heedmap.experiments.questions import baselines
+from heedmap.experiments.questions.baselines import OTHERS, SHUFFLES, randomised
 from heedmap.experiments.results import attained, make_findings
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients

@@ -17,7 +17,7 @@ from tiny_transformers import TEXTS, tiny_classifier
 
 from heedmap.data.corpus import Split
 from heedmap.experiments.columns import Columns
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.registry import applicable, registered, retrains
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier

@@ -8,7 +8,7 @@ import pytest
 from made_audits import Elements, make_audit, printed
 from made_tables import table
 
-from heedmap.experiments.disagreement import disagreement
+from heedmap.experiments.methods.disagreement import disagreement
 from heedmap.experiments.results import Results, make_findings
 from heedmap.report.page import page
 from heedmap.settings import AuditSettings

@@ -11,14 +11,14 @@ from tiny_transformers import tiny_classifier
 
 from heedmap.counterfactual.erasure import split_along
 from heedmap.data.corpus import Split
-from heedmap.experiments import eraser
-from heedmap.experiments.erased import slopes
-from heedmap.experiments.eraser import counts_of, kept_by
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.findings import AuditResult
-from heedmap.experiments.flips import fewest
-from heedmap.experiments.plausibility import MEASURES, mean_share
-from heedmap.experiments.rankings import RANKINGS, SHUFFLES, scores_of
+from heedmap.experiments.methods.erasure_predictions import slopes
+from heedmap.experiments.methods.rankings import RANKINGS, SHUFFLES, scores_of
+from heedmap.experiments.questions import eraser
+from heedmap.experiments.questions.decision_flips import fewest
+from heedmap.experiments.questions.eraser import counts_of, kept_by
+from heedmap.experiments.questions.plausibility import MEASURES, mean_share
 from heedmap.experiments.results import make_findings
 from heedmap.importance.deletions import reread_kept
 from heedmap.importance.plausibility import average_precision, chosen, iou_f1, number_of, token_f1
@@ -227,7 +227,7 @@ def test_a_map_of_the_marks_reaches_the_top_and_a_random_one_chance(monkeypatch)
     texts = random_texts(lengths)
     evidence = with_marks(small_model("average"), texts, marks)
     monkeypatch.setattr(
-        "heedmap.experiments.plausibility.scores_of",
+        "heedmap.experiments.questions.plausibility.scores_of",
         lambda evidence, traces: {
             i: {"attention": mask + 0.0, "gradient": rng.random(len(mask))}
             for i, mask in enumerate(marks)

@@ -10,10 +10,10 @@ from sklearn.metrics import roc_auc_score
 
 from heedmap.counterfactual.permute import permuted_logits
 from heedmap.data.corpus import Split
-from heedmap.experiments.agreement import PAIRS
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.rationale import _auc, _hit
-from heedmap.experiments.readout import linear
+from heedmap.experiments.context import Evidence
+from heedmap.experiments.methods.readout import linear
+from heedmap.experiments.questions.agreement import PAIRS
+from heedmap.experiments.questions.rationale import _auc, _hit
 from heedmap.experiments.registry import applicable, registered
 from heedmap.experiments.results import make_findings
 from heedmap.importance.integrated_gradients import integrated_gradients

@@ -7,11 +7,11 @@ from made_rates import rates
 
 from heedmap.calibration.by_hand import planted_by_hand
 from heedmap.calibration.plants import Design, Plant, vocabulary_of, write_texts
-from heedmap.experiments.alternatives import CANDIDATES, READ_OUTS, read_out_maps
-from heedmap.experiments.alternatives import EXPERIMENTS as ALTERNATIVES
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.highlights import EXPERIMENTS, PER_CLASS, TEXTS, sampled
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.intervals import of_ratio
+from heedmap.experiments.questions.alternatives import CANDIDATES, READ_OUTS, read_out_maps
+from heedmap.experiments.questions.alternatives import EXPERIMENTS as ALTERNATIVES
+from heedmap.experiments.questions.highlights import EXPERIMENTS, PER_CLASS, TEXTS, sampled
 from heedmap.experiments.results import Results
 from heedmap.experiments.rule import FEWEST, Thresholds
 from heedmap.settings import AuditSettings

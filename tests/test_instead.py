@@ -10,9 +10,9 @@ from scipy.optimize import nnls
 from tiny_transformers import WORDS, tiny_classifier
 
 from heedmap.data.corpus import Split
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.instead import EXPERIMENTS, MEASURED, judge
-from heedmap.experiments.mix import LeastSquares, even_if_zero
+from heedmap.experiments.context import Evidence
+from heedmap.experiments.questions.better_maps import EXPERIMENTS, MEASURED, judge
+from heedmap.experiments.questions.head_mixture import LeastSquares, even_if_zero
 from heedmap.experiments.registry import registered
 from heedmap.experiments.repeats import first_half
 from heedmap.experiments.results import Results

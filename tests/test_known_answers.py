@@ -9,7 +9,7 @@ from heedmap.calibration.plants import Design, Plant, vocabulary_of, write_texts
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.experiments.bottom_line import bottom_line
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.results import make_findings
 from heedmap.settings import AuditSettings, DataSettings, ModelSettings, RunSettings

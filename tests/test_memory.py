@@ -11,9 +11,10 @@ from conftest import random_texts, small_corpus, small_model, small_pairs, watch
 from making import evidence_of
 
 from heedmap import kendall
-from heedmap.experiments import adversary, cost, evidence, importance, permutation
+from heedmap.experiments import context, cost
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.cost import estimate, forecast
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.questions import adversary, importance, permutation
 from heedmap.experiments.registry import registered
 from heedmap.experiments.results import make_findings
 from heedmap.importance import integrated_gradients as integrated
@@ -126,7 +127,7 @@ def test_traces_are_kept_by_what_they_hold(monkeypatch):
     for classes in (2, 300):
         model = small_model(classes=classes)
         held = audited(model, texts)
-        monkeypatch.setattr(evidence, "KEPT", 60_000)
+        monkeypatch.setattr(context, "KEPT", 60_000)
         for _ in range(2):
             list(held.traces)
         kept = sum(t.readout.relevance.nbytes for t in held._traces.values())

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.data.texts import exchanged
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.registry import applicable
 from heedmap.experiments.results import make_findings
 from heedmap.measures import LN2, jensen_shannon, log_odds

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heedmap as hm
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.settings import AuditSettings
 
 pytestmark = pytest.mark.slow

@@ -11,8 +11,9 @@ from making import evidence_of
 from tiny_transformers import tiny_classifier
 
 from heedmap.errors import InputError
-from heedmap.experiments import erased, eraser
-from heedmap.experiments.eraser import counts_of
+from heedmap.experiments.methods import erasure_predictions as erased
+from heedmap.experiments.questions import eraser
+from heedmap.experiments.questions.eraser import counts_of
 from heedmap.experiments.results import make_findings
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier

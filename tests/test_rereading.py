@@ -5,9 +5,8 @@ import pytest
 
 import heedmap as hm
 from heedmap.data.texts import Pair, replaced
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.highlights import sampled
-from heedmap.experiments.rereading import (
+from heedmap.experiments.context import Evidence
+from heedmap.experiments.methods.rereading import (
     ORDERS,
     PART,
     PREFIXES,
@@ -19,6 +18,7 @@ from heedmap.experiments.rereading import (
     prefixes,
     ranked,
 )
+from heedmap.experiments.questions.highlights import sampled
 from heedmap.settings import AuditSettings
 
 

@@ -16,11 +16,11 @@ from heedmap.calibration.families import Made, make
 from heedmap.calibration.plants import Plant
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
-from heedmap.experiments.alternatives import READ_OUTS, alternatives
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.highlights import column_of
-from heedmap.experiments.rankings import ranked_heats
-from heedmap.experiments.rereading import WHAT, outcomes, ranked
+from heedmap.experiments.context import Evidence
+from heedmap.experiments.methods.rankings import ranked_heats
+from heedmap.experiments.methods.rereading import WHAT, outcomes, ranked
+from heedmap.experiments.questions.alternatives import READ_OUTS, alternatives
+from heedmap.experiments.questions.highlights import column_of
 from heedmap.files.tables import read_table, write_table
 from heedmap.models.layered import Layered
 from heedmap.settings import AuditSettings

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from heedmap.counterfactual.row_weights import uniform
 from heedmap.data.texts import Pair, Text
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.registry import registered
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Trace

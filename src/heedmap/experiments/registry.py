@@ -1,6 +1,6 @@
 """The registry of experiments, from which the audit, the card, the page and the help are made.
 
-To add an experiment, add a module with a tuple `EXPERIMENTS` to this package, or an entry point of the group
+To add an experiment, add a module with a tuple `EXPERIMENTS` to `questions`, or an entry point of the group
 `heedmap.experiments` to any installed package. Nothing else changes.
 """
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from heedmap import experiments as package
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
+from heedmap.experiments import GROUP, questions
 from heedmap.experiments.columns import Columns, type_of
 from heedmap.experiments.findings import Finding
 from heedmap.models.trace import Model
@@ -24,8 +24,8 @@ from heedmap.settings import ModelSettings, TransformerSettings
 if TYPE_CHECKING:
     import pandas as pd
 
+    from heedmap.experiments.context import Evidence
     from heedmap.experiments.cost import Speed
-    from heedmap.experiments.evidence import Evidence
     from heedmap.experiments.results import Results
     from heedmap.experiments.variants import Retraining, Variant
 
@@ -101,11 +101,11 @@ def registered() -> dict[str, Experiment]:
     """
     experiments = [
         experiment
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+        for module in pkgutil.iter_modules(questions.__path__, f"{questions.__name__}.")
         for experiment in getattr(pkgutil.resolve_name(module.name), "EXPERIMENTS", ())
     ]
     names = {experiment.name for experiment in experiments}
-    for entry in entry_points(group=package.GROUP):
+    for entry in entry_points(group=GROUP):
         origin = f"the experiment {entry.name!r} of {entry.value.split(':')[0]}"
         try:
             experiment = entry.load()

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from heedmap.data.batches import Ragged
 from heedmap.data.corpus import Split
-from heedmap.experiments.erased import slopes
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
+from heedmap.experiments.methods.erasure_predictions import slopes
 from heedmap.experiments.variants import Guide
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings

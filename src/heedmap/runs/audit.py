@@ -14,7 +14,7 @@ from heedmap.data.corpus import Split
 from heedmap.errors import InputError, KindError, MissingError
 from heedmap.experiments import cost
 from heedmap.experiments.bottom_line import BottomLine, bottom_line
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.findings import AuditResult, level_text, to_class_frame, to_frame
 from heedmap.experiments.notes import far_from_default, note_texts
 from heedmap.experiments.rates import FILE as RATES

@@ -12,9 +12,9 @@ from heedmap.data.documents import Document, documents, owners, without_rational
 from heedmap.data.eraser_predictions import BINS, LOSSES
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
-from heedmap.experiments.eraser import counts_of, kept_by
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.rankings import RANKINGS, Scores, scores_of
+from heedmap.experiments.context import Evidence
+from heedmap.experiments.methods.rankings import RANKINGS, Scores, scores_of
+from heedmap.experiments.questions.eraser import counts_of, kept_by
 from heedmap.files.identity import identity
 from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder

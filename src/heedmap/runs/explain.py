@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError, KindError
-from heedmap.experiments.adversary import is_exact
-from heedmap.experiments.alternatives import read_out_maps
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.experiments.findings import AuditResult
-from heedmap.experiments.flip_sets import EXACT, flip_sets
+from heedmap.experiments.methods.flip_sets import EXACT, flip_sets
+from heedmap.experiments.questions.adversary import is_exact
+from heedmap.experiments.questions.alternatives import read_out_maps
 from heedmap.files.naming import MODEL, kind_of, name_of
 from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier

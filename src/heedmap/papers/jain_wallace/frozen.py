@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedmap.data.batches import Batch, scatter_rows
 from heedmap.data.corpus import Corpus, Split
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.measures import change_in_prediction, jensen_shannon
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.normalisers import normalise

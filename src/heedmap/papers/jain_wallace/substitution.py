@@ -16,7 +16,7 @@ from torch import Tensor
 from heedmap.data.batches import scatter_rows
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.measures import change_in_prediction
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from heedmap.data.corpus import Corpus, Split
 from heedmap.errors import InputError, check_installed
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import Evidence
 from heedmap.files import manifest
 from heedmap.files.manifest import remove
 from heedmap.files.tables import read_table
