@@ -19,7 +19,7 @@ from heedmap.experiments.methods.class_sides import SIDES, changes
 from heedmap.experiments.methods.readout import linear
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions import class_erasure as experiment
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import make_findings
 from heedmap.measures import log_odds
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.report.class_figures import by_class

@@ -11,7 +11,7 @@ from tiny_transformers import tiny_classifier
 
 from heedmap.counterfactual.erasure import split_along
 from heedmap.data.corpus import Split
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods.erasure_predictions import slopes
 from heedmap.experiments.methods.rankings import RANKINGS, SHUFFLES, scores_of
@@ -19,7 +19,7 @@ from heedmap.experiments.questions import eraser
 from heedmap.experiments.questions.decision_flips import fewest
 from heedmap.experiments.questions.eraser import counts_of, kept_by
 from heedmap.experiments.questions.plausibility import MEASURES, mean_share
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import make_findings, registered
 from heedmap.importance.deletions import reread_kept
 from heedmap.importance.plausibility import average_precision, chosen, iou_f1, number_of, token_f1
 from heedmap.models.attention_classifier import TextClassifier
@@ -187,7 +187,7 @@ def test_masks_are_without_the_first_and_of_them_alone():
 
 def with_marks(model, texts, marks, **changed):
     split = Split([f"k{i}" for i in range(len(texts))], texts, np.zeros(len(texts), int), marks)
-    return Evidence(model, split, SETTINGS.model_copy(update=changed))
+    return AuditContext(model, split, SETTINGS.model_copy(update=changed), registered())
 
 
 def audit_of(tables):
@@ -282,7 +282,7 @@ def test_texts_that_are_not_sampled_are_counted():
 
 def test_pairs_and_a_transformer_are_read_again_too():
     split = small_pairs(30).splits["test"]
-    held = Evidence(small_model(classes=4, kind=PairClassifier), split, SETTINGS)
+    held = AuditContext(small_model(classes=4, kind=PairClassifier), split, SETTINGS, registered())
     assert np.isfinite(held.table("eraser").to_pandas().comprehensiveness_weights_read_out).any()
     people = held.table("plausibility").to_pandas()
     assert people.auprc_attention.notna().sum() > people.auprc_read_out.notna().sum() - 1

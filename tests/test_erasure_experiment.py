@@ -14,7 +14,7 @@ from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods import erasure_predictions as erased
 from heedmap.experiments.methods.flip_table import flip_table
 from heedmap.experiments.questions.decision_flips import RANKINGS, SHUFFLES, efficiency
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import make_findings
 from heedmap.measures import jensen_shannon
 from heedmap.report.erasure_figures import curves
 from heedmap.settings import AuditSettings, DataSettings, ModelSettings, RunSettings

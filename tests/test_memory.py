@@ -12,11 +12,10 @@ from making import evidence_of
 
 from heedmap import kendall
 from heedmap.experiments import context, cost
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import estimate, forecast
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import forecast
 from heedmap.experiments.questions import adversary, importance, permutation
-from heedmap.experiments.registry import registered
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import estimate, make_findings, registered
 from heedmap.importance import integrated_gradients as integrated
 from heedmap.importance import leave_one_out
 from heedmap.importance.deletions import reread_without_each
@@ -215,7 +214,7 @@ def test_a_forecast_reads_no_more_at_a_time_than_the_model_may():
 
 def test_what_an_audit_of_pairs_costs_is_told_beforehand():
     split = small_pairs(30).splits["test"]
-    held = Evidence(small_model(classes=4, kind=PairClassifier), split, SHORT)
+    held = AuditContext(small_model(classes=4, kind=PairClassifier), split, SHORT, registered())
     assert estimate(held)["adversary"] > 0
 
 

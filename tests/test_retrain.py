@@ -225,9 +225,13 @@ def test_stability_is_undefined_for_one_token_and_0_for_the_same_model(made, tmp
     assert all((one is None) == (len(text) < 2) for one, text in zip(jsd, tokens, strict=True))
     same = trainer_of(run, tmp_path)
     same.seed = -1  # so that the "other" seeds begin with the run's own
-    from heedmap.experiments.context import Evidence
+    from heedmap.experiments.context import AuditContext
 
-    evidence = Evidence(run.model, run.corpus.splits["test"], AuditSettings(), retraining=same)
+    evidence = AuditContext(
+        run.model, run.corpus.splits["test"], AuditSettings(), registered(), retraining=same
+    )
+        run.model, run.corpus.splits["test"], AuditSettings(), registered(), retraining=same
+    )
     table = registered()["stability"].run(evidence)
     first = np.array(table["each_jsd"].to_pylist())[:, 0]
     assert first == pytest.approx(np.zeros(len(first)), abs=1e-6)

@@ -1,7 +1,8 @@
 """The input of the experiments: the model, the texts, their traces, and the tables so far."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,6 @@ from heedmap.data.batches import Batch, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
-from heedmap.experiments.registry import registered, retrains
 from heedmap.experiments.variants import Retraining
 from heedmap.files.table_folder import TableFolder
 from heedmap.models.trace import Model, Trace
@@ -24,15 +24,37 @@ from heedmap.terminal.progress import step, track
 KEPT = 1 << 28  # bytes of traces cached for the next experiment; others are recomputed
 
 
-class Evidence:
+@runtime_checkable
+class TableMaker(Protocol):
+    """An experiment as a context sees it: how its table is made, and what is kept beside it.
+
+    The registry's `Experiment` is one. The context does not know that class, because an experiment's functions
+    take a context: the registry stands above both.
+    """
+
+    @property
+    def run(self) -> "Callable[[AuditContext], pa.Table]":
+        """Return the function that computes the table."""
+
+    @property
+    def files(self) -> Callable[[Model], Sequence[str]]:
+        """Return the function that names the files beside the table."""
+
+    @property
+    def variants(self) -> object | None:
+        """Return what lists the further trainings; None if it takes none."""
+
+
+class AuditContext:
     """Tables by name, computed on first use and kept in `folder` if there is one.
 
     An experiment maps this to a table. It may use other tables and the traces, and does not depend on the
-    kind of model. A table in the folder is read instead of computed if the files that its experiment keeps
-    beside it are there too. `other_seeds`: the same model from other trainings, if there are any. `retraining`
-    trains further models for the experiments in `asked`, whose tables are made anew: what is trained is kept.
-    `recorded` is what was recorded while the model was trained, if anything was. `first_row`: the texts are
-    those from this row on of an audit, and draw the random numbers that they have there.
+    kind of model. `experiments` are those whose tables may be asked for, by name. A table in the folder is
+    read instead of computed if the files that its experiment keeps beside it are there too. `other_seeds`: the
+    same model from other trainings, if there are any. `retraining` trains further models for the experiments
+    in `asked`, whose tables are made anew: what is trained is kept. `recorded` is what was recorded while the
+    model was trained, if anything was. `first_row`: the texts are those from this row on of an audit, and draw
+    the random numbers that they have there.
     """
 
     def __init__(
@@ -40,6 +62,7 @@ class Evidence:
         model: Model,
         split: Split,
         settings: AuditSettings,
+        experiments: Mapping[str, TableMaker],
         folder: TableFolder | None = None,
         other_seeds: Sequence[Model] = (),
         retraining: Retraining | None = None,
@@ -54,6 +77,7 @@ class Evidence:
         self.retraining, self._asked = retraining, asked
         self.split = split
         self.settings = settings
+        self.experiments = experiments
         self.folder = folder
         self._tables: dict[str, pa.Table] = {}
         self._traces: dict[int, Trace] = {}
@@ -70,13 +94,15 @@ class Evidence:
         if name not in self._tables:
             table = None if name in self._asked else self._stored_table(name)
             if table is None:
-                if retrains(name) and self.retraining is None:
+                if self.experiments[name].variants is not None and self.retraining is None:
                     raise InputError(
                         f"the table {name} of this run was changed or damaged, and takes further trainings to "
                         f"make again: run `heedmap retrain {name} --run RUN`"
                     )
                 with step(name):
-                    table = registered()[name].run(self).replace_schema_metadata(self._metadata())
+                    table = (
+                        self.experiments[name].run(self).replace_schema_metadata(self._metadata())
+                    )
                     if self.folder is not None:
                         self.folder.keep(name, table)
             self._tables[name] = table
@@ -115,7 +141,7 @@ class Evidence:
         return self.folder.table(name)
 
     def _files(self, name: str) -> Sequence[str]:
-        return registered()[name].files(self.model)
+        return self.experiments[name].files(self.model)
 
     def batches_of(
         self, rows: Sequence[int] | NDArray[np.int64], shares: int = 1

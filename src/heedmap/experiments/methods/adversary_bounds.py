@@ -11,7 +11,7 @@ from heedmap.counterfactual.bounds import Bounds, bound_adversary
 from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries
 from heedmap.counterfactual.tolerance import canonical_order
 from heedmap.data.batches import scatter_rows
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.readout import linear
 from heedmap.files.tables import ragged
 from heedmap.importance.effective import same_prediction_dimension
@@ -19,15 +19,15 @@ from heedmap.models.trace import Trace
 from heedmap.terminal.progress import portion, track
 
 
-def enclose(evidence: Evidence) -> dict[str, object]:
+def enclose(context: AuditContext) -> dict[str, object]:
     """Return the columns of the adversary's table; see `adversary`."""
-    settings = evidence.settings
+    settings = context.settings
     epsilons = sorted({*settings.curve, settings.epsilon})
     at = epsilons.index(settings.epsilon)
     drawn = [epsilons.index(epsilon) for epsilon in settings.curve]
-    generator = evidence.torch_generator("adversary")
+    generator = context.torch_generator("adversary")
     with portion(0.05):
-        traces = list(evidence.traces)
+        traces = list(context.traces)
     orders = [_order(trace) for trace in traces]
     sorted_traces = list(map(_reordered, traces, orders))
     with portion(0.45):

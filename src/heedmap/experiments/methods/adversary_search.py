@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heedmap.counterfactual.constrained import Found, search
 from heedmap.counterfactual.jain_wallace_autograd import best_of, descend
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods import adversary_weights
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model, Trace
@@ -19,26 +19,26 @@ from heedmap.settings import PLAIN, SLOW, AuditSettings
 SEARCH_SHARE = 4  # memory for restarts and the graph through the layers above
 
 
-def search_all(evidence: Evidence) -> dict[str, object]:
+def search_all(context: AuditContext) -> dict[str, object]:
     """Return the best feasible heat map found for a seeded sample of the texts; null for the others."""
-    settings, total = evidence.settings, len(evidence.split)
-    generator = evidence.torch_generator("adversary")
+    settings, total = context.settings, len(context.split)
+    generator = context.torch_generator("adversary")
     jsd: list[float | None] = [None] * total
     upper, tvd, before, after, descent = (list(jsd) for _ in range(5))
     hits: list[bool | None] = [None] * total
     heat: list[object] = [None] * total
-    model, slow = evidence.model, False
+    model, slow = context.model, False
     if isinstance(model, Layered):
         slow = model.map_on_trial().view in SLOW
-    chosen = evidence.sample("adversary", 0 if slow else settings.search_instances)
+    chosen = context.sample("adversary", 0 if slow else settings.search_instances)
     weights_by_row: dict[int, Tensor] = {}
     bytes_left = adversary_weights.MOST
-    for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
+    for batch in context.batches_of(chosen, shares=SEARCH_SHARE):
         trace = model.trace(batch)
-        own_draws = evidence.torch_generators("adversary", batch.rows)
+        own_draws = context.torch_generators("adversary", batch.rows)
         descended = None
         if settings.descent_steps and trace.attention.shape[1] == 1:
-            descended, search_jsd, hit = _descent(evidence, trace, generator)
+            descended, search_jsd, hit = _descent(context, trace, generator)
         best = most_different_met(model, trace, settings, own_draws, known=descended)
         shown = model.to_heatmap(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
         unpadded = model.unpadded(trace, best.attention) if isinstance(model, Layered) else []
@@ -55,7 +55,7 @@ def search_all(evidence: Evidence) -> dict[str, object]:
             if descended is not None:
                 descent[row], hits[row] = float(search_jsd[i]), bool(hit[i])
     if isinstance(model, Layered):
-        evidence.keep(adversary_weights.FILE, adversary_weights.pack(weights_by_row))
+        context.keep(adversary_weights.FILE, adversary_weights.pack(weights_by_row))
     papers = {
         "search_jsd": pa.array(descent, pa.float64()),
         "search_found": pa.array(hits, pa.bool_()),
@@ -72,10 +72,10 @@ def search_all(evidence: Evidence) -> dict[str, object]:
 
 
 def _descent(
-    evidence: Evidence, trace: Trace, generator: torch.Generator
+    context: AuditContext, trace: Trace, generator: torch.Generator
 ) -> tuple[Float[Tensor, "S B 1 T"], Float[Tensor, " B"], Bool[Tensor, " B"]]:
     """Run the paper's search: its last iterates, the JSD of the best within ε, and whether there is one."""
-    predict, settings = partial(evidence.model.predict, trace), evidence.settings
+    predict, settings = partial(context.model.predict, trace), context.settings
     weights = trace.attention[:, 0]
     candidates = descend(
         predict, weights, trace.mask, steps=settings.descent_steps, generator=generator

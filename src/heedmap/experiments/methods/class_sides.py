@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.erasure_predictions import is_closed, shuffled, without_each
 from heedmap.experiments.methods.readout import linear
 from heedmap.kendall import tau_against
@@ -15,7 +15,7 @@ SIDES = ("for", "against")
 
 
 def changes(
-    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"]
+    context: AuditContext, trace: Trace, classes: Int[Tensor, "B R"]
 ) -> Float[Tensor, "B T R"]:
     """Return what the log-odds of some classes of each text gain where a token's weight is erased.
 
@@ -23,8 +23,8 @@ def changes(
     words that read the same are ties. A logit's rounding is that of the model's precision, at the size of the
     largest one of the text.
     """
-    how = evidence.settings.renormalise
-    after = without_each(evidence.model, trace, how)
+    how = context.settings.renormalise
+    after = without_each(context.model, trace, how)
     if is_closed(trace, how):  # not the model's logits, which are rounded more
         weights, relevance, bias = linear(trace)
         before = torch.einsum("bt,btc->bc", weights, relevance) + bias
@@ -33,7 +33,7 @@ def changes(
     one, other = log_odds_each(before), log_odds_each(after)
     possible = before.softmax(-1) > 0
     largest = before.abs().masked_fill(~possible, 1.0).amax(-1).clamp(min=1.0)
-    rounding = 2 * ROUNDINGS * torch.finfo(evidence.model.precision).eps * largest
+    rounding = 2 * ROUNDINGS * torch.finfo(context.model.precision).eps * largest
     change = (other - one.unsqueeze(1)).masked_fill(~trace.mask.unsqueeze(-1), 0.0)
     asked = of_classes(change, classes).transpose(1, 2)
     tied = tied_changes(asked, trace.mask.unsqueeze(1), rounding[:, None, None])
@@ -41,10 +41,10 @@ def changes(
 
 
 def sides(
-    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"]
+    context: AuditContext, trace: Trace, classes: Int[Tensor, "B R"]
 ) -> dict[str, Float[Tensor, "B R"]]:
     """Return the shares of the tokens and of the map's weight for and against some classes of each text."""
-    change = changes(evidence, trace, classes)
+    change = changes(context, trace, classes)
     heat = trace.heat.double().unsqueeze(-1)
     size = trace.mask.sum(-1, keepdim=True).clamp(min=1)
     numbers = {}
@@ -62,7 +62,7 @@ def of_classes(
 
 
 def taus(
-    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"], asked: Bool[Tensor, " B"]
+    context: AuditContext, trace: Trace, classes: Int[Tensor, "B R"], asked: Bool[Tensor, " B"]
 ) -> dict[str, Float[Tensor, "B R"]]:
     """Return tau of the texts asked, and what chance and ties make of it."""
     names = [f"tau_{side}{what}" for side in SIDES for what in ("", "_chance", "_largest")]
@@ -70,9 +70,9 @@ def taus(
     columns = {name: torch.full(shape, torch.nan, dtype=torch.float64) for name in names}
     if not asked.any():
         return {name: values.to(classes.device) for name, values in columns.items()}
-    own = _tau(evidence, trace, classes, asked)
+    own = _tau(context, trace, classes, asked)
     shuffles = [
-        _tau(evidence, one, classes, asked) for one in shuffled(evidence, trace, "class_erasure")
+        _tau(context, one, classes, asked) for one in shuffled(context, trace, "class_erasure")
     ]
     for side in SIDES:
         tau, largest = own[side]
@@ -83,10 +83,10 @@ def taus(
 
 
 def _tau(
-    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"], asked: Bool[Tensor, " B"]
+    context: AuditContext, trace: Trace, classes: Int[Tensor, "B R"], asked: Bool[Tensor, " B"]
 ) -> dict[str, tuple[Float[Tensor, "b R"], Float[Tensor, "b R"]]]:
     """Return tau-b of the map with the size of the changes, by side, and the largest that ties allow."""
-    change = changes(evidence, trace, classes)[asked].transpose(1, 2).cpu()  # (b, R, T)
+    change = changes(context, trace, classes)[asked].transpose(1, 2).cpu()  # (b, R, T)
     heat = trace.ranked_heat[asked].double().cpu().unsqueeze(1).expand_as(change)
     found = {}
     for side, on_it in zip(SIDES, (change < 0, change > 0), strict=True):

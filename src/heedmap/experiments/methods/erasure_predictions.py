@@ -18,7 +18,7 @@ from torch import Tensor
 from heedmap.counterfactual import erasure as closed
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.errors import InputError
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.measures import levelled, log_odds, rounding_of
 from heedmap.models.normalisers import normalise
@@ -30,42 +30,42 @@ SHUFFLES = 3  # of a text's weights
 A_SINK = 0.01  # a row with less mass than 1 by this much leaves some to no token
 
 
-def texts_of(evidence: Evidence) -> NDArray[np.int64]:
+def texts_of(context: AuditContext) -> NDArray[np.int64]:
     """Return the rows to ask: all of them where the read-out is linear, else the adversary's sample."""
-    if is_linear(next(evidence.traces)):
-        return np.arange(len(evidence.split))
-    return evidence.sample("adversary", evidence.settings.search_instances)
+    if is_linear(next(context.traces)):
+        return np.arange(len(context.split))
+    return context.sample("adversary", context.settings.search_instances)
 
 
-def traces_of(evidence: Evidence) -> Iterator[Trace]:
+def traces_of(context: AuditContext) -> Iterator[Trace]:
     """Yield the traces of these texts.
 
     Raises:
         InputError: what is left is to be normalised again, and the scores are not known.
     """
-    first = next(evidence.traces)
-    if evidence.settings.renormalise == "again" and differs(first) and first.scores is None:
+    first = next(context.traces)
+    if context.settings.renormalise == "again" and differs(first) and first.scores is None:
         raise InputError(
             "renormalise = 'again': expected a softmax, or a model whose scores are known, got "
             f"{first.normaliser} without its scores; leave out, to scale the weights that are left"
         )
     if is_linear(first):
-        yield from evidence.traces
+        yield from context.traces
         return
-    for batch in evidence.batches_of(texts_of(evidence)):
-        yield evidence.model.trace(batch)
+    for batch in context.batches_of(texts_of(context)):
+        yield context.model.trace(batch)
 
 
-def shuffled(evidence: Evidence, trace: Trace, name: str) -> Iterator[Trace]:
+def shuffled(context: AuditContext, trace: Trace, name: str) -> Iterator[Trace]:
     """Yield the traces under the text's weights in other orders: what is asked of them again is chance.
 
     Of scores that are normalised again it is these that are shuffled. `name` is that of the experiment, which
     seeds the orders. There are SHUFFLES of them, or one where the read-out is not linear.
     """
-    again = evidence.settings.renormalise == "again" and differs(trace)
+    again = context.settings.renormalise == "again" and differs(trace)
     values = trace.scores if again else trace.attention
     assert values is not None
-    rngs = evidence.generators(name, trace.rows)
+    rngs = context.generators(name, trace.rows)
     count = SHUFFLES if is_linear(trace) else 1
     everything = torch.ones_like(trace.mask).unsqueeze(0)
     for some in permuted(values, trace.support, count, rngs):
@@ -75,8 +75,8 @@ def shuffled(evidence: Evidence, trace: Trace, name: str) -> Iterator[Trace]:
                 one = replace(one, attention=left(one, everything, "again")[0])
             weights = one.attention.unsqueeze(0)
             with torch.no_grad():
-                logits = evidence.model.predict(trace, weights)[0]
-            yield replace(one, heat=evidence.model.to_heatmap(trace, weights)[0], logits=logits)
+                logits = context.model.predict(trace, weights)[0]
+            yield replace(one, heat=context.model.to_heatmap(trace, weights)[0], logits=logits)
 
 
 def differs(trace: Trace) -> bool:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedmap.counterfactual.erasure import smallest, split_along
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.erasure_predictions import imposed, is_closed, ranked, traces_of
 from heedmap.experiments.methods.readout import linear
 from heedmap.experiments.questions.decision_flips import RANKINGS, rankings
@@ -33,16 +33,16 @@ class FlipSet:
     ranking: str
 
 
-def flip_sets(evidence: Evidence) -> list[FlipSet | None]:
+def flip_sets(context: AuditContext) -> list[FlipSet | None]:
     """Return the smallest set of each text, or, without a closed form, that of the ranking that needs fewest.
 
     None where no set of words flips while one is left, where no ranking does, and of texts of one word.
     """
-    table = evidence.table("flips").to_pylist()
+    table = context.table("flips").to_pylist()
     found: list[FlipSet | None] = [None] * len(table)
-    for trace in traces_of(evidence):
+    for trace in traces_of(context):
         rows = trace.rows.tolist()
-        if is_closed(trace, evidence.settings.renormalise):
+        if is_closed(trace, context.settings.renormalise):
             names = [EXACT if table[row]["count_exact"] else None for row in rows]
             erased, logits = _smallest(trace)
         else:
@@ -51,9 +51,9 @@ def flip_sets(evidence: Evidence) -> list[FlipSet | None]:
                 table[row][f"count_{name}"] if name else 0
                 for row, name in zip(rows, names, strict=True)
             ]
-            erased = _first(evidence, trace, names, counts)
+            erased = _first(context, trace, names, counts)
             kept = (~erased & trace.mask).unsqueeze(0)
-            logits = imposed(evidence.model, trace, kept, evidence.settings.renormalise)[0]
+            logits = imposed(context.model, trace, kept, context.settings.renormalise)[0]
         shares = logits.softmax(-1)
         for i, (row, name) in enumerate(zip(rows, names, strict=True)):
             if name is not None:
@@ -79,13 +79,13 @@ def _quickest(row: Mapping[str, Any]) -> str | None:
 
 
 def _first(
-    evidence: Evidence, trace: Trace, names: list[str | None], counts: list[int]
+    context: AuditContext, trace: Trace, names: list[str | None], counts: list[int]
 ) -> Bool[Tensor, "B T"]:
     """Mark the first words of each text's ranking."""
-    importance = evidence.table("leave_one_out")["importance"]
+    importance = context.table("leave_one_out")["importance"]
     orders = {
         name: ranked(values, trace.mask)
-        for name, values in rankings(evidence, trace, importance).items()
+        for name, values in rankings(context, trace, importance).items()
     }
     erased = torch.zeros_like(trace.mask)
     for i, (name, count) in enumerate(zip(names, counts, strict=True)):

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from heedmap.data.texts import Text, replaced, shortened
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.importance.deletions import read
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
@@ -150,36 +150,36 @@ Outcomes = Mapping[int, Outcome]
 
 
 def outcomes(
-    evidence: Evidence, ranked: Mapping[int, Mapping[str, Ranked]]
+    context: AuditContext, ranked: Mapping[int, Mapping[str, Ranked]]
 ) -> dict[str, dict[int, Outcome]]:
     """Read texts again along rankings of their words, given by row and name; return the outcomes by name."""
     found: dict[str, dict[int, Outcome]] = {}
     rows = list(ranked)
     for start in track(range(0, len(rows), AT_ONCE)):
         part = {row: ranked[row] for row in rows[start : start + AT_ONCE]}
-        for row, of_row in _outcomes_together(evidence, part).items():
+        for row, of_row in _outcomes_together(context, part).items():
             for name, outcome in of_row.items():
                 found.setdefault(name, {})[row] = outcome
     return found
 
 
 def _outcomes_together(
-    evidence: Evidence, ranked: Mapping[int, Mapping[str, Ranked]]
+    context: AuditContext, ranked: Mapping[int, Mapping[str, Ranked]]
 ) -> dict[int, dict[str, Outcome]]:
     readings = Readings()
     asked: dict[int, dict[str, _Asked]] = {}
     for row, of_row in ranked.items():
-        text, donors = evidence.texts[row], donors_of(evidence, row)
+        text, donors = context.texts[row], donors_of(context, row)
         asked[row] = {
-            name: _ask(evidence.model, readings, row, text, one, donors)
+            name: _ask(context.model, readings, row, text, one, donors)
             for name, one in of_row.items()
         }
-    logits = read(evidence.model, readings.texts)
+    logits = read(context.model, readings.texts)
     after = logits.softmax(-1).numpy()
-    whole = evidence.table("instances")
+    whole = context.table("instances")
     before, answers = whole["probabilities"].to_pylist(), whole["predicted"].to_pylist()
 
-    guessed = guessing(evidence)
+    guessed = guessing(context)
 
     def outcome(row: int, name: str) -> Outcome:
         one, answer = asked[row][name], answers[row]
@@ -200,16 +200,16 @@ def _answered(after: Float[np.ndarray, "N C"], answer: int) -> tuple[float, floa
     return float(after[:, answer].mean()), float((after[:, answer] >= after.max(1) - SAME).mean())
 
 
-def guessing(evidence: Evidence) -> list[float]:
+def guessing(context: AuditContext) -> list[float]:
     """Return the probability of each text's answer by guessing: 1 / C of its C candidates."""
-    whole = evidence.table("instances")
+    whole = context.table("instances")
     if "candidates" in whole.column_names:
         return [1 / count for count in whole["candidates"].to_pylist()]
-    return [1 / len(evidence.model.classes)] * whole.num_rows
+    return [1 / len(context.model.classes)] * whole.num_rows
 
 
 def chance_of_answers(
-    evidence: Evidence, sizes: Mapping[int, int], rng_name: str
+    context: AuditContext, sizes: Mapping[int, int], rng_name: str
 ) -> dict[int, float]:
     """Return the probability of a text's answer from a few words of other texts, a mean over ORDERS draws.
 
@@ -219,14 +219,14 @@ def chance_of_answers(
     texts: list[Text] = []
     rows: list[int] = []
     for row, size in sizes.items():
-        (rng,) = evidence.generators(rng_name, torch.tensor([row]))
-        text = evidence.texts[row]
-        for donor in donors_of(evidence, row):
-            others = among_others(evidence.model, text, np.ones(len(text), dtype=bool), donor)
+        (rng,) = context.generators(rng_name, torch.tensor([row]))
+        text = context.texts[row]
+        for donor in donors_of(context, row):
+            others = among_others(context.model, text, np.ones(len(text), dtype=bool), donor)
             texts.append(shortened(others, rng.permutation(len(others)) < size))
             rows.append(row)
-    answers = evidence.table("instances")["predicted"].to_numpy()
-    after = read(evidence.model, texts).softmax(-1).numpy()
+    answers = context.table("instances")["predicted"].to_numpy()
+    after = read(context.model, texts).softmax(-1).numpy()
     found = dict.fromkeys(sizes, np.nan)
     at = np.array(rows, dtype=np.int64)
     for row in sizes:
@@ -251,14 +251,14 @@ def among_others(model: Model, text: Text, where: NDArray[np.bool_], donor: Text
     return changed if kept.all() else shortened(changed, kept)
 
 
-def donors_of(evidence: Evidence, row: int) -> list[Text]:
+def donors_of(context: AuditContext, row: int) -> list[Text]:
     """Draw ORDERS other audited texts, whose words replace those of a text; none if all texts are the same."""
-    (rng,) = evidence.generators("donors", torch.tensor([row]))
+    (rng,) = context.generators("donors", torch.tensor([row]))
     donors: list[Text] = []
     for _ in range(ORDERS):
-        for drawn in rng.integers(len(evidence.texts), size=TRIES).tolist():
-            if tuple(evidence.texts[drawn]) != tuple(evidence.texts[row]):
-                donors.append(evidence.texts[drawn])
+        for drawn in rng.integers(len(context.texts), size=TRIES).tolist():
+            if tuple(context.texts[drawn]) != tuple(context.texts[row]):
+                donors.append(context.texts[drawn])
                 break
     return donors
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedmap.counterfactual.bending import largest_divergence
 from heedmap.counterfactual.row_weights import permuted, uniform
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import BACKWARD
 from heedmap.experiments.methods.adversary_search import SEARCH_SHARE
 from heedmap.measures import jensen_shannon, total_variation
@@ -28,25 +28,25 @@ def passes_per_text() -> float:
     return (1 + SHUFFLES) * (PATHS * (GRID + HALVINGS) + BACKWARD)
 
 
-def search_all(evidence: Evidence) -> dict[str, np.ndarray]:
+def search_all(context: AuditContext) -> dict[str, np.ndarray]:
     """Return the columns for the texts that the adversary is searched for; NaN for the others.
 
     `least_tvd` and `least_jsd` are the smallest distances of the heat map found on any of PATHS paths: the
     truth is no larger. The same search starts from shuffled weights. `changeable` is 1 where a change was
     found, else NaN.
     """
-    settings, model = evidence.settings, evidence.model
+    settings, model = context.settings, context.model
     slow = isinstance(model, Layered) and model.map_on_trial().view in SLOW
     names = ("least_tvd", "least_jsd")
     columns = {
-        name: np.full(len(evidence.split), np.nan)
+        name: np.full(len(context.split), np.nan)
         for name in (*names, *(f"shuffled_{n}" for n in names), "shuffled_flipped", "own_maximum")
     }
-    chosen = evidence.sample("adversary", 0 if slow else settings.search_instances)
-    for batch in evidence.batches_of(chosen, shares=SEARCH_SHARE):
+    chosen = context.sample("adversary", 0 if slow else settings.search_instances)
+    for batch in context.batches_of(chosen, shares=SEARCH_SHARE):
         trace = model.trace(batch)
         rows = batch.rows.tolist()
-        rngs = evidence.generators("bending", batch.rows)
+        rngs = context.generators("bending", batch.rows)
         shuffles = torch.cat(list(permuted(trace.attention, trace.support, SHUFFLES + 2, rngs)))
         targets, bases = shuffles[:2], shuffles[2:]
         own = nearest_met(model, trace, trace.attention, trace.predicted, targets)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from heedmap.counterfactual import exact
 from heedmap.counterfactual.jain_wallace_autograd import descend
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import BACKWARD, Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import BACKWARD, CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.adversary_bounds import enclose
 from heedmap.experiments.methods.adversary_search import most_different_met, search_all
@@ -82,7 +82,7 @@ COLUMNS = Columns(
 )
 
 
-def adversary(evidence: Evidence) -> pa.Table:
+def adversary(context: AuditContext) -> pa.Table:
     """Return the largest Jensen-Shannon divergence from the model's weights at (almost) the same prediction.
 
     Linear read-outs of at most 64 classes: for two classes the global optimum; for more, `attention` attains
@@ -94,12 +94,12 @@ def adversary(evidence: Evidence) -> pa.Table:
     any heat map of the text. The paper's search also runs where there is one row of weights and the settings
     give it steps.
     """
-    first = next(evidence.traces, None)
-    columns = enclose(evidence) if first is None or is_enclosed(first) else search_all(evidence)
-    instances = evidence.table("instances")
+    first = next(context.traces, None)
+    columns = enclose(context) if first is None or is_enclosed(first) else search_all(context)
+    instances = context.table("instances")
     return table(
         {
-            "row": range(len(evidence.split)),
+            "row": range(len(context.split)),
             **{name: instances[name] for name in ("predicted", "n_tokens", "max_attention")},
             **columns,
         }
@@ -215,38 +215,38 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     return [("largest JSD, at least", jsd), ("at most", upper), free]
 
 
-def _cost(speed: Speed) -> float:
+def _cost(probe: CostProbe) -> float:
     """Return seconds: restarts × steps passes above the weights for the search; for the bounds, one two-class
     optimum per pair of classes and ε.
     """
-    evidence, settings = speed.evidence, speed.evidence.settings
-    model, texts = evidence.model, len(evidence.lengths)
+    context, settings = probe.context, probe.context.settings
+    model, texts = context.model, len(context.lengths)
     if isinstance(model, Layered):
         view = model.map_on_trial().view
-        searched = speed.sampled(settings.search_instances) * texts
+        searched = probe.sampled(settings.search_instances) * texts
         searches = (
             0 if view in SLOW else 1 if view in PLAIN else 2
         )  # the weights first, then the map
         steps = searches * settings.search_restarts * settings.search_steps
-        return searched * steps * speed.again * BACKWARD
-    classes = speed.trace.logits.shape[-1]
-    if not is_enclosed(speed.trace):
-        return speed.sampled(settings.search_instances) * texts * _search_seconds(speed)
+        return searched * steps * probe.again * BACKWARD
+    classes = probe.trace.logits.shape[-1]
+    if not is_enclosed(probe.trace):
+        return probe.sampled(settings.search_instances) * texts * _search_seconds(probe)
     descent = ADVERSARIES * settings.descent_steps
-    weights, relevance, bias = linear(speed.trace)
+    weights, relevance, bias = linear(probe.trace)
     start = time.perf_counter()
-    exact.adversary(weights, relevance[..., :2], bias[:2], speed.trace.mask, settings.epsilon)
+    exact.adversary(weights, relevance[..., :2], bias[:2], probe.trace.mask, settings.epsilon)
     seconds = (time.perf_counter() - start) / len(weights)
     pairs = classes * (classes - 1) / 2
     tolerances = len({*settings.curve, settings.epsilon})
     enclosing = seconds * (pairs + BOUNDS * (classes > 2)) * tolerances
-    return speed.squares() * enclosing + texts * descent * speed.again
+    return probe.squares() * enclosing + texts * descent * probe.again
 
 
-def _search_seconds(speed: Speed) -> float:
+def _search_seconds(probe: CostProbe) -> float:
     """Return how long a text is searched for, measured by a few steps on the batch of the forecast."""
-    evidence, settings, trace = speed.evidence, speed.evidence.settings, speed.trace
-    model, generators = evidence.model, evidence.torch_generators("adversary", trace.rows)
+    context, settings, trace = probe.context, probe.context.settings, probe.trace
+    model, generators = context.model, context.torch_generators("adversary", trace.rows)
     seconds = []
     for steps in (0, TIMED):
         start = time.perf_counter()
@@ -260,36 +260,34 @@ def _search_seconds(speed: Speed) -> float:
         descend(predict, weights, trace.mask, steps=TIMED, generator=generators[0])
         total += (time.perf_counter() - start) / TIMED * settings.descent_steps
     tokens = float(trace.mask.sum())
-    return max(0.0, total) * float(evidence.lengths.mean()) / tokens
+    return max(0.0, total) * float(context.lengths.mean()) / tokens
 
 
-def _about(evidence: Evidence) -> dict[str, object]:
+def _about(context: AuditContext) -> dict[str, object]:
     """Count the searched texts, and those whose weights are kept."""
-    if not isinstance(evidence.model, Layered):
+    if not isinstance(context.model, Layered):
         return {}
-    file = evidence.kept[FILE] if evidence.folder is None else evidence.folder.folder / FILE
-    jsd = evidence.table("adversary")["jsd"]
+    file = context.kept[FILE] if context.folder is None else context.folder.folder / FILE
+    jsd = context.table("adversary")["jsd"]
     counts = {"kept": len(rows_kept(file)), "searched": len(jsd) - jsd.null_count}
     return {"adversary_weights": counts}
 
 
-EXPERIMENTS = (
-    Experiment(
-        "adversary",
-        adversary,
-        columns=COLUMNS,
-        place=70,
-        findings=_findings,
-        figures=(
-            "heedmap.report.violin_figures:most_different",
-            "heedmap.report.adversary_figures:jsd_histograms",
-            "heedmap.report.adversary_figures:exact_and_search",
-            "heedmap.report.adversary_figures:curve",
-        ),
-        heat_maps=_heat_maps,
-        facts=_facts,
-        cost=_cost,
-        files=lambda model: [FILE] if isinstance(model, Layered) else [],
-        about=_about,
+EXPERIMENT = Experiment(
+    "adversary",
+    adversary,
+    columns=COLUMNS,
+    place=70,
+    findings=_findings,
+    figures=(
+        "heedmap.report.violin_figures:most_different",
+        "heedmap.report.adversary_figures:jsd_histograms",
+        "heedmap.report.adversary_figures:exact_and_search",
+        "heedmap.report.adversary_figures:curve",
     ),
+    heat_maps=_heat_maps,
+    facts=_facts,
+    cost=_cost,
+    files=lambda model: [FILE] if isinstance(model, Layered) else [],
+    about=_about,
 )

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.questions.guidance import single_words
 from heedmap.experiments.registry import Experiment
@@ -51,20 +51,20 @@ COLUMNS = Columns(
 )
 
 
-def ease(evidence: Evidence) -> pa.Table:
+def ease(context: AuditContext) -> pa.Table:
     """Return how far adversaries and other seeds go, a row per encoder, normaliser and text."""
-    retraining = evidence.retraining
+    retraining = context.retraining
     assert retraining is not None
     asked = variants(retraining)
     outcomes = retraining.outcomes(asked)
     # Without the paper's search, which is slow and finds less.
-    settings = evidence.settings.model_copy(update={"descent_steps": 0})
+    settings = context.settings.model_copy(update={"descent_steps": 0})
     parts = []
     for i in range(0, len(asked), 2):
         model = retraining.model(asked[i])
-        own = Evidence(model, evidence.split, settings)
+        own = AuditContext(model, context.split, settings, context.experiments)
         found = own.table("adversary")
-        total = len(evidence.split)
+        total = len(context.split)
         between = np.full(total, np.nan)
         for trace in own.traces:
             width = trace.mask.shape[1]
@@ -76,7 +76,7 @@ def ease(evidence: Evidence) -> pa.Table:
                     "row": range(total),
                     "encoder": [asked[i].encoder] * total,
                     "normaliser": [asked[i].normaliser] * total,
-                    "label": evidence.table("instances")["label"],
+                    "label": context.table("instances")["label"],
                     "predicted": outcomes[i].predicted,
                     "jsd": found["jsd"],
                     "seed_jsd": between,
@@ -119,16 +119,14 @@ def _findings(results: Results) -> list[Finding]:
     ]
 
 
-EXPERIMENTS = (
-    Experiment(
-        "ease",
-        ease,
-        columns=COLUMNS,
-        place=162,
-        per_text=False,
-        applies=single_words,
-        findings=_findings,
-        variants=variants,
-        figures=("heedmap.report.retraining_figures:ease",),
-    ),
+EXPERIMENT = Experiment(
+    "ease",
+    ease,
+    columns=COLUMNS,
+    place=162,
+    per_text=False,
+    applies=single_words,
+    findings=_findings,
+    variants=variants,
+    figures=("heedmap.report.retraining_figures:ease",),
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.questions.importance import COMPLETE
 from heedmap.experiments.registry import Experiment, Row
@@ -38,11 +38,11 @@ COLUMNS = Columns(
 )
 
 
-def agreement(evidence: Evidence) -> pa.Table:
+def agreement(context: AuditContext) -> pa.Table:
     """Return Kendall's tau-b of every pair of measures over the text's tokens, with its two-sided p."""
-    instances = evidence.table("instances")
-    lists = [instances["attention"], *(evidence.table(m)["importance"] for m in MEASURES[1:])]
-    taus = np.full((len(evidence.split), len(PAIRS)), np.nan)
+    instances = context.table("instances")
+    lists = [instances["attention"], *(context.table(m)["importance"] for m in MEASURES[1:])]
+    taus = np.full((len(context.split), len(PAIRS)), np.nan)
     ps = taus.copy()
     first, second = np.array([[MEASURES.index(a), MEASURES.index(b)] for a, b in PAIRS]).T
     for rows, values, mask in padded(lists, ELEMENTS):
@@ -136,18 +136,16 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     ]
 
 
-EXPERIMENTS = (
-    Experiment(
-        "agreement",
-        agreement,
-        columns=COLUMNS,
-        place=50,
-        findings=_findings,
-        figures=(
-            "heedmap.report.agreement_figures:tau_histograms",
-            "heedmap.report.agreement_figures:tau_densities",
-            "heedmap.report.agreement_figures:tau_differences",
-        ),
-        facts=_facts,
+EXPERIMENT = Experiment(
+    "agreement",
+    agreement,
+    columns=COLUMNS,
+    place=50,
+    findings=_findings,
+    figures=(
+        "heedmap.report.agreement_figures:tau_histograms",
+        "heedmap.report.agreement_figures:tau_densities",
+        "heedmap.report.agreement_figures:tau_differences",
     ),
+    facts=_facts,
 )

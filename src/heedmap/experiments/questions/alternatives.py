@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.methods.erasure_predictions import slopes
 from heedmap.experiments.methods.rereading import (
     PART,
@@ -67,56 +67,56 @@ COLUMNS = Columns(
 )
 
 
-def where_needed(evidence: Evidence) -> pa.Table:
+def where_needed(context: AuditContext) -> pa.Table:
     """Return `alternatives`; of a map that has a yes only how far the best order goes."""
-    best = _best_orders(evidence)
-    read = {name: evidence.table(name) for name in ("highlights", "permutation")}
-    texts = texts_of({**read, "alternatives": _table(evidence, best)})
+    best = _best_orders(context)
+    read = {name: context.table(name) for name in ("highlights", "permutation")}
+    texts = texts_of({**read, "alternatives": _table(context, best)})
     said = answer(map_numbers(texts), packaged_rates().thresholds)
     if said in ("yes", "words"):
-        return _table(evidence, best)
-    return _with_candidates(evidence, best)
+        return _table(context, best)
+    return _with_candidates(context, best)
 
 
-def alternatives(evidence: Evidence) -> pa.Table:
+def alternatives(context: AuditContext) -> pa.Table:
     """Return how far the best order goes, and the outcomes of every candidate on the texts of `highlights`."""
-    return _with_candidates(evidence, _best_orders(evidence))
+    return _with_candidates(context, _best_orders(context))
 
 
-def _best_orders(evidence: Evidence) -> dict[str, dict[int, Outcome]]:
+def _best_orders(context: AuditContext) -> dict[str, dict[int, Outcome]]:
     """Return the outcomes along leave-one-out where the map takes less than half of the lead."""
-    asked = evidence.table("highlights")
+    asked = context.table("highlights")
     lead = asked["probability"].to_numpy() - asked["guessing"].to_numpy()
     rows = np.flatnonzero(asked["gone_map"].to_numpy() < lead / 2)
-    signed = evidence.table("leave_one_out")["signed"]
+    signed = context.table("leave_one_out")["signed"]
     orders = {
-        row: {"best": Ranked(orders_of(np.array(signed[row].as_py()), _rng(evidence, row)), 0)}
+        row: {"best": Ranked(orders_of(np.array(signed[row].as_py()), _rng(context, row)), 0)}
         for row in rows.tolist()
     }
-    return outcomes(evidence, orders)
+    return outcomes(context, orders)
 
 
-def _with_candidates(evidence: Evidence, best: Mapping[str, Outcomes]) -> pa.Table:
+def _with_candidates(context: AuditContext, best: Mapping[str, Outcomes]) -> pa.Table:
     """Return the table with the outcomes of every candidate."""
-    rows = np.flatnonzero(evidence.table("highlights")["highlighted"].is_valid().to_numpy())
-    read_outs = read_out_maps(evidence, rows)
-    signed = evidence.table("leave_one_out")["signed"]
+    rows = np.flatnonzero(context.table("highlights")["highlighted"].is_valid().to_numpy())
+    read_outs = read_out_maps(context, rows)
+    signed = context.table("leave_one_out")["signed"]
     asked: dict[int, dict[str, Ranked]] = {}
     for row, maps in read_outs.items():
-        rng = _rng(evidence, row)
+        rng = _rng(context, row)
         scores = {**maps, "leave_one_out": np.array(signed[row].as_py())}
         asked[row] = {name: ranked(each, rng) for name, each in scores.items()}
-    return _table(evidence, {**best, **outcomes(evidence, asked)}, read_outs)
+    return _table(context, {**best, **outcomes(context, asked)}, read_outs)
 
 
 def read_out_maps(
-    evidence: Evidence, rows: NDArray[np.int64] | None = None
+    context: AuditContext, rows: NDArray[np.int64] | None = None
 ) -> dict[int, dict[str, Scores]]:
     """Return the maps of the read-out, signed towards the answer, by row; by default of all texts."""
     maps = {}
-    for batch in evidence.batches_of(np.arange(len(evidence.split)) if rows is None else rows):
-        trace = evidence.model.trace(batch)
-        read_out, times_attention = slopes(evidence.model, trace)
+    for batch in context.batches_of(np.arange(len(context.split)) if rows is None else rows):
+        trace = context.model.trace(batch)
+        read_out, times_attention = slopes(context.model, trace)
         for i, row in enumerate(trace.rows.tolist()):
             maps[row] = {
                 "read_out_attention": times_attention[i][trace.mask[i]].numpy(force=True),
@@ -125,21 +125,21 @@ def read_out_maps(
     return maps
 
 
-def _rng(evidence: Evidence, row: int) -> np.random.Generator:
-    return np.random.default_rng([evidence.settings.seed, *b"alternatives", row])
+def _rng(context: AuditContext, row: int) -> np.random.Generator:
+    return np.random.default_rng([context.settings.seed, *b"alternatives", row])
 
 
 def _table(
-    evidence: Evidence,
+    context: AuditContext,
     found: Mapping[str, Outcomes],
     read_outs: Mapping[int, Mapping[str, Scores]] | None = None,
 ) -> pa.Table:
     """Return the table; what was not asked is null."""
-    total = len(evidence.split)
+    total = len(context.split)
     return table(
         {
             "row": range(total),
-            "predicted": evidence.table("instances")["predicted"],
+            "predicted": context.table("instances")["predicted"],
             "gone_best": column_of(found.get("best", {}), "gone", total),
             **{
                 f"{what}_{name}": column_of(found.get(name, {}), what, total)
@@ -170,23 +170,21 @@ def _heat_maps(row: Row) -> list[HeatMap]:
     ]
 
 
-def _cost(speed: Speed) -> float:
+def _cost(probe: CostProbe) -> float:
     """Return seconds, as if the map on trial had no yes."""
-    lengths = np.array([len(text) for text in speed.evidence.texts])
+    lengths = np.array([len(text) for text in probe.context.texts])
     steps = np.minimum(lengths // PART, PREFIXES)
     passes = (
         float(np.mean(len(CANDIDATES) * (steps * (1 - 1 / PART / 2) + 4))) if len(steps) else 0.0
     )
-    return speed.reading(passes, TEXTS)
+    return probe.reading(passes, TEXTS)
 
 
-EXPERIMENTS = (
-    Experiment(
-        "alternatives",
-        where_needed,
-        columns=COLUMNS,
-        place=44,
-        heat_maps=_heat_maps,
-        cost=_cost,
-    ),
+EXPERIMENT = Experiment(
+    "alternatives",
+    where_needed,
+    columns=COLUMNS,
+    place=44,
+    heat_maps=_heat_maps,
+    cost=_cost,
 )

@@ -20,8 +20,8 @@ from heedmap.counterfactual.row_weights import dirichlet, permuted
 from heedmap.data.batches import Batch
 from heedmap.data.texts import Text
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import BACKWARD, Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import BACKWARD, CostProbe
 from heedmap.experiments.questions.agreement import OTHERS as WORDS
 from heedmap.experiments.questions.importance import (
     GRADIENT_SHARE,
@@ -95,22 +95,22 @@ COLUMNS = Columns(
 )
 
 
-def baselines(evidence: Evidence) -> pa.Table:
+def baselines(context: AuditContext) -> pa.Table:
     """Return what shuffled, random and best possible weights reach, for at most TEXTS of the texts.
 
     Random weights and the shuffled model are asked without integrated gradients, which are slow.
     """
-    settings, total = evidence.settings, len(evidence.split)
-    sample = evidence.sample("integrated_gradients", settings.integrated_gradients_instances)
-    chosen = sample[np.sort(evidence.generator("baselines").permutation(len(sample))[:TEXTS])]
+    settings, total = context.settings, len(context.split)
+    sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
+    chosen = sample[np.sort(context.generator("baselines").permutation(len(sample))[:TEXTS])]
     columns = _Columns(total)
-    own = {name: evidence.table(name)["importance"] for name in OTHERS}
+    own = {name: context.table(name)["importance"] for name in OTHERS}
     with portion(0.8):
-        for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
-            trace = evidence.model.trace(batch)
+        for batch in context.batches_of(chosen, shares=GRADIENT_SHARE):
+            trace = context.model.trace(batch)
             rows, mask = batch.rows.tolist(), trace.mask
-            texts = [evidence.texts[row] for row in rows]
-            others = _maps_of_other_seeds(evidence, rows, texts)
+            texts = [context.texts[row] for row in rows]
+            others = _maps_of_other_seeds(context, rows, texts)
             if others:
                 alike = [_tau(trace.heat, levelled(other, mask), mask) for other in others]
                 columns.put(rows, "tau_other_seed", torch.stack(alike).nanmean(0))
@@ -123,11 +123,11 @@ def baselines(evidence: Evidence) -> pa.Table:
                     columns.put(rows, f"tau_other_seed_{name}", torch.stack(alike).nanmean(0))
                     under = [_found(other, values, mask) for other in others]
                     columns.put(rows, f"found_other_seed_{name}", torch.stack(under).mean(0))
-            for drawn, weightings in track(list(_drawn(evidence, trace)), (SHUFFLES + 2, 1)):
-                heat = evidence.model.to_heatmap(trace, weightings)
+            for drawn, weightings in track(list(_drawn(context, trace)), (SHUFFLES + 2, 1)):
+                heat = context.model.to_heatmap(trace, weightings)
                 slow = drawn == "shuffled"
                 for name, importance, signed in _under(
-                    evidence, batch, trace, texts, weightings, slow=slow
+                    context, batch, trace, texts, weightings, slow=slow
                 ):
                     some = heat[: len(importance)]
                     pairs = zip(some, importance, strict=True)
@@ -139,21 +139,21 @@ def baselines(evidence: Evidence) -> pa.Table:
                     if slow and signed is not None:
                         mass = _mass_against(some, signed, mask)
                         columns.put(rows, f"against_{drawn}", _mean(mass, trace))
-    with portion(0.2), randomised(evidence.model, evidence.torch_generator("randomised")):
-        for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE):
-            trace = evidence.model.trace(batch)
+    with portion(0.2), randomised(context.model, context.torch_generator("randomised")):
+        for batch in context.batches_of(chosen, shares=GRADIENT_SHARE):
+            trace = context.model.trace(batch)
             rows = batch.rows.tolist()
-            texts = [evidence.texts[row] for row in rows]
-            for name, values in _importances_of_twin(evidence, batch, trace, texts):
+            texts = [context.texts[row] for row in rows]
+            for name, values in _importances_of_twin(context, batch, trace, texts):
                 columns.put(rows, f"tau_twin_{name}", _tau(trace.heat, values, trace.mask))
     return table({"row": range(total), **columns.arrays()})
 
 
 def _maps_of_other_seeds(
-    evidence: Evidence, rows: Sequence[int], texts: Sequence[Text]
+    context: AuditContext, rows: Sequence[int], texts: Sequence[Text]
 ) -> list[Float[Tensor, "B T"]]:
     """Return the heat maps of the model from other trainings."""
-    return [other.trace(other.batch(texts, rows)).heat for other in evidence.other_seeds]
+    return [other.trace(other.batch(texts, rows)).heat for other in context.other_seeds]
 
 
 @contextmanager
@@ -174,9 +174,9 @@ def randomised(model: Model, generator: torch.Generator) -> Iterator[None]:
                 parameter.copy_(values)
 
 
-def _drawn(evidence: Evidence, trace: Trace) -> Iterator[tuple[str, Float[Tensor, "S B K P"]]]:
+def _drawn(context: AuditContext, trace: Trace) -> Iterator[tuple[str, Float[Tensor, "S B K P"]]]:
     """Yield the weights that are imposed instead of the model's."""
-    rngs = evidence.generators("baselines", trace.rows)
+    rngs = context.generators("baselines", trace.rows)
     shuffles = permuted(trace.attention, trace.support, SHUFFLES, rngs)
     yield "shuffled", torch.cat(list(shuffles))
     yield "random", dirichlet(trace.attention, trace.support, rngs).unsqueeze(0)
@@ -190,7 +190,7 @@ def _mean(values: Float[Tensor, "S B"], trace: Trace) -> Float[Tensor, " B"]:
 
 
 def _under(
-    evidence: Evidence,
+    context: AuditContext,
     batch: Batch,
     trace: Trace,
     texts: Sequence[Text],
@@ -202,7 +202,7 @@ def _under(
 
     Beside leave-one-out comes what the class that is predicted under the weights loses without each token.
     """
-    model, settings = evidence.model, evidence.settings
+    model, settings = context.model, context.settings
     logits = model.predict(trace, weightings)
     traces = [
         replace(trace, attention=weights, logits=under)
@@ -236,9 +236,9 @@ def _under(
 
 
 def _importances_of_twin(
-    evidence: Evidence, batch: Batch, trace: Trace, texts: Sequence[Text]
+    context: AuditContext, batch: Batch, trace: Trace, texts: Sequence[Text]
 ) -> Iterator[tuple[str, Float[Tensor, "B T"]]]:
-    model, settings = evidence.model, evidence.settings
+    model, settings = context.model, context.settings
     yield (
         "gradient",
         gradient_importance(
@@ -313,13 +313,13 @@ def _mass_against(
     return mass.masked_fill(undefined, torch.nan)
 
 
-def _cost(speed: Speed) -> float:
+def _cost(probe: CostProbe) -> float:
     """Return seconds: gradients, integrated gradients and leave-one-out once more for some texts."""
-    count = min(TEXTS, speed.evidence.settings.integrated_gradients_instances)
-    gradients = speed.reading(BACKWARD * (SHUFFLES + 2), count)
+    count = min(TEXTS, probe.context.settings.integrated_gradients_instances)
+    gradients = probe.reading(BACKWARD * (SHUFFLES + 2), count)
     # Leave-one-out of the shuffled model, and once under all weightings drawn.
-    others = 2 * leave_one_out_seconds(speed) + integrated_seconds(speed)
-    return gradients + speed.sampled(count) * others
+    others = 2 * leave_one_out_seconds(probe) + integrated_seconds(probe)
+    return gradients + probe.sampled(count) * others
 
 
-EXPERIMENTS = (Experiment("baselines", baselines, columns=COLUMNS, place=45, cost=_cost),)
+EXPERIMENT = Experiment("baselines", baselines, columns=COLUMNS, place=45, cost=_cost)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import BACKWARD, Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import BACKWARD, CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions.head_mixture import even_if_zero, importance_of, sampled
@@ -68,23 +68,23 @@ COLUMNS = Columns(
 )
 
 
-def instead(evidence: Evidence) -> pa.Table:
+def instead(context: AuditContext) -> pa.Table:
     """Return how much of leave-one-out other maps find than the one on trial, on the same texts.
 
     Candidates are gradient and integrated gradients; of models with layers and heads also `mix` and `single`,
     which are fitted and chosen on the texts that `chooses` marks (see
     `heedmap.experiments.questions.head_mixture`).
     """
-    chosen, half = sampled(evidence)
-    total, nulls = len(evidence.split), _nulls(evidence)
+    chosen, half = sampled(context)
+    total, nulls = len(context.split), _nulls(context)
     keys = ["trial", *GRADIENTS, *nulls]
     names = ["chooses", "chance", *(f"{what}_{key}" for key in keys for what in MEASURED)]
     columns = {name: np.full(total, np.nan) for name in names}
     columns["chooses"][chosen] = half
     mixes: list[Floats | None] = [None] * total
-    for row, maps in _maps(evidence, chosen):
+    for row, maps in _maps(context, chosen):
         mixes[row] = maps.get("mix")
-        target = importance_of(evidence, row)
+        target = importance_of(context, row)
         if not np.isfinite(target).all():
             continue
         chance = columns["chance"][row] = 1 / len(target)
@@ -101,22 +101,22 @@ def instead(evidence: Evidence) -> pa.Table:
     )
     if "mix" in nulls:
         tables = {
-            "instances": evidence.table("instances"),
-            "mix": evidence.table("mix"),
+            "instances": context.table("instances"),
+            "mix": context.table("mix"),
             "instead": found,
         }
-        results = Results(by_text(tables), evidence.settings, evidence.model.classes)
+        results = Results(by_text(tables), context.settings, context.model.classes)
         (mix,) = (one for one in judge(results) if one.key == "mix")
         shown = [None] * total if mix.withheld else mixes
         found = found.append_column("mix", pa.array(shown, pa.list_(pa.float64())))
     return found
 
 
-def _nulls(evidence: Evidence) -> dict[str, dict[int, float]]:
+def _nulls(context: AuditContext) -> dict[str, dict[int, float]]:
     """Return by text what mix and single map find if they come from shuffled leave-one-out."""
-    if not isinstance(evidence.model, Layered):
+    if not isinstance(context.model, Layered):
         return {}
-    maps = evidence.table("mix").to_pandas()
+    maps = context.table("mix").to_pandas()
     return {
         # What a weighting of maps finds is the weighted mean of what they find.
         name: (maps["found"].where(maps[shuffled] > 0, 0.0) * maps[shuffled])
@@ -127,28 +127,30 @@ def _nulls(evidence: Evidence) -> dict[str, dict[int, float]]:
     }
 
 
-def _maps(evidence: Evidence, chosen: NDArray[np.int64]) -> Iterator[tuple[int, dict[str, Floats]]]:
+def _maps(
+    context: AuditContext, chosen: NDArray[np.int64]
+) -> Iterator[tuple[int, dict[str, Floats]]]:
     """Yield each sampled text's maps."""
     lists = {
-        "trial": evidence.table("instances")["attention"],
-        **{name: evidence.table(name)["importance"] for name in GRADIENTS},
+        "trial": context.table("instances")["attention"],
+        **{name: context.table(name)["importance"] for name in GRADIENTS},
     }
 
     def others(row: int) -> dict[str, Floats]:
         some = {name: values[row].as_py() for name, values in lists.items()}
         return {name: np.array(each, float) for name, each in some.items() if each is not None}
 
-    model = evidence.model
+    model = context.model
     if not isinstance(model, Layered):
         for row in chosen.tolist():
             yield row, others(row)
         return
     every = model.maps()
-    weights = evidence.table("mix").slice(0, len(every)).to_pandas()[["mixed", "single"]].to_numpy()
+    weights = context.table("mix").slice(0, len(every)).to_pandas()[["mixed", "single"]].to_numpy()
     used = np.flatnonzero(weights.any(1))
     if not len(used):  # no text could choose
         used = np.array([0])
-    for batch in evidence.batches_of(chosen, shares=SCAN_SHARE):
+    for batch in context.batches_of(chosen, shares=SCAN_SHARE):
         some = model.heat_maps(batch, [every[i] for i in used]).double().numpy(force=True)
         for row, of_text in zip(batch.rows.tolist(), some, strict=True):
             fixed = others(row)
@@ -342,21 +344,19 @@ def _heat_maps(row: Row) -> list[HeatMap]:
     return [] if mix is None else [HeatMap("heads mixed to fit leave-one-out", "attention", mix)]
 
 
-def _cost(speed: Speed) -> float:
-    if not isinstance(speed.evidence.model, Layered):
+def _cost(probe: CostProbe) -> float:
+    if not isinstance(probe.context.model, Layered):
         return 0.0
     # Backward too, where the single map is one of the gradient.
-    return speed.reading(BACKWARD, speed.evidence.settings.scan_instances)
+    return probe.reading(BACKWARD, probe.context.settings.scan_instances)
 
 
-EXPERIMENTS = (
-    Experiment(
-        "instead",
-        instead,
-        columns=COLUMNS,
-        place=95,
-        findings=_findings,
-        heat_maps=_heat_maps,
-        cost=_cost,
-    ),
+EXPERIMENT = Experiment(
+    "instead",
+    instead,
+    columns=COLUMNS,
+    place=95,
+    findings=_findings,
+    heat_maps=_heat_maps,
+    cost=_cost,
 )

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from heedmap.counterfactual.erasure import along_each, smallest_each
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.class_sides import SIDES, of_classes, sides, taus
 from heedmap.experiments.methods.erasure_predictions import SHUFFLES, is_closed, shuffled, traces_of
@@ -77,7 +77,7 @@ COLUMNS = Columns(
 )
 
 
-def class_erasure(evidence: Evidence) -> pa.Table:
+def class_erasure(context: AuditContext) -> pa.Table:
     """Return what erasing tokens does to each class: a row per text and class.
 
     An answer that is ruled out is no class. Of two classes what speaks against one speaks for the other; their
@@ -85,10 +85,10 @@ def class_erasure(evidence: Evidence) -> pa.Table:
     also if the read-out is linear.
     """
     parts: list[dict[str, NDArray[np.float64]]] = []
-    sample = evidence.sample("adversary", evidence.settings.search_instances)
-    for trace in traces_of(evidence):
+    sample = context.sample("adversary", context.settings.search_instances)
+    for trace in traces_of(context):
         asked = torch.isin(trace.rows.cpu(), torch.from_numpy(sample)).to(trace.mask.device)
-        parts.append(_of_batch(evidence, trace, asked))
+        parts.append(_of_batch(context, trace, asked))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     order = np.lexsort((columns["class"], columns["row"]))
     types = dict.fromkeys(
@@ -106,16 +106,16 @@ def class_erasure(evidence: Evidence) -> pa.Table:
 
 
 def _of_batch(
-    evidence: Evidence, trace: Trace, asked: Bool[Tensor, " B"]
+    context: AuditContext, trace: Trace, asked: Bool[Tensor, " B"]
 ) -> dict[str, NDArray[np.float64]]:
     """Return the columns for the rows of one batch."""
     shares = trace.logits.double().softmax(-1)
     classes = _classes(shares)  # (B, R)
     numbers: dict[str, Float[Tensor, "B R"]] = {
         "probability": shares.gather(1, classes),
-        **_counts(evidence, trace, classes),
-        **sides(evidence, trace, classes),
-        **taus(evidence, trace, classes, asked),
+        **_counts(context, trace, classes),
+        **sides(context, trace, classes),
+        **taus(context, trace, classes, asked),
     }
     whole = {
         "row": trace.rows.unsqueeze(1).expand_as(classes),
@@ -135,11 +135,11 @@ def _classes(shares: Float[Tensor, "B C"]) -> Int[Tensor, "B R"]:
 
 
 def _counts(
-    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"]
+    context: AuditContext, trace: Trace, classes: Int[Tensor, "B R"]
 ) -> dict[str, Float[Tensor, "B R"]]:
     names = (*(f"count_{name}" for name in COUNTS), "efficiency_chance")
     nothing = torch.full(classes.shape, torch.nan, dtype=torch.float64, device=classes.device)
-    if classes.shape[1] == 1 or not is_closed(trace, evidence.settings.renormalise):
+    if classes.shape[1] == 1 or not is_closed(trace, context.settings.renormalise):
         return dict.fromkeys(names, nothing)
     weights, relevance, bias = linear(trace)
     # The predicted class first: only what is asked of is compared with it, however many classes there are.
@@ -158,7 +158,7 @@ def _counts(
         "count_attention": along_each(trace.ranked_heat.double().unsqueeze(-1), *rest),
         "count_product": along_each(_products(trace, weights, of_classes(relevance, asked)), *rest),
     }
-    chance = _by_chance(evidence, trace, classes).masked_fill(exact == 0, torch.nan)
+    chance = _by_chance(context, trace, classes).masked_fill(exact == 0, torch.nan)
     rival = classes != trace.predicted.unsqueeze(1)
     return {
         name: values.double()[:, 1:].where(rival, nothing)
@@ -177,7 +177,7 @@ def _products(
 
 
 def _by_chance(
-    evidence: Evidence, trace: Trace, classes: Int[Tensor, "B R"]
+    context: AuditContext, trace: Trace, classes: Int[Tensor, "B R"]
 ) -> Float[Tensor, "B _"]:
     """Return the efficiency of shuffled weights, each beside its own smallest set.
 
@@ -185,7 +185,7 @@ def _by_chance(
     the shuffled weights is the one that another is to be put ahead of. NaN where no set of words does.
     """
     shares = []
-    for one in shuffled(evidence, trace, "class_erasure"):
+    for one in shuffled(context, trace, "class_erasure"):
         weights, relevance, bias = linear(one)
         asked = torch.cat([one.predicted.unsqueeze(1), classes], 1)
         rest = (
@@ -317,24 +317,22 @@ def _ahead(results: Results) -> Finding:
     )
 
 
-def _cost(speed: Speed) -> float:
+def _cost(probe: CostProbe) -> float:
     """Return seconds: little in closed form, else each token of the sample erased once, and under a shuffle."""
-    evidence = speed.evidence
-    if is_linear(speed.trace):
+    context = probe.context
+    if is_linear(probe.trace):
         return 0.0
-    sampled = speed.sampled(evidence.settings.search_instances)
-    return 3 * speed.again * sampled * float(evidence.lengths.sum())
+    sampled = probe.sampled(context.settings.search_instances)
+    return 3 * probe.again * sampled * float(context.lengths.sum())
 
 
-EXPERIMENTS = (
-    Experiment(
-        "class_erasure",
-        class_erasure,
-        columns=COLUMNS,
-        place=65,
-        per_text=False,
-        findings=_findings,
-        figures=("heedmap.report.class_figures:by_class",),
-        cost=_cost,
-    ),
+EXPERIMENT = Experiment(
+    "class_erasure",
+    class_erasure,
+    columns=COLUMNS,
+    place=65,
+    per_text=False,
+    findings=_findings,
+    figures=("heedmap.report.class_figures:by_class",),
+    cost=_cost,
 )

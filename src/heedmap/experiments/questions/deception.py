@@ -17,7 +17,7 @@ from heedmap.data.batches import Ragged
 from heedmap.data.corpus import Split
 from heedmap.data.marks import marks_of
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.readout import linear
 from heedmap.experiments.questions.guidance import single_words
@@ -95,23 +95,23 @@ COLUMNS = Columns(
 )
 
 
-def deception(evidence: Evidence) -> pa.Table:
+def deception(context: AuditContext) -> pa.Table:
     """Return what each penalised model makes of each text: a row per `heads`, `seed`, `strength` λ and text.
 
     With the words removed λ is 0. Transformers have no `least`, for their restricted states are not those of
     the run's model.
     """
-    retraining = evidence.retraining
+    retraining = context.retraining
     assert retraining is not None
     asked = variants(retraining)
     outcomes = dict(zip(asked, retraining.outcomes(asked), strict=True))
-    marks = marks_of(evidence.split, retraining.words)
-    counts, sizes = _positions(evidence, marks)
-    label, total = evidence.table("instances")["label"], len(evidence.split)
+    marks = marks_of(context.split, retraining.words)
+    counts, sizes = _positions(context, marks)
+    label, total = context.table("instances")["label"], len(context.split)
     least = {
-        variant.seed: _least(retraining.model(variant), evidence.split, marks)
+        variant.seed: _least(retraining.model(variant), context.split, marks)
         for variant in asked
-        if single_words(evidence.model, evidence.split) and _is_control(variant)
+        if single_words(context.model, context.split) and _is_control(variant)
     }
     parts = []
     for heads in retraining.heads:
@@ -170,10 +170,10 @@ def masses(weights: Ragged, marks: Ragged, heads: Heads = "mean") -> NDArray[np.
     return found
 
 
-def _positions(evidence: Evidence, marks: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _positions(context: AuditContext, marks: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return how many positions of each text are marked, and how many it has."""
-    counts, sizes = np.zeros((2, len(evidence.split)), dtype=np.int64)
-    for trace in evidence.traces:
+    counts, sizes = np.zeros((2, len(context.split)), dtype=np.int64)
+    for trace in context.traces:
         rows = trace.rows.numpy(force=True)
         marked = marks.padded(trace.rows.cpu(), trace.mask.shape[1]) > 0
         if trace.words is None:
@@ -193,7 +193,7 @@ def _least(model: Model, split: Split, marks: Ragged) -> NDArray[np.float64]:
 
 
 def _read_out(model: Model, split: Split) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
-    for trace in Evidence(model, split, AuditSettings()).traces:
+    for trace in AuditContext(model, split, AuditSettings(), {}).traces:
         weights, relevance, _ = linear(trace)
         for i, row in enumerate(trace.rows.tolist()):
             real = trace.mask[i]
@@ -262,16 +262,14 @@ def _findings(results: Results) -> list[Finding]:
     ]
 
 
-EXPERIMENTS = (
-    Experiment(
-        "deception",
-        deception,
-        columns=COLUMNS,
-        place=158,
-        per_text=False,
-        applies=lambda model, split: single_words(model, split) or isinstance(model, Layered),
-        findings=_findings,
-        variants=variants,
-        figures=("heedmap.report.retraining_figures:deception",),
-    ),
+EXPERIMENT = Experiment(
+    "deception",
+    deception,
+    columns=COLUMNS,
+    place=158,
+    per_text=False,
+    applies=lambda model, split: single_words(model, split) or isinstance(model, Layered),
+    findings=_findings,
+    variants=variants,
+    figures=("heedmap.report.retraining_figures:deception",),
 )

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from heedmap.counterfactual.erasure import smallest
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import BACKWARD, Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import BACKWARD, CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.erasure_predictions import (
     along,
@@ -84,40 +84,40 @@ COLUMNS = Columns(
 )
 
 
-def flips(evidence: Evidence) -> pa.Table:
+def flips(context: AuditContext) -> pa.Table:
     """Erase tokens one after another, until another class is predicted, while any token is left.
 
     The largest of a ranking are first; `gradient` and `product` are signed (`erased.slopes`). Where a sparse
     normaliser's weights are normalised again, no smallest set is known: what is kept then has other weights
     with every set.
     """
-    total = len(evidence.split)
+    total = len(context.split)
     names = (*RANKINGS, "exact")
     columns = {f"{of}_{name}": np.full(total, np.nan) for name in names for of in ("count", "mass")}
     empty = np.full(total, np.nan)
     shuffled = {of: np.full((total, SHUFFLES), np.nan) for of in ("count", "mass")}
     by_chance = np.full(total, np.nan)
-    importance = evidence.table("leave_one_out")["importance"]
-    how = evidence.settings.renormalise
-    for trace in traces_of(evidence):
+    importance = context.table("leave_one_out")["importance"]
+    how = context.settings.renormalise
+    for trace in traces_of(context):
         rows = trace.rows.numpy(force=True)
         long = (trace.mask.sum(-1) > 1).numpy(force=True)
-        for name, ranking in rankings(evidence, trace, importance).items():
-            _put(columns, name, rows, along(evidence.model, trace, ranking, how), long)
-        changed = with_nothing_left(evidence.model, trace).numpy(force=True)
+        for name, ranking in rankings(context, trace, importance).items():
+            _put(columns, name, rows, along(context.model, trace, ranking, how), long)
+        changed = with_nothing_left(context.model, trace).numpy(force=True)
         empty[rows] = np.where(long, changed, np.nan)
         if is_closed(trace, how):
             weights, relevance, bias = linear(trace)
             found, _ = smallest(weights, relevance, bias, trace.mask, trace.predicted)
             _put(columns, "exact", rows, found, long)
-            by_chance[rows] = np.where(long, _by_chance(evidence, trace), np.nan)
-        for k, ranking in enumerate(_shuffles(evidence, trace)):
-            flip = along(evidence.model, trace, ranking, how)
+            by_chance[rows] = np.where(long, _by_chance(context, trace), np.nan)
+        for k, ranking in enumerate(_shuffles(context, trace)):
+            flip = along(context.model, trace, ranking, how)
             one = {f"{of}_random": np.full(total, np.nan) for of in ("count", "mass")}
             _put(one, "random", rows, flip, long)
             for of, values in shuffled.items():
                 values[rows, k] = one[f"{of}_random"][rows]
-    instances = evidence.table("instances")
+    instances = context.table("instances")
     columns |= _efficiencies(columns, shuffled["count"], instances["n_tokens"].to_numpy())
     columns["efficiency_shuffled"] = by_chance
     return table(
@@ -138,13 +138,13 @@ def flips(evidence: Evidence) -> pa.Table:
     )
 
 
-def _by_chance(evidence: Evidence, trace: Trace) -> np.ndarray:
+def _by_chance(context: AuditContext, trace: Trace) -> np.ndarray:
     """Return the mean efficiency of shuffled weights as a ranking, each beside its own smallest set."""
     shares = []
-    for one in shuffled_traces(evidence, trace, "flips_shuffled"):
+    for one in shuffled_traces(context, trace, "flips_shuffled"):
         weights, relevance, bias = linear(one)
         least, _ = smallest(weights, relevance, bias, one.mask, one.predicted)
-        flip = along(evidence.model, one, one.ranked_heat.double(), evidence.settings.renormalise)
+        flip = along(context.model, one, one.ranked_heat.double(), context.settings.renormalise)
         counts = (each.count.double() for each in (least, flip))
         shares.append(torch.from_numpy(efficiency(*(each.numpy(force=True) for each in counts))))
     return torch.stack(shares).nanmean(0).numpy()
@@ -182,11 +182,11 @@ def _put(
 
 
 def rankings(
-    evidence: Evidence, trace: Trace, importance: pa.ChunkedArray
+    context: AuditContext, trace: Trace, importance: pa.ChunkedArray
 ) -> dict[str, Float[Tensor, "B T"]]:
     """Return the tokens' numbers in each of RANKINGS; `importance` is leave-one-out."""
     heat = trace.ranked_heat.double()
-    gradient, product = slopes(evidence.model, trace)
+    gradient, product = slopes(context.model, trace)
     without = torch.zeros_like(heat)
     for i, row in enumerate(trace.rows.tolist()):
         values = torch.tensor(importance[row].as_py(), dtype=torch.float64)
@@ -200,10 +200,10 @@ def rankings(
     }
 
 
-def _shuffles(evidence: Evidence, trace: Trace) -> Float[Tensor, "S B T"]:
+def _shuffles(context: AuditContext, trace: Trace) -> Float[Tensor, "S B T"]:
     """Draw random rankings of each text from its own generator, whatever the padding."""
     result = torch.zeros(SHUFFLES, *trace.mask.shape, dtype=torch.float64)
-    for i, rng in enumerate(evidence.generators("flips", trace.rows)):
+    for i, rng in enumerate(context.generators("flips", trace.rows)):
         real = trace.mask[i].cpu()
         result[:, i, real] = torch.from_numpy(rng.random((SHUFFLES, int(real.sum()))))
     return result.to(trace.mask.device)
@@ -275,30 +275,28 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     ]
 
 
-def _cost(speed: Speed) -> float:
+def _cost(probe: CostProbe) -> float:
     """Return seconds: little in closed form, else each ranking of the sample word by word."""
-    evidence = speed.evidence
-    if is_closed(speed.trace, evidence.settings.renormalise):
+    context = probe.context
+    if is_closed(probe.trace, context.settings.renormalise):
         return 0.0
-    linear_here = is_linear(speed.trace)
-    sampled = 1.0 if linear_here else speed.sampled(evidence.settings.search_instances)
+    linear_here = is_linear(probe.trace)
+    sampled = 1.0 if linear_here else probe.sampled(context.settings.search_instances)
     passes = len(RANKINGS) + SHUFFLES
     return (
         sampled
-        * speed.again
-        * (float(evidence.lengths.sum()) * passes + BACKWARD * len(evidence.lengths))
+        * probe.again
+        * (float(context.lengths.sum()) * passes + BACKWARD * len(context.lengths))
     )
 
 
-EXPERIMENTS = (
-    Experiment(
-        "flips",
-        flips,
-        columns=COLUMNS,
-        place=64,
-        findings=_findings,
-        figures=("heedmap.report.erasure_figures:curves",),
-        facts=_facts,
-        cost=_cost,
-    ),
+EXPERIMENT = Experiment(
+    "flips",
+    flips,
+    columns=COLUMNS,
+    place=64,
+    findings=_findings,
+    figures=("heedmap.report.erasure_figures:curves",),
+    facts=_facts,
+    cost=_cost,
 )

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import Experiment
 from heedmap.files.tables import padded
 from heedmap.measures import top_match
@@ -52,13 +52,13 @@ COLUMNS = Columns(
 )
 
 
-def dynamics(evidence: Evidence) -> pa.Table:
+def dynamics(context: AuditContext) -> pa.Table:
     """Return what was recorded of the test texts, and how well each quantity foretells the final attention.
 
     The match is `measures.top_match`. Only this: no text is read again.
     """
-    assert evidence.recorded is not None
-    found = evidence.recorded.filter(pc.equal(evidence.recorded["split"], "test"))
+    assert context.recorded is not None
+    found = context.recorded.filter(pc.equal(context.recorded["split"], "test"))
     found = found.drop_columns(["split"])
     steps, texts = found["step"].to_numpy(), found["row"].to_numpy()
     last = {row: i for i, row in enumerate(texts) if steps[i] == steps.max()}
@@ -75,16 +75,14 @@ def dynamics(evidence: Evidence) -> pa.Table:
     return found
 
 
-EXPERIMENTS = (
-    Experiment(
-        "dynamics",
-        dynamics,
-        columns=COLUMNS,
-        place=120,
-        recorded=True,
-        figures=(
-            "heedmap.report.dynamics_figures:agreement",
-            "heedmap.report.dynamics_figures:texts",
-        ),
+EXPERIMENT = Experiment(
+    "dynamics",
+    dynamics,
+    columns=COLUMNS,
+    place=120,
+    recorded=True,
+    figures=(
+        "heedmap.report.dynamics_figures:agreement",
+        "heedmap.report.dynamics_figures:texts",
     ),
 )

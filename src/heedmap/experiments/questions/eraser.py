@@ -16,8 +16,8 @@ from torch import Tensor
 from heedmap.counterfactual.erasure import split_along
 from heedmap.data.eraser_predictions import BINS, LOSSES
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.erasure_predictions import imposed, is_closed
 from heedmap.experiments.methods.rankings import (
@@ -68,15 +68,15 @@ COLUMNS = Columns(
 )
 
 
-def eraser(evidence: Evidence) -> pa.Table:
+def eraser(context: AuditContext) -> pa.Table:
     """Return comprehensiveness and sufficiency of each ranking, of at most TEXTS of the texts.
 
     A bin's number of tokens is rounded up, so that at least one is taken and, of two or more, one stays.
     """
-    total, settings = len(evidence.split), evidence.settings
-    sample = evidence.sample("integrated_gradients", settings.integrated_gradients_instances)
-    rows = sample[np.sort(evidence.generator("eraser").permutation(len(sample))[:TEXTS])]
-    lengths = np.array([len(text) for text in evidence.texts], dtype=np.int64)
+    total, settings = len(context.split), context.settings
+    sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
+    rows = sample[np.sort(context.generator("eraser").permutation(len(sample))[:TEXTS])]
+    lengths = np.array([len(text) for text in context.texts], dtype=np.int64)
     rows = rows[lengths[rows] > 1]
     names = (*RANKINGS, "random")
     columns = {
@@ -88,20 +88,20 @@ def eraser(evidence: Evidence) -> pa.Table:
     bins: dict[str, list[object]] = {
         f"bins_{measure}_{name}": [None] * total for measure in LOSSES for name in names
     }
-    drawn = scores_of(evidence)
-    for batch in evidence.batches_of(rows):
-        trace = evidence.model.trace(batch)
-        add_read_out(evidence, trace, drawn)
+    drawn = scores_of(context)
+    for batch in context.batches_of(rows):
+        trace = context.model.trace(batch)
+        add_read_out(context, trace, drawn)
         places, rankings = [], []
         for i, row in enumerate(trace.rows.tolist()):
-            random = shuffles_of(evidence, "eraser", row, int(lengths[row]))
+            random = shuffles_of(context, "eraser", row, int(lengths[row]))
             scores = [*drawn[row].items(), *(("random", values) for values in random)]
             places += [(i, name) for name, _ in scores]
             rankings.append([values for _, values in scores])
         with portion(0.6):
-            read = _read_again(evidence, trace, rankings)
+            read = _read_again(context, trace, rankings)
         with portion(0.4):
-            weighed = _weighed(evidence, trace, rankings)
+            weighed = _weighed(context, trace, rankings)
         of_row: dict[tuple[int, str], list[int]] = {place: [] for place in places}
         for number, place in enumerate(places):
             of_row[place].append(number)
@@ -115,7 +115,7 @@ def eraser(evidence: Evidence) -> pa.Table:
     return table(
         {
             "row": range(total),
-            "predicted": evidence.table("instances")["predicted"],
+            "predicted": context.table("instances")["predicted"],
             **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
             **{name: pa.array(values, pa.list_(pa.float64())) for name, values in bins.items()},
         }
@@ -134,15 +134,15 @@ def kept_by(scores: Scores, counts: list[int]) -> np.ndarray:
     return np.concatenate([without, ~without])
 
 
-def _read_again(evidence: Evidence, trace: Trace, rankings: list[list[Scores]]) -> np.ndarray:
+def _read_again(context: AuditContext, trace: Trace, rankings: list[list[Scores]]) -> np.ndarray:
     """Return the losses of p(ŷ) (all rankings of all texts, bins, measures) of texts that are read again."""
-    texts = [evidence.texts[row] for row in trace.rows.tolist()]
+    texts = [context.texts[row] for row in trace.rows.tolist()]
     masks = [
         np.concatenate([kept_by(scores, counts_of(len(scores))) for scores in each])
         for each in rankings
     ]
     losses = []
-    for i, logits in enumerate(reread_kept(evidence.model, texts, masks)):
+    for i, logits in enumerate(reread_kept(context.model, texts, masks)):
         predicted = int(trace.predicted[i])
         before = trace.logits[i].double().softmax(-1)[predicted].item()
         after = logits.softmax(-1)[:, predicted].numpy()
@@ -150,7 +150,7 @@ def _read_again(evidence: Evidence, trace: Trace, rankings: list[list[Scores]]) 
     return np.concatenate(losses)
 
 
-def _weighed(evidence: Evidence, trace: Trace, rankings: list[list[Scores]]) -> np.ndarray:
+def _weighed(context: AuditContext, trace: Trace, rankings: list[list[Scores]]) -> np.ndarray:
     """Return the same where the states stay and the weights of what is left out are erased."""
     most = max(len(each) for each in rankings)
     ranked = torch.zeros(most, *trace.mask.shape, dtype=torch.float64)
@@ -159,7 +159,7 @@ def _weighed(evidence: Evidence, trace: Trace, rankings: list[list[Scores]]) -> 
             ranked[r, i, trace.mask[i].cpu()] = torch.from_numpy(scores)
     counts = torch.tensor([counts_of(int(n)) for n in trace.mask.sum(-1)])
     parts = [
-        torch.stack(_split(evidence, trace, ranking, counts.to(trace.mask.device)), -2)
+        torch.stack(_split(context, trace, ranking, counts.to(trace.mask.device)), -2)
         for ranking in ranked.to(trace.mask.device)
     ]  # each (B, Q, 2, C)
     of = trace.predicted.reshape(1, -1, 1, 1, 1)
@@ -171,17 +171,17 @@ def _weighed(evidence: Evidence, trace: Trace, rankings: list[list[Scores]]) -> 
 
 
 def _split(
-    evidence: Evidence, trace: Trace, ranking: Float[Tensor, "B T"], counts: Int[Tensor, "B Q"]
+    context: AuditContext, trace: Trace, ranking: Float[Tensor, "B T"], counts: Int[Tensor, "B Q"]
 ) -> tuple[Float[Tensor, "B Q C"], Float[Tensor, "B Q C"]]:
     """Return the logits without the weights of a ranking's first tokens, and with these alone."""
-    how = evidence.settings.renormalise
+    how = context.settings.renormalise
     if is_closed(trace, how):
         weights, relevance, bias = linear(trace)
         return split_along(ranking, weights, relevance, bias, trace.mask, counts)
     order = ranking.masked_fill(~trace.mask, -torch.inf)
     place = order.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
     later = place >= counts.T.unsqueeze(-1)  # (Q, B, T)
-    logits = imposed(evidence.model, trace, torch.cat([later, ~later & trace.mask]), how).transpose(
+    logits = imposed(context.model, trace, torch.cat([later, ~later & trace.mask]), how).transpose(
         0, 1
     )
     return logits[:, : counts.shape[1]], logits[:, counts.shape[1] :]
@@ -240,26 +240,24 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     return [(measure, row["eraser"][f"{measure}_attention"]) for measure in LOSSES]
 
 
-def _cost(speed: Speed) -> float:
+def _cost(probe: CostProbe) -> float:
     """Return seconds: what is left out and what is kept are together one text, per ranking and bin."""
     rankings = len(RANKINGS) + SHUFFLES
-    count = min(TEXTS, speed.evidence.settings.integrated_gradients_instances)
-    seconds = speed.reading(float(rankings * len(BINS)), count)
-    if not is_closed(speed.trace, speed.evidence.settings.renormalise):
-        texts = len(speed.evidence.lengths) * speed.sampled(count)
-        seconds += texts * speed.again * 2 * rankings * len(BINS)
+    count = min(TEXTS, probe.context.settings.integrated_gradients_instances)
+    seconds = probe.reading(float(rankings * len(BINS)), count)
+    if not is_closed(probe.trace, probe.context.settings.renormalise):
+        texts = len(probe.context.lengths) * probe.sampled(count)
+        seconds += texts * probe.again * 2 * rankings * len(BINS)
     return seconds
 
 
-EXPERIMENTS = (
-    Experiment(
-        "eraser",
-        eraser,
-        columns=COLUMNS,
-        place=66,
-        findings=_findings,
-        figures=("heedmap.report.eraser_figures:rankings",),
-        facts=_facts,
-        cost=_cost,
-    ),
+EXPERIMENT = Experiment(
+    "eraser",
+    eraser,
+    columns=COLUMNS,
+    place=66,
+    findings=_findings,
+    figures=("heedmap.report.eraser_figures:rankings",),
+    facts=_facts,
+    cost=_cost,
 )

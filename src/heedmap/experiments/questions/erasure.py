@@ -7,8 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import BACKWARD, Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import BACKWARD, CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.erasure_predictions import (
     ranked,
@@ -103,25 +103,25 @@ COLUMNS = Columns(
 )
 
 
-def erasure(evidence: Evidence) -> pa.Table:
+def erasure(context: AuditContext) -> pa.Table:
     """Erase one token's weight, scale the rest to the same mass (`renormalise`), and decode again.
 
     Gradient and gradient × weight are signed (`erased.slopes`), and each has a random other token of its own.
     A random one is uniform over the others, as in the paper; with `random_item` "code" it is drawn as in the
     released code: any position but the first, the top one included.
     """
-    total = len(evidence.split)
+    total = len(context.split)
     columns = {f"{number}_{item}": np.full(total, np.nan) for item in ITEMS for number in NUMBERS}
     others = ("above", "above_shuffled", "decides_shuffled", "flips", "js_mean")
     columns |= {name: np.full(total, np.nan) for name in (*ITEMS, *others)}
-    if next(evidence.traces).scores is not None:
-        other = other_way(evidence.settings.renormalise)
+    if next(context.traces).scores is not None:
+        other = other_way(context.settings.renormalise)
         columns |= {f"{name}_{other}": np.full(total, np.nan) for name in OTHERWISE}
-    for trace in traces_of(evidence):
+    for trace in traces_of(context):
         rows = trace.rows.numpy(force=True)
-        for name, values in _of_batch(evidence, trace).items():
+        for name, values in _of_batch(context, trace).items():
             columns[name][rows] = values.double().numpy(force=True)
-    instances = evidence.table("instances")
+    instances = context.table("instances")
     return table(
         {
             "row": range(total),
@@ -131,29 +131,29 @@ def erasure(evidence: Evidence) -> pa.Table:
     )
 
 
-def _of_batch(evidence: Evidence, trace: Trace) -> dict[str, Float[Tensor, " B"]]:
-    model, how = evidence.model, evidence.settings.renormalise
-    places = _places(evidence, trace)
+def _of_batch(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " B"]]:
+    model, how = context.model, context.settings.renormalise
+    places = _places(context, trace)
     columns = {item: place.double() for item, place in places.items()}
     columns |= _effects(trace, without_each(model, trace, how), places)
     if trace.scores is not None:
         other = other_way(how)
         effects = _effects(trace, without_each(model, trace, other), {"top": places["top"]})
         columns |= {f"{name}_{other}": effects[name] for name in OTHERWISE}
-    columns |= _by_chance(evidence, trace)
+    columns |= _by_chance(context, trace)
     short = trace.mask.sum(-1) < 2
     return {name: values.masked_fill(short, torch.nan) for name, values in columns.items()}
 
 
-def _by_chance(evidence: Evidence, trace: Trace) -> dict[str, Float[Tensor, " B"]]:
+def _by_chance(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " B"]]:
     """Return what erasing the most attended token does under shuffled weights.
 
     A large weight changes more than a small one whatever stands there, so that chance is above that of a token
     at random.
     """
-    model, how = evidence.model, evidence.settings.renormalise
+    model, how = context.model, context.settings.renormalise
     above, decides = [], []
-    for one in shuffled(evidence, trace, "erasure_shuffled"):
+    for one in shuffled(context, trace, "erasure_shuffled"):
         top = {"top": ranked(one.ranked_heat, one.mask)[:, 0]}
         effects = _effects(one, without_each(model, one, how), top)
         above.append(effects["above"])
@@ -198,9 +198,9 @@ def _effects(
     return columns
 
 
-def _places(evidence: Evidence, trace: Trace) -> dict[str, Int[Tensor, " B"]]:
+def _places(context: AuditContext, trace: Trace) -> dict[str, Int[Tensor, " B"]]:
     """Return the erased token of each text, by item."""
-    scores = dict(zip(PAIRS, (trace.ranked_heat, *slopes(evidence.model, trace)), strict=True))
+    scores = dict(zip(PAIRS, (trace.ranked_heat, *slopes(context.model, trace)), strict=True))
     orders = {name: ranked(values, trace.mask) for name, values in scores.items()}
     order = orders["attention"]
     last = (trace.mask.sum(-1) - 1).clamp(min=0)
@@ -211,21 +211,21 @@ def _places(evidence: Evidence, trace: Trace) -> dict[str, Int[Tensor, " B"]]:
     for name, (top, other) in PAIRS.items():
         places[top] = orders[name][:, 0]
         seed = "erasure" if name == "attention" else f"erasure_{name}"
-        places[other] = _random(evidence, trace, orders[name], seed)
+        places[other] = _random(context, trace, orders[name], seed)
     return places
 
 
 def _random(
-    evidence: Evidence, trace: Trace, order: Int[Tensor, "B T"], seed: str
+    context: AuditContext, trace: Trace, order: Int[Tensor, "B T"], seed: str
 ) -> Int[Tensor, " B"]:
     """Return a random token of each text but the first in order; of a text of one token, that one."""
     sizes = trace.mask.sum(-1).tolist()
     chosen = []
-    for i, rng in enumerate(evidence.generators(seed, trace.rows)):
+    for i, rng in enumerate(context.generators(seed, trace.rows)):
         real = trace.mask[i].nonzero().flatten()
         if sizes[i] < 2:
             chosen.append(int(real[0]))
-        elif evidence.settings.random_item == "paper":
+        elif context.settings.random_item == "paper":
             chosen.append(int(order[i, rng.integers(1, sizes[i])]))
         else:
             chosen.append(int(real[rng.integers(1, sizes[i])]))
@@ -304,27 +304,25 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     ]
 
 
-def _cost(speed: Speed) -> float:
+def _cost(probe: CostProbe) -> float:
     """Return seconds: nothing in closed form, else each token of the sample erased once, and in a shuffle."""
-    if is_linear(speed.trace):
+    if is_linear(probe.trace):
         return 0.0
-    evidence = speed.evidence
-    passes = 2 * float(evidence.lengths.sum()) + BACKWARD * len(evidence.lengths)
-    return speed.again * passes * speed.sampled(evidence.settings.search_instances)
+    context = probe.context
+    passes = 2 * float(context.lengths.sum()) + BACKWARD * len(context.lengths)
+    return probe.again * passes * probe.sampled(context.settings.search_instances)
 
 
-EXPERIMENTS = (
-    Experiment(
-        "erasure",
-        erasure,
-        columns=COLUMNS,
-        place=62,
-        findings=_findings,
-        figures=(
-            "heedmap.report.erasure_figures:differences",
-            "heedmap.report.erasure_figures:decision_flips",
-        ),
-        facts=_facts,
-        cost=_cost,
+EXPERIMENT = Experiment(
+    "erasure",
+    erasure,
+    columns=COLUMNS,
+    place=62,
+    findings=_findings,
+    figures=(
+        "heedmap.report.erasure_figures:differences",
+        "heedmap.report.erasure_figures:decision_flips",
     ),
+    facts=_facts,
+    cost=_cost,
 )

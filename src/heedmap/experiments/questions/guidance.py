@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.questions.necessity import paired_p
 from heedmap.experiments.questions.trained_adversary import SEED
@@ -75,20 +75,20 @@ COLUMNS = Columns(
 )
 
 
-def guidance(evidence: Evidence) -> pa.Table:
+def guidance(context: AuditContext) -> pa.Table:
     """Return each text's predicted classes by the guided models: a list over seeds per guide of GUIDES.
 
     `learned` has no guide. `adversary` is guided by the model that was trained against the run's with the
     largest λ; the importances are scaled to sum to 1.
     """
-    retraining = evidence.retraining
+    retraining = context.retraining
     assert retraining is not None
     outcomes = iter(retraining.outcomes(variants(retraining)))
     count = retraining.settings.seeds
-    instances = evidence.table("instances")
+    instances = context.table("instances")
     return table(
         {
-            "row": range(len(evidence.split)),
+            "row": range(len(context.split)),
             "label": instances["label"],
             "predicted": instances["predicted"],
             **{name: predictions([next(outcomes) for _ in range(count)]) for name in GUIDES},
@@ -126,15 +126,13 @@ def _findings(results: Results) -> list[Finding]:
     ]
 
 
-EXPERIMENTS = (
-    Experiment(
-        "guidance",
-        guidance,
-        columns=COLUMNS,
-        place=154,
-        applies=single_words,
-        findings=_findings,
-        variants=variants,
-        figures=("heedmap.report.retraining_figures:guidance",),
-    ),
+EXPERIMENT = Experiment(
+    "guidance",
+    guidance,
+    columns=COLUMNS,
+    place=154,
+    applies=single_words,
+    findings=_findings,
+    variants=variants,
+    figures=("heedmap.report.retraining_figures:guidance",),
 )

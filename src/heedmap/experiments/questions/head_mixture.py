@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.pooling import TEXT, by_text
 from heedmap.experiments.questions.scan import MAP, PASSES, SCAN_SHARE
 from heedmap.experiments.registry import Experiment
@@ -49,27 +49,27 @@ COLUMNS = Columns(
 )
 
 
-def mix(evidence: Evidence) -> pa.Table:
+def mix(context: AuditContext) -> pa.Table:
     """Fit a mix of heads, and choose a single map, by leave-one-out on half of the sampled texts.
 
     The mix is of the heads' rows. A map that is zero for all words counts as even; one that is not computed for
     some text is not a candidate.
     """
-    model = evidence.model
+    model = context.model
     assert isinstance(model, Layered)
     wanted = model.maps()
     fitted = [i for i, m in enumerate(wanted) if m.view == FITTED and m.head is not None]
-    chosen, half = sampled(evidence)
+    chosen, half = sampled(context)
     choosing = set(chosen[half].tolist())
     problem = LeastSquares(len(fitted), 1 + SHUFFLES)
     rows: list[int] = []
     found: list[Floats] = []  # of each text: by map, for leave-one-out and its shuffles
-    for batch in evidence.batches_of(chosen, shares=SCAN_SHARE):
+    for batch in context.batches_of(chosen, shares=SCAN_SHARE):
         maps = model.heat_maps(batch, wanted).double().numpy(force=True)
         equations = []
-        rngs = evidence.generators("mix", batch.rows)
+        rngs = context.generators("mix", batch.rows)
         for row, padded, rng in zip(batch.rows.tolist(), maps, rngs, strict=True):
-            target = importance_of(evidence, row)
+            target = importance_of(context, row)
             of_text = even_if_zero(padded[:, : len(target)])
             shuffled = rng.permuted(np.tile(target, (SHUFFLES, 1)), axis=1)
             targets = np.vstack([target, shuffled])
@@ -99,24 +99,24 @@ def mix(evidence: Evidence) -> pa.Table:
     )
 
 
-def sampled(evidence: Evidence) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def sampled(context: AuditContext) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the rows of the sample, and which of them choose what is measured on the others.
 
     All windows of a text, and all texts of the same words, are on one side. The first texts drawn are those
     of integrated gradients, if these are fewer.
     """
-    settings = evidence.settings
-    chosen = evidence.sample("integrated_gradients", settings.scan_instances)
-    instances = evidence.table("instances")
+    settings = context.settings
+    chosen = context.sample("integrated_gradients", settings.scan_instances)
+    instances = context.table("instances")
     texts = text_numbers(by_text({"instances": instances})["instances"])
-    if evidence.split.text_of is not None:
+    if context.split.text_of is not None:
         texts = texts[instances[TEXT].to_numpy()]
     return chosen, first_half(texts[chosen], settings.seed)
 
 
-def importance_of(evidence: Evidence, row: int) -> Floats:
+def importance_of(context: AuditContext, row: int) -> Floats:
     """Return a text's leave-one-out, divided by its sum; NaN if that is 0 or undefined."""
-    values = np.array(evidence.table("leave_one_out")["importance"][row].as_py(), dtype=np.float64)
+    values = np.array(context.table("leave_one_out")["importance"][row].as_py(), dtype=np.float64)
     total = values.sum()
     return values / total if total > 0 else np.full(len(values), np.nan)
 
@@ -169,19 +169,17 @@ class LeastSquares:
         return np.asarray(solution / total if total > 0 else solution)
 
 
-def _cost(speed: Speed) -> float:
-    return speed.reading(PASSES, speed.evidence.settings.scan_instances)
+def _cost(probe: CostProbe) -> float:
+    return probe.reading(PASSES, probe.context.settings.scan_instances)
 
 
-EXPERIMENTS = (
-    Experiment(
-        "mix",
-        mix,
-        columns=COLUMNS,
-        place=93,
-        per_text=False,
-        applies=lambda model, split: isinstance(model, Layered),
-        figures=("heedmap.report.head_figures:mixed",),
-        cost=_cost,
-    ),
+EXPERIMENT = Experiment(
+    "mix",
+    mix,
+    columns=COLUMNS,
+    place=93,
+    per_text=False,
+    applies=lambda model, split: isinstance(model, Layered),
+    figures=("heedmap.report.head_figures:mixed",),
+    cost=_cost,
 )

@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results
@@ -53,21 +53,21 @@ COLUMNS = Columns(
 )
 
 
-def heads(evidence: Evidence) -> pa.Table:
+def heads(context: AuditContext) -> pa.Table:
     """Return facts of every head: where its mass goes, how sharp it is, how free its weights are.
 
     One row per text, layer and head, for a seeded sample of the texts; columns from `Layered.layer_facts`.
     """
-    model = evidence.model
+    model = context.model
     assert isinstance(model, Layered)
-    chosen = evidence.sample("heads", evidence.settings.scan_instances)
+    chosen = context.sample("heads", context.settings.scan_instances)
     rows: list[int] = []
     lengths: list[int] = []
     parts: list[dict[str, torch.Tensor]] = []
-    for batch in evidence.batches_of(chosen, shares=HEADS_SHARE):
+    for batch in context.batches_of(chosen, shares=HEADS_SHARE):
         parts.append(model.layer_facts(batch))
         rows += batch.rows.tolist()
-        lengths += evidence.lengths[batch.rows.cpu().numpy()].tolist()
+        lengths += context.lengths[batch.rows.cpu().numpy()].tolist()
     whole = {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in parts[0]}
     shape = next(iter(whole.values())).shape
     index = np.indices(shape)
@@ -155,20 +155,18 @@ def _identified(results: Results) -> Finding:
     return replace(finding, level="for comparison")
 
 
-def _cost(speed: Speed) -> float:
-    return speed.reading(PASSES, speed.evidence.settings.scan_instances)
+def _cost(probe: CostProbe) -> float:
+    return probe.reading(PASSES, probe.context.settings.scan_instances)
 
 
-EXPERIMENTS = (
-    Experiment(
-        "heads",
-        heads,
-        columns=COLUMNS,
-        place=100,
-        per_text=False,
-        applies=lambda model, split: isinstance(model, Layered),
-        findings=_findings,
-        figures=("heedmap.report.head_figures:heads",),
-        cost=_cost,
-    ),
+EXPERIMENT = Experiment(
+    "heads",
+    heads,
+    columns=COLUMNS,
+    place=100,
+    per_text=False,
+    applies=lambda model, split: isinstance(model, Layered),
+    findings=_findings,
+    figures=("heedmap.report.head_figures:heads",),
+    cost=_cost,
 )

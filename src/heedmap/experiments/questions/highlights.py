@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import ClassNumber, Finding, Level
 from heedmap.experiments.methods.rankings import ranked_heats
 from heedmap.experiments.methods.rereading import (
@@ -73,14 +73,14 @@ COLUMNS = Columns(
 )
 
 
-def sampled(evidence: Evidence) -> NDArray[np.int64]:
+def sampled(context: AuditContext) -> NDArray[np.int64]:
     """Return the rows that are asked: of each predicted class the same number, where there are so many."""
-    lengths = np.array([len(text) for text in evidence.texts])
-    rng = evidence.generator("highlights")
-    if evidence.split.text_of is not None:
-        rows = evidence.split.drawn(rng, TEXTS)
+    lengths = np.array([len(text) for text in context.texts])
+    rng = context.generator("highlights")
+    if context.split.text_of is not None:
+        rows = context.split.drawn(rng, TEXTS)
     else:
-        predicted = evidence.table("instances")["predicted"].to_numpy()
+        predicted = context.table("instances")["predicted"].to_numpy()
         classes = np.unique(predicted)
         share = max(PER_CLASS, -(-TEXTS // max(1, len(classes))))
         drawn = (rng.permutation(np.flatnonzero(predicted == c))[:share] for c in classes)
@@ -88,26 +88,26 @@ def sampled(evidence: Evidence) -> NDArray[np.int64]:
     return rows[lengths[rows] >= PART]
 
 
-def highlights(evidence: Evidence) -> pa.Table:
+def highlights(context: AuditContext) -> pa.Table:
     """Return what the answers lose without the highlighted words, and how many stay with them alone."""
-    heats = ranked_heats(evidence)
+    heats = ranked_heats(context)
     asked = {}
-    for row in sampled(evidence).tolist():
-        rng = np.random.default_rng([evidence.settings.seed, *b"highlights", row])
+    for row in sampled(context).tolist():
+        rng = np.random.default_rng([context.settings.seed, *b"highlights", row])
         of_map, size = ranked(heats[row], rng), len(heats[row])
         asked[row] = {"map": of_map, "random": at_random(size, of_map.highlighted, rng)}
-    found = outcomes(evidence, asked)
+    found = outcomes(context, asked)
     sizes = {row: each["map"].highlighted or 1 for row, each in asked.items()}
-    unseen = chance_of_answers(evidence, sizes, "unseen")
+    unseen = chance_of_answers(context, sizes, "unseen")
     total = len(heats)
     return table(
         {
             "row": range(total),
-            "predicted": evidence.table("instances")["predicted"],
+            "predicted": context.table("instances")["predicted"],
             "probability": [
-                max(each) for each in evidence.table("instances")["probabilities"].to_pylist()
+                max(each) for each in context.table("instances")["probabilities"].to_pylist()
             ],
-            "guessing": guessing(evidence),
+            "guessing": guessing(context),
             "unseen": [unseen.get(row) for row in range(total)],
             "highlighted": column_of(found.get("map", {}), "highlighted", total),
             **{
@@ -233,18 +233,18 @@ def _share(
     )
 
 
-def _cost(speed: Speed) -> float:
+def _cost(probe: CostProbe) -> float:
     """Return seconds: along the map and random orders, and with words alone or among others'."""
-    lengths = np.array([len(text) for text in speed.evidence.texts])
+    lengths = np.array([len(text) for text in probe.context.texts])
     steps = np.minimum(lengths // PART, PREFIXES)
     passes = (
         float(np.mean((1 + ORDERS) * steps * (1 - 1 / PART / 2) + 5 * ORDERS))
         if len(steps)
         else 0.0
     )
-    return speed.reading(passes, TEXTS)
+    return probe.reading(passes, TEXTS)
 
 
-EXPERIMENTS = (
-    Experiment("highlights", highlights, columns=COLUMNS, place=12, findings=_findings, cost=_cost),
+EXPERIMENT = Experiment(
+    "highlights", highlights, columns=COLUMNS, place=12, findings=_findings, cost=_cost
 )

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from heedmap.data.batches import Batch
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import BACKWARD, Speed, beginning, typical_rows
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import BACKWARD, CostProbe, beginning, typical_rows
 from heedmap.experiments.notes import ties
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.files.tables import table
@@ -46,14 +46,14 @@ GRADIENT = Columns(
 )
 
 
-def gradient(evidence: Evidence) -> pa.Table:
+def gradient(context: AuditContext) -> pa.Table:
     """Return the gradient's size per token; the settings name its form, target and path."""
-    settings = evidence.settings
-    importances = _Importances(len(evidence.split))
-    for batch in evidence.batches_of(range(len(evidence.split)), shares=GRADIENT_SHARE):
-        trace = evidence.model.trace(batch)
+    settings = context.settings
+    importances = _Importances(len(context.split))
+    for batch in context.batches_of(range(len(context.split)), shares=GRADIENT_SHARE):
+        trace = context.model.trace(batch)
         values = gradient_importance(
-            evidence.model,
+            context.model,
             batch,
             trace,
             path=settings.gradient_path,
@@ -82,7 +82,7 @@ LEAVE_ONE_OUT = Columns(
 )
 
 
-def leave_one_out(evidence: Evidence) -> pa.Table:
+def leave_one_out(context: AuditContext) -> pa.Table:
     """Return the total variation distance between the predictions with and without each token.
 
     `signed` is the probability of the predicted class before minus after: positive where the token speaks for
@@ -90,11 +90,11 @@ def leave_one_out(evidence: Evidence) -> pa.Table:
     differ by less are equal: such tokens tie. The only token of a text cannot be left out: its importance
     is NaN.
     """
-    importances, signed = (_Importances(len(evidence.split)) for _ in range(2))
-    for batch, trace in evidence.passes():
-        texts = [evidence.texts[i] for i in trace.rows.tolist()]
-        without = logits_without_each(evidence.model, batch, texts, evidence.settings.leave_one_out)
-        precision = evidence.model.precision
+    importances, signed = (_Importances(len(context.split)) for _ in range(2))
+    for batch, trace in context.passes():
+        texts = [context.texts[i] for i in trace.rows.tolist()]
+        without = logits_without_each(context.model, batch, texts, context.settings.leave_one_out)
+        precision = context.model.precision
         importances.add(batch, change_without(trace.logits, without, precision))
         signed.add(batch, signed_change_without(trace.logits, without, precision))
     return importances.table(signed=pa.array(signed.lists, pa.list_(pa.float64())))
@@ -143,14 +143,14 @@ INTEGRATED = Columns(
 )
 
 
-def integrated(evidence: Evidence) -> pa.Table:
+def integrated(context: AuditContext) -> pa.Table:
     """Return |integrated gradients| for a seeded sample of the texts; null for the others.
 
     `completeness_error` is in log-odds (see `heedmap.importance.integrated_gradients`). Where it is above
     COMPLETE, the steps are doubled, REFINEMENTS times at most; `steps` are those of the result.
     """
-    total, settings = len(evidence.split), evidence.settings
-    chosen = evidence.sample("integrated_gradients", settings.integrated_gradients_instances)
+    total, settings = len(context.split), context.settings
+    chosen = context.sample("integrated_gradients", settings.integrated_gradients_instances)
     importances = _Importances(total)
     errors = np.full(total, np.nan)
     taken = np.zeros(total, dtype=np.int64)
@@ -158,9 +158,9 @@ def integrated(evidence: Evidence) -> pa.Table:
         steps = settings.integrated_gradients_steps << doublings
         with portion(2.0 ** -min(doublings + 1, REFINEMENTS)):
             # Captum holds all steps of a batch at once.
-            for batch in evidence.batches_of(chosen, shares=GRADIENT_SHARE * steps):
-                trace = evidence.model.trace(batch)
-                values, error = integrated_gradients(evidence.model, batch, trace, steps)
+            for batch in context.batches_of(chosen, shares=GRADIENT_SHARE * steps):
+                trace = context.model.trace(batch)
+                values, error = integrated_gradients(context.model, batch, trace, steps)
                 importances.add(batch, values)
                 rows = batch.rows.tolist()
                 errors[rows], taken[rows] = error.numpy(force=True), steps
@@ -189,42 +189,42 @@ class _Importances:
         return table({"row": range(len(self.lists)), "importance": importance, **more})
 
 
-def _gradient_cost(speed: Speed) -> float:
-    return speed.reading(BACKWARD)
+def _gradient_cost(probe: CostProbe) -> float:
+    return probe.reading(BACKWARD)
 
 
-def _integrated_cost(speed: Speed) -> float:
-    share = speed.sampled(speed.evidence.settings.integrated_gradients_instances)
-    return REFINED * share * integrated_seconds(speed)
+def _integrated_cost(probe: CostProbe) -> float:
+    share = probe.sampled(probe.context.settings.integrated_gradients_instances)
+    return REFINED * share * integrated_seconds(probe)
 
 
-def integrated_seconds(speed: Speed) -> float:
+def integrated_seconds(probe: CostProbe) -> float:
     """Return the seconds of integrated gradients of all texts, without more steps, timed on a few texts."""
-    evidence, model = speed.evidence, speed.evidence.model
-    steps = evidence.settings.integrated_gradients_steps
-    rows = typical_rows(evidence.lengths)[:PROBED_TEXTS]
-    texts = [beginning(evidence.texts[i], PROBED) for i in rows]
+    context, model = probe.context, probe.context.model
+    steps = context.settings.integrated_gradients_steps
+    rows = typical_rows(context.lengths)[:PROBED_TEXTS]
+    texts = [beginning(context.texts[i], PROBED) for i in rows]
     batch = model.batch(texts, rows.tolist())
     trace = model.trace(batch)
     integrated_gradients(model, batch, trace, 1)  # the first one also imports Captum
     start = time.perf_counter()
     integrated_gradients(model, batch, trace, steps)
     seconds = time.perf_counter() - start
-    return seconds * float(evidence.lengths.sum()) / float(model.lengths(texts).sum())
+    return seconds * float(context.lengths.sum()) / float(model.lengths(texts).sum())
 
 
-def leave_one_out_seconds(speed: Speed) -> float:
+def leave_one_out_seconds(probe: CostProbe) -> float:
     """Return seconds: one pass per word, or for our own models, which have shortcuts, timed on some texts."""
-    evidence, model = speed.evidence, speed.evidence.model
-    words = np.array([len(text) for text in evidence.texts])  # or sentences: what is left out
+    context, model = probe.context, probe.context.model
+    words = np.array([len(text) for text in context.texts])  # or sentences: what is left out
     if isinstance(model, Layered):
-        return float((words * evidence.lengths).sum()) * speed.second
+        return float((words * context.lengths).sum()) * probe.second
     typical = typical_rows(words)
     some = typical[: max(1, PROBED // int(words[typical[0]])) ** 2]
-    texts = [beginning(evidence.texts[i], PROBED) for i in some]
+    texts = [beginning(context.texts[i], PROBED) for i in some]
     batch = model.batch(texts, some.tolist())
     start = time.perf_counter()
-    logits_without_each(model, batch, texts, evidence.settings.leave_one_out)
+    logits_without_each(model, batch, texts, context.settings.leave_one_out)
     squares = float((words.astype(float) ** 2).sum()) / sum(len(text) ** 2 for text in texts)
     return (time.perf_counter() - start) * squares
 
@@ -238,30 +238,28 @@ def _importances(name: str, words: str) -> Callable[[Row], list[HeatMap]]:
     return heat_maps
 
 
-EXPERIMENTS = (
-    Experiment(
-        "gradient",
-        gradient,
-        columns=GRADIENT,
-        place=20,
-        cost=_gradient_cost,
-        heat_maps=_importances("gradient", "gradient"),
-    ),
-    Experiment(
-        "leave_one_out",
-        leave_one_out,
-        columns=LEAVE_ONE_OUT,
-        place=30,
-        cost=leave_one_out_seconds,
-        heat_maps=_importances("leave_one_out", "leave-one-out"),
-        notes=ties,
-    ),
-    Experiment(
-        "integrated_gradients",
-        integrated,
-        columns=INTEGRATED,
-        place=40,
-        cost=_integrated_cost,
-        heat_maps=_importances("integrated_gradients", "integrated gradients"),
-    ),
+GRADIENT_EXPERIMENT = Experiment(
+    "gradient",
+    gradient,
+    columns=GRADIENT,
+    place=20,
+    cost=_gradient_cost,
+    heat_maps=_importances("gradient", "gradient"),
+)
+LEAVE_ONE_OUT_EXPERIMENT = Experiment(
+    "leave_one_out",
+    leave_one_out,
+    columns=LEAVE_ONE_OUT,
+    place=30,
+    cost=leave_one_out_seconds,
+    heat_maps=_importances("leave_one_out", "leave-one-out"),
+    notes=ties,
+)
+INTEGRATED_GRADIENTS_EXPERIMENT = Experiment(
+    "integrated_gradients",
+    integrated,
+    columns=INTEGRATED,
+    place=40,
+    cost=_integrated_cost,
+    heat_maps=_importances("integrated_gradients", "integrated gradients"),
 )

@@ -5,7 +5,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.disagreement import disagreement
 from heedmap.experiments.questions.agreement import MEASURES, OTHERS
@@ -35,15 +35,15 @@ COLUMNS = Columns(
 )
 
 
-def found(evidence: Evidence) -> pa.Table:
+def found(context: AuditContext) -> pa.Table:
     """Return how much of the importance lies under the map, for each measure of importance."""
     heat = [
         np.array(weights, dtype=np.float64)
-        for weights in evidence.table("instances")["attention"].to_pylist()
+        for weights in context.table("instances")["attention"].to_pylist()
     ]
     columns: dict[str, object] = {"row": range(len(heat))}
     for measure in MEASURES[1:]:
-        values = evidence.table(measure)["importance"].to_pylist()
+        values = context.table(measure)["importance"].to_pylist()
         pairs = [
             None if v is None else (weights, np.array(v))
             for weights, v in zip(heat, values, strict=True)
@@ -110,6 +110,4 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     return [("importance under the map, by leave-one-out", row["found"]["found_leave_one_out"])]
 
 
-EXPERIMENTS = (
-    Experiment("found", found, columns=COLUMNS, place=42, findings=_findings, facts=_facts),
-)
+EXPERIMENT = Experiment("found", found, columns=COLUMNS, place=42, findings=_findings, facts=_facts)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from heedmap.data.batches import scatter_rows
 from heedmap.data.corpus import UNKNOWN
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import WEAK, ClassNumber, Finding, grade
 from heedmap.experiments.intervals import of_share
 from heedmap.experiments.pooling import TEXT
@@ -57,9 +57,9 @@ COLUMNS = Columns(
 )
 
 
-def instances(evidence: Evidence) -> pa.Table:
+def instances(context: AuditContext) -> pa.Table:
     """Return each text with its prediction and its heat map. Rows are numbered as in the split."""
-    split, traces = evidence.split, [_small(trace) for trace in evidence.traces]
+    split, traces = context.split, [_small(trace) for trace in context.traces]
     rows = [trace.rows for trace in traces]
     logits = scatter_rows(rows, [trace.logits for trace in traces])
     columns: dict[str, object] = {
@@ -86,15 +86,15 @@ def instances(evidence: Evidence) -> pa.Table:
         columns["candidates"] = split.allowed.sum(1)
     if split.rationale is not None:
         columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
-    if isinstance(evidence.model, HierarchicalClassifier):
-        columns["word_attention"] = _word_attention(evidence, evidence.model)
+    if isinstance(context.model, HierarchicalClassifier):
+        columns["word_attention"] = _word_attention(context, context.model)
     assert torch.isfinite(logits).all(), "the model's logits are not finite"
     return table(columns)
 
 
-def _word_attention(evidence: Evidence, model: HierarchicalClassifier) -> pa.Array:
+def _word_attention(context: AuditContext, model: HierarchicalClassifier) -> pa.Array:
     lists: dict[int, list[list[float]]] = {}
-    for batch in evidence.batches:
+    for batch in context.batches:
         lists |= zip(batch.rows.tolist(), model.word_attention(batch), strict=True)
     return pa.array([lists[row] for row in range(len(lists))], pa.list_(pa.list_(pa.float32())))
 
@@ -185,18 +185,16 @@ def _heat_maps(row: Row) -> list[HeatMap]:
     return [heat_map, HeatMap(name, "attention", weights, [one for some in words for one in some])]
 
 
-def _cost(speed: Speed) -> float:
-    return speed.reading(1.0)
+def _cost(probe: CostProbe) -> float:
+    return probe.reading(1.0)
 
 
-EXPERIMENTS = (
-    Experiment(
-        "instances",
-        instances,
-        columns=COLUMNS,
-        place=10,
-        findings=_skill,
-        heat_maps=_heat_maps,
-        cost=_cost,
-    ),
+EXPERIMENT = Experiment(
+    "instances",
+    instances,
+    columns=COLUMNS,
+    place=10,
+    findings=_skill,
+    heat_maps=_heat_maps,
+    cost=_cost,
 )

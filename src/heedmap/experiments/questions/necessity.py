@@ -12,7 +12,7 @@ from scipy import stats
 
 from heedmap.counterfactual.row_weights import permuted, uniform
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results
@@ -54,27 +54,27 @@ COLUMNS = Columns(
 )
 
 
-def necessity(evidence: Evidence) -> pa.Table:
+def necessity(context: AuditContext) -> pa.Table:
     """Return each text's predicted classes: of the run's model, and of lists of models, one per seed."""
-    retraining = evidence.retraining
+    retraining = context.retraining
     assert retraining is not None
     outcomes = retraining.outcomes(variants(retraining))
     half = len(outcomes) // 2
-    instances, total = evidence.table("instances"), len(evidence.split)
+    instances, total = context.table("instances"), len(context.split)
     even, shuffled = np.zeros(total, dtype=np.int64), np.zeros(total)
     apart = np.zeros((total, half))
-    for trace in evidence.traces:
+    for trace in context.traces:
         rows = trace.rows.numpy(force=True)
         flat = uniform(trace.attention, trace.support).unsqueeze(0)
-        even[rows] = evidence.model.predict(trace, flat)[0].argmax(-1).numpy(force=True)
+        even[rows] = context.model.predict(trace, flat)[0].argmax(-1).numpy(force=True)
         own = trace.logits.double().cpu().softmax(-1)
         for seed, outcome in enumerate(outcomes[half:]):
             other = torch.from_numpy(outcome.logits[rows]).softmax(-1)
             apart[rows, seed] = total_variation(own, other)
         labels = instances["label"].to_numpy()[rows]
-        rngs = evidence.generators("necessity", trace.rows)
+        rngs = context.generators("necessity", trace.rows)
         for block in permuted(trace.attention, trace.support, SHUFFLES, rngs):
-            found = evidence.model.predict(trace, block).argmax(-1).numpy(force=True)
+            found = context.model.predict(trace, block).argmax(-1).numpy(force=True)
             shuffled[rows] += (found == labels).sum(0)
     return table(
         {
@@ -134,15 +134,13 @@ def _findings(results: Results) -> list[Finding]:
     ]
 
 
-EXPERIMENTS = (
-    Experiment(
-        "necessity",
-        necessity,
-        columns=COLUMNS,
-        place=150,
-        applies=lambda model, split: isinstance(model, AttentionClassifier),
-        findings=_findings,
-        variants=variants,
-        figures=("heedmap.report.retraining_figures:necessity",),
-    ),
+EXPERIMENT = Experiment(
+    "necessity",
+    necessity,
+    columns=COLUMNS,
+    place=150,
+    applies=lambda model, split: isinstance(model, AttentionClassifier),
+    findings=_findings,
+    variants=variants,
+    figures=("heedmap.report.retraining_figures:necessity",),
 )

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from heedmap.errors import InputError
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean, percent
@@ -29,7 +29,7 @@ COLUMNS = Columns(
 )
 
 
-def sign(evidence: Evidence) -> pa.Table:
+def sign(context: AuditContext) -> pa.Table:
     """Return the share of the map's mass on tokens that speak against the prediction, by leave-one-out.
 
     A token speaks against it where the predicted class is likelier without it. `against_chance` is the mean of
@@ -40,7 +40,7 @@ def sign(evidence: Evidence) -> pa.Table:
     Raises:
         InputError: the run has a leave-one-out of an older version.
     """
-    instances, without = evidence.table("instances"), evidence.table("leave_one_out")
+    instances, without = context.table("instances"), context.table("leave_one_out")
     if "signed" not in without.column_names:
         raise InputError(
             "leave_one_out: expected a column `signed`, which tables of older versions do not have; "
@@ -91,14 +91,12 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     return [("mass on words against the answer", row["sign"]["against"])]
 
 
-EXPERIMENTS = (
-    Experiment(
-        "sign",
-        sign,
-        columns=COLUMNS,
-        place=57,
-        findings=_findings,
-        figures=("heedmap.report.bending_figures:against",),
-        facts=_facts,
-    ),
+EXPERIMENT = Experiment(
+    "sign",
+    sign,
+    columns=COLUMNS,
+    place=57,
+    findings=_findings,
+    figures=("heedmap.report.bending_figures:against",),
+    facts=_facts,
 )

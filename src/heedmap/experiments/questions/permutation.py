@@ -12,8 +12,8 @@ from heedmap.counterfactual.permute import orders, permuted_logits
 from heedmap.counterfactual.row_weights import permuted, turned, uniform
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.experiments.registry import Experiment, Row
@@ -61,28 +61,28 @@ COLUMNS = Columns(
 )
 
 
-def permutation(evidence: Evidence) -> pa.Table:
+def permutation(context: AuditContext) -> pa.Table:
     """Permute each text's weights at random S times, all else held fixed.
 
     Several rows are permuted independently, each within its support. If a text has no more than S orders,
     each counts once (`permute.orders`): with S = 100 and one row on trial, texts of up to four tokens. The
     median is as in the paper. Uniform weights are over each row's support.
     """
-    rng = evidence.generator("permutation")
+    rng = context.generator("permutation")
     rows, parts = [], []
-    for trace in evidence.traces:
+    for trace in context.traces:
         others = (uniform(trace.attention, trace.support), turned(trace.attention, trace.support))
-        imposed = evidence.model.predict(trace, torch.stack(others)).transpose(0, 1)
+        imposed = context.model.predict(trace, torch.stack(others)).transpose(0, 1)
         even, moved = imposed[:, :1], imposed[:, 1:]
         rows.append(trace.rows)
-        part = _under_permutations(evidence, trace, even, rng)
+        part = _under_permutations(context, trace, even, rng)
         part["moved_tvd"] = _change(trace.logits, moved)[:, 0]
         part["moved_flipped"] = _flips(trace.logits, moved)[:, 0]
         parts.append(part)
-    instances = evidence.table("instances")
+    instances = context.table("instances")
     return table(
         {
-            "row": range(len(evidence.split)),
+            "row": range(len(context.split)),
             "predicted": instances["predicted"],
             "n_tokens": instances["n_tokens"],
             "max_attention": instances["max_attention"],
@@ -95,15 +95,15 @@ Numbers = dict[str, Float[Tensor, " B"]]
 
 
 def _under_permutations(
-    evidence: Evidence, trace: Trace, even: Float[Tensor, "B 1 C"], rng: np.random.Generator
+    context: AuditContext, trace: Trace, even: Float[Tensor, "B 1 C"], rng: np.random.Generator
 ) -> Numbers:
     """Return the columns; logits are computed in blocks."""
-    times = evidence.settings.permutations
+    times = context.settings.permutations
     counts = [min(count, times) for count in orders(trace.support.sum(-1))]
     if not is_linear(trace):
-        rngs = evidence.generators("permutation", trace.rows)
+        rngs = context.generators("permutation", trace.rows)
         blocks = permuted(trace.attention, trace.support, times, rngs)
-        logits = torch.cat([evidence.model.predict(trace, block) for block in blocks])
+        logits = torch.cat([context.model.predict(trace, block) for block in blocks])
         return _summary(trace.logits, logits.transpose(0, 1), even, counts)
     weights, relevance, bias = linear(trace)
     rows = max(1, LOGITS // (times * len(bias)))
@@ -218,22 +218,20 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     ]
 
 
-def _cost(speed: Speed) -> float:
-    return len(speed.evidence.lengths) * speed.evidence.settings.permutations * speed.again
+def _cost(probe: CostProbe) -> float:
+    return len(probe.context.lengths) * probe.context.settings.permutations * probe.again
 
 
-EXPERIMENTS = (
-    Experiment(
-        "permutation",
-        permutation,
-        columns=COLUMNS,
-        place=60,
-        findings=_findings,
-        figures=(
-            "heedmap.report.entropy_figures:entropy",  # how far the weights are from uniform
-            "heedmap.report.violin_figures:permutation",
-        ),
-        facts=_facts,
-        cost=_cost,
+EXPERIMENT = Experiment(
+    "permutation",
+    permutation,
+    columns=COLUMNS,
+    place=60,
+    findings=_findings,
+    figures=(
+        "heedmap.report.entropy_figures:entropy",  # how far the weights are from uniform
+        "heedmap.report.violin_figures:permutation",
     ),
+    facts=_facts,
+    cost=_cost,
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.erasure_predictions import traces_of
 from heedmap.experiments.methods.rankings import RANKINGS, scores_of, shuffles_of
@@ -59,7 +59,7 @@ COLUMNS = Columns(
 )
 
 
-def plausibility(evidence: Evidence) -> pa.Table:
+def plausibility(context: AuditContext) -> pa.Table:
     """Compare each ranking R with the marked tokens: `auprc_R`, and the F1 of tokens and spans of its first k.
 
     `count` is k: of the text's tokens the share that people mark on average, rounded up, as ERASER has it;
@@ -70,14 +70,14 @@ def plausibility(evidence: Evidence) -> pa.Table:
     Null where all tokens are marked or none, or the ranking is undefined: integrated gradients are of a sample,
     and so are the read-out's where it is not linear (`search_instances`).
     """
-    assert evidence.split.rationale is not None
-    gold = [np.asarray(mask, dtype=bool) for mask in evidence.split.rationale]
+    assert context.split.rationale is not None
+    gold = [np.asarray(mask, dtype=bool) for mask in context.split.rationale]
     share = mean_share(gold)
     total = len(gold)
     names = [f"{m}_{of}" for m in MEASURES for of in (*RANKINGS, "chance")]
     columns = {name: np.full(total, np.nan) for name in (*names, "token_f1_best", "iou_f1_best")}
     counts = [number_of(share, len(mask)) for mask in gold]
-    for row, scores in scores_of(evidence, traces_of(evidence)).items():
+    for row, scores in scores_of(context, traces_of(context)).items():
         marked, count = gold[row], counts[row]
         if not marked.any() or marked.all():
             continue
@@ -86,7 +86,7 @@ def plausibility(evidence: Evidence) -> pa.Table:
             for name, one in scores.items()
             for measure, value in zip(MEASURES, agreement(marked, one, count), strict=True)
         }
-        drawn = shuffles_of(evidence, "plausibility", row, len(marked))
+        drawn = shuffles_of(context, "plausibility", row, len(marked))
         found |= {
             "auprc_chance": average_precision_by_chance(marked),
             "token_f1_chance": token_f1_by_chance(marked, count),
@@ -99,7 +99,7 @@ def plausibility(evidence: Evidence) -> pa.Table:
     return table(
         {
             "row": range(total),
-            "predicted": evidence.table("instances")["predicted"],
+            "predicted": context.table("instances")["predicted"],
             "marked": [int(mask.sum()) for mask in gold],
             "n_tokens": [len(mask) for mask in gold],
             "count": counts,
@@ -171,14 +171,12 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     return [("AUPRC of attention", row["plausibility"]["auprc_attention"])]
 
 
-EXPERIMENTS = (
-    Experiment(
-        "plausibility",
-        plausibility,
-        columns=COLUMNS,
-        place=82,
-        applies=lambda model, split: split.rationale is not None,
-        findings=_findings,
-        facts=_facts,
-    ),
+EXPERIMENT = Experiment(
+    "plausibility",
+    plausibility,
+    columns=COLUMNS,
+    place=82,
+    applies=lambda model, split: split.rationale is not None,
+    findings=_findings,
+    facts=_facts,
 )

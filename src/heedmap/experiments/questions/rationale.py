@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.rankings import ranked_heats
 from heedmap.experiments.questions.agreement import MEASURES, OTHERS
@@ -35,11 +35,11 @@ COLUMNS = Columns(
 )
 
 
-def rationale(evidence: Evidence) -> pa.Table:
+def rationale(context: AuditContext) -> pa.Table:
     """Return per text each measure's ROC AUC as a score for "this token is in the gold rationale"."""
-    instances = evidence.table("instances")
-    assert evidence.split.rationale is not None
-    gold = [np.asarray(mask, dtype=bool) for mask in evidence.split.rationale]
+    instances = context.table("instances")
+    assert context.split.rationale is not None
+    gold = [np.asarray(mask, dtype=bool) for mask in context.split.rationale]
     columns: dict[str, object] = {
         "row": range(len(gold)),
         "predicted": instances["predicted"],
@@ -47,9 +47,9 @@ def rationale(evidence: Evidence) -> pa.Table:
     }
     for measure in MEASURES:
         source = (
-            ranked_heats(evidence)
+            ranked_heats(context)
             if measure == "attention"
-            else evidence.table(measure)["importance"].to_pylist()
+            else context.table(measure)["importance"].to_pylist()
         )
         scores = [None if v is None else np.array(v) for v in source]
         pairs = list(zip(gold, scores, strict=True))
@@ -103,15 +103,13 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     return [("ROC AUC of attention", row["rationale"]["auc_attention"])]
 
 
-EXPERIMENTS = (
-    Experiment(
-        "rationale",
-        rationale,
-        columns=COLUMNS,
-        place=80,
-        applies=lambda model, split: split.rationale is not None,
-        findings=_findings,
-        figures=("heedmap.report.agreement_figures:rationale",),
-        facts=_facts,
-    ),
+EXPERIMENT = Experiment(
+    "rationale",
+    rationale,
+    columns=COLUMNS,
+    place=80,
+    applies=lambda model, split: split.rationale is not None,
+    findings=_findings,
+    figures=("heedmap.report.agreement_figures:rationale",),
+    facts=_facts,
 )

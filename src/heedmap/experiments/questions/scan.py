@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.intervals import standard_error
 from heedmap.experiments.registry import Experiment
@@ -49,20 +49,20 @@ COLUMNS = Columns(
 )
 
 
-def scan(evidence: Evidence) -> pa.Table:
+def scan(context: AuditContext) -> pa.Table:
     """Return Kendall's tau-b of every heat map the model could show with leave-one-out and the gradient.
 
     One row per text and map (`view`, `layer`, `head`; null for the mean over heads), for a seeded sample of
     the texts. NaN where tau is undefined (one word, a constant map), or where the map was not `computed` (a
     flow that would take too long).
     """
-    model = evidence.model
+    model = context.model
     assert isinstance(model, Layered)
     wanted = model.maps()
-    lists = {name: evidence.table(name)["importance"] for name in REFERENCES}
+    lists = {name: context.table(name)["importance"] for name in REFERENCES}
     rows, taus, computed = [], [], []
-    chosen = evidence.sample("scan", evidence.settings.scan_instances)
-    for batch in evidence.batches_of(chosen, shares=SCAN_SHARE):
+    chosen = context.sample("scan", context.settings.scan_instances)
+    for batch in context.batches_of(chosen, shares=SCAN_SHARE):
         maps = model.heat_maps(batch, wanted).double()
         others = torch.zeros(len(maps), len(REFERENCES), maps.shape[2], dtype=torch.float64)
         for i, row in enumerate(batch.rows.tolist()):
@@ -195,20 +195,18 @@ def _certain(values: NDArray[np.float64], texts: NDArray[np.int64], edge: float)
     return int(count)
 
 
-def _cost(speed: Speed) -> float:
-    return speed.reading(PASSES, speed.evidence.settings.scan_instances)
+def _cost(probe: CostProbe) -> float:
+    return probe.reading(PASSES, probe.context.settings.scan_instances)
 
 
-EXPERIMENTS = (
-    Experiment(
-        "scan",
-        scan,
-        columns=COLUMNS,
-        place=90,
-        per_text=False,
-        applies=lambda model, split: isinstance(model, Layered),
-        findings=lambda results: [_best_map(results)],
-        figures=("heedmap.report.layer_figures:scans",),
-        cost=_cost,
-    ),
+EXPERIMENT = Experiment(
+    "scan",
+    scan,
+    columns=COLUMNS,
+    place=90,
+    per_text=False,
+    applies=lambda model, split: isinstance(model, Layered),
+    findings=lambda results: [_best_map(results)],
+    figures=("heedmap.report.layer_figures:scans",),
+    cost=_cost,
 )

@@ -23,8 +23,8 @@ from heedmap.counterfactual.simplex_share import share_drawn, share_within
 from heedmap.counterfactual.tolerance import Instances, canonical_order
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.experiments.methods.smallest_change_search import passes_per_text, search_all
@@ -99,7 +99,7 @@ COLUMNS = Columns(
 )
 
 
-def bending(evidence: Evidence) -> pa.Table:
+def bending(context: AuditContext) -> pa.Table:
     """Return the distance to the nearest weights that change the predicted class, and how free the map is.
 
     Where the read-out is linear all distances are global optima (`counterfactual.bending`). If the weights had
@@ -110,10 +110,10 @@ def bending(evidence: Evidence) -> pa.Table:
     Elsewhere the distances are upper bounds, of the heat map (see `bending_search`). Nothing depends on the
     order of the tokens.
     """
-    instances, total = evidence.table("instances"), len(evidence.split)
-    linear_here = is_linear(next(evidence.traces))
-    columns = measured(evidence) if linear_here else search_all(evidence)
-    adversary = evidence.table("adversary")
+    instances, total = context.table("instances"), len(context.split)
+    linear_here = is_linear(next(context.traces))
+    columns = measured(context) if linear_here else search_all(context)
+    adversary = context.table("adversary")
     jsd, upper = (
         adversary[name].to_numpy(zero_copy_only=False).astype(np.float64)
         for name in ("jsd", "jsd_upper")
@@ -138,31 +138,31 @@ def is_searched(columns: Container[str]) -> bool:
     return "least_jsd_gap" not in columns
 
 
-def measured(evidence: Evidence) -> dict[str, np.ndarray]:
+def measured(context: AuditContext) -> dict[str, np.ndarray]:
     """Return the columns where the read-out is linear."""
     rows, parts = [], []
-    for trace in evidence.traces:
+    for trace in context.traces:
         rows.append(trace.rows)
-        parts.append(_of_batch(evidence, trace))
+        parts.append(_of_batch(context, trace))
     columns = {name: scatter_rows(rows, [part[name] for part in parts]) for name in parts[0]}
     found = {name: column.double().numpy(force=True) for name, column in columns.items()}
     finite = {name: np.where(np.isfinite(x), x, np.nan) for name, x in found.items()}
     return {**finite, "changeable": np.isfinite(found["least_tvd"])}
 
 
-def _of_batch(evidence: Evidence, trace: Trace) -> dict[str, Float[Tensor, " B"]]:
+def _of_batch(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " B"]]:
     weights, relevance, bias = linear(trace)
     order = canonical_order(weights, relevance, trace.mask)
     weights, mask = weights.gather(1, order), trace.mask.gather(1, order)
     relevance = relevance.gather(1, order.unsqueeze(-1).expand(relevance.shape))
     rest = (relevance, bias, mask)
-    rngs = evidence.generators("bending", trace.rows)
+    rngs = context.generators("bending", trace.rows)
     shuffles = torch.cat(
         list(permuted(weights.unsqueeze(1), mask.unsqueeze(1), SHUFFLES, rngs))
     ).squeeze(2)
     maps = torch.cat([weights[None], shuffles])
     logits = torch.einsum("sbt,btc->sbc", maps, relevance) + bias
-    epsilon, answer = evidence.settings.epsilon, trace.predicted.expand(len(maps), -1)
+    epsilon, answer = context.settings.epsilon, trace.predicted.expand(len(maps), -1)
     # The model's own prediction is that of its logits in its own precision.
     predicted = torch.cat([answer[:1], logits[1:].argmax(-1)])
     mass, _ = _distances(least_mass, maps, *rest, predicted)
@@ -362,29 +362,27 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     ]
 
 
-def _cost(speed: Speed) -> float:
+def _cost(probe: CostProbe) -> float:
     """Return seconds: measured on the batch of the forecast, or passes above the weights."""
-    evidence, texts = speed.evidence, len(speed.evidence.lengths)
-    if not is_linear(speed.trace):
-        searched = speed.sampled(evidence.settings.search_instances) * texts
-        return searched * passes_per_text() * speed.again
+    context, texts = probe.context, len(probe.context.lengths)
+    if not is_linear(probe.trace):
+        searched = probe.sampled(context.settings.search_instances) * texts
+        return searched * passes_per_text() * probe.again
     start = time.perf_counter()
-    _of_batch(evidence, speed.trace)
-    return (time.perf_counter() - start) / len(speed.trace.rows) * speed.squares()
+    _of_batch(context, probe.trace)
+    return (time.perf_counter() - start) / len(probe.trace.rows) * probe.squares()
 
 
-EXPERIMENTS = (
-    Experiment(
-        "bending",
-        bending,
-        columns=COLUMNS,
-        place=75,
-        findings=_findings,
-        figures=(
-            "heedmap.report.bending_figures:bent",
-            "heedmap.report.bending_figures:relative_freedom",
-        ),
-        facts=_facts,
-        cost=_cost,
+EXPERIMENT = Experiment(
+    "bending",
+    bending,
+    columns=COLUMNS,
+    place=75,
+    findings=_findings,
+    figures=(
+        "heedmap.report.bending_figures:bent",
+        "heedmap.report.bending_figures:relative_freedom",
     ),
+    facts=_facts,
+    cost=_cost,
 )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.data.batches import Ragged
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
@@ -61,17 +61,17 @@ COLUMNS = Columns(
 )
 
 
-def stability(evidence: Evidence) -> pa.Table:
+def stability(context: AuditContext) -> pa.Table:
     """Compare each text's map with those of the other seeds."""
-    retraining = evidence.retraining
+    retraining = context.retraining
     assert retraining is not None
     outcomes = retraining.outcomes(variants(retraining))
-    instances, total = evidence.table("instances"), len(evidence.split)
-    importance = {name: evidence.table(name)["importance"].to_pylist() for name in MEASURES}
+    instances, total = context.table("instances"), len(context.split)
+    importance = {name: context.table(name)["importance"].to_pylist() for name in MEASURES}
     names = ("tau", *(f"tau_{name}" for name in MEASURES), "shuffled_jsd")
     columns = {name: np.full(total, np.nan) for name in names}
     jsd, tvd = np.zeros((total, len(outcomes))), np.zeros((total, len(outcomes)))
-    for trace in evidence.traces:
+    for trace in context.traces:
         rows, own = trace.rows.numpy(force=True), trace.heat.double().cpu()
         mask, width = trace.mask.cpu(), trace.mask.shape[1]
         others = torch.stack(
@@ -90,9 +90,9 @@ def stability(evidence: Evidence) -> pa.Table:
         )
         for name, values in zip(names, taus.T.numpy(), strict=False):
             columns[name][rows] = values
-        rngs = evidence.generators("stability", trace.rows)
+        rngs = context.generators("stability", trace.rows)
         blocks = permuted(trace.attention, trace.support, SHUFFLES, rngs)
-        mixed = torch.cat([evidence.model.to_heatmap(trace, block).double() for block in blocks])
+        mixed = torch.cat([context.model.to_heatmap(trace, block).double() for block in blocks])
         columns["shuffled_jsd"][rows] = (
             jensen_shannon(own.expand_as(mixed), mixed.cpu()).mean(0).numpy()
         )
@@ -151,19 +151,17 @@ def noise(results: Results) -> float:
     return np.nan if values is None else mean(values)
 
 
-EXPERIMENTS = (
-    Experiment(
-        "stability",
-        stability,
-        columns=COLUMNS,
-        place=152,
-        applies=lambda model, split: isinstance(model, AttentionClassifier),
-        findings=_findings,
-        facts=_facts,
-        variants=variants,
-        figures=(
-            "heedmap.report.retraining_figures:stability_violins",
-            "heedmap.report.retraining_figures:stability_scatter",
-        ),
+EXPERIMENT = Experiment(
+    "stability",
+    stability,
+    columns=COLUMNS,
+    place=152,
+    applies=lambda model, split: isinstance(model, AttentionClassifier),
+    findings=_findings,
+    facts=_facts,
+    variants=variants,
+    figures=(
+        "heedmap.report.retraining_figures:stability_violins",
+        "heedmap.report.retraining_figures:stability_scatter",
     ),
 )

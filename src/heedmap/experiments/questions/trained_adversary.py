@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.questions.stability import noise
 from heedmap.experiments.registry import Experiment
@@ -59,23 +59,21 @@ COLUMNS = Columns(
 )
 
 
-def trained_adversary(evidence: Evidence) -> pa.Table:
+def trained_adversary(context: AuditContext) -> pa.Table:
     """Compare each adversary with the run's model, text by text."""
-    retraining = evidence.retraining
+    retraining = context.retraining
     assert retraining is not None
     asked = variants(retraining)
     outcomes = retraining.outcomes(asked)
-    parts = [
-        _compared(evidence, one, outcome) for one, outcome in zip(asked, outcomes, strict=True)
-    ]
+    parts = [_compared(context, one, outcome) for one, outcome in zip(asked, outcomes, strict=True)]
     return pa.concat_tables(parts)
 
 
-def _compared(evidence: Evidence, variant: Variant, outcome: Outcome) -> pa.Table:
+def _compared(context: AuditContext, variant: Variant, outcome: Outcome) -> pa.Table:
     assert variant.adversary is not None
-    total = len(evidence.split)
+    total = len(context.split)
     columns = {name: np.zeros(total) for name in ("tvd", "jsd", "kl_adversary", "kl_base")}
-    for trace in evidence.traces:
+    for trace in context.traces:
         rows, own = trace.rows.numpy(force=True), trace.heat.double().cpu()
         other = outcome.attention.padded(trace.rows.cpu(), own.shape[1]).double()
         after = torch.from_numpy(outcome.logits[rows]).softmax(-1)
@@ -167,16 +165,14 @@ def _findings(results: Results) -> list[Finding]:
     ]
 
 
-EXPERIMENTS = (
-    Experiment(
-        "trained_adversary",
-        trained_adversary,
-        columns=COLUMNS,
-        place=156,
-        per_text=False,
-        applies=lambda model, split: isinstance(model, AttentionClassifier),
-        findings=_findings,
-        variants=variants,
-        figures=("heedmap.report.retraining_figures:adversaries",),
-    ),
+EXPERIMENT = Experiment(
+    "trained_adversary",
+    trained_adversary,
+    columns=COLUMNS,
+    place=156,
+    per_text=False,
+    applies=lambda model, split: isinstance(model, AttentionClassifier),
+    findings=_findings,
+    variants=variants,
+    figures=("heedmap.report.retraining_figures:adversaries",),
 )

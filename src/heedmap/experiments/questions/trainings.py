@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.columns import Columns
-from heedmap.experiments.context import Evidence
-from heedmap.experiments.cost import Speed
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.intervals import of_mean
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions.instances import is_doubtful
-from heedmap.experiments.registry import Experiment, registered
+from heedmap.experiments.registry import Experiment, make_findings, registered
 from heedmap.experiments.repeats import text_numbers
-from heedmap.experiments.results import make_findings
 from heedmap.experiments.rule import (
     Answer,
     ClassNumbers,
@@ -58,17 +57,17 @@ COLUMNS = Columns(
 )
 
 
-def trainings(evidence: Evidence) -> pa.Table:
+def trainings(context: AuditContext) -> pa.Table:
     """Return what the rule of the bottom line reads, for each of the other trainings."""
     weak: list[bool] = []
     numbers: list[MapNumbers] = []
-    for number, model in enumerate(track(evidence.other_seeds), 1):
-        other = Evidence(model, evidence.split, evidence.settings)
+    for number, model in enumerate(track(context.other_seeds), 1):
+        other = AuditContext(model, context.split, context.settings, context.experiments)
         with in_cell(f"other training {number}"):
             plan(dict.fromkeys(STEPS, 1.0))
             tables = {name: other.table(name) for name in ASKED}
         instances = {"instances": tables["instances"]}
-        (skill,) = make_findings(instances, evidence.settings, model.classes)
+        (skill,) = make_findings(instances, context.settings, model.classes)
         weak.append(is_doubtful(skill))
         numbers.append(map_numbers(texts_of(by_text(tables))))
     weights = np.array([one.weights for one in numbers], dtype=np.float64)
@@ -124,21 +123,19 @@ def told_of_trainings(
     return f"The answer holds in {count} of {len(every)} trainings ({', '.join(named)}); {alike}."
 
 
-def _cost(speed: Speed) -> float:
+def _cost(probe: CostProbe) -> float:
     """Return seconds: what the same experiments take for the model on trial, for each of the others."""
     costs = (registered()[name].cost for name in STEPS)
-    once = sum(cost(speed) for cost in costs if cost is not None)
-    return once * len(speed.evidence.other_seeds)
+    once = sum(cost(probe) for cost in costs if cost is not None)
+    return once * len(probe.context.other_seeds)
 
 
-EXPERIMENTS = (
-    Experiment(
-        "trainings",
-        trainings,
-        columns=COLUMNS,
-        place=46,
-        per_text=False,
-        compares=True,
-        cost=_cost,
-    ),
+EXPERIMENT = Experiment(
+    "trainings",
+    trainings,
+    columns=COLUMNS,
+    place=46,
+    per_text=False,
+    compares=True,
+    cost=_cost,
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.columns import Columns, shared
-from heedmap.experiments.context import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.questions.guidance import single_words
 from heedmap.experiments.registry import Experiment
@@ -61,15 +61,15 @@ COLUMNS = Columns(
 )
 
 
-def transfer(evidence: Evidence) -> pa.Table:
+def transfer(context: AuditContext) -> pa.Table:
     """Return each text's classes by the run's kind of model: a list over seeds per source of weights."""
-    retraining = evidence.retraining
+    retraining = context.retraining
     assert retraining is not None
     outcomes = iter(retraining.outcomes(variants(retraining)))
-    instances = evidence.table("instances")
+    instances = context.table("instances")
     return table(
         {
-            "row": range(len(evidence.split)),
+            "row": range(len(context.split)),
             "label": instances["label"],
             "predicted": instances["predicted"],
             **{
@@ -110,14 +110,12 @@ def _findings(results: Results) -> list[Finding]:
     ]
 
 
-EXPERIMENTS = (
-    Experiment(
-        "transfer",
-        transfer,
-        columns=COLUMNS,
-        place=160,
-        applies=single_words,
-        findings=_findings,
-        variants=variants,
-    ),
+EXPERIMENT = Experiment(
+    "transfer",
+    transfer,
+    columns=COLUMNS,
+    place=160,
+    applies=single_words,
+    findings=_findings,
+    variants=variants,
 )
