@@ -15,6 +15,7 @@ from heedmap.data.batches import Batch, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
+from heedmap.experiments.generators import named_generator
 from heedmap.experiments.variants import Retraining
 from heedmap.files.table_folder import TableFolder
 from heedmap.models.trace import Model, Trace
@@ -210,14 +211,15 @@ class AuditContext:
 
     def generators(self, name: str, rows: Int[Tensor, " B"]) -> list[np.random.Generator]:
         """Return a generator per text of an experiment, independent of the batches."""
-        return [
-            np.random.default_rng([self.settings.seed, *name.encode(), self._first_row + row])
-            for row in rows.tolist()
-        ]
+        return [self.text_generator(name, row) for row in rows.tolist()]
+
+    def text_generator(self, name: str, row: int) -> np.random.Generator:
+        """Return the generator of one text of an experiment."""
+        return named_generator(self.settings.seed, name, self._first_row + row)
 
     def generator(self, name: str) -> np.random.Generator:
         """Return the generator of one experiment, independent of the other experiments."""
-        return np.random.default_rng([self.settings.seed, *name.encode()])
+        return named_generator(self.settings.seed, name)
 
 
 def _for_torch(generator: np.random.Generator) -> torch.Generator:

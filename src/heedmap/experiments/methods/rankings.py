@@ -69,5 +69,5 @@ def _add(scores: dict[str, Scores], name: str, values: Scores) -> None:
 
 def shuffles_of(context: AuditContext, name: str, row: int, size: int) -> list[Scores]:
     """Return random scores of a text's tokens, from its own generator of an experiment."""
-    rng = np.random.default_rng([context.settings.seed, *name.encode(), row])
+    rng = context.text_generator(name, row)
     return [rng.random(size) for _ in range(SHUFFLES)]

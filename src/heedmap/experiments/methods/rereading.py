@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 
@@ -219,7 +218,7 @@ def chance_of_answers(
     texts: list[Text] = []
     rows: list[int] = []
     for row, size in sizes.items():
-        (rng,) = context.generators(rng_name, torch.tensor([row]))
+        rng = context.text_generator(rng_name, row)
         text = context.texts[row]
         for donor in donors_of(context, row):
             others = among_others(context.model, text, np.ones(len(text), dtype=bool), donor)
@@ -253,7 +252,7 @@ def among_others(model: Model, text: Text, where: NDArray[np.bool_], donor: Text
 
 def donors_of(context: AuditContext, row: int) -> list[Text]:
     """Draw ORDERS other audited texts, whose words replace those of a text; none if all texts are the same."""
-    (rng,) = context.generators("donors", torch.tensor([row]))
+    rng = context.text_generator("donors", row)
     donors: list[Text] = []
     for _ in range(ORDERS):
         for drawn in rng.integers(len(context.texts), size=TRIES).tolist():

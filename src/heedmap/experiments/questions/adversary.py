@@ -22,7 +22,7 @@ from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.experiments.questions.stability import noise
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results, mean, percent
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import MAP_FACTS, text_table
 from heedmap.measures import LN2
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Trace
@@ -96,14 +96,7 @@ def adversary(context: AuditContext) -> pa.Table:
     """
     first = next(context.traces, None)
     columns = enclose(context) if first is None or is_enclosed(first) else search_all(context)
-    instances = context.table("instances")
-    return table(
-        {
-            "row": range(len(context.split)),
-            **{name: instances[name] for name in ("predicted", "n_tokens", "max_attention")},
-            **columns,
-        }
-    )
+    return text_table(context, columns, copied=MAP_FACTS)
 
 
 def is_enclosed(trace: Trace) -> bool:

@@ -14,8 +14,8 @@ from heedmap.experiments.findings import Finding
 from heedmap.experiments.questions.guidance import single_words
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results, mean
+from heedmap.experiments.text_tables import text_table
 from heedmap.experiments.variants import Retraining, Variant
-from heedmap.files.tables import table
 from heedmap.measures import jensen_shannon
 
 ENCODERS = ("lstm", "cnn", "average")
@@ -71,16 +71,16 @@ def ease(context: AuditContext) -> pa.Table:
             other = outcomes[i + 1].attention.padded(trace.rows.cpu(), width).double()
             between[trace.rows.numpy(force=True)] = jensen_shannon(trace.heat.double().cpu(), other)
         parts.append(
-            table(
+            text_table(
+                context,
                 {
-                    "row": range(total),
-                    "encoder": [asked[i].encoder] * total,
-                    "normaliser": [asked[i].normaliser] * total,
+                    "encoder": asked[i].encoder,
+                    "normaliser": asked[i].normaliser,
                     "label": context.table("instances")["label"],
                     "predicted": outcomes[i].predicted,
                     "jsd": found["jsd"],
                     "seed_jsd": between,
-                }
+                },
             )
         )
     return pa.concat_tables(parts)

@@ -12,7 +12,8 @@ from heedmap.experiments.findings import Finding
 from heedmap.experiments.questions.importance import COMPLETE
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
-from heedmap.files.tables import padded, table
+from heedmap.experiments.text_tables import text_table
+from heedmap.files.tables import padded
 from heedmap.kendall import kendall_tau
 from heedmap.measures import levelled
 
@@ -50,11 +51,11 @@ def agreement(context: AuditContext) -> pa.Table:
         result = kendall_tau(values, mask)
         taus[rows] = result.tau.numpy()[:, first, second]
         ps[rows] = result.p.numpy()[:, first, second]
-    columns: dict[str, object] = {"row": range(len(taus)), "predicted": instances["predicted"]}
+    columns: dict[str, object] = {}
     for i, (a, b) in enumerate(PAIRS):
         columns[f"tau_{a}_{b}"] = taus[:, i]
         columns[f"p_{a}_{b}"] = ps[:, i]
-    return table(columns)
+    return text_table(context, columns, copied=["predicted"])
 
 
 def _findings(results: Results) -> list[Finding]:

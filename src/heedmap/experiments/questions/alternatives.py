@@ -30,7 +30,7 @@ from heedmap.experiments.questions.highlights import TEXTS, column_of
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.rule import answer, map_numbers, texts_of
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import text_table
 
 CANDIDATES = {
     "leave_one_out": "leave-one-out",
@@ -85,14 +85,14 @@ def alternatives(context: AuditContext) -> pa.Table:
 
 def _best_orders(context: AuditContext) -> dict[str, dict[int, Outcome]]:
     """Return the outcomes along leave-one-out where the map takes less than half of the lead."""
-    asked = context.table("highlights")
-    lead = asked["probability"].to_numpy() - asked["guessing"].to_numpy()
-    rows = np.flatnonzero(asked["gone_map"].to_numpy() < lead / 2)
+    highlighted = context.table("highlights")
+    lead = highlighted["probability"].to_numpy() - highlighted["guessing"].to_numpy()
+    rows = np.flatnonzero(highlighted["gone_map"].to_numpy() < lead / 2)
     signed = context.table("leave_one_out")["signed"]
-    orders = {
-        row: {"best": Ranked(orders_of(np.array(signed[row].as_py()), _rng(context, row)), 0)}
-        for row in rows.tolist()
-    }
+    orders = {}
+    for row in rows.tolist():
+        rng = context.text_generator("alternatives", row)
+        orders[row] = {"best": Ranked(orders_of(np.array(signed[row].as_py()), rng), 0)}
     return outcomes(context, orders)
 
 
@@ -103,7 +103,7 @@ def _with_candidates(context: AuditContext, best: Mapping[str, Outcomes]) -> pa.
     signed = context.table("leave_one_out")["signed"]
     asked: dict[int, dict[str, Ranked]] = {}
     for row, maps in read_outs.items():
-        rng = _rng(context, row)
+        rng = context.text_generator("alternatives", row)
         scores = {**maps, "leave_one_out": np.array(signed[row].as_py())}
         asked[row] = {name: ranked(each, rng) for name, each in scores.items()}
     return _table(context, {**best, **outcomes(context, asked)}, read_outs)
@@ -125,10 +125,6 @@ def read_out_maps(
     return maps
 
 
-def _rng(context: AuditContext, row: int) -> np.random.Generator:
-    return np.random.default_rng([context.settings.seed, *b"alternatives", row])
-
-
 def _table(
     context: AuditContext,
     found: Mapping[str, Outcomes],
@@ -136,10 +132,9 @@ def _table(
 ) -> pa.Table:
     """Return the table; what was not asked is null."""
     total = len(context.split)
-    return table(
+    return text_table(
+        context,
         {
-            "row": range(total),
-            "predicted": context.table("instances")["predicted"],
             "gone_best": column_of(found.get("best", {}), "gone", total),
             **{
                 f"{what}_{name}": column_of(found.get(name, {}), what, total)
@@ -153,7 +148,7 @@ def _table(
                 )
                 for name in READ_OUTS
             },
-        }
+        },
     )
 
 

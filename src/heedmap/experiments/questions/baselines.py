@@ -31,7 +31,7 @@ from heedmap.experiments.questions.importance import (
     signed_change_without,
 )
 from heedmap.experiments.registry import Experiment
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import text_table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
@@ -146,7 +146,7 @@ def baselines(context: AuditContext) -> pa.Table:
             texts = [context.texts[row] for row in rows]
             for name, values in _importances_of_twin(context, batch, trace, texts):
                 columns.put(rows, f"tau_twin_{name}", _tau(trace.heat, values, trace.mask))
-    return table({"row": range(total), **columns.arrays()})
+    return text_table(context, columns.arrays())
 
 
 def _maps_of_other_seeds(

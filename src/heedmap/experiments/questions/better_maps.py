@@ -21,7 +21,7 @@ from heedmap.experiments.questions.importance_mass import share_found
 from heedmap.experiments.questions.scan import SCAN_SHARE
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import ROUNDED, Results, attained, mean, signed_percent
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import null_where_nan, text_table
 from heedmap.models.layered import Layered
 
 OF_ATTENTION = ("mix", "single")
@@ -93,12 +93,7 @@ def instead(context: AuditContext) -> pa.Table:
             columns[f"found_{key}"][row] = share_found(heat, target)
             columns[f"largest_{key}"][row] = share_found(np.sort(heat), np.sort(target))
             columns[f"null_{key}"][row] = nulls[key][row] if key in nulls else chance
-    found = table(
-        {
-            "row": range(total),
-            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
-        }
-    )
+    found = text_table(context, null_where_nan(columns))
     if "mix" in nulls:
         tables = {
             "instances": context.table("instances"),

@@ -24,8 +24,8 @@ from heedmap.experiments.questions.guidance import single_words
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results, mean
 from heedmap.experiments.seeds import over_seeds
+from heedmap.experiments.text_tables import text_table
 from heedmap.experiments.variants import Heads, Outcome, Penalty, Retraining, Variant, seeds
-from heedmap.files.tables import table
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings
@@ -123,13 +123,13 @@ def deception(context: AuditContext) -> pa.Table:
             mass = none if how.removed else masses(outcome.attention, marks, heads)
             uniform = np.where(counts > 0, counts / sizes, np.nan)
             parts.append(
-                table(
+                text_table(
+                    context,
                     {
-                        "row": range(total),
-                        "heads": [heads] * total,
-                        "seed": [variant.seed] * total,
-                        "strength": [how.strength] * total,
-                        "removed": [how.removed] * total,
+                        "heads": heads,
+                        "seed": variant.seed,
+                        "strength": how.strength,
+                        "removed": how.removed,
                         "label": label,
                         "predicted": outcome.predicted,
                         "blocked": pa.array(_blocked(outcome, total), pa.int64()),
@@ -137,9 +137,9 @@ def deception(context: AuditContext) -> pa.Table:
                         "uniform": pa.array(uniform, from_pandas=True),
                         "only": counts == sizes,
                         "least": pa.array(lowest, pa.float64(), from_pandas=True),
-                        "dev_accuracy": [outcome.dev["accuracy"]] * total,
-                        "epoch": [outcome.epoch] * total,
-                    }
+                        "dev_accuracy": outcome.dev["accuracy"],
+                        "epoch": outcome.epoch,
+                    },
                 )
             )
     return pa.concat_tables(parts)

@@ -27,7 +27,7 @@ from heedmap.experiments.methods.erasure_predictions import shuffled as shuffled
 from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean, percent
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import text_table
 from heedmap.models.trace import Trace
 
 SHUFFLES = 5  # random rankings, as in the paper
@@ -117,14 +117,12 @@ def flips(context: AuditContext) -> pa.Table:
             _put(one, "random", rows, flip, long)
             for of, values in shuffled.items():
                 values[rows, k] = one[f"{of}_random"][rows]
-    instances = context.table("instances")
-    columns |= _efficiencies(columns, shuffled["count"], instances["n_tokens"].to_numpy())
+    sizes = context.table("instances")["n_tokens"].to_numpy()
+    columns |= _efficiencies(columns, shuffled["count"], sizes)
     columns["efficiency_shuffled"] = by_chance
-    return table(
+    return text_table(
+        context,
         {
-            "row": range(total),
-            "predicted": instances["predicted"],
-            "n_tokens": instances["n_tokens"],
             **{name: _nullable(name, values) for name, values in columns.items()},
             "empty_flips": pa.array(empty, pa.float64(), from_pandas=True).cast(pa.bool_()),
             **{
@@ -134,7 +132,8 @@ def flips(context: AuditContext) -> pa.Table:
                 )
                 for of, values in shuffled.items()
             },
-        }
+        },
+        copied=["predicted", "n_tokens"],
     )
 
 

@@ -31,7 +31,7 @@ from heedmap.experiments.methods.rankings import (
 from heedmap.experiments.methods.readout import linear
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import null_where_nan, text_table
 from heedmap.importance.deletions import reread_kept
 from heedmap.importance.plausibility import number_of, order_of
 from heedmap.models.trace import Trace
@@ -112,13 +112,13 @@ def eraser(context: AuditContext) -> pa.Table:
                 bins[f"bins_{measure}_{name}"][row] = curve
                 columns[f"{measure}_{name}"][row] = curve.mean()
                 columns[f"{measure}_weights_{name}"][row] = weighed[at, :, m].mean()
-    return table(
+    return text_table(
+        context,
         {
-            "row": range(total),
-            "predicted": context.table("instances")["predicted"],
-            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
+            **null_where_nan(columns),
             **{name: pa.array(values, pa.list_(pa.float64())) for name, values in bins.items()},
-        }
+        },
+        copied=["predicted"],
     )
 
 

@@ -21,7 +21,7 @@ from heedmap.experiments.methods.flip_table import flip_table, in_words
 from heedmap.experiments.methods.readout import is_linear
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean, percent
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import MAP_FACTS, null_where_nan, text_table
 from heedmap.measures import change_in_prediction, jensen_shannon, log_odds
 from heedmap.models.trace import Trace
 from heedmap.settings import Renormalise
@@ -121,14 +121,7 @@ def erasure(context: AuditContext) -> pa.Table:
         rows = trace.rows.numpy(force=True)
         for name, values in _of_batch(context, trace).items():
             columns[name][rows] = values.double().numpy(force=True)
-    instances = context.table("instances")
-    return table(
-        {
-            "row": range(total),
-            **{name: instances[name] for name in ("predicted", "n_tokens", "max_attention")},
-            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
-        }
-    )
+    return text_table(context, null_where_nan(columns), copied=MAP_FACTS)
 
 
 def _of_batch(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " B"]]:

@@ -17,8 +17,8 @@ from heedmap.experiments.questions.trained_adversary import SEED
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results
 from heedmap.experiments.seeds import Seeds, over_seeds, predictions, right
+from heedmap.experiments.text_tables import text_table
 from heedmap.experiments.variants import Adversary, Guide, Retraining, Variant, seeds
-from heedmap.files.tables import table
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 
@@ -85,15 +85,8 @@ def guidance(context: AuditContext) -> pa.Table:
     assert retraining is not None
     outcomes = iter(retraining.outcomes(variants(retraining)))
     count = retraining.settings.seeds
-    instances = context.table("instances")
-    return table(
-        {
-            "row": range(len(context.split)),
-            "label": instances["label"],
-            "predicted": instances["predicted"],
-            **{name: predictions([next(outcomes) for _ in range(count)]) for name in GUIDES},
-        }
-    )
+    columns = {name: predictions([next(outcomes) for _ in range(count)]) for name in GUIDES}
+    return text_table(context, columns, copied=["label", "predicted"])
 
 
 def _findings(results: Results) -> list[Finding]:

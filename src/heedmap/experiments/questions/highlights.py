@@ -28,7 +28,7 @@ from heedmap.experiments.methods.rereading import (
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results, signed_percent
 from heedmap.experiments.rule import FEWEST, Thresholds, kept_alone, share_of_lead, texts_of
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import text_table
 
 TEXTS, PER_CLASS = 300, 30  # of the sample in all, or of each predicted class where that is more
 
@@ -93,17 +93,16 @@ def highlights(context: AuditContext) -> pa.Table:
     heats = ranked_heats(context)
     asked = {}
     for row in sampled(context).tolist():
-        rng = np.random.default_rng([context.settings.seed, *b"highlights", row])
+        rng = context.text_generator("highlights", row)
         of_map, size = ranked(heats[row], rng), len(heats[row])
         asked[row] = {"map": of_map, "random": at_random(size, of_map.highlighted, rng)}
     found = outcomes(context, asked)
     sizes = {row: each["map"].highlighted or 1 for row, each in asked.items()}
     unseen = chance_of_answers(context, sizes, "unseen")
     total = len(heats)
-    return table(
+    return text_table(
+        context,
         {
-            "row": range(total),
-            "predicted": context.table("instances")["predicted"],
             "probability": [
                 max(each) for each in context.table("instances")["probabilities"].to_pylist()
             ],
@@ -115,7 +114,8 @@ def highlights(context: AuditContext) -> pa.Table:
                 for order in ("map", "random")
                 for what in WHAT
             },
-        }
+        },
+        copied=["predicted"],
     )
 
 

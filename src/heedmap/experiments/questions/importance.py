@@ -15,7 +15,7 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import BACKWARD, CostProbe, beginning, typical_rows
 from heedmap.experiments.notes import ties
 from heedmap.experiments.registry import Experiment, HeatMap, Row
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import text_table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
@@ -61,7 +61,7 @@ def gradient(context: AuditContext) -> pa.Table:
             form=settings.gradient_form,
         )
         importances.add(batch, values)
-    return importances.table()
+    return text_table(context, {"importance": importances.array()})
 
 
 LEAVE_ONE_OUT = Columns(
@@ -97,7 +97,7 @@ def leave_one_out(context: AuditContext) -> pa.Table:
         precision = context.model.precision
         importances.add(batch, change_without(trace.logits, without, precision))
         signed.add(batch, signed_change_without(trace.logits, without, precision))
-    return importances.table(signed=pa.array(signed.lists, pa.list_(pa.float64())))
+    return text_table(context, {"importance": importances.array(), "signed": signed.array()})
 
 
 def change_without(
@@ -168,9 +168,13 @@ def integrated(context: AuditContext) -> pa.Table:
         if not len(chosen):
             break
     missing = taken == 0
-    return importances.table(
-        completeness_error=pa.array(errors, pa.float64(), mask=missing),
-        steps=pa.array(taken, pa.int64(), mask=missing),
+    return text_table(
+        context,
+        {
+            "importance": importances.array(),
+            "completeness_error": pa.array(errors, pa.float64(), mask=missing),
+            "steps": pa.array(taken, pa.int64(), mask=missing),
+        },
     )
 
 
@@ -184,9 +188,9 @@ class _Importances:
         for row, value, mask in zip(batch.rows.tolist(), values, batch.mask, strict=True):
             self.lists[row] = value[mask].double().numpy(force=True)
 
-    def table(self, **more: object) -> pa.Table:
-        importance = pa.array(self.lists, pa.list_(pa.float64()))
-        return table({"row": range(len(self.lists)), "importance": importance, **more})
+    def array(self) -> pa.Array:
+        """Return the lists as a column."""
+        return pa.array(self.lists, pa.list_(pa.float64()))
 
 
 def _gradient_cost(probe: CostProbe) -> float:

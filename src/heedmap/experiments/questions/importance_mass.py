@@ -11,7 +11,7 @@ from heedmap.experiments.methods.disagreement import disagreement
 from heedmap.experiments.questions.agreement import MEASURES, OTHERS
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import text_table
 
 IN_ORDER = ("leave_one_out", "gradient", "integrated_gradients")
 
@@ -41,7 +41,7 @@ def found(context: AuditContext) -> pa.Table:
         np.array(weights, dtype=np.float64)
         for weights in context.table("instances")["attention"].to_pylist()
     ]
-    columns: dict[str, object] = {"row": range(len(heat))}
+    columns: dict[str, object] = {}
     for measure in MEASURES[1:]:
         values = context.table(measure)["importance"].to_pylist()
         pairs = [
@@ -52,7 +52,7 @@ def found(context: AuditContext) -> pa.Table:
         columns[f"largest_{measure}"] = [
             share_found(*map(np.sort, pair)) if pair else np.nan for pair in pairs
         ]
-    return table(columns)
+    return text_table(context, columns)
 
 
 def share_found(weights: NDArray[np.float64], importance: NDArray[np.float64]) -> float:

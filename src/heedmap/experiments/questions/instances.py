@@ -19,7 +19,8 @@ from heedmap.experiments.intervals import of_share
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results
-from heedmap.files.tables import ragged, table
+from heedmap.experiments.text_tables import text_table
+from heedmap.files.tables import ragged
 from heedmap.measures import entropy
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.trace import Trace
@@ -63,7 +64,6 @@ def instances(context: AuditContext) -> pa.Table:
     rows = [trace.rows for trace in traces]
     logits = scatter_rows(rows, [trace.logits for trace in traces])
     columns: dict[str, object] = {
-        "row": range(len(split)),
         "key": split.keys,
         "tokens": pa.array(
             [[t.strip() for t in text] for text in split.tokens], pa.list_(pa.string())
@@ -89,7 +89,7 @@ def instances(context: AuditContext) -> pa.Table:
     if isinstance(context.model, HierarchicalClassifier):
         columns["word_attention"] = _word_attention(context, context.model)
     assert torch.isfinite(logits).all(), "the model's logits are not finite"
-    return table(columns)
+    return text_table(context, columns)
 
 
 def _word_attention(context: AuditContext, model: HierarchicalClassifier) -> pa.Array:

@@ -14,11 +14,12 @@ from heedmap.counterfactual.row_weights import permuted, uniform
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
+from heedmap.experiments.generators import named_generator
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results
 from heedmap.experiments.seeds import Seeds, over_seeds, predictions, right
+from heedmap.experiments.text_tables import text_table
 from heedmap.experiments.variants import Retraining, Variant, seeds
-from heedmap.files.tables import table
 from heedmap.measures import total_variation
 from heedmap.models.attention_classifier import AttentionClassifier
 
@@ -76,17 +77,16 @@ def necessity(context: AuditContext) -> pa.Table:
         for block in permuted(trace.attention, trace.support, SHUFFLES, rngs):
             found = context.model.predict(trace, block).argmax(-1).numpy(force=True)
             shuffled[rows] += (found == labels).sum(0)
-    return table(
+    return text_table(
+        context,
         {
-            "row": range(total),
-            "label": instances["label"],
-            "predicted": instances["predicted"],
             "learned": predictions(outcomes[:half]),
             "uniform": predictions(outcomes[half:]),
             "uniform_at_test": even,
             "shuffled_right": shuffled / SHUFFLES,
             "uniform_tvd": pa.array(list(apart), pa.list_(pa.float64())),
-        }
+        },
+        copied=["label", "predicted"],
     )
 
 
@@ -100,7 +100,7 @@ def paired_p(differences: NDArray[np.float64], seed: int) -> float:
     found = stats.permutation_test(
         (differences,), np.mean, permutation_type="samples", n_resamples=RESAMPLES, vectorized=True,
         batch=max(1, DRAWN // len(differences)),
-        rng=np.random.default_rng([seed, *b"necessity"]),
+        rng=named_generator(seed, "necessity"),
     )  # fmt: skip
     return float(found.pvalue)
 

@@ -10,7 +10,7 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean, percent
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import text_table
 
 COLUMNS = Columns(
     "One row per text. NaN for a text of one token, which cannot be left out.",
@@ -48,14 +48,8 @@ def sign(context: AuditContext) -> pa.Table:
         )
     pairs = zip(instances["attention"].to_pylist(), without["signed"].to_pylist(), strict=True)
     shares = np.array([_against(np.array(heat), np.array(change)) for heat, change in pairs])
-    return table(
-        {
-            "row": range(len(shares)),
-            "predicted": instances["predicted"],
-            "against": shares[:, 0],
-            "against_chance": shares[:, 1],
-        }
-    )
+    columns = {"against": shares[:, 0], "against_chance": shares[:, 1]}
+    return text_table(context, columns, copied=["predicted"])
 
 
 def _against(heat: NDArray[np.float64], change: NDArray[np.float64]) -> tuple[float, float]:

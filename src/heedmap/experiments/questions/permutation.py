@@ -18,7 +18,7 @@ from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean, percent
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import MAP_FACTS, text_table
 from heedmap.measures import change_in_prediction
 from heedmap.models.trace import Trace
 
@@ -79,16 +79,8 @@ def permutation(context: AuditContext) -> pa.Table:
         part["moved_tvd"] = _change(trace.logits, moved)[:, 0]
         part["moved_flipped"] = _flips(trace.logits, moved)[:, 0]
         parts.append(part)
-    instances = context.table("instances")
-    return table(
-        {
-            "row": range(len(context.split)),
-            "predicted": instances["predicted"],
-            "n_tokens": instances["n_tokens"],
-            "max_attention": instances["max_attention"],
-            **{name: scatter_rows(rows, [part[name] for part in parts]) for name in parts[0]},
-        }
-    )
+    columns = {name: scatter_rows(rows, [part[name] for part in parts]) for name in parts[0]}
+    return text_table(context, columns, copied=MAP_FACTS)
 
 
 Numbers = dict[str, Float[Tensor, " B"]]

@@ -17,7 +17,7 @@ from heedmap.experiments.methods.erasure_predictions import traces_of
 from heedmap.experiments.methods.rankings import RANKINGS, scores_of, shuffles_of
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import null_where_nan, text_table
 from heedmap.importance.plausibility import (
     average_precision,
     average_precision_by_chance,
@@ -96,15 +96,15 @@ def plausibility(context: AuditContext) -> pa.Table:
         }
         for name, value in found.items():
             columns[name][row] = value
-    return table(
+    return text_table(
+        context,
         {
-            "row": range(total),
-            "predicted": context.table("instances")["predicted"],
             "marked": [int(mask.sum()) for mask in gold],
             "n_tokens": [len(mask) for mask in gold],
             "count": counts,
-            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
-        }
+            **null_where_nan(columns),
+        },
+        copied=["predicted"],
     )
 
 

@@ -14,7 +14,7 @@ from heedmap.experiments.methods.rankings import ranked_heats
 from heedmap.experiments.questions.agreement import MEASURES, OTHERS
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import text_table
 
 COLUMNS = Columns(
     "One row per text. NaN where the rationale holds all tokens or none, or the measure is undefined.",
@@ -37,12 +37,9 @@ COLUMNS = Columns(
 
 def rationale(context: AuditContext) -> pa.Table:
     """Return per text each measure's ROC AUC as a score for "this token is in the gold rationale"."""
-    instances = context.table("instances")
     assert context.split.rationale is not None
     gold = [np.asarray(mask, dtype=bool) for mask in context.split.rationale]
     columns: dict[str, object] = {
-        "row": range(len(gold)),
-        "predicted": instances["predicted"],
         "rationale_share": [float(mask.mean()) for mask in gold],
     }
     for measure in MEASURES:
@@ -55,7 +52,7 @@ def rationale(context: AuditContext) -> pa.Table:
         pairs = list(zip(gold, scores, strict=True))
         columns[f"auc_{measure}"] = [_auc(mask, score) for mask, score in pairs]
         columns[f"hit_{measure}"] = [_hit(mask, score) for mask, score in pairs]
-    return table(columns)
+    return text_table(context, columns, copied=["predicted"])
 
 
 def _auc(gold: NDArray[np.bool_], scores: NDArray[np.float64] | None) -> float:

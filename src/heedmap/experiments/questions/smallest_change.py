@@ -30,7 +30,7 @@ from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.experiments.methods.smallest_change_search import passes_per_text, search_all
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import MAP_FACTS, null_where_nan, text_table
 from heedmap.measures import jensen_shannon
 from heedmap.models.trace import Trace
 from heedmap.settings import SLOW
@@ -110,7 +110,6 @@ def bending(context: AuditContext) -> pa.Table:
     Elsewhere the distances are upper bounds, of the heat map (see `bending_search`). Nothing depends on the
     order of the tokens.
     """
-    instances, total = context.table("instances"), len(context.split)
     linear_here = is_linear(next(context.traces))
     columns = measured(context) if linear_here else search_all(context)
     adversary = context.table("adversary")
@@ -124,13 +123,7 @@ def bending(context: AuditContext) -> pa.Table:
     largest = columns["own_maximum"]
     for name, bound in (("jsd_share", jsd), ("jsd_share_upper", upper)):
         columns[name] = np.minimum(bound, largest) / np.where(largest > 0, largest, np.nan)
-    return table(
-        {
-            "row": range(total),
-            **{name: instances[name] for name in ("predicted", "n_tokens", "max_attention")},
-            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
-        }
-    )
+    return text_table(context, null_where_nan(columns), copied=MAP_FACTS)
 
 
 def is_searched(columns: Container[str]) -> bool:

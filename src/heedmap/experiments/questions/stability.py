@@ -16,8 +16,8 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
+from heedmap.experiments.text_tables import MAP_FACTS, null_where_nan, text_table
 from heedmap.experiments.variants import Retraining, Variant, seeds
-from heedmap.files.tables import table
 from heedmap.kendall import tau_against
 from heedmap.measures import LN2, jensen_shannon, levelled, total_variation
 from heedmap.models.attention_classifier import AttentionClassifier
@@ -101,19 +101,17 @@ def stability(context: AuditContext) -> pa.Table:
         values[short] = np.nan
     median = np.median(jsd, axis=1)
     median[short] = np.nan
-    return table(
+    return text_table(
+        context,
         {
-            "row": range(total),
-            "predicted": instances["predicted"],
-            "n_tokens": instances["n_tokens"],
-            "max_attention": instances["max_attention"],
             "jsd": pa.array(median, from_pandas=True),
             "tvd": np.median(tvd, axis=1),
             "change": tvd.mean(1),
             "each_jsd": pa.array(list(jsd), pa.list_(pa.float64())),
             "each_tvd": pa.array(list(tvd), pa.list_(pa.float64())),
-            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
-        }
+            **null_where_nan(columns),
+        },
+        copied=MAP_FACTS,
     )
 
 

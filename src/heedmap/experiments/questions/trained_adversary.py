@@ -17,8 +17,8 @@ from heedmap.experiments.findings import Finding
 from heedmap.experiments.questions.stability import noise
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results, mean
+from heedmap.experiments.text_tables import text_table
 from heedmap.experiments.variants import Adversary, Direction, Outcome, Retraining, Variant
-from heedmap.files.tables import table
 from heedmap.measures import jensen_shannon, kullback_leibler, total_variation
 from heedmap.models.attention_classifier import AttentionClassifier
 
@@ -81,16 +81,16 @@ def _compared(context: AuditContext, variant: Variant, outcome: Outcome) -> pa.T
         columns["jsd"][rows] = jensen_shannon(own, other)
         columns["kl_adversary"][rows] = kullback_leibler(other, own)
         columns["kl_base"][rows] = kullback_leibler(own, other)
-    return table(
+    return text_table(
+        context,
         {
-            "row": range(total),
-            "direction": [variant.adversary.direction] * total,
-            "strength": [variant.adversary.strength] * total,
+            "direction": variant.adversary.direction,
+            "strength": variant.adversary.strength,
             "predicted": outcome.predicted,
-            "epoch": [outcome.epoch] * total,
-            **{f"dev_{name}": [outcome.dev[name]] * total for name in ("tvd", "jsd")},
+            "epoch": outcome.epoch,
+            **{f"dev_{name}": outcome.dev[name] for name in ("tvd", "jsd")},
             **columns,
-        }
+        },
     )
 
 

@@ -14,8 +14,8 @@ from heedmap.experiments.questions.guidance import single_words
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results
 from heedmap.experiments.seeds import Seeds, over_seeds, predictions, right
+from heedmap.experiments.text_tables import text_table
 from heedmap.experiments.variants import Retraining, Variant, seeds
-from heedmap.files.tables import table
 
 ENCODERS = ("lstm", "cnn", "average")
 
@@ -66,18 +66,11 @@ def transfer(context: AuditContext) -> pa.Table:
     retraining = context.retraining
     assert retraining is not None
     outcomes = iter(retraining.outcomes(variants(retraining)))
-    instances = context.table("instances")
-    return table(
-        {
-            "row": range(len(context.split)),
-            "label": instances["label"],
-            "predicted": instances["predicted"],
-            **{
-                source: predictions([next(outcomes) for _ in some])
-                for source, some in sources(retraining).items()
-            },
-        }
-    )
+    columns = {
+        source: predictions([next(outcomes) for _ in guided])
+        for source, guided in sources(retraining).items()
+    }
+    return text_table(context, columns, copied=["label", "predicted"])
 
 
 def _findings(results: Results) -> list[Finding]:
