@@ -18,31 +18,32 @@ from typing import Any
 import torch
 
 from benchmarks.battery import timed
-from heedmap.experiments.alternatives import alternatives, where_needed
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.highlights import highlights, sampled
-from heedmap.experiments.importance import leave_one_out
-from heedmap.experiments.permutation import permutation
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.questions.alternatives import alternatives, where_needed
+from heedmap.experiments.questions.highlights import highlights, sampled
+from heedmap.experiments.questions.importance import leave_one_out
+from heedmap.experiments.questions.permutation import permutation
+from heedmap.experiments.registry import registered
 from heedmap.importance.deletions import reread_without_each
 from heedmap.runs.audit import audited_split, defaults
 from heedmap.runs.open import open_run
 from heedmap.settings import AuditSettings
 
 
-def opened(folder: str, instances: int) -> Evidence:
+def opened(folder: str, instances: int) -> AuditContext:
     """Return the texts that the bottom line asks of a run, and the model."""
     run = open_run(folder)
     settings = AuditSettings.of(
         **{**defaults(run.model, run.settings.data), "instances": instances}
     )
     every = audited_split(run, settings)
-    asked = every.take(sampled(Evidence(run.model, every, settings)))
-    evidence = Evidence(run.model, asked, settings)
+    asked = every.take(sampled(AuditContext(run.model, every, settings, registered())))
+    evidence = AuditContext(run.model, asked, settings, registered())
     evidence.table("instances")
     return evidence
 
 
-def steps(evidence: Evidence) -> dict[str, tuple[float, float]]:
+def steps(evidence: AuditContext) -> dict[str, tuple[float, float]]:
     """Return seconds and peak of memory by step."""
     measured: dict[str, tuple[float, float]] = {}
 

@@ -20,8 +20,9 @@ from benchmarks.battery import Row, row, timed
 from heedmap.counterfactual.erasure import smallest, without_each
 from heedmap.data.corpus import Split
 from heedmap.data.load import load
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.readout import linear
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.readout import linear
+from heedmap.experiments.registry import registered
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.trace import Trace
 from heedmap.runs.train import train
@@ -94,7 +95,7 @@ def whole(model: TextClassifier, split: Split) -> Callable[[], int]:
     """Every erasure statistic of a split, its trace included: the tables `TABLES`."""
 
     def work() -> int:
-        evidence = Evidence(model, split, AuditSettings())
+        evidence = AuditContext(model, split, AuditSettings(), registered())
         return sum(evidence.table(name).num_rows for name in TABLES)
 
     return work
@@ -116,7 +117,7 @@ def main() -> None:
     assert isinstance(model, TextClassifier)
     split = corpus.splits["test"]
     sizes = [len(text) for text in split.tokens]
-    evidence = Evidence(model, split, AuditSettings())
+    evidence = AuditContext(model, split, AuditSettings(), registered())
     traces, tracing, _ = timed(lambda: list(evidence.traces))
     print(
         f"{len(split)} texts, mean length {np.mean(sizes):.0f}, longest {max(sizes)}; "

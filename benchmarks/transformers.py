@@ -25,7 +25,8 @@ import numpy as np
 import torch
 from captum.attr import FeatureAblation
 
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.registry import registered
 from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.deletions import reread_without_each
@@ -51,11 +52,11 @@ def opened(options: argparse.Namespace, **settings: Any) -> TransformerClassifie
     return run.model
 
 
-def evidence_of(model: TransformerClassifier, texts: list[list[str]]) -> Evidence:
+def evidence_of(model: TransformerClassifier, texts: list[list[str]]) -> AuditContext:
     from heedmap.data.corpus import Split
 
     split = Split([str(i) for i in range(len(texts))], texts, np.zeros(len(texts), dtype=np.int64))
-    return Evidence(model, split, AuditSettings())
+    return AuditContext(model, split, AuditSettings(), registered())
 
 
 def interventions(options: argparse.Namespace) -> list[dict[str, Any]]:

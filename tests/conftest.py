@@ -17,7 +17,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.load import load
 from heedmap.data.texts import Pair
 from heedmap.data.vocabulary import Vocabulary
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import registered
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.runs.run import Run
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True, scope="session")
 def described():
     """Every column of every table that a test makes is described by its experiment."""
-    table, seen = Evidence.table, set()
+    table, seen = AuditContext.table, set()
 
     def checked(evidence, name):
         found = table(evidence, name)
@@ -56,7 +56,7 @@ def described():
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Evidence, "table", checked)
+        patch.setattr(AuditContext, "table", checked)
         yield
 
 

@@ -6,7 +6,8 @@ from heedmap.calibration import plants
 from heedmap.calibration.plants import Plant, spaced, vocabulary_of, write_texts
 from heedmap.calibration.transformer import _mirrored, _Numbers, planted_transformer
 from heedmap.data.vocabulary import SPECIAL
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.registry import registered
 from heedmap.settings import AuditSettings
 
 FAITHFUL = ("row", 1, 0)
@@ -29,7 +30,7 @@ def planted_evidence(kind="faithful", seed=0, texts=80, head="mean", **plant):
     settings = AuditSettings(
         seed=seed, gradient_path="open", descent_steps=0, integrated_gradients_steps=4
     )
-    return Evidence(model, spaced(split), settings)
+    return AuditContext(model, spaced(split), settings, registered())
 
 
 def attend_at_random(bert, plant, words):

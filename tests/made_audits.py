@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from rich.console import Console
 
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import make_findings
 from heedmap.measures import LN2
 from heedmap.report.card import card
 from heedmap.runs.audit import Audit

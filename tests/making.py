@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedmap.data.corpus import Split
 from heedmap.experiments.columns import Columns
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import registered
 from heedmap.settings import AuditSettings
 
@@ -53,7 +53,7 @@ def evidence_of(model, texts, settings=SETTINGS, labels=None, **changed):
     """The tables of a few texts, all of the first class where there are no labels."""
     labels = np.zeros(len(texts), dtype=np.int64) if labels is None else labels
     split = Split([f"k{i}" for i in range(len(texts))], list(texts), labels)
-    return Evidence(model, split, settings.model_copy(update=changed))
+    return AuditContext(model, split, settings.model_copy(update=changed), registered())
 
 
 def left_over(found):

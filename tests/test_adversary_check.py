@@ -12,8 +12,8 @@ from rich.console import Console
 from tiny_transformers import tiny_model, tiny_tokenizer
 
 import heedmap as hm
-from heedmap.experiments import adversary_weights
-from heedmap.experiments.adversary_weights import FILE, pack, rows_kept, weights_of
+from heedmap.experiments.methods import adversary_weights
+from heedmap.experiments.methods.adversary_weights import FILE, pack, rows_kept, weights_of
 from heedmap.report.card import card
 
 FEW = {"permutations": 3, "instances": 8}

@@ -6,7 +6,7 @@ from conftest import random_texts, small_model
 from making import evidence_of
 
 from heedmap.counterfactual.jain_wallace_search import search_adversaries
-from heedmap.experiments.readout import linear
+from heedmap.experiments.methods.readout import linear
 
 LENGTHS = [2, 3, 5, 8, 8, 12]
 

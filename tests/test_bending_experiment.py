@@ -13,12 +13,12 @@ from heedmap.counterfactual.bending import largest_least_mass, least_divergence,
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.counterfactual.tolerance import canonical_order
 from heedmap.errors import InputError
-from heedmap.experiments import bending_search
-from heedmap.experiments.bending import DRAWS, measured
-from heedmap.experiments.bending_search import nearest_met
 from heedmap.experiments.findings import BOUNDS
-from heedmap.experiments.readout import linear
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.methods import smallest_change_search as bending_search
+from heedmap.experiments.methods.readout import linear
+from heedmap.experiments.methods.smallest_change_search import nearest_met
+from heedmap.experiments.questions.smallest_change import DRAWS, measured
+from heedmap.experiments.registry import make_findings
 from heedmap.measures import LN2, drop_in_probability, jensen_shannon, log_odds
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.report.figures import figures

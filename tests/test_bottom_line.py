@@ -9,9 +9,9 @@ from made_audits import make_audit
 from made_numbers import DEFAULT, FEW, FLAT_, NEEDED, RIGHT, SUFFICIENT, UNCLEAR, WRONG, T, model
 from made_rates import kind, rates
 
-from heedmap.experiments.alternatives import CANDIDATES
 from heedmap.experiments.bottom_line import LEVELS, BottomLine, not_tested, told_of
-from heedmap.experiments.instances import NO_LABELS
+from heedmap.experiments.questions.alternatives import CANDIDATES
+from heedmap.experiments.questions.instances import NO_LABELS
 from heedmap.experiments.reasons import because, by_class, measured, named, what_to_do
 from heedmap.experiments.rule import ANSWERS, answer, map_numbers
 

@@ -15,8 +15,8 @@ from heedmap.calibration.families import FIRST_SEED, draw, families, plants
 from heedmap.calibration.measure import OTHER_MAPS, Measured, measure, read_measured
 from heedmap.calibration.page import families_text
 from heedmap.errors import InputError
+from heedmap.experiments.methods.rereading import WHAT
 from heedmap.experiments.rates import ALL, FILE, RULES, read_rates
-from heedmap.experiments.rereading import WHAT
 from heedmap.experiments.rule import Thresholds, answer
 
 SMALL = ("weights by value", "evidence everywhere, equal")  # all of their plants are set by hand

@@ -12,11 +12,12 @@ from tiny_transformers import tiny_classifier
 
 from heedmap.counterfactual.row_weights import dirichlet, permuted
 from heedmap.data.corpus import Split
-from heedmap.experiments import baselines
-from heedmap.experiments.baselines import OTHERS, SHUFFLES, randomised
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.readout import linear
-from heedmap.experiments.results import attained, make_findings
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.readout import linear
+from heedmap.experiments.questions import baselines
+from heedmap.experiments.questions.baselines import OTHERS, SHUFFLES, randomised
+from heedmap.experiments.registry import make_findings, registered
+from heedmap.experiments.results import attained
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.settings import AuditSettings
@@ -26,7 +27,9 @@ LENGTHS = (1, 2, 3, 5, 8, 8, 13, 21)
 
 def evidence_of(model, texts, **settings):
     split = Split([str(i) for i in range(len(texts))], texts, np.zeros(len(texts), dtype=np.int64))
-    return Evidence(model, split, AuditSettings(integrated_gradients_steps=4, **settings))
+    return AuditContext(
+        model, split, AuditSettings(integrated_gradients_steps=4, **settings), registered()
+    )
 
 
 def test_random_weights_of_context_free_states_agree_with_leave_one_out_far_above_zero():

@@ -13,13 +13,13 @@ from tiny_transformers import tiny_classifier
 from heedmap.counterfactual import erasure as closed
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.data.texts import Pair
-from heedmap.experiments import class_erasure as experiment
-from heedmap.experiments import erased
-from heedmap.experiments.class_sides import SIDES, changes
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.methods import erasure_predictions as erased
+from heedmap.experiments.methods.class_sides import SIDES, changes
+from heedmap.experiments.methods.readout import linear
 from heedmap.experiments.pooling import by_text
-from heedmap.experiments.readout import linear
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.questions import class_erasure as experiment
+from heedmap.experiments.registry import make_findings
 from heedmap.measures import log_odds
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.report.class_figures import by_class

@@ -17,7 +17,7 @@ from tiny_transformers import TEXTS, tiny_classifier
 
 from heedmap.data.corpus import Split
 from heedmap.experiments.columns import Columns
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import applicable, registered, retrains
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
@@ -44,16 +44,22 @@ def audits():
         settings = QUICK.model_copy(update={"renormalise": how})
         split = split_of(texts, rationale=marked(texts), text_of=np.array([0, 1, 1, 2]))
         other = small_model(**sparse, seed=1)
-        yield Evidence(small_model(**sparse), split, settings, other_seeds=[other])
+        yield AuditContext(
+            small_model(**sparse), split, settings, registered(), other_seeds=[other]
+        )
     pairs = random_pairs([3, 5, 8], classes=2)
     queries = split_of(
         [one.tokens for one in pairs], queries=[one.query for one in pairs],
         allowed=np.ones((3, 2), dtype=bool),
     )  # fmt: skip
-    yield Evidence(small_model(kind=PairClassifier, encoder="average"), queries, QUICK)
+    yield AuditContext(
+        small_model(kind=PairClassifier, encoder="average"), queries, QUICK, registered()
+    )
     sentences = split_of(random_sentences([2, 3]))
-    yield Evidence(small_model(kind=HierarchicalClassifier, encoder="average"), sentences, QUICK)
-    yield Evidence(tiny_classifier(), split_of(TEXTS), QUICK)
+    yield AuditContext(
+        small_model(kind=HierarchicalClassifier, encoder="average"), sentences, QUICK, registered()
+    )
+    yield AuditContext(tiny_classifier(), split_of(TEXTS), QUICK, registered())
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import pytest
 from tiny_transformers import tiny_model, tiny_tokenizer
 
 import heedmap as hm
-from heedmap.experiments.adversary import HELD, NOT_ASKED
-from heedmap.experiments.adversary_weights import FILE, rows_kept
+from heedmap.experiments.methods.adversary_weights import FILE, rows_kept
+from heedmap.experiments.questions.adversary import HELD, NOT_ASKED
 from heedmap.measures import LN2
 from heedmap.report.picks import pick_instances
 

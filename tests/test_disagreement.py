@@ -8,8 +8,9 @@ import pytest
 from made_audits import Elements, make_audit, printed
 from made_tables import table
 
-from heedmap.experiments.disagreement import disagreement
-from heedmap.experiments.results import Results, make_findings
+from heedmap.experiments.methods.disagreement import disagreement
+from heedmap.experiments.registry import make_findings
+from heedmap.experiments.results import Results
 from heedmap.report.page import page
 from heedmap.settings import AuditSettings
 

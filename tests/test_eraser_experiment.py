@@ -11,15 +11,15 @@ from tiny_transformers import tiny_classifier
 
 from heedmap.counterfactual.erasure import split_along
 from heedmap.data.corpus import Split
-from heedmap.experiments import eraser
-from heedmap.experiments.erased import slopes
-from heedmap.experiments.eraser import counts_of, kept_by
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import AuditResult
-from heedmap.experiments.flips import fewest
-from heedmap.experiments.plausibility import MEASURES, mean_share
-from heedmap.experiments.rankings import RANKINGS, SHUFFLES, scores_of
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.methods.erasure_predictions import slopes
+from heedmap.experiments.methods.rankings import RANKINGS, SHUFFLES, scores_of
+from heedmap.experiments.questions import eraser
+from heedmap.experiments.questions.decision_flips import fewest
+from heedmap.experiments.questions.eraser import counts_of, kept_by
+from heedmap.experiments.questions.plausibility import MEASURES, mean_share
+from heedmap.experiments.registry import make_findings, registered
 from heedmap.importance.deletions import reread_kept
 from heedmap.importance.plausibility import average_precision, chosen, iou_f1, number_of, token_f1
 from heedmap.models.attention_classifier import TextClassifier
@@ -187,7 +187,7 @@ def test_masks_are_without_the_first_and_of_them_alone():
 
 def with_marks(model, texts, marks, **changed):
     split = Split([f"k{i}" for i in range(len(texts))], texts, np.zeros(len(texts), int), marks)
-    return Evidence(model, split, SETTINGS.model_copy(update=changed))
+    return AuditContext(model, split, SETTINGS.model_copy(update=changed), registered())
 
 
 def audit_of(tables):
@@ -227,7 +227,7 @@ def test_a_map_of_the_marks_reaches_the_top_and_a_random_one_chance(monkeypatch)
     texts = random_texts(lengths)
     evidence = with_marks(small_model("average"), texts, marks)
     monkeypatch.setattr(
-        "heedmap.experiments.plausibility.scores_of",
+        "heedmap.experiments.questions.plausibility.scores_of",
         lambda evidence, traces: {
             i: {"attention": mask + 0.0, "gradient": rng.random(len(mask))}
             for i, mask in enumerate(marks)
@@ -282,7 +282,7 @@ def test_texts_that_are_not_sampled_are_counted():
 
 def test_pairs_and_a_transformer_are_read_again_too():
     split = small_pairs(30).splits["test"]
-    held = Evidence(small_model(classes=4, kind=PairClassifier), split, SETTINGS)
+    held = AuditContext(small_model(classes=4, kind=PairClassifier), split, SETTINGS, registered())
     assert np.isfinite(held.table("eraser").to_pandas().comprehensiveness_weights_read_out).any()
     people = held.table("plausibility").to_pandas()
     assert people.auprc_attention.notna().sum() > people.auprc_read_out.notna().sum() - 1

@@ -10,11 +10,11 @@ from tiny_transformers import tiny_classifier
 
 from heedmap.counterfactual import erasure as closed
 from heedmap.counterfactual.row_weights import permuted
-from heedmap.experiments import erased
 from heedmap.experiments.findings import AuditResult
-from heedmap.experiments.flip_table import flip_table
-from heedmap.experiments.flips import RANKINGS, SHUFFLES, efficiency
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.methods import erasure_predictions as erased
+from heedmap.experiments.methods.flip_table import flip_table
+from heedmap.experiments.questions.decision_flips import RANKINGS, SHUFFLES, efficiency
+from heedmap.experiments.registry import make_findings
 from heedmap.measures import jensen_shannon
 from heedmap.report.erasure_figures import curves
 from heedmap.settings import AuditSettings, DataSettings, ModelSettings, RunSettings

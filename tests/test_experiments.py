@@ -10,12 +10,11 @@ from sklearn.metrics import roc_auc_score
 
 from heedmap.counterfactual.permute import permuted_logits
 from heedmap.data.corpus import Split
-from heedmap.experiments.agreement import PAIRS
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.rationale import _auc, _hit
-from heedmap.experiments.readout import linear
-from heedmap.experiments.registry import applicable, registered
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.readout import linear
+from heedmap.experiments.questions.agreement import PAIRS
+from heedmap.experiments.questions.rationale import _auc, _hit
+from heedmap.experiments.registry import applicable, make_findings, registered
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import LN2, change_in_prediction, jensen_shannon
@@ -25,7 +24,7 @@ from heedmap.runs.train import train
 
 @pytest.fixture(scope="module")
 def evidence(small_run):
-    return Evidence(small_run.model, small_run.corpus.splits["test"], SETTINGS)
+    return AuditContext(small_run.model, small_run.corpus.splits["test"], SETTINGS, registered())
 
 
 def test_every_table_has_one_row_an_instance_in_the_order_of_the_split(evidence):
@@ -244,8 +243,8 @@ def test_texts_of_one_and_two_tokens_are_defined_or_counted(evidence):
 def test_the_order_of_the_texts_changes_no_importance(small_run):
     test = small_run.corpus.splits["test"]
     back = test.take(np.arange(len(test))[::-1])
-    one = Evidence(small_run.model, test, SETTINGS).table("leave_one_out")
-    two = Evidence(small_run.model, back, SETTINGS).table("leave_one_out")
+    one = AuditContext(small_run.model, test, SETTINGS, registered()).table("leave_one_out")
+    two = AuditContext(small_run.model, back, SETTINGS, registered()).table("leave_one_out")
     for a, b in zip(
         one["importance"].to_pylist(), two["importance"].to_pylist()[::-1], strict=True
     ):

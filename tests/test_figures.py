@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from made_audits import make_audit
 
-from heedmap.experiments.adversary import is_exact, is_searched
+from heedmap.experiments.questions.adversary import is_exact, is_searched
 from heedmap.report.adversary_figures import jsd_histograms
 from heedmap.report.entropy_figures import entropy
 from heedmap.report.figures import figures

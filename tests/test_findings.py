@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from heedmap.experiments.findings import BANDS, UNJUDGED, grade, to_json
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import make_findings
 from heedmap.settings import AuditSettings
 
 

@@ -7,11 +7,12 @@ from made_rates import rates
 
 from heedmap.calibration.by_hand import planted_by_hand
 from heedmap.calibration.plants import Design, Plant, vocabulary_of, write_texts
-from heedmap.experiments.alternatives import CANDIDATES, READ_OUTS, read_out_maps
-from heedmap.experiments.alternatives import EXPERIMENTS as ALTERNATIVES
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.highlights import EXPERIMENTS, PER_CLASS, TEXTS, sampled
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.intervals import of_ratio
+from heedmap.experiments.questions.alternatives import CANDIDATES, READ_OUTS, read_out_maps
+from heedmap.experiments.questions.alternatives import EXPERIMENT as ALTERNATIVES
+from heedmap.experiments.questions.highlights import EXPERIMENT, PER_CLASS, TEXTS, sampled
+from heedmap.experiments.registry import registered
 from heedmap.experiments.results import Results
 from heedmap.experiments.rule import FEWEST, Thresholds
 from heedmap.settings import AuditSettings
@@ -48,7 +49,7 @@ def results(predicted, *, of=None, gone=0.4, alone=0.9, best=None, lengths=None,
 
 
 def findings(*arguments, **options):
-    made = EXPERIMENTS[0].findings(results(*arguments, **options))
+    made = EXPERIMENT.findings(results(*arguments, **options))
     assert [finding.key for finding in made] == ["needed", "sufficient"]
     return made
 
@@ -144,7 +145,7 @@ def planted(kind, texts=60, counts=None):
         rows = [np.flatnonzero(split.labels == c)[:count] for c, count in enumerate(counts)]
         split = split.take(np.concatenate(rows).tolist())
     model = planted_by_hand(plant, design, split, vocabulary_of(plant, split))
-    return Evidence(model, split, SETTINGS)
+    return AuditContext(model, split, SETTINGS, registered())
 
 
 @pytest.mark.parametrize("counts", [(400, 50), (200, 200), (10, 500)])
@@ -191,7 +192,7 @@ def test_the_maps_of_the_read_out_are_what_each_words_state_says_for_the_answer(
 
 
 def test_the_maps_of_the_read_out_are_drawn_where_they_were_asked():
-    (experiment,) = ALTERNATIVES
+    experiment = ALTERNATIVES
     row = planted("reversed", texts=20).table("alternatives").slice(0, 1).to_pylist()[0]
     times, read_out = experiment.heat_maps({"alternatives": row})
     assert (times.name, read_out.name) == ("read-out × attention", "the read-out")

@@ -10,9 +10,9 @@ from scipy.optimize import nnls
 from tiny_transformers import WORDS, tiny_classifier
 
 from heedmap.data.corpus import Split
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.instead import EXPERIMENTS, MEASURED, judge
-from heedmap.experiments.mix import LeastSquares, even_if_zero
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.questions.better_maps import EXPERIMENT, MEASURED, judge
+from heedmap.experiments.questions.head_mixture import LeastSquares, even_if_zero
 from heedmap.experiments.registry import registered
 from heedmap.experiments.repeats import first_half
 from heedmap.experiments.results import Results
@@ -32,7 +32,7 @@ def results_of(evidence):
 
 
 def found_by(evidence):
-    (finding,) = EXPERIMENTS[0].findings(results_of(evidence))
+    (finding,) = EXPERIMENT.findings(results_of(evidence))
     return finding
 
 
@@ -167,12 +167,12 @@ def test_what_the_candidates_find_is_the_mixture_of_what_their_maps_find(tiny):
 
 
 def test_the_same_seed_gives_the_same_bytes_and_batches_hardly_matter(tiny):
-    again = Evidence(tiny_classifier(), tiny.split, tiny.settings)
+    again = AuditContext(tiny_classifier(), tiny.split, tiny.settings, registered())
     for name in ("mix", "instead"):
         assert parquet(tiny.table(name).replace_schema_metadata()) == parquet(
             again.table(name).replace_schema_metadata()
         )
-    small = Evidence(tiny_classifier(), tiny.split, tiny.settings)
+    small = AuditContext(tiny_classifier(), tiny.split, tiny.settings, registered())
     small.model.tokens_at_once = 64
     one, other = (e.table("mix").to_pandas() for e in (tiny, small))
     assert one.sort_values(["row", "view", "layer", "head"]).mixed.to_numpy() == pytest.approx(
@@ -207,7 +207,7 @@ def test_windows_of_a_text_and_texts_of_the_same_words_are_on_one_side():
     of = np.concatenate([np.repeat(np.arange(10), 2), 10 + np.arange(20)])
     split = Split([str(i) for i in range(40)], texts, np.zeros(40, dtype=np.int64), text_of=of)
     chooses = (
-        Evidence(tiny_classifier(), split, FEW)
+        AuditContext(tiny_classifier(), split, FEW, registered())
         .table("instead")["chooses"]
         .to_numpy(zero_copy_only=False)
     )
@@ -246,7 +246,7 @@ def judged(n=200, settings=None, spread=0.02, seed=0, **shares):
 
 
 def finding_of(results):
-    (finding,) = EXPERIMENTS[0].findings(results)
+    (finding,) = EXPERIMENT.findings(results)
     return finding
 
 
@@ -430,7 +430,7 @@ def weight_of(evidence, view, layer, head):
 
 def shuffled_leave_one_out(evidence, seed):
     """The same evidence, but leave-one-out has nothing to do with the words."""
-    again = Evidence(evidence.model, evidence.split, evidence.settings)
+    again = AuditContext(evidence.model, evidence.split, evidence.settings, registered())
     names = ("instances", "gradient", "integrated_gradients", "leave_one_out")
     again._tables = {name: evidence.table(name) for name in names}
     table = evidence.table("leave_one_out")

@@ -9,9 +9,9 @@ from heedmap.calibration.plants import Design, Plant, vocabulary_of, write_texts
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.experiments.bottom_line import bottom_line
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import AuditResult
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import make_findings, registered
 from heedmap.settings import AuditSettings, DataSettings, ModelSettings, RunSettings
 
 SETTINGS = AuditSettings(descent_steps=0, curve=(0.01,))
@@ -24,7 +24,7 @@ OF_THE_WORDS = ("needed", "sufficient")  # findings that the bottom line rests o
 
 def verdict(model, split):
     """The findings by key, and the bottom line."""
-    evidence = Evidence(model, split, SETTINGS)
+    evidence = AuditContext(model, split, SETTINGS, registered())
     tables = {name: evidence.table(name) for name in TABLES}
     findings = make_findings(tables, SETTINGS, model.classes, rates=rates())
     run = RunSettings(
@@ -100,7 +100,7 @@ def test_a_map_on_the_one_word_that_decides_is_right_though_its_tau_is_low():
     """e^5.6 against 14 other words: about .95 of the weight. A tau of .7 cannot be had: √(2 / 15) is .37."""
     model, split = planted("faithful", sharpness=5.6, noise=0.0)
     found, line = verdict(model, split)
-    (trace,) = Evidence(model, split, SETTINGS).traces
+    (trace,) = AuditContext(model, split, SETTINGS, registered()).traces
     weight = float(trace.heat.amax(-1).mean())
     assert weight == pytest.approx(0.95, abs=0.01)
     tau = found["agreement_gradient"]

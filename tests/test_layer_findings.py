@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 from made_scans import MAPS, normal, results
 
+from heedmap.experiments.questions.scan import _certain
 from heedmap.experiments.registry import registered
-from heedmap.experiments.scan import _certain
 
 BEST = MAPS.index(("row", 1, 1))
 

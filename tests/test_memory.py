@@ -11,11 +11,11 @@ from conftest import random_texts, small_corpus, small_model, small_pairs, watch
 from making import evidence_of
 
 from heedmap import kendall
-from heedmap.experiments import adversary, cost, evidence, importance, permutation
-from heedmap.experiments.cost import estimate, forecast
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.registry import registered
-from heedmap.experiments.results import make_findings
+from heedmap.experiments import context, cost
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import forecast
+from heedmap.experiments.questions import adversary, importance, permutation
+from heedmap.experiments.registry import estimate, make_findings, registered
 from heedmap.importance import integrated_gradients as integrated
 from heedmap.importance import leave_one_out
 from heedmap.importance.deletions import reread_without_each
@@ -126,7 +126,7 @@ def test_traces_are_kept_by_what_they_hold(monkeypatch):
     for classes in (2, 300):
         model = small_model(classes=classes)
         held = audited(model, texts)
-        monkeypatch.setattr(evidence, "KEPT", 60_000)
+        monkeypatch.setattr(context, "KEPT", 60_000)
         for _ in range(2):
             list(held.traces)
         kept = sum(t.readout.relevance.nbytes for t in held._traces.values())
@@ -214,7 +214,7 @@ def test_a_forecast_reads_no_more_at_a_time_than_the_model_may():
 
 def test_what_an_audit_of_pairs_costs_is_told_beforehand():
     split = small_pairs(30).splits["test"]
-    held = Evidence(small_model(classes=4, kind=PairClassifier), split, SHORT)
+    held = AuditContext(small_model(classes=4, kind=PairClassifier), split, SHORT, registered())
     assert estimate(held)["adversary"] > 0
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from heedmap.experiments.class_erasure import _number
 from heedmap.experiments.findings import Finding
+from heedmap.experiments.questions.class_erasure import _number
 from heedmap.experiments.results import signed_percent
 from heedmap.experiments.rounding import number
 

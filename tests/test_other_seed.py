@@ -19,9 +19,9 @@ from scipy import stats
 from heedmap.data.corpus import Corpus
 from heedmap.data.load import load
 from heedmap.errors import InputError
-from heedmap.experiments.instances import is_doubtful
+from heedmap.experiments.questions.instances import is_doubtful
+from heedmap.experiments.questions.trainings import OF_CLASS, numbers_of, told_of_trainings
 from heedmap.experiments.rule import Thresholds, map_numbers, texts_of
-from heedmap.experiments.trainings import OF_CLASS, numbers_of, told_of_trainings
 from heedmap.report.page import page
 from heedmap.runs.audit import audit
 from heedmap.runs.folder import RunFolder

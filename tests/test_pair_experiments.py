@@ -10,9 +10,8 @@ from sklearn.metrics import roc_auc_score
 
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.data.texts import exchanged
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.registry import applicable
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.registry import applicable, make_findings, registered
 from heedmap.measures import LN2, jensen_shannon, log_odds
 from heedmap.runs.train import train
 from heedmap.settings import AuditSettings
@@ -27,7 +26,7 @@ MEASURES = ("attention", "gradient", "leave_one_out", "integrated_gradients")
 def evidence(request):
     sizes = {"embedding_size": 12, "hidden_size": 16}
     run = train(small_pairs(), encoder=request.param, epochs=6, batch_size=5, min_df=1, **sizes)
-    return Evidence(run.model, run.corpus.splits["test"], SETTINGS)
+    return AuditContext(run.model, run.corpus.splits["test"], SETTINGS, registered())
 
 
 def rows_of(evidence, name):
@@ -173,7 +172,7 @@ def test_batches_of_one_give_the_same_tables_and_findings(evidence, monkeypatch)
     for tokens in (1 << 14, 1):
         monkeypatch.setattr(evidence.model, "tokens_at_once", tokens)
         some = evidence.split.take(range(8))
-        again = Evidence(evidence.model, some, SETTINGS)
+        again = AuditContext(evidence.model, some, SETTINGS, registered())
         assert len(again.batches) == (8 if tokens == 1 else 1)
         ways.append({name: again.table(name) for name in names})
     together, single = ways

@@ -9,7 +9,7 @@ from conftest import random_texts, small_model
 from making import evidence_of
 
 from heedmap.counterfactual.permute import permuted_logits
-from heedmap.experiments.readout import linear
+from heedmap.experiments.methods.readout import linear
 
 
 def sharp_model(classes):

@@ -11,7 +11,7 @@ from scipy import stats
 from heedmap.data.corpus import Split
 from heedmap.experiments.intervals import of_mean, of_share
 from heedmap.experiments.pooling import by_text
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import make_findings
 from heedmap.settings import AuditSettings
 
 

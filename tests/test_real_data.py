@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import heedmap as hm
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.registry import registered
 from heedmap.settings import AuditSettings
 
 pytestmark = pytest.mark.slow
@@ -44,7 +45,9 @@ def test_how_texts_are_batched_does_not_move_the_ranks(sst):
     try:
         for tokens in (at_once, 512, 64):
             model.tokens_at_once = tokens
-            tables.append(Evidence(model, sixty, AuditSettings()).table("agreement"))
+            tables.append(
+                AuditContext(model, sixty, AuditSettings(), registered()).table("agreement")
+            )
     finally:
         model.tokens_at_once = at_once
     first, *others = tables

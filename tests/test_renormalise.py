@@ -11,9 +11,10 @@ from making import evidence_of
 from tiny_transformers import tiny_classifier
 
 from heedmap.errors import InputError
-from heedmap.experiments import erased, eraser
-from heedmap.experiments.eraser import counts_of
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.methods import erasure_predictions as erased
+from heedmap.experiments.questions import eraser
+from heedmap.experiments.questions.eraser import counts_of
+from heedmap.experiments.registry import make_findings
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.normalisers import normalise
@@ -29,7 +30,7 @@ TIED = [["w01"] * 3, ["w01", "w02", "w01", "w02", "w03"], ["w05"] * 2]  # equal 
 
 
 def held(normaliser, settings=AGAIN, kind=TextClassifier):
-    """Evidence of a small model whose scores differ enough for a sparse normaliser to leave words out."""
+    """AuditContext of a small model whose scores differ enough for a sparse normaliser to leave words out."""
     model = small_model("average", normaliser=normaliser, classes=3, kind=kind)
     texts = [*random_texts(LENGTHS), *TIED]
     if kind is PairClassifier:

@@ -18,9 +18,9 @@ from heedmap.data.rows import Row, also_in
 from heedmap.experiments.findings import to_json
 from heedmap.experiments.intervals import of_mean, of_share
 from heedmap.experiments.pooling import by_text
+from heedmap.experiments.questions.scan import _best_map
+from heedmap.experiments.registry import make_findings
 from heedmap.experiments.repeats import text_numbers
-from heedmap.experiments.results import make_findings
-from heedmap.experiments.scan import _best_map
 from heedmap.report.card import card
 from heedmap.report.page import page
 from heedmap.settings import AuditSettings, DataSettings

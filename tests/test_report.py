@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from made_audits import Elements, make_audit, printed
 
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import make_findings
 from heedmap.measures import LN2
 from heedmap.report.figures import figures
 from heedmap.report.page import page

@@ -5,9 +5,8 @@ import pytest
 
 import heedmap as hm
 from heedmap.data.texts import Pair, replaced
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.highlights import sampled
-from heedmap.experiments.rereading import (
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.rereading import (
     ORDERS,
     PART,
     PREFIXES,
@@ -19,6 +18,8 @@ from heedmap.experiments.rereading import (
     prefixes,
     ranked,
 )
+from heedmap.experiments.questions.highlights import sampled
+from heedmap.experiments.registry import registered
 from heedmap.settings import AuditSettings
 
 
@@ -71,7 +72,9 @@ def test_only_the_words_are_replaced_and_a_short_donor_is_read_again():
 @pytest.fixture(scope="module")
 def evidence():
     run = hm.train(hm.load("reviews"), encoder="lstm", epochs=1, progress=False)
-    return Evidence(run.model, run.corpus.splits["test"].take(range(12)), AuditSettings())
+    return AuditContext(
+        run.model, run.corpus.splits["test"].take(range(12)), AuditSettings(), registered()
+    )
 
 
 def probability(evidence, text, answer):
@@ -116,7 +119,9 @@ def test_the_outcome_of_a_ranking_is_that_of_a_plain_loop(evidence):
 
 def test_a_text_alone_has_no_words_of_others():
     run = hm.train(hm.load("reviews"), encoder="average", epochs=1, progress=False)
-    alone = Evidence(run.model, run.corpus.splits["test"].take([0]), AuditSettings())
+    alone = AuditContext(
+        run.model, run.corpus.splits["test"].take([0]), AuditSettings(), registered()
+    )
     order = np.arange(len(alone.texts[0]))
     found = outcomes(alone, {0: {"one": Ranked([order], 1)}})["one"][0]
     assert donors_of(alone, 0) == []
@@ -130,5 +135,5 @@ def test_of_each_predicted_class_the_same_number_is_asked(evidence):
 
 
 def test_the_table_is_the_same_when_made_again(evidence):
-    again = Evidence(evidence.model, evidence.split, evidence.settings)
+    again = AuditContext(evidence.model, evidence.split, evidence.settings, registered())
     assert again.table("highlights").equals(evidence.table("highlights"))

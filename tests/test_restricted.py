@@ -14,7 +14,7 @@ from heedmap.data.corpus import Split
 from heedmap.data.load import load
 from heedmap.data.marks import marks_of
 from heedmap.errors import InputError
-from heedmap.experiments.deception import masses
+from heedmap.experiments.questions.deception import masses
 from heedmap.experiments.variants import Penalty
 from heedmap.huggingface.door import Visitor
 from heedmap.retraining import restricted

@@ -14,10 +14,10 @@ import heedmap.retraining.trainer as trainer
 from heedmap.data.load import load
 from heedmap.data.marks import marks_of
 from heedmap.errors import InputError
+from heedmap.experiments.questions.trained_adversary import adversaries
 from heedmap.experiments.registry import registered
 from heedmap.experiments.results import Results
 from heedmap.experiments.seeds import Seeds, matrix, over_seeds
-from heedmap.experiments.trained_adversary import adversaries
 from heedmap.experiments.variants import Adversary, Penalty, Variant
 from heedmap.retraining.base import base_of
 from heedmap.retraining.trainer import Trainer, rounds
@@ -225,9 +225,13 @@ def test_stability_is_undefined_for_one_token_and_0_for_the_same_model(made, tmp
     assert all((one is None) == (len(text) < 2) for one, text in zip(jsd, tokens, strict=True))
     same = trainer_of(run, tmp_path)
     same.seed = -1  # so that the "other" seeds begin with the run's own
-    from heedmap.experiments.evidence import Evidence
+    from heedmap.experiments.context import AuditContext
 
-    evidence = Evidence(run.model, run.corpus.splits["test"], AuditSettings(), retraining=same)
+    evidence = AuditContext(
+        run.model, run.corpus.splits["test"], AuditSettings(), registered(), retraining=same
+    )
+        run.model, run.corpus.splits["test"], AuditSettings(), registered(), retraining=same
+    )
     table = registered()["stability"].run(evidence)
     first = np.array(table["each_jsd"].to_pylist())[:, 0]
     assert first == pytest.approx(np.zeros(len(first)), abs=1e-6)

@@ -8,7 +8,7 @@ import torch
 from conftest import random_texts, small_model
 
 from heedmap.data.batches import Ragged
-from heedmap.experiments.deception import masses
+from heedmap.experiments.questions.deception import masses
 from heedmap.experiments.variants import Adversary, Penalty
 from heedmap.measures import kullback_leibler
 from heedmap.retraining.adversary import AdversaryObjective, Target, directed

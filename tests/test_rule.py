@@ -47,7 +47,7 @@ from heedmap.experiments.rule import (
         (replace(UNCLEAR, unseen=0.3, losing=16, held=8), "unclear"),
         (replace(UNCLEAR, unseen=0.3, losing=FEWEST - 1, held=FEWEST - 1), "unclear"),
         (replace(UNCLEAR, unseen=0.1, losing=16, held=14), "unclear"),
-        # Evidence in every word: any few words keep the answer, so that none of them is said to suffice.
+        # AuditContext in every word: any few words keep the answer, so that none of them is said to suffice.
         (replace(SUFFICIENT, best_gone=0.1, random_alone=0.9), "wrong"),
         # Without random words as much is lost: these are not the words that are needed.
         (replace(NEEDED, gone=0.6, random_gone=0.55), "wrong"),

@@ -23,7 +23,10 @@ def tables():
     found = {}
     for name, experiment in registered().items():
         found.setdefault(experiment.run.__module__, []).append(name)
-    return {module.rpartition(".")[2]: (modules[module], names) for module, names in found.items()}
+    return {
+        names[0] if len(names) == 1 else module.rpartition(".")[2]: (modules[module], names)
+        for module, names in found.items()
+    }
 
 
 def test_every_question_has_a_page_and_every_page_a_question():
@@ -42,7 +45,8 @@ def test_a_page_asks_in_the_words_of_the_code_and_leaves_nothing_out(name):
     said = dict(zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True))
     assert all(said.values())
     assert "```math" in said["Formula"]
-    assert f"../../src/heedmap/experiments/{name}.py" in said["Source"]
+    file = module.__name__.rpartition(".")[2]
+    assert f"../../src/heedmap/experiments/questions/{file}.py" in said["Source"]
     for table in names:
         assert f"](../columns.md#{table})" in said["Where to see it"]
     assert re.match(r"```console\n\$ heedmap \w+ ", said["A reading"]), "a command made it"

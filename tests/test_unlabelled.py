@@ -9,7 +9,7 @@ from made_audits import Elements, printed
 from tiny_transformers import tiny_model, tiny_tokenizer
 
 import heedmap as hm
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import make_findings
 from heedmap.report.page import page
 from heedmap.report.picks import pick_instances
 

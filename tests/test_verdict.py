@@ -20,8 +20,7 @@ from heedmap.experiments.findings import (
     to_json,
 )
 from heedmap.experiments.intervals import of_mean, of_median, of_share
-from heedmap.experiments.registry import registered
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import make_findings, registered
 from heedmap.settings import (
     AuditSettings,
     DataSettings,

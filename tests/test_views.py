@@ -7,7 +7,7 @@ import torch
 from tiny_transformers import TEXTS, tiny_classifier
 
 from heedmap.counterfactual.constrained import search
-from heedmap.experiments.adversary_search import most_different_met
+from heedmap.experiments.methods.adversary_search import most_different_met
 from heedmap.huggingface.maps import VIEWS
 from heedmap.measures import LN2, change_in_prediction, jensen_shannon
 from heedmap.settings import AuditSettings

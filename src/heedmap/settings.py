@@ -383,7 +383,8 @@ class AuditSettings(Settings):
     is removed or masked. `gradient_of`: the log-odds of the predicted class, or its probability, whose
     gradient vanishes where it rounds to 1. `search_…`: the search for adversarial attention where there is no
     exact method; `descent_steps`: steps of the paper's search, 0 for models that are too slow for it.
-    `random_item`: see `heedmap.experiments.erasure`; `renormalise`: `heedmap.experiments.erased`.
+    `random_item`: see `heedmap.experiments.questions.erasure`; `renormalise`:
+    `heedmap.experiments.methods.erasure_predictions`.
     """
 
     seed: Seed = option("Of the split, the weights and the experiments.", 0)

@@ -8,9 +8,9 @@ from heedmap.files.tables import table
 from heedmap.report.charts import Figure, specification
 
 
-def last_word(evidence):
+def last_word(context):
     """The weight of each text's last word."""
-    weights = evidence.table("instances")["attention"].to_pylist()
+    weights = context.table("instances")["attention"].to_pylist()
     return table({"row": range(len(weights)), "last": [values[-1] for values in weights]})
 
 

@@ -16,11 +16,12 @@ from heedmap.calibration.families import Made, make
 from heedmap.calibration.plants import Plant
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
-from heedmap.experiments.alternatives import READ_OUTS, alternatives
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.highlights import column_of
-from heedmap.experiments.rankings import ranked_heats
-from heedmap.experiments.rereading import WHAT, outcomes, ranked
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.rankings import ranked_heats
+from heedmap.experiments.methods.rereading import WHAT, outcomes, ranked
+from heedmap.experiments.questions.alternatives import READ_OUTS, alternatives
+from heedmap.experiments.questions.highlights import column_of
+from heedmap.experiments.registry import registered
 from heedmap.files.tables import read_table, write_table
 from heedmap.models.layered import Layered
 from heedmap.settings import AuditSettings
@@ -70,7 +71,7 @@ def _texts(plant: Plant, made: Made) -> pa.Table:
         permutations=SHUFFLES,
         gradient_path="open" if isinstance(made.model, Layered) else "closed",
     )
-    evidence = Evidence(made.model, made.split, settings)
+    evidence = AuditContext(made.model, made.split, settings, registered())
     asked = evidence.table("highlights")
     of_weights = evidence.table("permutation").select(OF_WEIGHTS)
     # What an audit leaves out where the map has a yes is wanted of all plants.
@@ -84,7 +85,7 @@ def _texts(plant: Plant, made: Made) -> pa.Table:
     return asked
 
 
-def _of_other_maps(evidence: Evidence) -> dict[str, pa.Array]:
+def _of_other_maps(evidence: AuditContext) -> dict[str, pa.Array]:
     """Return the outcomes of maps that are wrong where the real one is right."""
     heats = ranked_heats(evidence)
     rows = np.flatnonzero(evidence.table("highlights")["highlighted"].is_valid().to_numpy())

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from heedmap.experiments.findings import COLOURS, AuditResult, Finding, Level
-from heedmap.experiments.instances import NO_LABELS, ONE_CLASS, is_doubtful
 from heedmap.experiments.pooling import by_text
+from heedmap.experiments.questions.instances import NO_LABELS, ONE_CLASS, is_doubtful
+from heedmap.experiments.questions.trainings import told_of_trainings
 from heedmap.experiments.rates import LEAST, Answers, OfKind, Rates
 from heedmap.experiments.reasons import because, by_class, measured, what_to_do
 from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
-from heedmap.experiments.trainings import told_of_trainings
 from heedmap.settings import AuditSettings, TransformerSettings
 from heedmap.terminal.html import escaped
 

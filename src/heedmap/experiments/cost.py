@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from heedmap.counterfactual.row_weights import uniform
 from heedmap.data.texts import Pair, Text
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.registry import registered
+from heedmap.experiments.context import AuditContext
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Trace
 from heedmap.terminal.displays import span
@@ -20,14 +19,14 @@ PROBED = 512  # tokens per text of the measured batch, of models of our own, whi
 
 
 @dataclass(frozen=True)
-class Speed:
+class CostProbe:
     """The speed of one batch of texts of typical length, of which the first PROBED tokens are measured.
 
     `second`: seconds per position of a pass; `again`: seconds per whole text to recompute the logits from the
     weights; `trace`: the trace of the batch.
     """
 
-    evidence: Evidence
+    context: AuditContext
     second: float
     again: float
     trace: Trace
@@ -35,39 +34,25 @@ class Speed:
     def reading(self, passes: float, most: int | None = None) -> float:
         """Return the seconds that `passes` over all texts take, or over a sample of at most `most`."""
         share = 1.0 if most is None else self.sampled(most)
-        return float(self.evidence.lengths.sum()) * share * self.second * passes
+        return float(self.context.lengths.sum()) * share * self.second * passes
 
     def squares(self) -> float:
         """Return how many measured texts all texts are worth where time grows with the square of the length."""
-        return float(np.maximum(1.0, (self.evidence.lengths / PROBED) ** 2).sum())
+        return float(np.maximum(1.0, (self.context.lengths / PROBED) ** 2).sum())
 
     def sampled(self, most: int) -> float:
         """Return the share of the texts in a sample of at most `most`."""
-        texts = self.evidence.split.whole_texts
+        texts = self.context.split.whole_texts
         return min(texts, most) / texts
 
 
-def estimate(evidence: Evidence) -> dict[str, float]:
-    """Estimate the seconds for each experiment that is not done yet."""
-    costs = {
-        name: experiment.cost
-        for name, experiment in registered().items()
-        if experiment.cost is not None
-        and experiment.applies(evidence.model, evidence.split)
-        and not evidence.done(name)
-    }
-    if not costs or not len(evidence.lengths):
-        return {}
-    speed = _measure(evidence)
-    return {name: cost(speed) for name, cost in costs.items()}
-
-
-def _measure(evidence: Evidence) -> Speed:
-    model, lengths = evidence.model, evidence.lengths
+def measure(context: AuditContext) -> CostProbe:
+    """Time a pass, and a read-out from the weights, on one batch of texts of typical length."""
+    model, lengths = context.model, context.lengths
     typical = typical_rows(lengths)
     positions = min(PROBE, model.tokens_at_once)
     rows = typical[: max(1, positions // int(lengths[typical[0]]))]
-    texts = [evidence.texts[i] for i in rows]
+    texts = [context.texts[i] for i in rows]
     if not isinstance(model, Layered):
         texts = [beginning(text) for text in texts]
     batch = model.batch(texts, rows.tolist())
@@ -81,7 +66,7 @@ def _measure(evidence: Evidence) -> Speed:
     start = time.perf_counter()
     model.predict(trace, even)
     again = (time.perf_counter() - start) / len(rows) * float(lengths[rows].sum()) / read
-    return Speed(evidence, second, again, trace)
+    return CostProbe(context, second, again, trace)
 
 
 def typical_rows(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from heedmap.experiments.alternatives import CANDIDATES
+from heedmap.experiments.questions.alternatives import CANDIDATES
 from heedmap.experiments.results import signed_percent
 from heedmap.experiments.rounding import number
 from heedmap.experiments.rule import (

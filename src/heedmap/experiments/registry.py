@@ -1,7 +1,7 @@
 """The registry of experiments, from which the audit, the card, the page and the help are made.
 
-To add an experiment, add a module with a tuple `EXPERIMENTS` to this package, or an entry point of the group
-`heedmap.experiments` to any installed package. Nothing else changes.
+To add an experiment, declare an `Experiment` in a file of `questions`, or at an entry point of the group
+`heedmap.experiments` of any installed package. Nothing else changes.
 """
 
 import pkgutil
@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from heedmap import experiments as package
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
+from heedmap.experiments import GROUP, questions
 from heedmap.experiments.columns import Columns, type_of
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe, measure
 from heedmap.experiments.findings import Finding
+from heedmap.experiments.pooling import by_text
+from heedmap.experiments.rates import Rates
+from heedmap.experiments.results import Results
+from heedmap.experiments.variants import Retraining, Variant
 from heedmap.models.trace import Model
-from heedmap.settings import ModelSettings, TransformerSettings
+from heedmap.settings import AuditSettings, ModelSettings, TransformerSettings
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from heedmap.experiments.cost import Speed
-    from heedmap.experiments.evidence import Evidence
-    from heedmap.experiments.results import Results
-    from heedmap.experiments.variants import Retraining, Variant
 
 Row = Mapping[str, Mapping[str, Any]]  # one text: its row of each table that has one row per text
 
@@ -72,22 +73,22 @@ class Experiment:
     """
 
     name: str
-    run: "Callable[[Evidence], pa.Table]"
+    run: Callable[[AuditContext], pa.Table]
     place: int = 1000
     columns: Columns = field(default_factory=Columns)
     per_text: bool = True
     applies: Callable[[Model, Split], bool] = lambda model, split: True
-    findings: "Callable[[Results], list[Finding]]" = lambda results: []
+    findings: Callable[[Results], list[Finding]] = lambda results: []
     figures: tuple[str, ...] = ()
     heat_maps: Callable[[Row], list[HeatMap]] = lambda row: []
     facts: Callable[[Row], list[tuple[str, float | int | None]]] = lambda row: []
-    cost: "Callable[[Speed], float] | None" = None
+    cost: Callable[[CostProbe], float] | None = None
     files: Callable[[Model], Sequence[str]] = lambda model: ()
-    about: "Callable[[Evidence], dict[str, object]]" = lambda evidence: {}
+    about: Callable[[AuditContext], dict[str, object]] = lambda context: {}
     notes: Callable[[Mapping[str, pa.Table], ModelSettings | TransformerSettings], list[str]] = (
         lambda tables, model: []
     )
-    variants: "Callable[[Retraining], list[Variant]] | None" = None
+    variants: Callable[[Retraining], list[Variant]] | None = None
     recorded: bool = False
     compares: bool = False
 
@@ -99,13 +100,15 @@ def registered() -> dict[str, Experiment]:
     Raises:
         InputError: an entry point cannot be loaded, is not an experiment, or has a name that is taken.
     """
+    modules = pkgutil.iter_modules(questions.__path__, f"{questions.__name__}.")
     experiments = [
-        experiment
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
-        for experiment in getattr(pkgutil.resolve_name(module.name), "EXPERIMENTS", ())
+        value
+        for module in modules
+        for value in vars(pkgutil.resolve_name(module.name)).values()
+        if isinstance(value, Experiment)
     ]
     names = {experiment.name for experiment in experiments}
-    for entry in entry_points(group=package.GROUP):
+    for entry in entry_points(group=GROUP):
         origin = f"the experiment {entry.name!r} of {entry.value.split(':')[0]}"
         try:
             experiment = entry.load()
@@ -153,6 +156,42 @@ def retrainable(model: Model, split: Split) -> list[str]:
 def retrains(name: str) -> bool:
     """Return whether an experiment trains further models."""
     return registered()[name].variants is not None
+
+
+def make_findings(
+    tables: Mapping[str, pa.Table],
+    settings: AuditSettings,
+    classes: list[str],
+    model: ModelSettings | TransformerSettings | None = None,
+    rates: Rates | None = None,
+) -> list[Finding]:
+    """Return a finding per question that the tables can answer, in the order of the card.
+
+    Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which name
+    the layer on trial where there are several. `rates` give the findings their levels.
+    """
+    results = Results(by_text(tables), settings, classes, model, rates)
+    return [
+        finding
+        for name, experiment in registered().items()
+        if name in tables
+        for finding in experiment.findings(results)
+    ]
+
+
+def estimate(context: AuditContext) -> dict[str, float]:
+    """Estimate the seconds for each experiment that is not done yet."""
+    costs = {
+        name: experiment.cost
+        for name, experiment in registered().items()
+        if experiment.cost is not None
+        and experiment.applies(context.model, context.split)
+        and not context.done(name)
+    }
+    if not costs or not len(context.lengths):
+        return {}
+    probe = measure(context)
+    return {name: cost(probe) for name, cost in costs.items()}
 
 
 def column_frame(tables: Mapping[str, pa.Table]) -> "pd.DataFrame":

@@ -4,6 +4,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heedmap.experiments.generators import named_generator
+
 
 def text_numbers(instances: pa.Table) -> NDArray[np.int64]:
     """Number the distinct texts, by tokens and query: one number per row, the same for the same text.
@@ -24,6 +26,6 @@ def first_half(texts: NDArray[np.int64], seed: int) -> NDArray[np.bool_]:
     All rows of a text are on one side, so that what the first half chooses can be measured on the other.
     """
     different = np.unique(texts)
-    rng = np.random.default_rng([seed, *b"halves"])
+    rng = named_generator(seed, "halves")
     half = different[rng.permutation(len(different))[: len(different) // 2]]
     return np.asarray(np.isin(texts, half))

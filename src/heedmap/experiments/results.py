@@ -10,36 +10,13 @@ from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
 from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative, grade
-from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
-from heedmap.experiments.registry import registered
 from heedmap.experiments.repeats import text_numbers
 from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSettings
 
 ROUNDED = 3  # digits of a text's share of the attainable, by which it counts as equal to another's
 LEAST_ROOM = 0.02  # between chance and ceiling
 STATISTICS: dict[Callable[..., Any], str] = {np.mean: "mean", np.median: "median"}
-
-
-def make_findings(
-    tables: Mapping[str, pa.Table],
-    settings: AuditSettings,
-    classes: list[str],
-    model: ModelSettings | TransformerSettings | None = None,
-    rates: Rates | None = None,
-) -> list[Finding]:
-    """Return a finding per question that the tables can answer, in the order of the card.
-
-    Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which name
-    the layer on trial where there are several. `rates` give the findings their levels.
-    """
-    results = Results(by_text(tables), settings, classes, model, rates)
-    return [
-        finding
-        for name, experiment in registered().items()
-        if name in tables
-        for finding in experiment.findings(results)
-    ]
 
 
 class Results:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from heedmap.experiments.bending import is_searched
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.questions.smallest_change import is_searched
 from heedmap.report.charts import Figure, specification
 from heedmap.report.grouping import Division, of_words
 from heedmap.report.histograms import Axis, by_class

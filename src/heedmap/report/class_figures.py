@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import altair as alt
 import numpy as np
 
-from heedmap.experiments.class_erasure import MOST
-from heedmap.experiments.class_sides import SIDES
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.methods.class_sides import SIDES
+from heedmap.experiments.questions.class_erasure import MOST
 from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
 from heedmap.report.grouping import texts, unpredicted
 from heedmap.report.phrases import LISTED, column

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from heedmap.experiments.dynamics import QUANTITIES
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.questions.dynamics import QUANTITIES
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
 
 LONGEST = 30  # tokens that are drawn

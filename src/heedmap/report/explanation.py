@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.experiments.flip_sets import FlipSet
+from heedmap.experiments.methods.flip_sets import FlipSet
 from heedmap.files.storage import write_atomically
 from heedmap.terminal.output import show
 

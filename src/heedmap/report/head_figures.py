@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
-from heedmap.experiments.mix import FITTED
+from heedmap.experiments.questions.head_mixture import FITTED
 from heedmap.experiments.rounding import number
 from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification

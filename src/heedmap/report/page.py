@@ -8,11 +8,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from heedmap.experiments.adversary import is_exact, is_searched
-from heedmap.experiments.adversary_weights import FILE
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import SIGNS, AuditResult, pooled
+from heedmap.experiments.methods.adversary_weights import FILE
 from heedmap.experiments.notes import drift_text, note_texts
+from heedmap.experiments.questions.adversary import is_exact, is_searched
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.phrases import (

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heedmap.experiments.deception import summary
-from heedmap.experiments.ease import by_model
 from heedmap.experiments.findings import AuditResult
-from heedmap.experiments.guidance import GUIDES
+from heedmap.experiments.questions.adversary_by_model import by_model
+from heedmap.experiments.questions.deception import summary
+from heedmap.experiments.questions.guidance import GUIDES
+from heedmap.experiments.questions.trained_adversary import adversaries as trained
 from heedmap.experiments.seeds import Seeds
-from heedmap.experiments.trained_adversary import adversaries as trained
 from heedmap.measures import LN2, jensen_shannon
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification, vertical
 from heedmap.report.grouping import division, of_words, texts

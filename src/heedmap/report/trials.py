@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from heedmap.experiments.adversary_search import most_different_met
+from heedmap.experiments.methods.adversary_search import most_different_met
 from heedmap.experiments.rounding import number
 from heedmap.huggingface.door import Call
 from heedmap.huggingface.inputs import SubwordBatch

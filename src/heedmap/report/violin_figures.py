@@ -6,8 +6,8 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.experiments.adversary import is_exact, is_searched
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.questions.adversary import is_exact, is_searched
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import (

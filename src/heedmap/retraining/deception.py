@@ -6,7 +6,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from heedmap.data.batches import Batch, Encoded, Ragged, scatter_rows, sorted_batches
-from heedmap.experiments.deception import TOLERANCE, masses
+from heedmap.experiments.questions.deception import TOLERANCE, masses
 from heedmap.experiments.variants import Heads, Penalty
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.classifier import Classifier

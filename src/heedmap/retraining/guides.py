@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 
 from heedmap.data.batches import Ragged
 from heedmap.data.corpus import Split
-from heedmap.experiments.erased import slopes
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.erasure_predictions import slopes
+from heedmap.experiments.registry import registered
 from heedmap.experiments.variants import Guide
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings
@@ -21,7 +22,7 @@ def guide_weights(guide: Guide, model: Model, split: Split) -> Ragged:
     """
     if guide == "uniform":
         return Ragged([np.ones(len(text)) / max(1, len(text)) for text in split.texts])
-    evidence = Evidence(model, split, AuditSettings())
+    evidence = AuditContext(model, split, AuditSettings(), registered())
     if guide == "base":
         lists = evidence.table("instances")["attention"].to_pylist()
         return Ragged(lists)
@@ -31,7 +32,7 @@ def guide_weights(guide: Guide, model: Model, split: Split) -> Ragged:
     return Ragged([_scaled(np.array(values, dtype=np.float64)) for values in lists])
 
 
-def _read_out(evidence: Evidence) -> list[NDArray[np.float64]]:
+def _read_out(evidence: AuditContext) -> list[NDArray[np.float64]]:
     found: dict[int, NDArray[np.float64]] = {}
     for trace in evidence.traces:
         slope = slopes(evidence.model, trace)[0]

@@ -14,13 +14,19 @@ from heedmap.data.corpus import Split
 from heedmap.errors import InputError, KindError, MissingError
 from heedmap.experiments import cost
 from heedmap.experiments.bottom_line import BottomLine, bottom_line
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import AuditResult, level_text, to_class_frame, to_frame
 from heedmap.experiments.notes import far_from_default, note_texts
 from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import Rates, packaged_rates, rates_beside, read_rates
-from heedmap.experiments.registry import applicable, column_frame, registered, retrainable
-from heedmap.experiments.results import make_findings
+from heedmap.experiments.registry import (
+    applicable,
+    column_frame,
+    estimate,
+    make_findings,
+    registered,
+    retrainable,
+)
 from heedmap.experiments.variants import Retraining
 from heedmap.files.locking import writing
 from heedmap.files.naming import kind_of
@@ -265,8 +271,8 @@ def audit_as(
 
     def made(folder: TableFolder | None) -> Audit:
         split = audited_split(run, wanted)
-        evidence = Evidence(
-            run.model, split, wanted, folder, others, retraining, asked, run.dynamics
+        evidence = AuditContext(
+            run.model, split, wanted, registered(), folder, others, retraining, asked, run.dynamics
         )
         return _audit(run, run_settings, evidence, dict.fromkeys([*asked][:1], training_seconds))
 
@@ -297,7 +303,7 @@ def defaults(model: Model, data: DataSettings) -> dict[str, object]:
 
 
 def _audit(
-    run: Run, settings: RunSettings, evidence: Evidence, trainings: dict[str, float]
+    run: Run, settings: RunSettings, evidence: AuditContext, trainings: dict[str, float]
 ) -> Audit:
     split, wanted, folder = evidence.split, evidence.settings, evidence.folder
     rates = packaged_rates() if run.folder is None else _rates_for(run, folder)  # or refuse at once
@@ -307,7 +313,7 @@ def _audit(
     whole = run.corpus.splits["test"]
     names = applicable(run.model, split, evidence.recorded is not None, bool(evidence.other_seeds))
     names += [name for name in retrainable(run.model, split) if evidence.has(name)]
-    costs = cost.estimate(evidence)
+    costs = estimate(evidence)
     is_long = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
     if is_long and (text := cost.forecast(costs)) is not None:
         note(f"The experiments will take {text}.")

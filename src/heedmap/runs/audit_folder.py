@@ -8,9 +8,9 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from heedmap.errors import InputError
-from heedmap.experiments.adversary_weights import FILE as ADVERSARY
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import AuditResult, to_json
+from heedmap.experiments.methods.adversary_weights import FILE as ADVERSARY
 from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import Rates, read_rates
 from heedmap.experiments.registry import registered

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.errors import InputError
-from heedmap.experiments.adversary_weights import FILE, MOST, weights_of
+from heedmap.experiments.methods.adversary_weights import FILE, MOST, weights_of
 from heedmap.files.naming import kind_of
 from heedmap.files.tables import read_table
 from heedmap.measures import change_in_prediction, jensen_shannon

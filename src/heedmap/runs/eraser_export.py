@@ -12,9 +12,10 @@ from heedmap.data.documents import Document, documents, owners, without_rational
 from heedmap.data.eraser_predictions import BINS, LOSSES
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
-from heedmap.experiments.eraser import counts_of, kept_by
-from heedmap.experiments.evidence import Evidence
-from heedmap.experiments.rankings import RANKINGS, Scores, scores_of
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.rankings import RANKINGS, Scores, scores_of
+from heedmap.experiments.questions.eraser import counts_of, kept_by
+from heedmap.experiments.registry import registered
 from heedmap.files.identity import identity
 from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder
@@ -62,7 +63,7 @@ def export(
     kept = TableFolder(
         RunFolder(folder).tables, identity(audit.settings, weights_of(run), run.model.classes)
     )
-    evidence = Evidence(run.model, split, wanted, kept)
+    evidence = AuditContext(run.model, split, wanted, registered(), kept)
     counts = audit.tables["plausibility"]["count"].to_pylist()
     notes: Counter[str] = Counter()
     lines: dict[int, str] = {}
@@ -95,7 +96,9 @@ def export(
     return whole, len(lines), dict(+notes)
 
 
-def _read_again(evidence: Evidence, texts: list[tuple[Text, Scores, int]]) -> list[torch.Tensor]:
+def _read_again(
+    evidence: AuditContext, texts: list[tuple[Text, Scores, int]]
+) -> list[torch.Tensor]:
     """Return the probabilities (2, 1 + Q, C) without a ranking's first words, and with these alone."""
     masks = [kept_by(scores, [count, *counts_of(len(text))]) for text, scores, count in texts]
     logits = reread_kept(evidence.model, [text for text, _, _ in texts], masks)

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError, KindError
-from heedmap.experiments.adversary import is_exact
-from heedmap.experiments.alternatives import read_out_maps
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import AuditResult
-from heedmap.experiments.flip_sets import EXACT, flip_sets
+from heedmap.experiments.methods.flip_sets import EXACT, flip_sets
+from heedmap.experiments.questions.adversary import is_exact
+from heedmap.experiments.questions.alternatives import read_out_maps
+from heedmap.experiments.registry import registered
 from heedmap.files.naming import MODEL, kind_of, name_of
 from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier
@@ -180,7 +181,9 @@ def _explained(
         assert isinstance(model, TransformerClassifier)
         unknown, more = opening.unread_words(model, split.tokens)
     audit = settings.audit or AuditSettings.of(**defaults(model, settings.data))
-    evidence = Evidence(model, split, audit, first_row=_row_in_audit(place, split))
+    evidence = AuditContext(
+        model, split, audit, registered(), first_row=_row_in_audit(place, split)
+    )
     tables = {table: evidence.table(table) for table in TABLES}
     result = AuditResult(settings, model.classes, tables, [], about)
     return Explanation(
@@ -213,7 +216,7 @@ def _row_in_audit(folder: Path, split: Split) -> int:
     return 0
 
 
-def _windows(evidence: Evidence, unknown: list[NDArray[np.bool_]]) -> list[Window]:
+def _windows(evidence: AuditContext, unknown: list[NDArray[np.bool_]]) -> list[Window]:
     rows = {name: evidence.table(name).to_pylist() for name in TABLES}
     read_outs = read_out_maps(evidence)
     exact = is_exact(evidence.table("adversary").column_names, len(evidence.model.classes))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedmap.data.batches import Batch, scatter_rows
 from heedmap.data.corpus import Corpus, Split
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.measures import change_in_prediction, jensen_shannon
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.normalisers import normalise
@@ -38,7 +38,7 @@ def log_odds_attention(scores: Lexical, batch: Batch) -> Float[Tensor, "B T"]:
 def freeze(model: AttentionClassifier, split: Split, scores: Lexical) -> Frozen:
     """Read every text once, and decode it a second time under the frozen weights."""
     rows, columns = [], []
-    for batch, trace in Evidence(model, split, AuditSettings()).passes():
+    for batch, trace in AuditContext(model, split, AuditSettings(), {}).passes():
         weights = log_odds_attention(scores, batch)
         logits = model.predict(trace, weights[None, :, None])[0]
         divergence = jensen_shannon(trace.attention[:, 0].double(), weights.double())

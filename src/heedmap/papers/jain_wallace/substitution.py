@@ -16,7 +16,7 @@ from torch import Tensor
 from heedmap.data.batches import scatter_rows
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
 from heedmap.measures import change_in_prediction
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings
@@ -43,7 +43,7 @@ def substitution(
     substitutes = [odds.extreme(1, count), odds.extreme(0, count)]  # by predicted class
     before = _read(model, split)
     predicted = before.logits.argmax(1).tolist()
-    rng = Evidence(model, split, AuditSettings(seed=seed)).generator("substitution")
+    rng = AuditContext(model, split, AuditSettings(seed=seed), {}).generator("substitution")
     attended = [np.argsort(-heat, kind="stable") for heat in before.heat]
     places = {
         f"{count} most attended replaced": attended,
@@ -78,7 +78,7 @@ class _Read(NamedTuple):
 
 def _read(model: Model, split: Split) -> _Read:
     rows, logits, heat = [], [], {}
-    for trace in Evidence(model, split, AuditSettings()).traces:
+    for trace in AuditContext(model, split, AuditSettings(), {}).traces:
         rows.append(trace.rows.cpu())
         logits.append(trace.logits.cpu())
         for row, mask, values in zip(trace.rows.tolist(), trace.mask, trace.heat, strict=True):

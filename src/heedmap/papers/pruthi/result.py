@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
-from heedmap.experiments.deception import TOLERANCE, summary
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.questions.deception import TOLERANCE, summary
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.seeds import over_seeds
 from heedmap.papers.kit.learned import Learned, Score, accuracy

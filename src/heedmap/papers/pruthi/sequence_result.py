@@ -9,7 +9,7 @@ from pathlib import Path
 import altair as alt
 import pandas as pd
 
-from heedmap.experiments.deception import TOLERANCE
+from heedmap.experiments.questions.deception import TOLERANCE
 from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.experiments.seeds import over_seeds
 from heedmap.papers.kit.learned import Learned, Score

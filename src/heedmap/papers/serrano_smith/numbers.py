@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
-from heedmap.experiments.flips import efficiency
+from heedmap.experiments.questions.decision_flips import efficiency
 from heedmap.experiments.results import mean
 
 Numbers = NDArray[np.float64]

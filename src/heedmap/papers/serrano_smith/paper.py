@@ -18,7 +18,8 @@ from torch import Tensor
 
 from heedmap.data.corpus import Corpus, Split
 from heedmap.errors import InputError, check_installed
-from heedmap.experiments.evidence import Evidence
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.registry import registered
 from heedmap.files import manifest
 from heedmap.files.manifest import remove
 from heedmap.files.tables import read_table
@@ -196,7 +197,7 @@ def erased(cell: Cell, model: Any, split: Split) -> pa.Table:
     """Return a row per text: what `instances`, `erasure` and `flips` have of it."""
     tokens = [list(text) for text in texts_for(cell.model, split)]
     read = replace(split, tokens=tokens, rationale=None, written=None)
-    evidence = Evidence(model, read, AuditSettings(seed=cell.seed))
+    evidence = AuditContext(model, read, AuditSettings(seed=cell.seed), registered())
     columns: dict[str, Any] = {"model": [cell.model] * len(split), "seed": [cell.seed] * len(split)}
     for name in TABLES:
         table = evidence.table(name)

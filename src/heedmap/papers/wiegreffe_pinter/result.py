@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
 from heedmap.experiments.findings import AuditResult
-from heedmap.experiments.guidance import GUIDES
-from heedmap.experiments.necessity import paired_p
+from heedmap.experiments.questions.guidance import GUIDES
+from heedmap.experiments.questions.necessity import paired_p
+from heedmap.experiments.questions.trained_adversary import Trained, adversaries
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.seeds import Seeds, over_seeds, right
-from heedmap.experiments.trained_adversary import Trained, adversaries
 from heedmap.papers.kit.learned import Learned, Score, accuracy
 from heedmap.papers.kit.result import Claim, Result, Table, over_texts, signed, unlike, with_unlike
 from heedmap.papers.wiegreffe_pinter.published import (

@@ -1,0 +1,129 @@
+"""The adversary's columns where the read-out is not linear: a constrained search on the model itself."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from heedmap.counterfactual.constrained import Found, search
+from heedmap.counterfactual.jain_wallace_autograd import best_of, descend
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods import adversary_weights
+from heedmap.models.layered import Layered
+from heedmap.models.trace import Model, Trace
+from heedmap.settings import PLAIN, SLOW, AuditSettings
+
+SEARCH_SHARE = 4  # memory for restarts and the graph through the layers above
+
+
+def search_all(context: AuditContext) -> dict[str, object]:
+    """Return the best feasible heat map found for a seeded sample of the texts; null for the others."""
+    settings, total = context.settings, len(context.split)
+    generator = context.torch_generator("adversary")
+    jsd: list[float | None] = [None] * total
+    upper, tvd, before, after, descent = (list(jsd) for _ in range(5))
+    hits: list[bool | None] = [None] * total
+    heat: list[object] = [None] * total
+    model, slow = context.model, False
+    if isinstance(model, Layered):
+        slow = model.map_on_trial().view in SLOW
+    chosen = context.sample("adversary", 0 if slow else settings.search_instances)
+    weights_by_row: dict[int, Tensor] = {}
+    bytes_left = adversary_weights.MOST
+    for batch in context.batches_of(chosen, shares=SEARCH_SHARE):
+        trace = model.trace(batch)
+        own_draws = context.torch_generators("adversary", batch.rows)
+        descended = None
+        if settings.descent_steps and trace.attention.shape[1] == 1:
+            descended, search_jsd, hit = _descent(context, trace, generator)
+        best = most_different_met(model, trace, settings, own_draws, known=descended)
+        shown = model.to_heatmap(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
+        unpadded = model.unpadded(trace, best.attention) if isinstance(model, Layered) else []
+        own, other = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
+        for i, row in enumerate(batch.rows.tolist()):
+            jsd[row], upper[row] = float(best.jsd[i]), float(best.upper[i])
+            tvd[row] = float(best.tvd[i])
+            before[row], after[row] = own[i], other[i]
+            heat[row] = shown[i][trace.mask[i]].double().numpy(force=True)
+            # Batches come with the shortest texts first; these are kept when the space runs out.
+            bytes_left -= 4 * unpadded[i].numel() if unpadded else 0
+            if unpadded and bytes_left >= 0:
+                weights_by_row[row] = unpadded[i].cpu()
+            if descended is not None:
+                descent[row], hits[row] = float(search_jsd[i]), bool(hit[i])
+    if isinstance(model, Layered):
+        context.keep(adversary_weights.FILE, adversary_weights.pack(weights_by_row))
+    papers = {
+        "search_jsd": pa.array(descent, pa.float64()),
+        "search_found": pa.array(hits, pa.bool_()),
+    }
+    return {
+        "jsd": pa.array(jsd, pa.float64()),
+        "jsd_upper": pa.array(upper, pa.float64()),
+        "tvd": pa.array(tvd, pa.float64()),
+        "on_text_before": pa.array(before, pa.float64()),
+        "on_text": pa.array(after, pa.float64()),
+        "attention": pa.array(heat, pa.list_(pa.float64())),
+        **(papers if any(hit is not None for hit in hits) else {}),
+    }
+
+
+def _descent(
+    context: AuditContext, trace: Trace, generator: torch.Generator
+) -> tuple[Float[Tensor, "S B 1 T"], Float[Tensor, " B"], Bool[Tensor, " B"]]:
+    """Run the paper's search: its last iterates, the JSD of the best within ε, and whether there is one."""
+    predict, settings = partial(context.model.predict, trace), context.settings
+    weights = trace.attention[:, 0]
+    candidates = descend(
+        predict, weights, trace.mask, steps=settings.descent_steps, generator=generator
+    )
+    jsd, hit = best_of(predict, candidates, weights, trace.mask, settings.epsilon)
+    return candidates.unsqueeze(2), jsd, hit
+
+
+def most_different_met(
+    model: Model,
+    trace: Trace,
+    settings: AuditSettings,
+    generators: Sequence[torch.Generator],
+    known: Float[Tensor, "N B K P"] | None = None,
+) -> Found:
+    """Run the constrained search on the model itself, with the audit's ε, restarts and steps.
+
+    One generator per text. The result is as different as any of the `known` weightings that predict the same.
+    A heat map derived from the weights (gradient × attention, say) is hard to search: that search starts from
+    the result of one for the weights themselves, and so does at least as well.
+    """
+    find = partial(
+        search,
+        partial(model.predict, trace),
+        attention=trace.attention,
+        support=trace.support,
+        mask=trace.mask,
+        logits=trace.logits,
+        epsilon=settings.epsilon,
+        restarts=settings.search_restarts,
+        steps=settings.search_steps,
+        generators=generators,
+        known=known,
+    )
+    shown = partial(model.to_heatmap, trace)
+    if not isinstance(model, Layered) or model.map_on_trial().view in PLAIN:
+        return find(shown)
+    begin = find(partial(model.plain, trace)).attention
+    return find(shown, reach=model.reach(trace), begin=begin)
+
+
+def _on_text(trace: Trace, attention: Float[Tensor, "B K P"]) -> list[float]:
+    """Return the share of the rows' mass on the text's tokens, the only ones that a heat map shows."""
+    mass = attention.mean(1)
+    text = (
+        torch.ones_like(mass, dtype=torch.bool)
+        if trace.token_positions is None
+        else trace.token_positions
+    )
+    shares: list[float] = ((mass * text).sum(-1) / mass.sum(-1).clamp(min=1e-9)).tolist()
+    return shares

@@ -1,0 +1,120 @@
+"""Where measures of importance disagree widely about one map: by how much, and why that can be."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedmap.experiments.questions.agreement import OTHERS
+from heedmap.experiments.questions.importance import COMPLETE
+from heedmap.experiments.results import Results, does, percent
+
+FACTOR = 3  # between the largest and the smallest number, from which it is said
+FEWEST = 5  # texts that all measures have
+SURE = 0.99  # probability of the answer from which a prediction counts as saturated
+SMALL = 0.05  # change of the prediction below which no word's absence shows
+NOTABLE = 0.25  # share of the texts, or of the importance, from which a reason is named
+
+Used = NDArray[np.bool_]
+
+
+def disagreement(results: Results) -> str:
+    """Say that the importance under the map differs by FACTOR between the measures, and why; else nothing.
+
+    All measures are compared on the texts that every one has. A reason is named where the tables show it and it
+    is about the largest or the smallest number; that the measures ask different things is one always.
+    """
+    columns = {name: results.optional("found", f"found_{name}") for name in OTHERS}
+    found = {name: values for name, values in columns.items() if values is not None}
+    if len(found) < 2:
+        return ""
+    used: Used = np.asarray(np.isfinite(np.stack([*found.values()])).all(0))
+    if used.sum() < FEWEST:
+        return ""
+    means = {name: float(values[used].mean()) for name, values in found.items()}
+    order = sorted(means, key=lambda name: -means[name])
+    most, least = order[0], order[-1]
+    if means[most] < FACTOR * means[least]:
+        return ""
+    said = ", ".join(f"{OTHERS[name]} {means[name]:.2f}" for name in order)
+    reasons = "; ".join(_reasons(results, used, most, least))
+    return f"the measures disagree ({said}, on the same {used.sum()} texts), which can be because {reasons}"
+
+
+def _reasons(results: Results, used: Used, most: str, least: str) -> Iterator[str]:
+    """Yield what can make two measures differ; `most` is the one that finds most under the map."""
+    yield from _spread(results, used, most, least)
+    if "leave_one_out" in (most, least):
+        yield from _saturated(results, used)
+        yield from _of_either_sign(results, used)
+    if "gradient" in (most, least) and results.settings.gradient_path == "closed":
+        yield (
+            "the gradient holds the attention fixed, so that a word's weight is a factor of its number, while "
+            "leave-one-out and integrated gradients let it move"
+        )
+    if "integrated_gradients" in (most, least):
+        yield from _incomplete(results, used)
+    yield (
+        "leave-one-out takes a word away, the gradient changes it a very little, and integrated gradients add "
+        "up gradients on the way from an empty text, so that redundant and interacting words count differently"
+    )
+
+
+def _spread(results: Results, used: Used, most: str, least: str) -> Iterator[str]:
+    """Say that one measure spreads its importance, so that no order of the weights finds much of it."""
+    high, low = (
+        float(np.nanmean(results.column("found", f"largest_{name}")[used]))
+        for name in (most, least)
+    )
+    if high >= 2 * low:
+        name = OTHERS[least]
+        spread = "spread" if does(name) == "do" else "spreads"
+        yield (
+            f"{name} {spread} the importance over more words (the best order of these weights would find "
+            f"{low:.2f} of it, and {high:.2f} by {OTHERS[most]})"
+        )
+
+
+def _saturated(results: Results, used: Used) -> Iterator[str]:
+    """Say that predictions are so sure, or their evidence so redundant, that no word's absence shows."""
+    importance = results.tables["leave_one_out"]["importance"].to_pylist()
+    probabilities = results.tables["instances"]["probabilities"].to_pylist()
+    rows = np.flatnonzero(used)
+    # Of a text in windows, one of a single word has no number.
+    still = float(np.mean([np.fmax.reduce(importance[row]) < SMALL for row in rows]))
+    if still < NOTABLE:
+        return
+    sure = float(np.mean([max(probabilities[row]) >= SURE for row in rows]))
+    saturated = f" ({percent(sure)} are saturated, from {SURE:g})" if sure >= NOTABLE else ""
+    yield (
+        f"in {percent(still)} of the texts no word's absence changes the prediction by {SMALL:g}{saturated}, "
+        "and leave-one-out rests on small changes"
+    )
+
+
+def _of_either_sign(results: Results, used: Used) -> Iterator[str]:
+    """Say that much of the importance is of words against the answer."""
+    table = results.tables["leave_one_out"]
+    if "signed" not in table.column_names:
+        return
+    importance, signed = table["importance"].to_pylist(), table["signed"].to_pylist()
+    shares = []
+    for row in np.flatnonzero(used):
+        sizes, changes = np.array(importance[row]), np.array(signed[row])
+        shares.append(float(sizes[changes < 0].sum() / sizes.sum()))
+    if np.mean(shares) >= NOTABLE:
+        yield (
+            f"{percent(float(np.mean(shares)))} of the importance by leave-one-out is of words against the "
+            "answer, and sizes without a sign are compared"
+        )
+
+
+def _incomplete(results: Results, used: Used) -> Iterator[str]:
+    """Say that integrated gradients miss a part of what they should add up to."""
+    errors = results.column("integrated_gradients", "completeness_error")[used]
+    share = float((errors > COMPLETE).mean())
+    if share >= NOTABLE:
+        yield (
+            f"integrated gradients miss what they should add up to by more than {COMPLETE:g} log-odds in "
+            f"{percent(share)} of the texts"
+        )

@@ -1,0 +1,227 @@
+"""Predictions with some tokens' weights erased: in closed form, or by imposing what is left on the model.
+
+A token is erased in every row of the layer on trial. What is left of a row is scaled to the row's mass
+("scale", as Serrano & Smith 2019), or its scores are normalised again without the token ("again"). For a
+softmax both are the same; a sparse normaliser may give weight to other tokens. A row of which nothing is left
+is 0. Earlier layers do not run again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedmap.counterfactual import erasure as closed
+from heedmap.counterfactual.row_weights import permuted
+from heedmap.errors import InputError
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.readout import is_linear, linear
+from heedmap.measures import levelled, log_odds, rounding_of
+from heedmap.models.normalisers import normalise
+from heedmap.models.trace import Model, Trace
+from heedmap.settings import Renormalise
+
+ELEMENTS = 1 << 21  # weights imposed at a time: 8 MB
+SHUFFLES = 3  # of a text's weights
+A_SINK = 0.01  # a row with less mass than 1 by this much leaves some to no token
+
+
+def texts_of(context: AuditContext) -> NDArray[np.int64]:
+    """Return the rows to ask: all of them where the read-out is linear, else the adversary's sample."""
+    if is_linear(next(context.traces)):
+        return np.arange(len(context.split))
+    return context.sample("adversary", context.settings.search_instances)
+
+
+def traces_of(context: AuditContext) -> Iterator[Trace]:
+    """Yield the traces of these texts.
+
+    Raises:
+        InputError: what is left is to be normalised again, and the scores are not known.
+    """
+    first = next(context.traces)
+    if context.settings.renormalise == "again" and differs(first) and first.scores is None:
+        raise InputError(
+            "renormalise = 'again': expected a softmax, or a model whose scores are known, got "
+            f"{first.normaliser} without its scores; leave out, to scale the weights that are left"
+        )
+    if is_linear(first):
+        yield from context.traces
+        return
+    for batch in context.batches_of(texts_of(context)):
+        yield context.model.trace(batch)
+
+
+def shuffled(context: AuditContext, trace: Trace, name: str) -> Iterator[Trace]:
+    """Yield the traces under the text's weights in other orders: what is asked of them again is chance.
+
+    Of scores that are normalised again it is these that are shuffled. `name` is that of the experiment, which
+    seeds the orders. There are SHUFFLES of them, or one where the read-out is not linear.
+    """
+    again = context.settings.renormalise == "again" and differs(trace)
+    values = trace.scores if again else trace.attention
+    assert values is not None
+    rngs = context.generators(name, trace.rows)
+    count = SHUFFLES if is_linear(trace) else 1
+    everything = torch.ones_like(trace.mask).unsqueeze(0)
+    for some in permuted(values, trace.support, count, rngs):
+        for each in some:
+            one = replace(trace, scores=each) if again else replace(trace, attention=each)
+            if again:
+                one = replace(one, attention=left(one, everything, "again")[0])
+            weights = one.attention.unsqueeze(0)
+            with torch.no_grad():
+                logits = context.model.predict(trace, weights)[0]
+            yield replace(one, heat=context.model.to_heatmap(trace, weights)[0], logits=logits)
+
+
+def differs(trace: Trace) -> bool:
+    """Whether normalising again gives other weights than scaling what is left."""
+    return trace.normaliser != "softmax"
+
+
+def is_closed(trace: Trace, how: Renormalise) -> bool:
+    """Whether the closed forms apply: a linear read-out, and what is left of the weights is scaled."""
+    return is_linear(trace) and (how == "scale" or not differs(trace))
+
+
+def without_each(model: Model, trace: Trace, how: Renormalise = "scale") -> Float[Tensor, "B T C"]:
+    """Return the logits without each token in turn."""
+    if is_closed(trace, how):
+        weights, relevance, bias = linear(trace)
+        return closed.without_each(weights, relevance, bias, trace.mask)
+    if how == "again" and differs(trace):
+        return _without_each_again(model, trace)
+    size = trace.mask.shape[1]
+    kept = ~torch.eye(size, dtype=torch.bool, device=trace.mask.device)
+    logits = imposed(model, trace, kept.unsqueeze(1).expand(-1, len(trace.mask), -1), how)
+    return logits.transpose(0, 1)
+
+
+def _without_each_again(model: Model, trace: Trace) -> Float[Tensor, "B T C"]:
+    """Normalise again without each token that has weight: without another, the threshold stays where it is."""
+    order = ranked(trace.ranked_heat, trace.mask)
+    weighty = int((trace.heat > 0).sum(-1).max())
+    place = order.argsort(-1)
+    others = (
+        torch.arange(weighty + 1, device=place.device)[:, None, None] - 1
+    )  # first, without none
+    logits = imposed(model, trace, place != others, "again")
+    whole = logits[:1].transpose(0, 1).expand(-1, place.shape[1], -1)
+    at = order[:, :weighty, None].expand(-1, -1, logits.shape[-1])
+    return whole.scatter(1, at, logits[1:].transpose(0, 1))
+
+
+def along(
+    model: Model, trace: Trace, ranking: Float[Tensor, "B T"], how: Renormalise = "scale"
+) -> closed.Flip:
+    """Erase the tokens of the largest `ranking` first until another class is predicted, while any is left."""
+    if is_closed(trace, how):
+        weights, relevance, bias = linear(trace)
+        return closed.along(ranking, weights, relevance, bias, trace.mask, trace.predicted)
+    order = ranked(ranking, trace.mask)
+    place = order.argsort(dim=-1)
+    size = trace.mask.shape[1]
+    heat = trace.heat.double().gather(1, order)
+    if size < 2:
+        return closed.Flip(torch.zeros_like(order[:, 0]), torch.zeros_like(heat[:, 0]))
+    counts = torch.arange(1, size, device=place.device)
+    logits = imposed(model, trace, place >= counts[:, None, None], how)
+    flips = (logits.argmax(-1) != trace.predicted) & (counts.unsqueeze(1) < trace.mask.sum(-1))
+    if how == "scale":  # a sparse normaliser may leave words without weight
+        flips &= (heat.flip(-1).cumsum(-1).flip(-1)[:, 1:] > 0).T
+    some, first = flips.any(0), flips.long().argmax(0)
+    mass = heat.cumsum(-1).gather(1, first.unsqueeze(-1)).squeeze(-1)
+    return closed.Flip((first + 1) * some, torch.where(some, mass, 0.0))
+
+
+def with_nothing_left(model: Model, trace: Trace) -> Bool[Tensor, " B"]:
+    """Return whether another class is predicted once every token is erased: of our own models, by the bias."""
+    if is_linear(trace):
+        _, _, bias = linear(trace)
+        return (bias > bias[trace.predicted].unsqueeze(1)).any(-1)
+    nothing = torch.zeros_like(trace.mask).unsqueeze(0)
+    return imposed(model, trace, nothing)[0].argmax(-1) != trace.predicted
+
+
+@torch.no_grad()
+def imposed(
+    model: Model, trace: Trace, kept: Bool[Tensor, "S B T"], how: Renormalise = "scale"
+) -> Float[Tensor, "S B C"]:
+    """Return the logits in float64 where only the `kept` tokens have weight, some weightings at a time."""
+    some = max(1, ELEMENTS // trace.attention.numel())
+    parts = [
+        model.predict(trace, left(trace, part, how)).double() for part in torch.split(kept, some)
+    ]
+    return torch.cat(parts)
+
+
+def left(
+    trace: Trace, kept: Bool[Tensor, "S B T"], how: Renormalise = "scale"
+) -> Float[Tensor, "S B K P"]:
+    """Return the weights where only the `kept` tokens have any; positions of no token, as [CLS], stay.
+
+    "again" needs no scores of a softmax: without the positions I it is α_t / (1 − Σ_I α), which differs from
+    scaling only where some of a row's mass goes to no position (a sink).
+    """
+    if (words := trace.words) is not None:
+        at = words.clamp(min=0).expand(len(kept), -1, -1)
+        kept = kept.gather(-1, at) | (words < 0)
+    if how == "again" and differs(trace):
+        assert trace.scores is not None
+        return normalise(
+            trace.scores.expand(len(kept), -1, -1, -1),
+            kept.unsqueeze(2) & trace.support,
+            trace.normaliser,
+        ).to(trace.attention)
+    weights = trace.attention * kept.unsqueeze(2)
+    mass, rest = trace.attention.sum(-1, keepdim=True), weights.sum(-1, keepdim=True)
+    scale = mass / torch.where(rest > 0, rest, 1.0)
+    if how == "again":
+        erased = 1.0 - mass + rest
+        sink = (mass < 1.0 - A_SINK) & (erased > 0)
+        scale = torch.where(sink, 1.0 / torch.where(sink, erased, 1.0), scale)
+    return weights * scale
+
+
+def slopes(model: Model, trace: Trace) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
+    """Return the gradient of the predicted class's log-odds by each token's weights, and the same times them.
+
+    The weights are free: the gradient neither passes through the softmax nor keeps their sum. A text's tokens
+    are ranked as by the gradient of the probability (Serrano & Smith 2019), which vanishes where it rounds to
+    1. A token's number is the sum over its positions in every row; numbers that differ by rounding alone are
+    equal.
+    """
+    with torch.enable_grad():
+        weights = trace.attention.detach().clone().requires_grad_(True)
+        logits = model.predict(trace, weights.unsqueeze(0))[0]
+        (slope,) = torch.autograd.grad(log_odds(logits, trace.predicted).sum(), weights)
+    slope = slope.masked_fill(~trace.support, 0.0).double()
+    error = rounding_of(slope.abs().amax(dim=(1, 2), keepdim=True)).expand_as(slope)
+    numbers = ((slope, error), (slope * trace.attention, error * trace.attention))
+    first, second = (
+        levelled(on_tokens(trace, number.sum(1)), trace.mask, on_tokens(trace, bound.sum(1)))
+        for number, bound in numbers
+    )
+    return first, second
+
+
+def on_tokens(trace: Trace, values: Float[Tensor, "B P"]) -> Float[Tensor, "B T"]:
+    """Sum values at positions over each token."""
+    if trace.words is None:
+        return values.masked_fill(~trace.mask, 0.0)
+    real = trace.words >= 0
+    result = values.new_zeros(trace.mask.shape)
+    return result.scatter_add(1, trace.words.clamp(min=0), values.masked_fill(~real, 0.0))
+
+
+def ranked(heat: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+    """Return each text's tokens, the largest weight first, padding last; ties in the order of the text."""
+    order: Tensor = (
+        heat.double().masked_fill(~mask, -torch.inf).argsort(dim=-1, descending=True, stable=True)
+    )
+    return order

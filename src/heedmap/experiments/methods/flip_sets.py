@@ -1,0 +1,94 @@
+"""Which words flip the answer when their weight is erased: the sets whose sizes the table `flips` has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from heedmap.counterfactual.erasure import smallest, split_along
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.erasure_predictions import imposed, is_closed, ranked, traces_of
+from heedmap.experiments.methods.readout import linear
+from heedmap.experiments.questions.decision_flips import RANKINGS, rankings
+from heedmap.models.trace import Trace
+
+EXACT = "exact"
+
+
+@dataclass(frozen=True)
+class FlipSet:
+    """Words without whose weight another class is predicted: `words` are their places in the text, ascending.
+
+    `mass` is the attention on them, `predicted` the new class and `probability` its probability. `ranking` is
+    the one of RANKINGS whose first words they are, or EXACT: no set is smaller.
+    """
+
+    words: list[int]
+    mass: float
+    predicted: int
+    probability: float
+    ranking: str
+
+
+def flip_sets(context: AuditContext) -> list[FlipSet | None]:
+    """Return the smallest set of each text, or, without a closed form, that of the ranking that needs fewest.
+
+    None where no set of words flips while one is left, where no ranking does, and of texts of one word.
+    """
+    table = context.table("flips").to_pylist()
+    found: list[FlipSet | None] = [None] * len(table)
+    for trace in traces_of(context):
+        rows = trace.rows.tolist()
+        if is_closed(trace, context.settings.renormalise):
+            names = [EXACT if table[row]["count_exact"] else None for row in rows]
+            erased, logits = _smallest(trace)
+        else:
+            names = [_quickest(table[row]) for row in rows]
+            counts = [
+                table[row][f"count_{name}"] if name else 0
+                for row, name in zip(rows, names, strict=True)
+            ]
+            erased = _first(context, trace, names, counts)
+            kept = (~erased & trace.mask).unsqueeze(0)
+            logits = imposed(context.model, trace, kept, context.settings.renormalise)[0]
+        shares = logits.softmax(-1)
+        for i, (row, name) in enumerate(zip(rows, names, strict=True)):
+            if name is not None:
+                best = int(shares[i].argmax())
+                words = erased[i].nonzero().squeeze(-1).tolist()
+                mass = table[row][f"mass_{name}"]
+                found[row] = FlipSet(words, mass, best, float(shares[i, best]), name)
+    return found
+
+
+def _smallest(trace: Trace) -> tuple[Bool[Tensor, "B T"], Float[Tensor, "B C"]]:
+    """Return the smallest sets, and the logits without them."""
+    problem = (*linear(trace), trace.mask)
+    _, erased = smallest(*problem, trace.predicted)
+    without, _ = split_along(erased.double(), *problem, erased.sum(-1, keepdim=True))
+    return erased, without[:, 0]
+
+
+def _quickest(row: Mapping[str, Any]) -> str | None:
+    """Return the ranking that needs the fewest words to flip; None if none does."""
+    counts = {name: row[f"count_{name}"] for name in RANKINGS if row[f"count_{name}"]}
+    return min(counts, key=counts.__getitem__) if counts else None
+
+
+def _first(
+    context: AuditContext, trace: Trace, names: list[str | None], counts: list[int]
+) -> Bool[Tensor, "B T"]:
+    """Mark the first words of each text's ranking."""
+    importance = context.table("leave_one_out")["importance"]
+    orders = {
+        name: ranked(values, trace.mask)
+        for name, values in rankings(context, trace, importance).items()
+    }
+    erased = torch.zeros_like(trace.mask)
+    for i, (name, count) in enumerate(zip(names, counts, strict=True)):
+        if name is not None:
+            erased[i, orders[name][i, :count]] = True
+    return erased

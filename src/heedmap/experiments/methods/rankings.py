@@ -1,0 +1,73 @@
+"""The rankings of a text's tokens that are compared: by the map, and by what else says that a token matters."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.erasure_predictions import slopes
+from heedmap.experiments.questions.agreement import MEASURES
+from heedmap.measures import levelled
+from heedmap.models.trace import Trace
+
+Scores = NDArray[np.float64]
+
+RANKINGS = {
+    "attention": "the map",
+    "gradient": "gradient",
+    "leave_one_out": "leave-one-out",
+    "integrated_gradients": "integrated gradients",
+    "read_out": "read-out",
+    "read_out_attention": "read-out × attention",
+    "position": "first words first",
+}
+"""Names in tables, and in words. The read-out's is the gradient by the weights (`erased.slopes`)."""
+READ_OUT = ("read_out", "read_out_attention")  # of `slopes`
+SHUFFLES = 5  # random rankings
+
+
+def scores_of(context: AuditContext, traces: Iterable[Trace] = ()) -> dict[int, dict[str, Scores]]:
+    """Return per text the scores of its tokens by ranking; those of the read-out for the texts of `traces`.
+
+    A ranking is left out where a score is undefined, or the text was not sampled for it.
+    """
+    lists = {"attention": ranked_heats(context)}
+    lists |= {name: context.table(name)["importance"].to_pylist() for name in MEASURES[1:]}
+    found: dict[int, dict[str, Scores]] = {}
+    for row, text in enumerate(context.texts):
+        found[row] = {"position": -np.arange(len(text), dtype=np.float64)}
+        for name, values in lists.items():
+            if values[row] is not None:
+                _add(found[row], name, np.array(values[row], dtype=np.float64))
+    for trace in traces:
+        add_read_out(context, trace, found)
+    return found
+
+
+def ranked_heats(context: AuditContext) -> list[Scores]:
+    """Return each text's heat map for rankings: weights that differ by rounding alone are equal."""
+    heats: list[Scores] = []
+    for weights in context.table("instances")["attention"].to_pylist():
+        heat = torch.tensor(weights, dtype=torch.float64)
+        heats.append(levelled(heat, torch.ones_like(heat, dtype=torch.bool)).numpy())
+    return heats
+
+
+def add_read_out(context: AuditContext, trace: Trace, found: dict[int, dict[str, Scores]]) -> None:
+    """Add the rankings of the read-out for the texts of a trace."""
+    for name, slope in zip(READ_OUT, slopes(context.model, trace), strict=True):
+        for i, row in enumerate(trace.rows.tolist()):
+            _add(found[row], name, slope[i][trace.mask[i]].numpy(force=True))
+
+
+def _add(scores: dict[str, Scores], name: str, values: Scores) -> None:
+    if np.isfinite(values).all():
+        scores[name] = values
+
+
+def shuffles_of(context: AuditContext, name: str, row: int, size: int) -> list[Scores]:
+    """Return random scores of a text's tokens, from its own generator of an experiment."""
+    rng = context.text_generator(name, row)
+    return [rng.random(size) for _ in range(SHUFFLES)]

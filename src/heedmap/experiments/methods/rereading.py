@@ -1,0 +1,282 @@
+"""What a text's answer loses without the words that a ranking puts first, and whether it stays with them alone.
+
+A reader of a heat map believes that the highlighted words made the answer and the rest did not. Here the model
+reads each text again: without these words, with them alone, and with all other words replaced by those of
+other texts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+
+from heedmap.data.texts import Text, replaced, shortened
+from heedmap.experiments.context import AuditContext
+from heedmap.importance.deletions import read
+from heedmap.models.layered import Layered
+from heedmap.models.trace import Model
+from heedmap.terminal.progress import track
+
+Scores = NDArray[np.float64]
+Order = NDArray[np.int64]
+
+PART = 3  # at most one word in PART is highlighted
+TWICE = 2 - 1e-6  # times the weight of an even map
+ORDERS = 3  # of words that tie, and random ones; as many texts lend their words
+PREFIXES = 16  # numbers of first words that are left out, at most
+AT_ONCE = 64  # texts whose readings are made together
+SAME = 1e-6  # probabilities that differ by no more are equal
+TRIES = 20  # to find another text than the one on trial
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Orders of one text's words, the first one first, and how many of them are highlighted.
+
+    A map that highlights nothing has no order to ask about; an order for comparison may highlight nothing.
+    """
+
+    orders: Sequence[Order]
+    highlighted: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the answer of one text, as a mean over the orders of its words.
+
+    Attributes:
+        highlighted: how many words are highlighted.
+        gone: the largest loss of the answer's probability without the first k words, k up to a third of them.
+        alone: the answer's probability with the highlighted words alone.
+        alone_stays: whether it is the answer then, too.
+        among: its probability if all other words are replaced by those of other texts; NaN if there are none.
+        among_stays: whether it is the answer then, too.
+
+    Without an order `gone` is 0, and `alone` and `among` are that of guessing. Of an order of which nothing is
+    highlighted, these are NaN.
+    """
+
+    highlighted: int
+    gone: float
+    alone: float
+    alone_stays: float
+    among: float
+    among_stays: float
+
+
+WHAT = ("gone", "alone", "alone_stays", "among", "among_stays")
+"""The numbers of an outcome, as columns of tables."""
+
+
+def count_highlighted(scores: Scores) -> int:
+    """Return how many words stand out: those with at least TWICE the weight that an even map would give them.
+
+    It is 0 if they are more than a third of the words. Negative scores have no weight.
+
+    >>> count_highlighted(np.array([0.1, 0.6, 0.1, 0.2])), count_highlighted(np.ones(9))
+    (1, 0)
+    """
+    weights = np.maximum(scores, 0.0)
+    if not weights.sum() > 0:
+        return 0
+    count = int((weights >= TWICE * weights.mean()).sum())
+    return count if count <= len(scores) // PART else 0
+
+
+def prefixes(size: int) -> NDArray[np.int64]:
+    """Return how many first words of a text are left out: up to a third of them, in at most PREFIXES steps.
+
+    >>> prefixes(12), prefixes(300)[-3:]
+    (array([1, 2, 3, 4]), array([ 54,  74, 100]))
+    """
+    most = size // PART
+    if most <= PREFIXES:
+        return np.arange(1, most + 1)
+    steps = np.round(np.geomspace(1, most, PREFIXES)).astype(np.int64)
+    return np.maximum(steps, np.arange(1, PREFIXES + 1))  # small numbers step by one
+
+
+def ranked(scores: Scores, rng: np.random.Generator) -> Ranked:
+    """Rank words by a map, the largest score first; without an order if it highlights nothing."""
+    count = count_highlighted(scores)
+    return Ranked(orders_of(scores, rng) if count else [], count)
+
+
+def orders_of(scores: Scores, rng: np.random.Generator) -> list[Order]:
+    """Return words, the largest score first: in one order, or in ORDERS drawn ones if any tie.
+
+    Scores that differ by rounding alone tie only if they are `levelled`.
+    """
+    drawn = [rng.permutation(len(scores)) for _ in range(ORDERS)]
+    orders = [each[np.argsort(-scores[each], kind="stable")] for each in drawn]
+    return orders if len(np.unique(scores)) < len(scores) else orders[:1]
+
+
+def at_random(size: int, highlighted: int, rng: np.random.Generator) -> Ranked:
+    """Draw ORDERS orders of a text's words, of which as many are highlighted as of a map."""
+    return Ranked([rng.permutation(size) for _ in range(ORDERS)], highlighted)
+
+
+@dataclass
+class Readings:
+    """Changed texts that are read together, each of a row once."""
+
+    texts: list[Text] = field(default_factory=list)
+    numbers: dict[tuple[int, tuple[str, ...]], int] = field(default_factory=dict)
+
+    def add(self, row: int, text: Text) -> int:
+        """Return the number under which the reading is found."""
+        number = self.numbers.setdefault((row, tuple(text)), len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(text)
+        return number
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The numbers of the readings of one ranking of one text."""
+
+    without: list[list[int]]
+    alone: list[int]
+    among_others: list[int]
+
+
+Outcomes = Mapping[int, Outcome]
+"""By the text's row."""
+
+
+def outcomes(
+    context: AuditContext, ranked: Mapping[int, Mapping[str, Ranked]]
+) -> dict[str, dict[int, Outcome]]:
+    """Read texts again along rankings of their words, given by row and name; return the outcomes by name."""
+    found: dict[str, dict[int, Outcome]] = {}
+    rows = list(ranked)
+    for start in track(range(0, len(rows), AT_ONCE)):
+        part = {row: ranked[row] for row in rows[start : start + AT_ONCE]}
+        for row, of_row in _outcomes_together(context, part).items():
+            for name, outcome in of_row.items():
+                found.setdefault(name, {})[row] = outcome
+    return found
+
+
+def _outcomes_together(
+    context: AuditContext, ranked: Mapping[int, Mapping[str, Ranked]]
+) -> dict[int, dict[str, Outcome]]:
+    readings = Readings()
+    asked: dict[int, dict[str, _Asked]] = {}
+    for row, of_row in ranked.items():
+        text, donors = context.texts[row], donors_of(context, row)
+        asked[row] = {
+            name: _ask(context.model, readings, row, text, one, donors)
+            for name, one in of_row.items()
+        }
+    logits = read(context.model, readings.texts)
+    after = logits.softmax(-1).numpy()
+    whole = context.table("instances")
+    before, answers = whole["probabilities"].to_pylist(), whole["predicted"].to_pylist()
+
+    guessed = guessing(context)
+
+    def outcome(row: int, name: str) -> Outcome:
+        one, answer = asked[row][name], answers[row]
+        if not one.without:
+            return Outcome(0, 0.0, guessed[row], 0.0, guessed[row], 0.0)
+        lost = [before[row][answer] - after[numbers, answer].min() for numbers in one.without]
+        gone = float(np.maximum(lost, 0.0).mean())
+        parts = (_answered(after[some], answer) for some in (one.alone, one.among_others))
+        return Outcome(ranked[row][name].highlighted, gone, *chain.from_iterable(parts))
+
+    return {row: {name: outcome(row, name) for name in names} for row, names in asked.items()}
+
+
+def _answered(after: Float[np.ndarray, "N C"], answer: int) -> tuple[float, float]:
+    """Return the mean probability of a class and how often it is the answer; NaN of no readings."""
+    if not len(after):
+        return np.nan, np.nan
+    return float(after[:, answer].mean()), float((after[:, answer] >= after.max(1) - SAME).mean())
+
+
+def guessing(context: AuditContext) -> list[float]:
+    """Return the probability of each text's answer by guessing: 1 / C of its C candidates."""
+    whole = context.table("instances")
+    if "candidates" in whole.column_names:
+        return [1 / count for count in whole["candidates"].to_pylist()]
+    return [1 / len(context.model.classes)] * whole.num_rows
+
+
+def chance_of_answers(
+    context: AuditContext, sizes: Mapping[int, int], rng_name: str
+) -> dict[int, float]:
+    """Return the probability of a text's answer from a few words of other texts, a mean over ORDERS draws.
+
+    `sizes`: how many words by row. This is what the model says when it sees nothing of the text; NaN where
+    there is no other text.
+    """
+    texts: list[Text] = []
+    rows: list[int] = []
+    for row, size in sizes.items():
+        rng = context.text_generator(rng_name, row)
+        text = context.texts[row]
+        for donor in donors_of(context, row):
+            others = among_others(context.model, text, np.ones(len(text), dtype=bool), donor)
+            texts.append(shortened(others, rng.permutation(len(others)) < size))
+            rows.append(row)
+    answers = context.table("instances")["predicted"].to_numpy()
+    after = read(context.model, texts).softmax(-1).numpy()
+    found = dict.fromkeys(sizes, np.nan)
+    at = np.array(rows, dtype=np.int64)
+    for row in sizes:
+        if (here := at == row).any():
+            found[row] = float(after[here, answers[row]].mean())
+    return found
+
+
+def among_others(model: Model, text: Text, where: NDArray[np.bool_], donor: Text) -> Text:
+    """Replace some words by another text's; of a transformer's text without the last ones if it gets longer.
+
+    Else a text as long as the transformer can read might not fit, for other words may have more sub-words.
+    """
+    changed = replaced(text, where, donor)
+    if not isinstance(model, Layered):
+        return changed
+    kept, most = np.ones(len(text), dtype=bool), model.lengths([text])[0]
+    for last in np.flatnonzero(where)[:0:-1].tolist():
+        if model.lengths([shortened(changed, kept)])[0] <= most:
+            break
+        kept[last] = False
+    return changed if kept.all() else shortened(changed, kept)
+
+
+def donors_of(context: AuditContext, row: int) -> list[Text]:
+    """Draw ORDERS other audited texts, whose words replace those of a text; none if all texts are the same."""
+    rng = context.text_generator("donors", row)
+    donors: list[Text] = []
+    for _ in range(ORDERS):
+        for drawn in rng.integers(len(context.texts), size=TRIES).tolist():
+            if tuple(context.texts[drawn]) != tuple(context.texts[row]):
+                donors.append(context.texts[drawn])
+                break
+    return donors
+
+
+def _ask(
+    model: Model, readings: Readings, row: int, text: Text, one: Ranked, donors: Sequence[Text]
+) -> _Asked:
+    places = [np.argsort(order, kind="stable") for order in one.orders]
+    without = [
+        [readings.add(row, shortened(text, place >= k)) for k in prefixes(len(text)).tolist()]
+        for place in places
+    ]
+    if not one.highlighted:
+        return _Asked(without, [], [])
+    alone = [readings.add(row, shortened(text, place < one.highlighted)) for place in places]
+    # Each of several orders has a donor of its own, and a single order has them all.
+    pairs = zip(places * (ORDERS // len(places)), donors, strict=False)
+    among = [
+        readings.add(row, among_others(model, text, place >= one.highlighted, donor))
+        for place, donor in pairs
+    ]
+    return _Asked(without, alone, among)

@@ -1,0 +1,185 @@
+"""How far could any map go, and which one may be shown instead? Others are asked as the map on trial was.
+
+The best order of words is asked of the texts of which the map takes less than half of the lead, to know whether
+any words decide there. Other maps are asked only where the one on trial has no yes.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedmap.experiments.columns import Columns, shared
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
+from heedmap.experiments.methods.erasure_predictions import slopes
+from heedmap.experiments.methods.rereading import (
+    PART,
+    PREFIXES,
+    WHAT,
+    Outcome,
+    Outcomes,
+    Ranked,
+    Scores,
+    orders_of,
+    outcomes,
+    ranked,
+)
+from heedmap.experiments.questions.highlights import TEXTS, column_of
+from heedmap.experiments.rates import packaged_rates
+from heedmap.experiments.registry import Experiment, HeatMap, Row
+from heedmap.experiments.rule import answer, map_numbers, texts_of
+from heedmap.experiments.text_tables import text_table
+
+CANDIDATES = {
+    "leave_one_out": "leave-one-out",
+    "read_out_attention": "read-out × attention",
+    "read_out": "the read-out",
+}
+"""In the order in which they are offered."""
+
+READ_OUTS = {name: words for name, words in CANDIDATES.items() if name != "leave_one_out"}
+
+COLUMNS = Columns(
+    "One row per text. Null for texts that `highlights` leaves out. The best order is asked only of texts of "
+    "which the map takes less than half of the lead, the other maps only where that map has no yes.",
+    {
+        **shared("row", "predicted"),
+        "gone_best": (
+            "0 to 1",
+            "the largest loss of the answer's probability without the first k words by leave-one-out, signed "
+            "towards the answer, k up to a third of the words: how far any map may go",
+        ),
+        "highlighted_{map}": ("count, from 0", "words that {map} highlights"),
+        "gone_{map}": ("0 to 1", "the loss without the first words by {map}, as in `highlights`"),
+        "alone_{map}": ("0 to 1", "the answer's probability with its highlighted words alone"),
+        "alone_stays_{map}": ("0 to 1", "whether it is the answer then, too"),
+        "among_{map}": ("0 to 1", "the same if all other words are those of other texts"),
+        "among_stays_{map}": ("0 to 1", "whether it is the answer then, too"),
+        "{read_out}": (
+            "list of floats",
+            "{read_out} of each word, signed towards the answer",
+        ),
+    },
+    map=CANDIDATES,
+    read_out=READ_OUTS,
+)
+
+
+def where_needed(context: AuditContext) -> pa.Table:
+    """Return `alternatives`; of a map that has a yes only how far the best order goes."""
+    best = _best_orders(context)
+    read = {name: context.table(name) for name in ("highlights", "permutation")}
+    texts = texts_of({**read, "alternatives": _table(context, best)})
+    said = answer(map_numbers(texts), packaged_rates().thresholds)
+    if said in ("yes", "words"):
+        return _table(context, best)
+    return _with_candidates(context, best)
+
+
+def alternatives(context: AuditContext) -> pa.Table:
+    """Return how far the best order goes, and the outcomes of every candidate on the texts of `highlights`."""
+    return _with_candidates(context, _best_orders(context))
+
+
+def _best_orders(context: AuditContext) -> dict[str, dict[int, Outcome]]:
+    """Return the outcomes along leave-one-out where the map takes less than half of the lead."""
+    highlighted = context.table("highlights")
+    lead = highlighted["probability"].to_numpy() - highlighted["guessing"].to_numpy()
+    rows = np.flatnonzero(highlighted["gone_map"].to_numpy() < lead / 2)
+    signed = context.table("leave_one_out")["signed"]
+    orders = {}
+    for row in rows.tolist():
+        rng = context.text_generator("alternatives", row)
+        orders[row] = {"best": Ranked(orders_of(np.array(signed[row].as_py()), rng), 0)}
+    return outcomes(context, orders)
+
+
+def _with_candidates(context: AuditContext, best: Mapping[str, Outcomes]) -> pa.Table:
+    """Return the table with the outcomes of every candidate."""
+    rows = np.flatnonzero(context.table("highlights")["highlighted"].is_valid().to_numpy())
+    read_outs = read_out_maps(context, rows)
+    signed = context.table("leave_one_out")["signed"]
+    asked: dict[int, dict[str, Ranked]] = {}
+    for row, maps in read_outs.items():
+        rng = context.text_generator("alternatives", row)
+        scores = {**maps, "leave_one_out": np.array(signed[row].as_py())}
+        asked[row] = {name: ranked(each, rng) for name, each in scores.items()}
+    return _table(context, {**best, **outcomes(context, asked)}, read_outs)
+
+
+def read_out_maps(
+    context: AuditContext, rows: NDArray[np.int64] | None = None
+) -> dict[int, dict[str, Scores]]:
+    """Return the maps of the read-out, signed towards the answer, by row; by default of all texts."""
+    maps = {}
+    for batch in context.batches_of(np.arange(len(context.split)) if rows is None else rows):
+        trace = context.model.trace(batch)
+        read_out, times_attention = slopes(context.model, trace)
+        for i, row in enumerate(trace.rows.tolist()):
+            maps[row] = {
+                "read_out_attention": times_attention[i][trace.mask[i]].numpy(force=True),
+                "read_out": read_out[i][trace.mask[i]].numpy(force=True),
+            }
+    return maps
+
+
+def _table(
+    context: AuditContext,
+    found: Mapping[str, Outcomes],
+    read_outs: Mapping[int, Mapping[str, Scores]] | None = None,
+) -> pa.Table:
+    """Return the table; what was not asked is null."""
+    total = len(context.split)
+    return text_table(
+        context,
+        {
+            "gone_best": column_of(found.get("best", {}), "gone", total),
+            **{
+                f"{what}_{name}": column_of(found.get(name, {}), what, total)
+                for name in CANDIDATES
+                for what in ("highlighted", *WHAT)
+            },
+            **{
+                name: pa.array(
+                    [(read_outs or {}).get(row, {}).get(name) for row in range(total)],
+                    pa.list_(pa.float64()),
+                )
+                for name in READ_OUTS
+            },
+        },
+    )
+
+
+def signed_map(name: str, scores: Scores) -> HeatMap:
+    """Return the map of scores that are signed towards the answer."""
+    return HeatMap(name, "importance", np.abs(scores).tolist(), against=(scores < 0).tolist())
+
+
+def _heat_maps(row: Row) -> list[HeatMap]:
+    """Return the maps of the read-out where they were asked; leave-one-out has a table of its own."""
+    maps = {words: row["alternatives"].get(name) for name, words in READ_OUTS.items()}
+    return [
+        signed_map(words, np.array(scores)) for words, scores in maps.items() if scores is not None
+    ]
+
+
+def _cost(probe: CostProbe) -> float:
+    """Return seconds, as if the map on trial had no yes."""
+    lengths = np.array([len(text) for text in probe.context.texts])
+    steps = np.minimum(lengths // PART, PREFIXES)
+    passes = (
+        float(np.mean(len(CANDIDATES) * (steps * (1 - 1 / PART / 2) + 4))) if len(steps) else 0.0
+    )
+    return probe.reading(passes, TEXTS)
+
+
+EXPERIMENT = Experiment(
+    "alternatives",
+    where_needed,
+    columns=COLUMNS,
+    place=44,
+    heat_maps=_heat_maps,
+    cost=_cost,
+)

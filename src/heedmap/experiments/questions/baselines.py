@@ -1,0 +1,325 @@
+"""What would chance reach, and what a perfect map? The same questions asked of other weights on the same texts.
+
+With the attention held fixed a gradient has the weight as a factor, and leave-one-out nearly so: random
+weights "agree" with both. So chance is not 0. It is measured: the weights are shuffled within the text, or
+drawn at random, and every importance is computed again under them.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from heedmap.counterfactual.permute import orders
+from heedmap.counterfactual.row_weights import dirichlet, permuted
+from heedmap.data.batches import Batch
+from heedmap.data.texts import Text
+from heedmap.experiments.columns import Columns, shared
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import BACKWARD, CostProbe
+from heedmap.experiments.questions.agreement import OTHERS as WORDS
+from heedmap.experiments.questions.importance import (
+    GRADIENT_SHARE,
+    change_without,
+    integrated_seconds,
+    leave_one_out_seconds,
+    signed_change_without,
+)
+from heedmap.experiments.registry import Experiment
+from heedmap.experiments.text_tables import text_table
+from heedmap.importance.gradients import gradient_importance
+from heedmap.importance.integrated_gradients import integrated_gradients
+from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
+from heedmap.kendall import tau_against
+from heedmap.measures import levelled
+from heedmap.models.trace import Model, Trace
+from heedmap.terminal.progress import portion, track
+
+SHUFFLES = 3  # per text; the texts are many
+TEXTS = 100  # of the sample of integrated gradients: every one is read again many times
+OTHERS = tuple(WORDS)
+DRAWN = ("shuffled", "random")
+
+
+COLUMNS = Columns(
+    f"One row per text. Null where the text was not sampled (at most {TEXTS} are), or the number is undefined.",
+    {
+        **shared("row"),
+        "tau_shuffled_{measure}": (
+            "−1 to 1",
+            f"mean tau-b of the map with {{measure}} under {SHUFFLES} shuffles of the weights within the text, "
+            "the measure computed again under each (integrated gradients under the first)",
+        ),
+        "found_shuffled_{measure}": (
+            "0 to 1",
+            "mean share of the importance (by {measure}) that lies under those weights, the importance "
+            "computed again under each: what weights that know nothing find",
+        ),
+        "against_shuffled": (
+            "0 to 1",
+            "mean share of the mass of those weights on tokens without which the class predicted under them is "
+            "likelier",
+        ),
+        "tau_random_{quick}": (
+            "−1 to 1",
+            "the same tau-b under weights from a uniform Dirichlet distribution, with {quick}",
+        ),
+        "tau_twin_{quick}": (
+            "−1 to 1",
+            "tau-b with {quick}, of the model with its parameters shuffled within each tensor",
+        ),
+        "tau_largest_{measure}": (
+            "−1 to 1",
+            "the largest tau-b that the ties of the map and {measure} allow",
+        ),
+        "tau_other_seed": (
+            "−1 to 1",
+            "mean tau-b of the map with those of the same model from other trainings (--other-seed)",
+        ),
+        "tau_other_seed_{measure}": (
+            "−1 to 1",
+            "mean tau-b of the other trainings' maps with {measure} of this model",
+        ),
+        "found_other_seed_{measure}": (
+            "0 to 1",
+            "mean share of the importance (by {measure}) of this model under the other trainings' maps",
+        ),
+    },
+    measure=WORDS,
+    quick={name: words for name, words in WORDS.items() if name != "integrated_gradients"},
+)
+
+
+def baselines(context: AuditContext) -> pa.Table:
+    """Return what shuffled, random and best possible weights reach, for at most TEXTS of the texts.
+
+    Random weights and the shuffled model are asked without integrated gradients, which are slow.
+    """
+    settings, total = context.settings, len(context.split)
+    sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
+    chosen = sample[np.sort(context.generator("baselines").permutation(len(sample))[:TEXTS])]
+    columns = _Columns(total)
+    own = {name: context.table(name)["importance"] for name in OTHERS}
+    with portion(0.8):
+        for batch in context.batches_of(chosen, shares=GRADIENT_SHARE):
+            trace = context.model.trace(batch)
+            rows, mask = batch.rows.tolist(), trace.mask
+            texts = [context.texts[row] for row in rows]
+            others = _maps_of_other_seeds(context, rows, texts)
+            if others:
+                alike = [_tau(trace.heat, levelled(other, mask), mask) for other in others]
+                columns.put(rows, "tau_other_seed", torch.stack(alike).nanmean(0))
+            for name in OTHERS:
+                values = _padded([own[name][row].as_py() for row in rows], trace)
+                largest = _tau(_sorted(trace.heat, mask), _sorted(values, mask), mask)
+                columns.put(rows, f"tau_largest_{name}", largest)
+                if others:
+                    alike = [_tau(other, values, mask) for other in others]
+                    columns.put(rows, f"tau_other_seed_{name}", torch.stack(alike).nanmean(0))
+                    under = [_found(other, values, mask) for other in others]
+                    columns.put(rows, f"found_other_seed_{name}", torch.stack(under).mean(0))
+            for drawn, weightings in track(list(_drawn(context, trace)), (SHUFFLES + 2, 1)):
+                heat = context.model.to_heatmap(trace, weightings)
+                slow = drawn == "shuffled"
+                for name, importance, signed in _under(
+                    context, batch, trace, texts, weightings, slow=slow
+                ):
+                    some = heat[: len(importance)]
+                    pairs = zip(some, importance, strict=True)
+                    taus = torch.stack([_tau(*pair, mask) for pair in pairs])
+                    columns.put(rows, f"tau_{drawn}_{name}", _mean(taus, trace))
+                    if slow:
+                        found = _found(some, importance, mask)
+                        columns.put(rows, f"found_{drawn}_{name}", _mean(found, trace))
+                    if slow and signed is not None:
+                        mass = _mass_against(some, signed, mask)
+                        columns.put(rows, f"against_{drawn}", _mean(mass, trace))
+    with portion(0.2), randomised(context.model, context.torch_generator("randomised")):
+        for batch in context.batches_of(chosen, shares=GRADIENT_SHARE):
+            trace = context.model.trace(batch)
+            rows = batch.rows.tolist()
+            texts = [context.texts[row] for row in rows]
+            for name, values in _importances_of_twin(context, batch, trace, texts):
+                columns.put(rows, f"tau_twin_{name}", _tau(trace.heat, values, trace.mask))
+    return text_table(context, columns.arrays())
+
+
+def _maps_of_other_seeds(
+    context: AuditContext, rows: Sequence[int], texts: Sequence[Text]
+) -> list[Float[Tensor, "B T"]]:
+    """Return the heat maps of the model from other trainings."""
+    return [other.trace(other.batch(texts, rows)).heat for other in context.other_seeds]
+
+
+@contextmanager
+def randomised(model: Model, generator: torch.Generator) -> Iterator[None]:
+    """Shuffle the numbers within each parameter of a model; afterwards they are as before."""
+    parameters = list(model.parameters())
+    before = [parameter.detach().clone() for parameter in parameters]
+    try:
+        with torch.no_grad():
+            for parameter in parameters:
+                order = torch.randperm(parameter.numel(), generator=generator)
+                flat = parameter.flatten()[order.to(parameter.device)]
+                parameter.copy_(flat.view_as(parameter))
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, values in zip(parameters, before, strict=True):
+                parameter.copy_(values)
+
+
+def _drawn(context: AuditContext, trace: Trace) -> Iterator[tuple[str, Float[Tensor, "S B K P"]]]:
+    """Yield the weights that are imposed instead of the model's."""
+    rngs = context.generators("baselines", trace.rows)
+    shuffles = permuted(trace.attention, trace.support, SHUFFLES, rngs)
+    yield "shuffled", torch.cat(list(shuffles))
+    yield "random", dirichlet(trace.attention, trace.support, rngs).unsqueeze(0)
+
+
+def _mean(values: Float[Tensor, "S B"], trace: Trace) -> Float[Tensor, " B"]:
+    """Return the mean over the weightings drawn; of a text with fewer orders each order counts once."""
+    counts = [min(count, len(values)) for count in orders(trace.support.sum(-1))]
+    once = torch.arange(len(values)).unsqueeze(1) < torch.tensor(counts)
+    return values.where(once.to(values.device), torch.nan).nanmean(0)
+
+
+def _under(
+    context: AuditContext,
+    batch: Batch,
+    trace: Trace,
+    texts: Sequence[Text],
+    weightings: Float[Tensor, "S B K P"],
+    *,
+    slow: bool,
+) -> Iterator[tuple[str, Float[Tensor, "some B T"], Float[Tensor, "some B T"] | None]]:
+    """Yield the importance under each weighting; if `slow`, integrated gradients under the first one too.
+
+    Beside leave-one-out comes what the class that is predicted under the weights loses without each token.
+    """
+    model, settings = context.model, context.settings
+    logits = model.predict(trace, weightings)
+    traces = [
+        replace(trace, attention=weights, logits=under)
+        for weights, under in zip(weightings, logits, strict=True)
+    ]
+    form = settings.gradient_form
+    yield (
+        "gradient",
+        torch.stack(
+            [
+                gradient_importance(model, batch, each, of=settings.gradient_of, form=form)
+                for each in traces
+            ]
+        ),
+        None,
+    )
+    without = logits_without_each_under(
+        model, batch, trace, texts, weightings, settings.leave_one_out
+    ).to(logits)
+    pairs = [*zip(logits, without, strict=True)]
+    yield (
+        "leave_one_out",
+        torch.stack([change_without(*pair, model.precision) for pair in pairs]),
+        torch.stack([signed_change_without(*pair, model.precision) for pair in pairs]),
+    )
+    if not slow:
+        return
+    steps = settings.integrated_gradients_steps
+    values, _ = integrated_gradients(model, batch, traces[0], steps, traces[0].attention)
+    yield "integrated_gradients", values.unsqueeze(0), None
+
+
+def _importances_of_twin(
+    context: AuditContext, batch: Batch, trace: Trace, texts: Sequence[Text]
+) -> Iterator[tuple[str, Float[Tensor, "B T"]]]:
+    model, settings = context.model, context.settings
+    yield (
+        "gradient",
+        gradient_importance(
+            model,
+            batch,
+            trace,
+            path=settings.gradient_path,
+            of=settings.gradient_of,
+            form=settings.gradient_form,
+        ),
+    )
+    without = logits_without_each(model, batch, texts, settings.leave_one_out).to(trace.logits)
+    yield "leave_one_out", change_without(trace.logits, without, model.precision)
+
+
+class _Columns:
+    """Numbers per text by column, NaN where there is none."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.columns: dict[str, np.ndarray] = {}
+
+    def put(self, rows: Sequence[int], name: str, values: Float[Tensor, " B"]) -> None:
+        column = self.columns.setdefault(name, np.full(self.total, np.nan))
+        column[list(rows)] = values.double().numpy(force=True)
+
+    def arrays(self) -> dict[str, pa.Array]:
+        return {
+            name: pa.array(values, pa.float64(), from_pandas=True)
+            for name, values in self.columns.items()
+        }
+
+
+def _padded(lists: Sequence[Sequence[float] | None], trace: Trace) -> Float[Tensor, "B T"]:
+    values = torch.full(trace.mask.shape, torch.nan, dtype=torch.float64)
+    for row, some in zip(values, lists, strict=True):
+        if some is not None:
+            row[: len(some)] = torch.tensor(some, dtype=torch.float64)
+    return values.to(trace.mask.device)
+
+
+def _sorted(values: Float[Tensor, "*b T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "*b T"]:
+    """Sort each text's values, the smallest first; padding stays last."""
+    return values.masked_fill(~mask, torch.inf).sort(-1).values.masked_fill(~mask, 0.0)
+
+
+def _tau(
+    first: Float[Tensor, "B T"], second: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]
+) -> Float[Tensor, " B"]:
+    """Return tau-b per text; NaN where undefined."""
+    defined = second.masked_fill(~mask, 0.0).isfinite().all(-1) & first.isfinite().all(-1)
+    tau = tau_against(
+        levelled(first, mask).unsqueeze(1).cpu(), second.nan_to_num().unsqueeze(1).cpu(), mask.cpu()
+    )[:, 0, 0]
+    return tau.masked_fill(~defined.cpu(), torch.nan)
+
+
+def _found(
+    heat: Float[Tensor, "*S B T"], values: Float[Tensor, "*S B T"], mask: Bool[Tensor, "B T"]
+) -> Float[Tensor, "*S B"]:
+    """Return Σ α m / Σ m; NaN where no token has any importance, or one is undefined."""
+    inside = values.double().masked_fill(~mask, 0.0)
+    return (heat.double() * inside).sum(-1) / inside.sum(-1)
+
+
+def _mass_against(
+    heat: Float[Tensor, "S B T"], signed: Float[Tensor, "S B T"], mask: Bool[Tensor, "B T"]
+) -> Float[Tensor, "S B"]:
+    """Return the share of the mass on tokens without which the answer is likelier; NaN of a single token."""
+    undefined = (signed.isnan() & mask).any(-1)
+    mass = (heat.double() * (signed < 0) * mask).sum(-1) / heat.double().sum(-1)
+    return mass.masked_fill(undefined, torch.nan)
+
+
+def _cost(probe: CostProbe) -> float:
+    """Return seconds: gradients, integrated gradients and leave-one-out once more for some texts."""
+    count = min(TEXTS, probe.context.settings.integrated_gradients_instances)
+    gradients = probe.reading(BACKWARD * (SHUFFLES + 2), count)
+    # Leave-one-out of the shuffled model, and once under all weightings drawn.
+    others = 2 * leave_one_out_seconds(probe) + integrated_seconds(probe)
+    return gradients + probe.sampled(count) * others
+
+
+EXPERIMENT = Experiment("baselines", baselines, columns=COLUMNS, place=45, cost=_cost)

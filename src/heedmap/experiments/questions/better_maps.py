@@ -1,0 +1,357 @@
+"""What would show better what the answer rests on than the map on trial, if anything?"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedmap.experiments import intervals
+from heedmap.experiments.columns import Columns, shared
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import BACKWARD, CostProbe
+from heedmap.experiments.findings import Finding
+from heedmap.experiments.pooling import by_text
+from heedmap.experiments.questions.head_mixture import even_if_zero, importance_of, sampled
+from heedmap.experiments.questions.importance_mass import share_found
+from heedmap.experiments.questions.scan import SCAN_SHARE
+from heedmap.experiments.registry import Experiment, HeatMap, Row
+from heedmap.experiments.results import ROUNDED, Results, attained, mean, signed_percent
+from heedmap.experiments.text_tables import null_where_nan, text_table
+from heedmap.models.layered import Layered
+
+OF_ATTENTION = ("mix", "single")
+GRADIENTS = ("gradient", "integrated_gradients")
+MEASURED = ("found", "largest", "null")
+KEY = "instead"
+FEWEST = 20  # distinct texts that choose, and that judge
+NAMED = 3  # heads of a mix that are named
+VIEWS = {"gradient": "gradient × attention"}  # others are called as they are
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+COLUMNS = Columns(
+    "One row per text. Null where leave-one-out is 0 for all words or undefined, and for texts not sampled. "
+    "Maps and leave-one-out are scaled to sum to 1; a map of zeros is even.",
+    {
+        **shared("row"),
+        "chooses": ("0 or 1", "whether the text chooses (1) or judges (0) what would do better"),
+        "chance": ("0 to 1", "1 / n_tokens"),
+        "found_{map}": ("0 to 1", "Σ c m, the share of leave-one-out that lies under {map}"),
+        "largest_{map}": (
+            "0 to 1",
+            "the same with both sorted: the most that {map} can find in any order",
+        ),
+        "null_{map}": (
+            "0 to 1",
+            "what the null of {map} finds: of mix and single those fitted to shuffled leave-one-out, else "
+            "`chance`",
+        ),
+        "mix": (
+            "list per token, sums to 1",
+            "the mixed map itself; null for all texts if it is withheld, as not certainly better",
+        ),
+    },
+    map={
+        "trial": "the map on trial",
+        "gradient": "the gradient",
+        "integrated_gradients": "integrated gradients",
+        "mix": "the mix of heads",
+        "single": "the single map that finds most",
+    },
+)
+
+
+def instead(context: AuditContext) -> pa.Table:
+    """Return how much of leave-one-out other maps find than the one on trial, on the same texts.
+
+    Candidates are gradient and integrated gradients; of models with layers and heads also `mix` and `single`,
+    which are fitted and chosen on the texts that `chooses` marks (see
+    `heedmap.experiments.questions.head_mixture`).
+    """
+    chosen, half = sampled(context)
+    total, nulls = len(context.split), _nulls(context)
+    keys = ["trial", *GRADIENTS, *nulls]
+    names = ["chooses", "chance", *(f"{what}_{key}" for key in keys for what in MEASURED)]
+    columns = {name: np.full(total, np.nan) for name in names}
+    columns["chooses"][chosen] = half
+    mixes: list[Floats | None] = [None] * total
+    for row, maps in _maps(context, chosen):
+        mixes[row] = maps.get("mix")
+        target = importance_of(context, row)
+        if not np.isfinite(target).all():
+            continue
+        chance = columns["chance"][row] = 1 / len(target)
+        for key, weights in maps.items():
+            heat = even_if_zero(weights)
+            columns[f"found_{key}"][row] = share_found(heat, target)
+            columns[f"largest_{key}"][row] = share_found(np.sort(heat), np.sort(target))
+            columns[f"null_{key}"][row] = nulls[key][row] if key in nulls else chance
+    found = text_table(context, null_where_nan(columns))
+    if "mix" in nulls:
+        tables = {
+            "instances": context.table("instances"),
+            "mix": context.table("mix"),
+            "instead": found,
+        }
+        results = Results(by_text(tables), context.settings, context.model.classes)
+        (mix,) = (one for one in judge(results) if one.key == "mix")
+        shown = [None] * total if mix.withheld else mixes
+        found = found.append_column("mix", pa.array(shown, pa.list_(pa.float64())))
+    return found
+
+
+def _nulls(context: AuditContext) -> dict[str, dict[int, float]]:
+    """Return by text what mix and single map find if they come from shuffled leave-one-out."""
+    if not isinstance(context.model, Layered):
+        return {}
+    maps = context.table("mix").to_pandas()
+    return {
+        # What a weighting of maps finds is the weighted mean of what they find.
+        name: (maps["found"].where(maps[shuffled] > 0, 0.0) * maps[shuffled])
+        .groupby(maps["row"])
+        .sum()
+        .to_dict()
+        for name, shuffled in (("mix", "mixed_shuffled"), ("single", "single_shuffled"))
+    }
+
+
+def _maps(
+    context: AuditContext, chosen: NDArray[np.int64]
+) -> Iterator[tuple[int, dict[str, Floats]]]:
+    """Yield each sampled text's maps."""
+    lists = {
+        "trial": context.table("instances")["attention"],
+        **{name: context.table(name)["importance"] for name in GRADIENTS},
+    }
+
+    def others(row: int) -> dict[str, Floats]:
+        some = {name: values[row].as_py() for name, values in lists.items()}
+        return {name: np.array(each, float) for name, each in some.items() if each is not None}
+
+    model = context.model
+    if not isinstance(model, Layered):
+        for row in chosen.tolist():
+            yield row, others(row)
+        return
+    every = model.maps()
+    weights = context.table("mix").slice(0, len(every)).to_pandas()[["mixed", "single"]].to_numpy()
+    used = np.flatnonzero(weights.any(1))
+    if not len(used):  # no text could choose
+        used = np.array([0])
+    for batch in context.batches_of(chosen, shares=SCAN_SHARE):
+        some = model.heat_maps(batch, [every[i] for i in used]).double().numpy(force=True)
+        for row, of_text in zip(batch.rows.tolist(), some, strict=True):
+            fixed = others(row)
+            mix, single = weights[used].T @ even_if_zero(of_text[:, : len(fixed["trial"])])
+            yield row, {**fixed, "mix": mix, "single": single}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A map beside the one on trial, on the texts that judge.
+
+    `found` and `largest` are NaN for other texts. [`low`, `high`] is the interval of the mean `share` of the
+    attainable. `withheld` says why it is not to be shown instead; empty if it may be.
+    """
+
+    key: str
+    name: str
+    found: Floats
+    largest: Floats
+    share: float
+    low: float
+    high: float
+    withheld: str
+
+    @property
+    def percent(self) -> str:
+        """The share with its interval."""
+        return _percent(self.share, self.low, self.high)
+
+
+def judge(results: Results) -> list[Candidate]:
+    """Judge the candidates on the texts that did not choose, and put first the one chosen by the others.
+
+    Each is held against the map on trial on the texts that both have: integrated gradients have fewer.
+
+    Chosen is, of those whose mean share of the attainable and of the importance is above the map's on trial,
+    the one that finds most. It is withheld unless, on the other texts, the 95 % intervals of all these paired
+    differences lie above 0: what it finds less what its null finds; less what the map on trial finds; and the
+    same of the shares of the attainable.
+    """
+    chooses, chance = (results.column("instead", name) for name in ("chooses", "chance"))
+    names = _names(results)
+    keys = ["trial", *names]
+    found = {key: results.column("instead", f"found_{key}") for key in keys}
+    largest = {key: results.column("instead", f"largest_{key}") for key in keys}
+    defined = {key: np.isfinite(found[key]) & np.isfinite(found["trial"]) for key in names}
+    choosing = {key: defined[key] & (chooses == 1) for key in names}
+    judging = {key: defined[key] & (chooses == 0) for key in names}
+    share = {key: attained(found[key], chance, largest[key]) for key in keys}
+
+    def interval(key: str, values: Floats, most: float) -> tuple[float, float]:
+        used, seed = judging[key], results.settings.seed
+        rounded = np.round(values[used], ROUNDED)
+        return intervals.of_mean(rounded, results.clusters[used], seed, (-most, most))
+
+    def withheld(key: str) -> str:
+        texts = [len(np.unique(results.clusters[half[key]])) for half in (choosing, judging)]
+        if min(texts) < FEWEST:
+            return (
+                f"too few distinct texts: {texts[0]} to choose and {texts[1]} to judge, {FEWEST} are "
+                "needed of each"
+            )
+        null = results.column("instead", f"null_{key}")
+        beside = "as fitted to shuffled leave-one-out" if key in OF_ATTENTION else "chance"
+        for what, difference, most in (
+            (f"not certainly better than {beside}", found[key] - null, 1.0),
+            ("not certainly better than the map on trial", found[key] - found["trial"], 1.0),
+            ("not certainly nearer to its best order", share[key] - share["trial"], 2.0),
+        ):
+            low, high = interval(key, difference, most)
+            if not low > 0:
+                numbers = f"{mean(difference[judging[key]]):z.2f} [{low:z.2f}, {high:z.2f}]"
+                return f"{what} (difference {numbers.replace('-', '−')})"
+        return ""
+
+    candidates = []
+    for key, name in names.items():
+        low, high = interval(key, share[key], 1.0)
+        value, most = (np.where(judging[key], x[key], np.nan) for x in (found, largest))
+        of = mean(share[key][judging[key]])
+        candidates.append(Candidate(key, name, value, most, of, low, high, withheld(key)))
+
+    def rank(one: Candidate) -> tuple[bool, float]:
+        first = choosing[one.key]
+        if not first.any():
+            return False, 0.0
+        gain, nearer = (
+            float((x[one.key][first] - x["trial"][first]).mean()) for x in (found, share)
+        )
+        return min(gain, nearer) > 0, gain
+
+    return sorted(candidates, key=rank, reverse=True)
+
+
+def _names(results: Results) -> dict[str, str]:
+    """Return the candidates' names by key."""
+    gradient = "gradient × input"
+    if results.settings.gradient_form == "norm":
+        gradient = "the norm of the gradient"
+    names = {"gradient": gradient, "integrated_gradients": "integrated gradients"}
+    if "mix" not in results.tables:
+        return names
+    maps = results.tables["mix"].to_pandas().drop_duplicates(["view", "layer", "head"])
+    mixed = maps[maps["mixed"] > 0].sort_values("mixed", ascending=False, kind="stable")
+    heads = [f"{_place(one)} {one.mixed:z.0%}" for one in mixed.head(NAMED).itertuples()]
+    if len(mixed) > NAMED:
+        heads.append(f"{len(mixed) - NAMED} others")
+    single = [
+        f"{VIEWS.get(one.view, one.view)}, {_place(one)}"
+        for one in maps[maps["single"] > 0].itertuples()
+    ]
+    return {
+        "mix": f"a mix of heads ({', '.join(heads) or 'none'})",
+        "single": f"the single map {single[0] if single else 'none'}",
+        **names,
+    }
+
+
+def _place(one: Any) -> str:
+    head = "mean over heads" if pd.isna(one.head) else f"head {one.head:z.0f}"
+    return f"layer {one.layer} {head}"
+
+
+def _percent(share: float, low: float, high: float) -> str:
+    if not math.isfinite(share):
+        return "an undefined share"
+    if not math.isfinite(low):
+        return signed_percent(share)
+    return f"{signed_percent(share)} [{signed_percent(low)}, {signed_percent(high)}]"
+
+
+def _findings(results: Results) -> list[Finding]:
+    best, *others = judge(results)
+    chooses, chance, of_trial, of_best = (
+        results.column("instead", name)
+        for name in ("chooses", "chance", "found_trial", f"found_{best.key}")
+    )
+    trial = _share_of_trial(results, best)
+    clause = f"{best.name}: {best.percent} of the attainable, against {trial} of this map"
+    of_attention = [one for one in others if one.key in OF_ATTENTION and not one.withheld]
+    if of_attention and best.key not in OF_ATTENTION:
+        clause += f"; of attention, {of_attention[0].name}: {of_attention[0].percent}"
+    listed = "; ".join(f"{one.name} {one.percent}" for one in others)
+    finding = results.finding(
+        KEY,
+        "found",
+        best.found,
+        {
+            "not sampled": np.isnan(chooses),
+            "undefined: one token": results.short,
+            "used to choose the map": chooses == 1,
+            f"not sampled for {best.name}": np.isfinite(of_trial) & np.isnan(of_best),
+        },
+        topic="a better map",
+        question="Would another heat map show better what the answer rests on?",
+        measure=f"mean share of the importance (leave-one-out) that lies under {best.name}",
+        meaning=(
+            "chosen on half of the texts, judged by leave-one-out on the others, of which this map reaches "
+            f"{trial} of the attainable and the other candidates {listed}; gradients are no attention. "
+            "Leave-one-out, the judge here, can be shown itself; it costs one pass of the model per word"
+        ),
+        chance=chance,
+        ceiling=best.largest,
+    )
+    return [
+        replace(
+            finding,
+            level="for comparison",
+            reading=f"none is certain to; {best.name}: {best.withheld}"
+            if best.withheld
+            else clause,
+            because="" if best.withheld else f"show {best.name}",
+        )
+    ]
+
+
+def _share_of_trial(results: Results, best: Candidate) -> str:
+    """Return the share of the map on trial on the texts that judge."""
+    judging = np.isfinite(best.found)
+    columns = (
+        results.column("instead", name) for name in ("found_trial", "chance", "largest_trial")
+    )
+    share = attained(*(values[judging] for values in columns))
+    clusters, seed = results.clusters[judging], results.settings.seed
+    rounded = np.round(share, ROUNDED)
+    return _percent(mean(share), *intervals.of_mean(rounded, clusters, seed, (-1.0, 1.0)))
+
+
+def _heat_maps(row: Row) -> list[HeatMap]:
+    mix = row["instead"].get("mix")
+    return [] if mix is None else [HeatMap("heads mixed to fit leave-one-out", "attention", mix)]
+
+
+def _cost(probe: CostProbe) -> float:
+    if not isinstance(probe.context.model, Layered):
+        return 0.0
+    # Backward too, where the single map is one of the gradient.
+    return probe.reading(BACKWARD, probe.context.settings.scan_instances)
+
+
+EXPERIMENT = Experiment(
+    "instead",
+    instead,
+    columns=COLUMNS,
+    place=95,
+    findings=_findings,
+    heat_maps=_heat_maps,
+    cost=_cost,
+)

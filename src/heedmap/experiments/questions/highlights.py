@@ -1,0 +1,250 @@
+"""Are these the words? Each text is read again without the words that the map highlights, and with them alone.
+
+Texts of fewer than three words are left out: none of their words can be highlighted beside others.
+"""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedmap.experiments import intervals
+from heedmap.experiments.columns import Columns, shared
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
+from heedmap.experiments.findings import ClassNumber, Finding, Level
+from heedmap.experiments.methods.rankings import ranked_heats
+from heedmap.experiments.methods.rereading import (
+    ORDERS,
+    PART,
+    PREFIXES,
+    WHAT,
+    Outcomes,
+    at_random,
+    chance_of_answers,
+    guessing,
+    outcomes,
+    ranked,
+)
+from heedmap.experiments.registry import Experiment
+from heedmap.experiments.results import Results, signed_percent
+from heedmap.experiments.rule import FEWEST, Thresholds, kept_alone, share_of_lead, texts_of
+from heedmap.experiments.text_tables import text_table
+
+TEXTS, PER_CLASS = 300, 30  # of the sample in all, or of each predicted class where that is more
+
+COLUMNS = Columns(
+    f"One row per text. Null for texts of fewer than {PART} words and those not sampled: of each predicted "
+    f"class the same number is drawn, {TEXTS} texts in all, or {PER_CLASS} of each class where that is more.",
+    {
+        **shared("row", "predicted"),
+        "probability": ("0 to 1", "that of the answer, the predicted class"),
+        "guessing": (
+            "0 to 1",
+            "that of guessing, 1 / C of C candidates; what is above it is the lead",
+        ),
+        "unseen": (
+            "0 to 1",
+            "the answer's probability from a few words of other texts, as many as are highlighted (mean of "
+            f"{ORDERS}): what the model says when it sees nothing of the text",
+        ),
+        "highlighted": (
+            "count, from 0",
+            "words that are highlighted: those with at least twice the weight of an even map, 0 if they are "
+            "more than a third of the words",
+        ),
+        "gone_{order}": (
+            "0 to 1",
+            "the largest loss of the answer's probability when the model reads the text without the first k "
+            "words by {order}, k up to a third of the words",
+        ),
+        "alone_{order}": (
+            "0 to 1",
+            "the answer's probability with the first words by {order} alone, as many as are highlighted",
+        ),
+        "alone_stays_{order}": ("0 to 1", "whether it is the answer then, too"),
+        "among_{order}": (
+            "0 to 1",
+            "the answer's probability if all other words are replaced by those at the same places of other "
+            "texts",
+        ),
+        "among_stays_{order}": ("0 to 1", "whether it is the answer then, too"),
+    },
+    order={"map": "the map", "random": f"a random order (mean of {ORDERS})"},
+)
+
+
+def sampled(context: AuditContext) -> NDArray[np.int64]:
+    """Return the rows that are asked: of each predicted class the same number, where there are so many."""
+    lengths = np.array([len(text) for text in context.texts])
+    rng = context.generator("highlights")
+    if context.split.text_of is not None:
+        rows = context.split.drawn(rng, TEXTS)
+    else:
+        predicted = context.table("instances")["predicted"].to_numpy()
+        classes = np.unique(predicted)
+        share = max(PER_CLASS, -(-TEXTS // max(1, len(classes))))
+        drawn = (rng.permutation(np.flatnonzero(predicted == c))[:share] for c in classes)
+        rows = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *drawn]))
+    return rows[lengths[rows] >= PART]
+
+
+def highlights(context: AuditContext) -> pa.Table:
+    """Return what the answers lose without the highlighted words, and how many stay with them alone."""
+    heats = ranked_heats(context)
+    asked = {}
+    for row in sampled(context).tolist():
+        rng = context.text_generator("highlights", row)
+        of_map, size = ranked(heats[row], rng), len(heats[row])
+        asked[row] = {"map": of_map, "random": at_random(size, of_map.highlighted, rng)}
+    found = outcomes(context, asked)
+    sizes = {row: each["map"].highlighted or 1 for row, each in asked.items()}
+    unseen = chance_of_answers(context, sizes, "unseen")
+    total = len(heats)
+    return text_table(
+        context,
+        {
+            "probability": [
+                max(each) for each in context.table("instances")["probabilities"].to_pylist()
+            ],
+            "guessing": guessing(context),
+            "unseen": [unseen.get(row) for row in range(total)],
+            "highlighted": column_of(found.get("map", {}), "highlighted", total),
+            **{
+                f"{what}_{order}": column_of(found.get(order, {}), what, total)
+                for order in ("map", "random")
+                for what in WHAT
+            },
+        },
+        copied=["predicted"],
+    )
+
+
+def column_of(found: Outcomes, what: str, total: int) -> pa.Array:
+    """Return one number per text of the outcomes of a ranking; null where the text was not asked."""
+    values = [getattr(found[row], what) if row in found else None for row in range(total)]
+    return pa.array(values, pa.int64() if what == "highlighted" else pa.float64())
+
+
+def _findings(results: Results) -> list[Finding]:
+    """Return whether answers need the highlighted words and whether these suffice, in shares of the lead."""
+    texts = texts_of(results.tables)
+    lead = np.where(
+        np.isfinite(texts["gone_map"]), texts["probability"] - texts["guessing"], np.nan
+    )
+    best = texts.get("gone_best")
+    t = Thresholds() if results.rates is None else results.rates.thresholds
+    return [
+        _share(
+            results,
+            lead,
+            "needed",
+            of_map=texts["gone_map"],
+            random=texts["gone_random"],
+            ceiling=None if best is None else np.fmax(best, texts["gone_map"]),
+            edges=(t.carried, t.mean_gone),
+            topic="the highlighted words are needed",
+            question="Does the answer need the words that the map highlights?",
+            measure="share of the lead over guessing that the answers lose without the map's first words, up "
+            "to a third of them; more than 100% where an answer falls below a guess",
+        ),
+        _share(
+            results,
+            lead,
+            "sufficient",
+            of_map=kept_alone(texts, "map"),
+            random=kept_alone(texts, "random"),
+            ceiling=None,
+            edges=(t.alone, t.mean_alone),
+            topic="the highlighted words suffice",
+            question="Does the answer stay with the highlighted words alone?",
+            measure="share of the lead over guessing that the answers keep with the highlighted words alone; "
+            "below 0% where an answer falls below a guess",
+        ),
+    ]
+
+
+def _share(
+    results: Results,
+    lead: NDArray[np.float64],
+    key: str,
+    *,
+    of_map: NDArray[np.float64],
+    random: NDArray[np.float64],
+    ceiling: NDArray[np.float64] | None,
+    edges: tuple[float, float],
+    topic: str,
+    question: str,
+    measure: str,
+) -> Finding:
+    """Return a finding of a ratio of means: of what is lost or kept, and of the lead (NaN if not asked)."""
+    asked = np.isfinite(lead)
+    value = share_of_lead(of_map, lead)
+    low, high = intervals.of_ratio(
+        of_map[asked], np.maximum(lead[asked], 0.0), results.clusters[asked], results.settings.seed
+    )
+    by_class = {}
+    for number, name in enumerate(results.classes):
+        own = asked & (results.predicted == number)
+        if own.any():
+            of_class = np.where(own, lead, np.nan)
+            best = np.nan if ceiling is None else share_of_lead(ceiling, of_class)
+            by_class[name] = ClassNumber(
+                share_of_lead(of_map, of_class),
+                int(own.sum()),
+                share_of_lead(random, of_class),
+                best,
+                int(own.sum()),
+            )
+    least = min((each.value for each in by_class.values() if each.n >= FEWEST), default=np.nan)
+    level: Level = "mixed"
+    if not np.isfinite(least):
+        level = "cannot tell"
+    elif least >= edges[1]:
+        level = "for"
+    elif value < edges[0]:
+        level = "against"
+    distinct = len(np.unique(results.clusters[asked]))
+    short = results.column("instances", "n_tokens") < PART
+    left_out = {
+        f"fewer than {PART} words": int((short & ~asked).sum()),
+        "not sampled": int((~short & ~asked).sum()),
+    }
+    chance = share_of_lead(random, lead)
+    largest = np.nan if ceiling is None else share_of_lead(ceiling, lead)
+    beside = f", the best by leave-one-out {largest:z.2f}" if np.isfinite(largest) else ""
+    return Finding(
+        key=key,
+        kind="share",
+        question=question,
+        topic=topic,
+        measure=measure,
+        value=value,
+        low=low,
+        high=high,
+        n=int(asked.sum()),
+        left_out={why: count for why, count in left_out.items() if count},
+        reading=f"{signed_percent(value)} of the lead, random words {signed_percent(chance)}",
+        level=level,
+        meaning=f"random words {chance:z.2f}{beside}",
+        distinct=distinct,
+        by_class=by_class,
+        edges=edges,
+        no_interval="" if np.isfinite(low) else intervals.why_none(distinct, "ratio"),
+    )
+
+
+def _cost(probe: CostProbe) -> float:
+    """Return seconds: along the map and random orders, and with words alone or among others'."""
+    lengths = np.array([len(text) for text in probe.context.texts])
+    steps = np.minimum(lengths // PART, PREFIXES)
+    passes = (
+        float(np.mean((1 + ORDERS) * steps * (1 - 1 / PART / 2) + 5 * ORDERS))
+        if len(steps)
+        else 0.0
+    )
+    return probe.reading(passes, TEXTS)
+
+
+EXPERIMENT = Experiment(
+    "highlights", highlights, columns=COLUMNS, place=12, findings=_findings, cost=_cost
+)

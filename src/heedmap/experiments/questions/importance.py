@@ -1,0 +1,269 @@
+"""How important is each token by other means? One table per measure, a list `importance` per text."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedmap.data.batches import Batch
+from heedmap.experiments.columns import Columns, shared
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import BACKWARD, CostProbe, beginning, typical_rows
+from heedmap.experiments.notes import ties
+from heedmap.experiments.registry import Experiment, HeatMap, Row
+from heedmap.experiments.text_tables import text_table
+from heedmap.importance.gradients import gradient_importance
+from heedmap.importance.integrated_gradients import integrated_gradients
+from heedmap.importance.leave_one_out import logits_without_each
+from heedmap.measures import change_in_prediction, drop_in_probability, resolution, tied_changes
+from heedmap.models.layered import Layered
+from heedmap.terminal.progress import portion
+
+GRADIENT_SHARE = 4  # a pass that keeps its graph needs about this many times the memory
+COMPLETE = 0.1  # log-odds by which integrated gradients may miss the difference that they add up to
+REFINEMENTS = 3  # at most 8 times the steps
+REFINED = (
+    2  # times the passes that texts of 125 words, or a BERT-style classifier of SST, take with them
+)
+PROBED = 256  # tokens per text when leave-one-out and integrated gradients are timed
+PROBED_TEXTS = 2  # when integrated gradients are timed
+
+
+GRADIENT = Columns(
+    "One row per text.",
+    {
+        **shared("row"),
+        "importance": (
+            "list per token, from 0",
+            "|gradient × input|, or the gradient's norm (`gradient_form`), of the predicted class's log-odds "
+            "or probability (`gradient_of`), through the attention or with it held fixed (`gradient_path`)",
+        ),
+    },
+)
+
+
+def gradient(context: AuditContext) -> pa.Table:
+    """Return the gradient's size per token; the settings name its form, target and path."""
+    settings = context.settings
+    importances = _Importances(len(context.split))
+    for batch in context.batches_of(range(len(context.split)), shares=GRADIENT_SHARE):
+        trace = context.model.trace(batch)
+        values = gradient_importance(
+            context.model,
+            batch,
+            trace,
+            path=settings.gradient_path,
+            of=settings.gradient_of,
+            form=settings.gradient_form,
+        )
+        importances.add(batch, values)
+    return text_table(context, {"importance": importances.array()})
+
+
+LEAVE_ONE_OUT = Columns(
+    "One row per text. NaN for the only token of a text, which cannot be left out.",
+    {
+        **shared("row"),
+        "importance": (
+            "list per token, 0 to 1",
+            "total variation distance of the predictions with and without the token; 0 below the rounding of "
+            "the logits, equal where it differs by less",
+        ),
+        "signed": (
+            "list per token, −1 to 1",
+            "what the predicted class's probability loses without the token: above 0 where the token speaks "
+            "for the prediction",
+        ),
+    },
+)
+
+
+def leave_one_out(context: AuditContext) -> pa.Table:
+    """Return the total variation distance between the predictions with and without each token.
+
+    `signed` is the probability of the predicted class before minus after: positive where the token speaks for
+    the prediction. A change below the rounding of the logits (`measures.resolution`) is 0, and changes that
+    differ by less are equal: such tokens tie. The only token of a text cannot be left out: its importance
+    is NaN.
+    """
+    importances, signed = (_Importances(len(context.split)) for _ in range(2))
+    for batch, trace in context.passes():
+        texts = [context.texts[i] for i in trace.rows.tolist()]
+        without = logits_without_each(context.model, batch, texts, context.settings.leave_one_out)
+        precision = context.model.precision
+        importances.add(batch, change_without(trace.logits, without, precision))
+        signed.add(batch, signed_change_without(trace.logits, without, precision))
+    return text_table(context, {"importance": importances.array(), "signed": signed.array()})
+
+
+def change_without(
+    before: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
+) -> Float[Tensor, "B T"]:
+    """Return leave-one-out from the logits; below their rounding it is 0, and differences are ties."""
+    change = change_in_prediction(before.unsqueeze(1).expand_as(without), without)
+    return tied_changes(
+        change, change.isfinite(), resolution(before, without, precision).unsqueeze(1)
+    )
+
+
+def signed_change_without(
+    before: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
+) -> Float[Tensor, "B T"]:
+    """Return what the predicted class loses without each token; ties are those of `change_without`."""
+    of = before.argmax(-1, keepdim=True).expand(without.shape[:-1])
+    change = drop_in_probability(before.unsqueeze(1).expand_as(without), without, of)
+    return tied_changes(
+        change, change.isfinite(), resolution(before, without, precision).unsqueeze(1)
+    )
+
+
+INTEGRATED = Columns(
+    "One row per text. Null for texts that are not sampled.",
+    {
+        **shared("row"),
+        "importance": (
+            "list per token, from 0",
+            "|integrated gradients| of the predicted class's log-odds, from zero vectors at the tokens to the "
+            "text",
+        ),
+        "completeness_error": (
+            "log-odds, from 0",
+            "by how much the gradients miss the difference that they should add up to",
+        ),
+        "steps": (
+            "count",
+            f"steps of the sum: doubled while the error is above {COMPLETE:g}, up to "
+            f"{REFINEMENTS} times",
+        ),
+    },
+)
+
+
+def integrated(context: AuditContext) -> pa.Table:
+    """Return |integrated gradients| for a seeded sample of the texts; null for the others.
+
+    `completeness_error` is in log-odds (see `heedmap.importance.integrated_gradients`). Where it is above
+    COMPLETE, the steps are doubled, REFINEMENTS times at most; `steps` are those of the result.
+    """
+    total, settings = len(context.split), context.settings
+    chosen = context.sample("integrated_gradients", settings.integrated_gradients_instances)
+    importances = _Importances(total)
+    errors = np.full(total, np.nan)
+    taken = np.zeros(total, dtype=np.int64)
+    for doublings in range(REFINEMENTS + 1):
+        steps = settings.integrated_gradients_steps << doublings
+        with portion(2.0 ** -min(doublings + 1, REFINEMENTS)):
+            # Captum holds all steps of a batch at once.
+            for batch in context.batches_of(chosen, shares=GRADIENT_SHARE * steps):
+                trace = context.model.trace(batch)
+                values, error = integrated_gradients(context.model, batch, trace, steps)
+                importances.add(batch, values)
+                rows = batch.rows.tolist()
+                errors[rows], taken[rows] = error.numpy(force=True), steps
+        chosen = chosen[errors[chosen] > COMPLETE]
+        if not len(chosen):
+            break
+    missing = taken == 0
+    return text_table(
+        context,
+        {
+            "importance": importances.array(),
+            "completeness_error": pa.array(errors, pa.float64(), mask=missing),
+            "steps": pa.array(taken, pa.int64(), mask=missing),
+        },
+    )
+
+
+class _Importances:
+    """Collects values per token from batches into one list per text; null where there are none."""
+
+    def __init__(self, total: int) -> None:
+        self.lists: list[object] = [None] * total
+
+    def add(self, batch: Batch, values: Tensor) -> None:
+        for row, value, mask in zip(batch.rows.tolist(), values, batch.mask, strict=True):
+            self.lists[row] = value[mask].double().numpy(force=True)
+
+    def array(self) -> pa.Array:
+        """Return the lists as a column."""
+        return pa.array(self.lists, pa.list_(pa.float64()))
+
+
+def _gradient_cost(probe: CostProbe) -> float:
+    return probe.reading(BACKWARD)
+
+
+def _integrated_cost(probe: CostProbe) -> float:
+    share = probe.sampled(probe.context.settings.integrated_gradients_instances)
+    return REFINED * share * integrated_seconds(probe)
+
+
+def integrated_seconds(probe: CostProbe) -> float:
+    """Return the seconds of integrated gradients of all texts, without more steps, timed on a few texts."""
+    context, model = probe.context, probe.context.model
+    steps = context.settings.integrated_gradients_steps
+    rows = typical_rows(context.lengths)[:PROBED_TEXTS]
+    texts = [beginning(context.texts[i], PROBED) for i in rows]
+    batch = model.batch(texts, rows.tolist())
+    trace = model.trace(batch)
+    integrated_gradients(model, batch, trace, 1)  # the first one also imports Captum
+    start = time.perf_counter()
+    integrated_gradients(model, batch, trace, steps)
+    seconds = time.perf_counter() - start
+    return seconds * float(context.lengths.sum()) / float(model.lengths(texts).sum())
+
+
+def leave_one_out_seconds(probe: CostProbe) -> float:
+    """Return seconds: one pass per word, or for our own models, which have shortcuts, timed on some texts."""
+    context, model = probe.context, probe.context.model
+    words = np.array([len(text) for text in context.texts])  # or sentences: what is left out
+    if isinstance(model, Layered):
+        return float((words * context.lengths).sum()) * probe.second
+    typical = typical_rows(words)
+    some = typical[: max(1, PROBED // int(words[typical[0]])) ** 2]
+    texts = [beginning(context.texts[i], PROBED) for i in some]
+    batch = model.batch(texts, some.tolist())
+    start = time.perf_counter()
+    logits_without_each(model, batch, texts, context.settings.leave_one_out)
+    squares = float((words.astype(float) ** 2).sum()) / sum(len(text) ** 2 for text in texts)
+    return (time.perf_counter() - start) * squares
+
+
+def _importances(name: str, words: str) -> Callable[[Row], list[HeatMap]]:
+    def heat_maps(row: Row) -> list[HeatMap]:
+        weights, signed = row[name]["importance"], row[name].get("signed")
+        against = None if signed is None else [change < 0 for change in signed]
+        return [] if weights is None else [HeatMap(words, "importance", weights, against=against)]
+
+    return heat_maps
+
+
+GRADIENT_EXPERIMENT = Experiment(
+    "gradient",
+    gradient,
+    columns=GRADIENT,
+    place=20,
+    cost=_gradient_cost,
+    heat_maps=_importances("gradient", "gradient"),
+)
+LEAVE_ONE_OUT_EXPERIMENT = Experiment(
+    "leave_one_out",
+    leave_one_out,
+    columns=LEAVE_ONE_OUT,
+    place=30,
+    cost=leave_one_out_seconds,
+    heat_maps=_importances("leave_one_out", "leave-one-out"),
+    notes=ties,
+)
+INTEGRATED_GRADIENTS_EXPERIMENT = Experiment(
+    "integrated_gradients",
+    integrated,
+    columns=INTEGRATED,
+    place=40,
+    cost=_integrated_cost,
+    heat_maps=_importances("integrated_gradients", "integrated gradients"),
+)

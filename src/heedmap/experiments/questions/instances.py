@@ -1,0 +1,200 @@
+"""Who is on trial? Every audited text with its prediction and its heat map."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+
+from heedmap.data.batches import scatter_rows
+from heedmap.data.corpus import UNKNOWN
+from heedmap.experiments.columns import Columns, shared
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.cost import CostProbe
+from heedmap.experiments.findings import WEAK, ClassNumber, Finding, grade
+from heedmap.experiments.intervals import of_share
+from heedmap.experiments.pooling import TEXT
+from heedmap.experiments.registry import Experiment, HeatMap, Row
+from heedmap.experiments.results import Results
+from heedmap.experiments.text_tables import text_table
+from heedmap.files.tables import ragged
+from heedmap.measures import entropy
+from heedmap.models.hierarchical_classifier import HierarchicalClassifier
+from heedmap.models.trace import Trace
+
+NO_LABELS = "cannot be told: the texts have no labels"
+ONE_CLASS = "one class only among the audited texts: nothing to compare with"
+
+WORDS: dict[str, Any] = {
+    "key": "skill",
+    "kind": "skill",
+    "topic": "predicts well enough to be explained",
+    "question": "Does the model predict well enough to be worth explaining?",
+    "measure": "accuracy on the audited test texts",
+}
+
+
+COLUMNS = Columns(
+    "One row per text, or per window of a long one.",
+    {
+        **shared("row", "label", "predicted", "n_tokens", "max_attention"),
+        "key": ("text", "the text's own id in the data, or its line, row or index there"),
+        "tokens": ("list per token", "the words, or sentences, that the map is of"),
+        "probabilities": ("list per class, sums to 1", "the model's prediction"),
+        "entropy": ("nats, 0 to ln n_tokens", "entropy of the heat map, −Σ α ln α"),
+        "attention": ("list per token, from 0", "the heat map on trial"),
+        TEXT: ("number, from 0", "the whole text; only where long texts are read in windows"),
+        "query": ("list per word", "the second text of a pair, to which no attention is paid"),
+        "candidates": ("count", "possible answers, where not every class is one"),
+        "rationale": ("list per token", "whether people, or the grammar, mark the token"),
+        "word_attention": (
+            "list per token of lists per word",
+            "the weights of each sentence's words, which sum to 1; only where tokens are sentences",
+        ),
+    },
+)
+
+
+def instances(context: AuditContext) -> pa.Table:
+    """Return each text with its prediction and its heat map. Rows are numbered as in the split."""
+    split, traces = context.split, [_small(trace) for trace in context.traces]
+    rows = [trace.rows for trace in traces]
+    logits = scatter_rows(rows, [trace.logits for trace in traces])
+    columns: dict[str, object] = {
+        "key": split.keys,
+        "tokens": pa.array(
+            [[t.strip() for t in text] for text in split.tokens], pa.list_(pa.string())
+        ),
+        "n_tokens": [len(tokens) for tokens in split.tokens],
+        "label": pa.array(split.labels, pa.int64(), mask=split.labels == UNKNOWN),
+        "predicted": logits.argmax(-1),
+        "probabilities": pa.array(list(logits.double().softmax(-1).numpy(force=True))),
+        "max_attention": scatter_rows(rows, [trace.heat.amax(-1) for trace in traces]),
+        "entropy": scatter_rows(rows, [entropy(trace.heat) for trace in traces]),
+        "attention": ragged(
+            rows, [trace.heat for trace in traces], [trace.mask for trace in traces]
+        ),
+    }
+    if split.text_of is not None:
+        columns[TEXT] = np.unique(split.text_of, return_inverse=True)[1]
+    if split.queries is not None:
+        columns["query"] = pa.array(split.queries, pa.list_(pa.string()))
+    if split.allowed is not None:
+        columns["candidates"] = split.allowed.sum(1)
+    if split.rationale is not None:
+        columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
+    if isinstance(context.model, HierarchicalClassifier):
+        columns["word_attention"] = _word_attention(context, context.model)
+    assert torch.isfinite(logits).all(), "the model's logits are not finite"
+    return text_table(context, columns)
+
+
+def _word_attention(context: AuditContext, model: HierarchicalClassifier) -> pa.Array:
+    lists: dict[int, list[list[float]]] = {}
+    for batch in context.batches:
+        lists |= zip(batch.rows.tolist(), model.word_attention(batch), strict=True)
+    return pa.array([lists[row] for row in range(len(lists))], pa.list_(pa.list_(pa.float32())))
+
+
+def _small(trace: Trace) -> Trace:
+    """Drop the weights and the model's state, which may be large."""
+    return replace(
+        trace,
+        attention=trace.attention[:, :0],
+        support=trace.support[:, :0],
+        state=None,
+        scores=None,
+    )
+
+
+def _skill(results: Results) -> list[Finding]:
+    """Compare the accuracy with always answering the commonest class."""
+    labels = results.column("instances", "label")
+    if np.isnan(labels).any():
+        return [_untold(len(labels))]
+    label = labels.astype(int)
+    correct = (label == results.predicted).astype(np.float64)
+    majority = float(np.bincount(label).max() / len(label))
+    low, high = of_share(correct, results.clusters)
+    value = float(correct.mean())
+    lift = [
+        (x - majority) / (1 - majority) if majority < 1 else math.nan for x in (value, low, high)
+    ]
+    reading, level = grade("skill", lift[0], lift[1], lift[2])
+    if majority == 1:
+        reading = ONE_CLASS
+    return [
+        Finding(
+            **WORDS,
+            value=value,
+            low=low,
+            high=high,
+            n=len(correct),
+            distinct=len(np.unique(results.clusters)),
+            left_out={},
+            reading=reading,
+            level=level,
+            meaning=f"always answering with the commonest class would score {majority:.3f}",
+            by_class=_by_class(results, correct, label),
+        )
+    ]
+
+
+def is_doubtful(skill: Finding) -> bool:
+    """Whether the model may predict no better than its commonest class; False where there are no labels."""
+    return skill.reading == ONE_CLASS or WEAK in skill.reading
+
+
+def _untold(count: int) -> Finding:
+    """Say that the labels are not known, so that the predictions cannot be judged."""
+    return Finding(
+        **WORDS,
+        value=math.nan,
+        low=math.nan,
+        high=math.nan,
+        n=0,
+        distinct=0,
+        left_out={"no label": count},
+        reading=NO_LABELS,
+        level="cannot tell",
+        meaning="all other questions are about what the answers rest on, whether they are right or wrong",
+        no_interval="no labels to compare the predictions with",
+    )
+
+
+def _by_class(
+    results: Results, correct: NDArray[np.float64], label: NDArray[np.int64]
+) -> dict[str, ClassNumber]:
+    """Return how often the predictions of each class are right; by chance as often as texts have that label."""
+    shares = np.bincount(label, minlength=len(results.classes)) / len(label)
+    return results.by_class(correct, np.mean, shares[results.predicted], 1.0)
+
+
+def _heat_maps(row: Row) -> list[HeatMap]:
+    own = row["instances"]
+    heat_map = HeatMap("learned attention", "attention", own["attention"])
+    of_words = own.get("word_attention")
+    if of_words is None:
+        return [heat_map]
+    words = [sentence.split() or [sentence] for sentence in own["tokens"]]
+    weights = [a * w for a, some in zip(own["attention"], of_words, strict=True) for w in some]
+    name = "words: each one's weight in its sentence × the sentence's"
+    return [heat_map, HeatMap(name, "attention", weights, [one for some in words for one in some])]
+
+
+def _cost(probe: CostProbe) -> float:
+    return probe.reading(1.0)
+
+
+EXPERIMENT = Experiment(
+    "instances",
+    instances,
+    columns=COLUMNS,
+    place=10,
+    findings=_skill,
+    heat_maps=_heat_maps,
+    cost=_cost,
+)

@@ -1,0 +1,96 @@
+"""Does the heat map highlight words that speak against the prediction?"""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedmap.errors import InputError
+from heedmap.experiments.columns import Columns, shared
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.findings import Finding
+from heedmap.experiments.registry import Experiment, Row
+from heedmap.experiments.results import Results, mean, percent
+from heedmap.experiments.text_tables import text_table
+
+COLUMNS = Columns(
+    "One row per text. NaN for a text of one token, which cannot be left out.",
+    {
+        **shared("row", "predicted"),
+        "against": (
+            "0 to 1",
+            "share of the map's mass on tokens without which the predicted class is likelier",
+        ),
+        "against_chance": (
+            "0 to 1",
+            "share of such tokens: the mean of `against` over all orders of the weights, if what a token "
+            "says did not depend on them",
+        ),
+    },
+)
+
+
+def sign(context: AuditContext) -> pa.Table:
+    """Return the share of the map's mass on tokens that speak against the prediction, by leave-one-out.
+
+    A token speaks against it where the predicted class is likelier without it. `against_chance` is the mean of
+    `against` over all orders of the map's weights, in closed form: the share of the tokens that speak against.
+    Under other weights other tokens do, so that chance is measured in `baselines` (`against_shuffled`). The
+    least possible is 0. NaN for a text of one token, which cannot be left out.
+
+    Raises:
+        InputError: the run has a leave-one-out of an older version.
+    """
+    instances, without = context.table("instances"), context.table("leave_one_out")
+    if "signed" not in without.column_names:
+        raise InputError(
+            "leave_one_out: expected a column `signed`, which tables of older versions do not have; "
+            "audit again with --overwrite, or into another folder"
+        )
+    pairs = zip(instances["attention"].to_pylist(), without["signed"].to_pylist(), strict=True)
+    shares = np.array([_against(np.array(heat), np.array(change)) for heat, change in pairs])
+    columns = {"against": shares[:, 0], "against_chance": shares[:, 1]}
+    return text_table(context, columns, copied=["predicted"])
+
+
+def _against(heat: NDArray[np.float64], change: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the share of mass and of tokens where the change is negative; NaN if a change is undefined."""
+    if np.isnan(change).any() or heat.sum() <= 0:
+        return np.nan, np.nan
+    return float(heat[change < 0].sum() / heat.sum()), float((change < 0).mean())
+
+
+def _findings(results: Results) -> list[Finding]:
+    values = results.column("sign", "against")
+    chance = results.optional("baselines", "against_shuffled")
+    share = results.column("sign", "against_chance")
+    return [
+        results.finding(
+            "sign",
+            "fraction",
+            values,
+            {"one token: it cannot be left out": results.short},
+            topic="avoids words against the answer",
+            question="Does the map highlight words that speak against the answer?",
+            measure="mean share of the map's mass on words whose removal makes the answer likelier",
+            meaning="0 = none of it, 1 = all",
+            summary=f"{percent(mean(share))} of the words are such words",
+            chance=chance,
+            ceiling=0.0,
+            lower=True,
+        )
+    ]
+
+
+def _facts(row: Row) -> list[tuple[str, float | int | None]]:
+    return [("mass on words against the answer", row["sign"]["against"])]
+
+
+EXPERIMENT = Experiment(
+    "sign",
+    sign,
+    columns=COLUMNS,
+    place=57,
+    findings=_findings,
+    figures=("heedmap.report.bending_figures:against",),
+    facts=_facts,
+)

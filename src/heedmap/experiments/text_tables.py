@@ -1,0 +1,39 @@
+"""Write the tables of the questions that have a row per audited text."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedmap.experiments.context import AuditContext
+from heedmap.files.tables import table
+
+MAP_FACTS = ("predicted", "n_tokens", "max_attention")
+"""Columns of `instances` that are repeated where figures group the texts by them."""
+
+
+def text_table(
+    context: AuditContext, columns: Mapping[str, object], copied: Sequence[str] = ()
+) -> pa.Table:
+    """Return a table with a row per text: its number, the `copied` columns of `instances`, and `columns`.
+
+    A single value stands for a column of it.
+    """
+    total = len(context.split)
+    instances = context.table("instances") if copied else None
+    return table(
+        {
+            "row": range(total),
+            **{name: instances[name] for name in copied if instances is not None},
+            **{
+                name: [value] * total if isinstance(value, str | int | float) else value
+                for name, value in columns.items()
+            },
+        }
+    )
+
+
+def null_where_nan(columns: Mapping[str, NDArray[np.generic]]) -> dict[str, pa.Array]:
+    """Return columns of numbers in which NaN, for a text without such a number, is null."""
+    return {name: pa.array(values, from_pandas=True) for name, values in columns.items()}

@@ -1,0 +1,68 @@
+"""Which file imports which: read from the source, imports for types included."""
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+
+def module_name(path, source):
+    parts = path.relative_to(source).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def import_graph(source):
+    """The modules below `source` that each of them imports, anywhere in its file."""
+    paths = source.rglob("*.py")
+    trees = {module_name(path, source): ast.parse(path.read_text("utf-8")) for path in paths}
+    graph = {}
+    for module, tree in trees.items():
+        names = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                # A name is a module of the package, or else stands in the package's own file.
+                full = {f"{node.module}.{alias.name}" for alias in node.names}
+                names |= full & trees.keys() or {node.module}
+                names |= {node.module} if full - trees.keys() else set()
+        graph[module] = names & trees.keys()
+    return graph
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return import_graph(SOURCE)
+
+
+def test_no_circle_of_files_passes_through_the_experiments(graph):
+    room = "heedmap.experiments"
+    inside = {module: names for module, names in graph.items() if module.startswith(room)}
+    assert f"{room}.findings" in inside[f"{room}.questions.agreement"], "imports are found at all"
+    # A circle may leave the room, so the whole graph is searched from here.
+    reached, waiting = set(), [*inside]
+    while waiting:
+        module = waiting.pop()
+        if module not in reached:
+            reached.add(module)
+            waiting += graph[module]
+    try:
+        TopologicalSorter({module: graph[module] for module in reached}).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_the_machinery_of_experiments_registers_no_question_by_name(graph):
+    machinery = ("registry", "context", "cost", "results", "findings")
+    for name in machinery:
+        imported = graph[f"heedmap.experiments.{name}"]
+        assert not [module for module in imported if ".questions." in module], name
+
+
+def test_a_circle_is_seen_where_there_is_one(tmp_path):
+    (tmp_path / "a.py").write_text("if TYPE_CHECKING:\n    from b import B\n")
+    (tmp_path / "b.py").write_text("import a\n")
+    assert import_graph(tmp_path) == {"a": {"b"}, "b": {"a"}}
