@@ -24,7 +24,7 @@ from heedmap.experiments.highlights import highlights, sampled
 from heedmap.experiments.importance import leave_one_out
 from heedmap.experiments.permutation import permutation
 from heedmap.importance.deletions import reread_without_each
-from heedmap.runs.audit import audited_split, defaults
+from heedmap.runs.audit_defaults import audit_defaults, audited_split
 from heedmap.runs.open import open_run
 from heedmap.settings import AuditSettings
 
@@ -33,9 +33,9 @@ def opened(folder: str, instances: int) -> Evidence:
     """Return the texts that the bottom line asks of a run, and the model."""
     run = open_run(folder)
     settings = AuditSettings.of(
-        **{**defaults(run.model, run.settings.data), "instances": instances}
+        **{**audit_defaults(run.model, run.settings.data), "instances": instances}
     )
-    every = audited_split(run, settings)
+    every = audited_split(run.corpus, settings)
     asked = every.take(sampled(Evidence(run.model, every, settings)))
     evidence = Evidence(run.model, asked, settings)
     evidence.table("instances")

@@ -19,8 +19,8 @@ from heedmap.report.charts import PALETTE, Figure, Key
 from heedmap.report.export import DPI, UNIT, WIDTHS, draw, export, render
 from heedmap.report.figures import figures
 from heedmap.report.svg_text import lines, text_width
-from heedmap.runs.audit import Audit
 from heedmap.runs.audit_folder import keep_tables
+from heedmap.runs.audited import Audit
 from heedmap.runs.folder import RunFolder
 
 TWO = ("tau-gradient", "adversary")

@@ -256,6 +256,7 @@ PLAIN = ("row", "received")  # views that are a layer's own weights; others are 
 SLOW = ("flow",)  # a maximum flow per text, word and weighting: too slow for a search
 
 
+UNLIMITED_WORDS = 1_000_000  # of a transformer's texts, which it cuts or reads in windows itself
 MODEL_IN_MEMORY = "memory:"  # begins the source of a model that was given as an object
 
 
@@ -324,7 +325,7 @@ ON_TRIAL = Part(TransformerSettings, "long_texts", "dtype", "batch_tokens")
 class TrainSettings(Settings):
     """How a model is trained. `first_epoch`: whether it may be the best one (not in the released code).
 
-    `vectors_hash` is the hash of the file's bytes; None in runs of older versions. `amsgrad` is of Adam.
+    `vectors_hash` is the hash of the file's bytes. `amsgrad` is of Adam.
     `selection` is the dev score by which the best epoch is chosen; ROC AUC is that of two classes.
     """
 

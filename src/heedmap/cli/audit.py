@@ -11,7 +11,7 @@ from heedmap.cli.train import train_own
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.places import DefaultPlace
+from heedmap.runs.run_paths import DefaultPlace
 from heedmap.settings import (
     RAW_TEXTS,
     TOKENS,

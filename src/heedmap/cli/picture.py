@@ -49,7 +49,8 @@ def picture_command(
     from heedmap.files.storage import write_atomically
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
     from heedmap.report.pictures import draw, page
-    from heedmap.runs.explain import explained, opened
+    from heedmap.runs.explain import opened
+    from heedmap.runs.explained import explained
 
     settings, model = opened(source)
     path = out or Path("runs") / "pictures" / f"{_name(source, text, query, layer, seed or 0)}.html"

@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from heedmap.errors import InputError
 from heedmap.files.locking import fcntl
 
-# A killed process leaves `.name.partial`; in older versions `.name.` and eight letters.
-_LEFT = re.compile(r"\.(.+)\.(partial|[a-z0-9_]{8})")
+# What a killed process leaves.
+_LEFT = re.compile(r"\.(.+)\.partial")
 
 
 def encoded(content: bytes | str) -> bytes:

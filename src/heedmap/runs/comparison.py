@@ -35,8 +35,6 @@ def _completed(settings: RunSettings, found: RunSettings) -> RunSettings:
         # The file of word vectors determines the size.
         size = getattr(found.model, "embedding_size", 0)
         model = model.model_copy(update={"embedding_size": size})
-        if isinstance(found.train, TrainSettings) and found.train.vectors_hash is None:
-            train = train.model_copy(update={"vectors_hash": None})  # as in older versions
     elif isinstance(train, FineTuneSettings) and not getattr(model, "weights", ""):
         # The weights' hash is known only after training.
         model = model.model_copy(update={"weights": getattr(found.model, "weights", "")})

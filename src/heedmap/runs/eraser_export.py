@@ -20,9 +20,11 @@ from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder
 from heedmap.importance.deletions import reread_kept
 from heedmap.importance.plausibility import chosen, spans
-from heedmap.runs.audit import audited_split, open_audit
+from heedmap.runs.audit import open_audit
+from heedmap.runs.audit_defaults import audited_split
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.open import open_run, weights_of
+from heedmap.runs.open import open_run
+from heedmap.runs.stored_models import weights_of
 
 OTHER_TOKENS = "read as other tokens than the document's words, or cut: its words are scored"
 
@@ -44,25 +46,20 @@ def export(
         raise InputError(f"--ranking: expected one of {', '.join(RANKINGS)}, got {ranking}")
     audit = open_audit(folder)
     run = open_run(folder)
-    wanted = audit.settings.audit
-    assert wanted is not None
-    split = audited_split(run, wanted)
+    settings = audit.settings.audit
+    assert settings is not None
+    split = audited_split(run.corpus, settings)
     if split.rationale is None:
         raise without_rationales(run.settings.data.source)
     if split.text_of is not None:
         raise InputError(
             f"{folder}: expected whole texts, got windows; audit with --long-texts cut"
         )
-    if "plausibility" not in audit.tables:
-        raise InputError(
-            f"{folder}: audited by an older version, which did not compare with people; run "
-            f"`heedmap audit --run {folder}` again"
-        )
     whole = documents(run.settings.data, run.corpus.given)
-    kept = TableFolder(
-        RunFolder(folder).tables, identity(audit.settings, weights_of(run), run.model.classes)
-    )
-    evidence = Evidence(run.model, split, wanted, kept)
+    weights = weights_of(run.model, run.settings)
+    made_of = identity(audit.settings, weights, run.model.classes)
+    tables = TableFolder(RunFolder(folder).tables, made_of)
+    evidence = Evidence(run.model, split, settings, tables)
     counts = audit.tables["plausibility"]["count"].to_pylist()
     notes: Counter[str] = Counter()
     lines: dict[int, str] = {}
