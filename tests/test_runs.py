@@ -1,4 +1,3 @@
-
 import pytest
 import torch
 from conftest import small_corpus, watched

@@ -255,9 +255,11 @@ class Manifest:
         Changed ones are renamed. Folders that are empty then are removed too.
         """
         listing = self.load()
-        kept = {*listing.below(keep)}
-        chosen = [file for name in names for file in listing.below([name]) if file not in kept]
-        for name in chosen:
+        kept_files = {*listing.below(keep)}
+        removed = [
+            file for name in names for file in listing.below([name]) if file not in kept_files
+        ]
+        for name in removed:
             path = self.root / name
             if self.is_link(path):
                 continue
@@ -270,14 +272,14 @@ class Manifest:
                 path.unlink()
             elif current is not None:
                 _set_aside(path)
-        self.prune([self.root / name for name in (*chosen, *names)])
+        self.prune([self.root / name for name in (*removed, *names)])
 
         def drop(listing: Listing) -> None:
-            for name in chosen:
+            for name in removed:
                 listing.files.pop(name, None)
                 listing.replaced.pop(name, None)
 
-        if chosen:
+        if removed:
             self.change(drop)
 
     def prune(self, paths: Iterable[Path]) -> None:
@@ -313,17 +315,14 @@ class Manifest:
             self.change(drop)
         self.prune([self.root / name for name in gone])
 
-    def refuse_taken(
-        self, names: Collection[str], whole: Collection[str] = (), known: Collection[str] = ()
-    ) -> None:
+    def refuse_taken(self, names: Collection[str], whole: Collection[str] = ()) -> None:
         """Raise InputError if something that heedmap did not write is where it would write.
 
         Args:
             names: of files and folders. Users may have their own files in folders.
             whole: folders in which they may not.
-            known: names of further files that heedmap wrote.
         """
-        listed = {*self.load().files, *known}
+        listed = self.load().files
         for name in names:
             path = self.root / name
             try:
@@ -332,9 +331,9 @@ class Manifest:
                 continue
             if stat.S_ISDIR(mode):
                 files = [p for p in path.rglob("*") if not p.is_dir()] if name in whole else []
-                others = [p for p in files if self._name(p) not in listed]
-                if others:
-                    raise _taken(others[0], "a file")
+                foreign = [p for p in files if self._name(p) not in listed]
+                if foreign:
+                    raise _taken(foreign[0], "a file")
             elif stat.S_ISLNK(mode):
                 raise _taken(path, "a link")
             elif not stat.S_ISREG(mode):
@@ -434,8 +433,8 @@ def _set_aside(path: Path) -> None:
     warnings.warn_explicit(said, UserWarning, "<heedmap>", 1)
 
 
-def _taken(path: Path, what: str) -> InputError:
+def _taken(path: Path, kind: str) -> InputError:
     return InputError(
-        f"{path}: expected a place for a file of heedmap's, found {what} that it did not write; move it away, "
+        f"{path}: expected a place for a file of heedmap's, found {kind} that it did not write; move it away, "
         "or choose another folder"
     )

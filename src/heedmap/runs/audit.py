@@ -101,13 +101,13 @@ def audit_as(
     *,
     overwrite: bool = False,
     retraining: Retraining | None = None,
-    asked: Collection[str] = (),
+    questions: Collection[str] = (),
     training_seconds: float = 0.0,
 ) -> Audit:
     """Audit a run with these settings; see `audit`.
 
-    `asked` are experiments that compare further models, which `retraining` trains, in about `training_seconds`.
-    Without being asked, those of an earlier call stay.
+    `questions` are experiments that compare further models, which `retraining` trains, in about
+    `training_seconds`. Those that an earlier call asked stay.
     """
     settings = run.settings.model_copy(update={"audit": audit_settings})
     seed_folders = audit_settings.other_seed or ()
@@ -125,10 +125,10 @@ def audit_as(
             tables,
             seed_models,
             retraining,
-            asked,
+            questions,
             run.dynamics,
         )
-        result = _answer(run, settings, evidence, dict.fromkeys([*asked][:1], training_seconds))
+        result = _answer(run, settings, evidence, dict.fromkeys([*questions][:1], training_seconds))
         if folder is not None and tables is not None:
             with step("report"):
                 put_about(result, tables, weights)
@@ -157,7 +157,7 @@ def _answer(
         note(f"The experiments will take {text}.")
     _plan([name for name in names if not evidence.is_kept(name)], costs | trainings)
     tables = {name: evidence.table(name) for name in names}
-    about: dict[str, object] = {
+    facts: dict[str, object] = {
         "test_texts": whole.whole_texts,
         "audited": split.whole_texts,
         **({} if split.text_of is None else {"windows": len(split)}),
@@ -169,17 +169,17 @@ def _answer(
     }
     caveats: list[str] = []
     for name in names:
-        about |= registered()[name].about(evidence)
+        facts |= registered()[name].about(evidence)
         caveats += registered()[name].notes(tables, settings.model)
     for caveat in caveats:
         remark(caveat)
-    if notes := [*run.corpus.notes, *note_texts(about), *drift_notes, *caveats]:
-        about["notes"] = notes
+    if notes := [*run.corpus.notes, *note_texts(facts), *drift_notes, *caveats]:
+        facts["notes"] = notes
     findings = make_findings(tables, evidence.settings, run.model.classes, settings.model, rates)
-    about = {"name": run.name, **about}
+    facts = {"name": run.name, **facts}
     audited = replace(run, settings=settings)  # what it explains, it explains as it was audited
     return Audit(
-        settings, run.model.classes, tables, findings, about, rates, run=audited, kept=evidence.kept
+        settings, run.model.classes, tables, findings, facts, rates, run=audited, kept=evidence.kept
     )
 
 
@@ -217,12 +217,14 @@ def open_audit(folder: str | Path) -> Audit:
             other settings than the folder holds now.
     """
     stored = read_audit(RunFolder(folder))
-    settings, about = stored.settings, stored.about
+    settings, description = stored.settings, stored.about
     assert settings.audit is not None
     rates = stored.rates or packaged_rates()
-    findings = make_findings(stored.tables, settings.audit, about.classes, settings.model, rates)
-    facts = {"name": Path(folder).name, **about.about}
-    return Audit(settings, about.classes, stored.tables, findings, facts, rates)
+    findings = make_findings(
+        stored.tables, settings.audit, description.classes, settings.model, rates
+    )
+    facts = {"name": Path(folder).name, **description.about}
+    return Audit(settings, description.classes, stored.tables, findings, facts, rates)
 
 
 def rewrite(folder: Path) -> Audit:

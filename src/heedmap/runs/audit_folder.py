@@ -55,7 +55,7 @@ def read_audit(folder: RunFolder) -> StoredAudit:
     settings, tables, path = folder.settings(), folder.tables, folder.path
     again = f"run `heedmap audit --run {path}`"
     try:
-        about = About.model_validate_json(read_bytes(tables / ABOUT))
+        description = About.model_validate_json(read_bytes(tables / ABOUT))
     except FileNotFoundError as error:
         raise InputError(f"{path}: not audited to the end; {again}") from error
     except (OSError, ValueError) as error:
@@ -66,28 +66,28 @@ def read_audit(folder: RunFolder) -> StoredAudit:
         raise InputError(
             f"{tables}: the manifest does not say which model and settings they are of; {again} again"
         )
-    made_of = identity(settings, about.weights, about.classes)
-    if manifest[0] != made_of or weights_in(folder, settings) not in (None, about.weights):
+    made_of = identity(settings, description.weights, description.classes)
+    if manifest[0] != made_of or weights_in(folder, settings) not in (None, description.weights):
         raise InputError(
             f"{tables}: of another model or other settings than {path} holds now; {again} again"
         )
     table_folder = TableFolder(tables, made_of)
     if table_folder.get(ABOUT) is None:
         raise InputError(f"{tables / ABOUT}: not what the audit wrote; {again} again")
-    contents = {name: table_folder.table(name) for name in about.tables}
+    contents = {name: table_folder.table(name) for name in description.tables}
     for name in (name for name, content in contents.items() if content is None):
         file = tables / f"{name}.parquet"
         problem = "not what the audit wrote" if file.exists() else "the table is missing"
         raise InputError(f"{file}: {problem}; {again} again")
     folder.check_unchanged(settings)
     rates = read_rates(tables / RATES) if table_folder.get(RATES) is not None else None
-    return StoredAudit(settings, about, contents, rates)
+    return StoredAudit(settings, description, contents, rates)
 
 
 def keep_tables(
-    result: AuditResult, folder: RunFolder, weights: str, beside: Mapping[str, bytes]
+    result: AuditResult, folder: RunFolder, weights: str, files_beside: Mapping[str, bytes]
 ) -> None:
-    """Write an audit's tables and the files `beside` them to a run folder, replacing other audits'.
+    """Write an audit's tables and the files `files_beside` them to a run folder, replacing other audits'.
 
     `weights` is the model's hash.
     """
@@ -95,7 +95,7 @@ def keep_tables(
     tables = TableFolder(folder.tables, identity(result.settings, weights, result.classes))
     if (manifest := listed(folder.tables)) is None or manifest[0] != tables.identity:
         clear(folder.tables)
-    for file, data in beside.items():
+    for file, data in files_beside.items():
         tables.put(file, data)
     for name, content in result.tables.items():
         tables.keep(name, content)
@@ -104,11 +104,11 @@ def keep_tables(
 
 def put_about(result: AuditResult, tables: TableFolder, weights: str) -> None:
     """Write what the report needs besides the tables, once all tables are there."""
-    about = {name: value for name, value in result.about.items() if name != "name"}
+    facts = {name: value for name, value in result.about.items() if name != "name"}
     content = {
         "classes": result.classes,
         "tables": list(result.tables),
-        "about": about,
+        "about": facts,
         "weights": weights,
     }
     tables.put(ABOUT, json.dumps(content, indent=1, ensure_ascii=False).encode())

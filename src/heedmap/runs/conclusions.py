@@ -24,9 +24,9 @@ def read_findings(folder: RunFolder) -> dict[str, Any] | None:
         ):
             raise ValueError("expected findings and a bottom line")
     except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-        taken = os.path.lexists(folder.findings) and not folder.findings.is_file()
+        is_blocked = os.path.lexists(folder.findings) and not folder.findings.is_file()
         raise InputError(
-            f"{folder.findings}: {'no file; move away what is there, and' if taken else 'damaged;'} "
+            f"{folder.findings}: {'no file; move away what is there, and' if is_blocked else 'damaged;'} "
             f"`heedmap report {folder.path}` writes it anew"
         ) from error
     return dict(content)

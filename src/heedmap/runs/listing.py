@@ -52,17 +52,17 @@ def describe(folder: Path) -> Entry:
         findings = read_findings(run)
     except InputError as error:
         return Entry(folder, "unreadable", _day(folder / SETTINGS), why=str(error))
-    about = (_day(folder / SETTINGS), settings.data.source, _model_name(settings), _seed(settings))
+    common = (_day(folder / SETTINGS), settings.data.source, _model_name(settings), _seed(settings))
     if settings.train is not None and not is_trained(run, settings):
-        return Entry(folder, "training stopped", *about)
+        return Entry(folder, "training stopped", *common)
     if findings is None:
-        return Entry(folder, "trained" if settings.audit is None else "audit stopped", *about)
+        return Entry(folder, "trained" if settings.audit is None else "audit stopped", *common)
     accuracy = {finding["key"]: finding["value"] for finding in findings["findings"]}.get("skill")
     return Entry(
         folder,
         "audited",
         _day(run.report),
-        *about[1:],
+        *common[1:],
         answer=findings["bottom_line"]["answer"],
         accuracy=accuracy,
     )

@@ -70,7 +70,7 @@ def retrain(
             f"{run.name}: expected a model that heedmap trained or fine-tuned, got one that comes trained; "
             "train one with `heedmap train`"
         )
-    asked = _questions(names, retrainable(model, texts), retrain_settings)
+    asked_questions = _questions(names, retrainable(model, texts), retrain_settings)
     if isinstance(train, FineTuneSettings):
         from heedmap.retraining.restricted import check
 
@@ -80,7 +80,7 @@ def retrain(
         trainer = Trainer(base, retrain_settings, workers)
         variants = [
             variant
-            for name in asked
+            for name in asked_questions
             for variant in registered()[name].variants(trainer)  # type: ignore[misc]
         ]
         text, seconds = forecast_of(trainer.plan(variants), base, workers)
@@ -91,7 +91,7 @@ def retrain(
             audit_settings,
             overwrite=overwrite,
             retraining=trainer,
-            asked=asked,
+            questions=asked_questions,
             training_seconds=seconds,
         )
 
@@ -119,17 +119,17 @@ def _questions(
         raise InputError(
             "deception: expected impermissible words, --forbidden he,she,... or a file of them"
         )
-    asked = [
+    chosen_names = [
         name
         for name in applicable
         if (name in names or not names) and (name != "deception" or settings.forbidden is not None)
     ]
-    if not asked:
+    if not chosen_names:
         raise InputError(
             "expected impermissible words, --forbidden he,she,... or a file of them: a transformer is asked "
             "deception alone"
         )
-    return asked
+    return chosen_names
 
 
 @contextmanager
