@@ -71,7 +71,7 @@ def test_a_run_that_is_just_beginning_is_not_met(hold, tmp_path):
 def test_what_a_killed_run_left_is_nothing_and_a_users_file_is_something(tmp_path):
     assert is_free(tmp_path / "none", RUN_FILES)
     assert is_free(tmp_path, RUN_FILES)
-    for name in (".settings.toml.partial", ".settings.toml.ab12_xyz", ".model.partial"):
+    for name in (".settings.toml.partial", ".model.safetensors.partial", ".model.partial"):
         (tmp_path / name).write_text("")
         assert is_free(tmp_path, RUN_FILES)
     (tmp_path / ".thesis.tex.partial").write_text("")

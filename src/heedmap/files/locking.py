@@ -1,9 +1,10 @@
 """One writer per folder at a time. The lock is on the folder itself and ends with its process: no lock file.
 
-A lock file, as filelock makes, is less safe here. In the folder it would be a file that a killed process leaves
-behind, so that the folder is no longer free. Elsewhere it is named after a path: one folder under two paths has
-two locks, as have users with temporary folders of their own, and whoever tidies the temporary folder unlocks
-every run. So it is used only where a folder cannot be locked: on Windows and on some network file systems.
+A lock file, as filelock makes, is less safe here. In the folder it would be a file that a killed process
+leaves, so that the folder is no longer free. Elsewhere it is named after a path: one folder under two
+mounts has two locks, as have users with temporary folders of their own, and whoever tidies the temporary
+folder unlocks every run. So it is used only where a folder cannot be locked: on Windows and on some network
+file systems.
 """
 
 import os

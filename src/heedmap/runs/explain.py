@@ -66,14 +66,14 @@ def explain(
         TypeError: no run and no model, or a text that is no string.
     """
     check_input(text, query)  # before anything is opened
-    if isinstance(source, Run):
-        return source.explain(text, query=query)  # type: ignore[call-overload, no-any-return]
     place, settings, model = _opened(source)
     return explain_input(place, settings, model, text, query)
 
 
-def _opened(source: "str | Path | Loaded") -> tuple[Path, RunSettings, Model]:
+def _opened(source: Source) -> tuple[Path, RunSettings, Model]:
     """Return a source's folder or name, its settings and its model."""
+    if isinstance(source, Run):
+        return source.folder or Path(source.name), source.current_settings(), source.model
     if not isinstance(source, str | Path):
         from heedmap.huggingface.from_memory import open_loaded
 

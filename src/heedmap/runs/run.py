@@ -126,11 +126,19 @@ class Run:
         """
         from heedmap.runs.explained import explain_input  # imports all experiments
 
-        folder, settings = self.folder or Path(self.name), self.settings
-        if self.folder is not None:  # it may have been audited since it was opened
-            stored = RunFolder(self.folder).settings()
-            settings = settings.model_copy(update={"audit": stored.audit})
-        return explain_input(folder, settings, self.model, text, query)
+        place = self.folder or Path(self.name)
+        return explain_input(place, self.current_settings(), self.model, text, query)
+
+    def current_settings(self) -> RunSettings:
+        """Return the settings with those of the audit in the folder, which may be later than this value.
+
+        Raises:
+            InputError: the settings in the folder cannot be read, or were edited.
+        """
+        if self.folder is None:
+            return self.settings
+        stored = RunFolder(self.folder).settings()
+        return self.settings.model_copy(update={"audit": stored.audit})
 
     def encoded(self, split: Split) -> Encoded:
         """Encode a split with the vocabulary of one of our attention models."""

@@ -8,8 +8,8 @@ many there are. The same numbers come of running a cell in this process within `
 The workers are our own because those of an executor fall short (tried with loky 3.7). If one of its workers is
 killed, every unfinished future gets the same error, so that no error can name the cell that died. If the parent
 is killed, its workers finish their cells first, and write where another process may hold the lock by then; its
-tracker of resources prints a warning about leaked semaphores. It has no channel for the progress and the warnings
-of a running cell either. With all of that added, little of this file would be saved.
+tracker of resources prints a warning about leaked semaphores. It has no channel for the progress and the
+warnings of a running cell either. With all of that added, little of this file would be saved.
 """
 
 import multiprocessing
