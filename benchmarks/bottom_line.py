@@ -23,9 +23,8 @@ from heedmap.experiments.questions.alternatives import alternatives, where_neede
 from heedmap.experiments.questions.highlights import highlights, sampled
 from heedmap.experiments.questions.importance import leave_one_out
 from heedmap.experiments.questions.permutation import permutation
-from heedmap.experiments.registry import registered
 from heedmap.importance.deletions import reread_without_each
-from heedmap.runs.audit import audited_split, defaults
+from heedmap.runs.audit_defaults import audit_defaults, audited_split
 from heedmap.runs.open import open_run
 from heedmap.settings import AuditSettings
 
@@ -34,9 +33,9 @@ def opened(folder: str, instances: int) -> AuditContext:
     """Return the texts that the bottom line asks of a run, and the model."""
     run = open_run(folder)
     settings = AuditSettings.of(
-        **{**defaults(run.model, run.settings.data), "instances": instances}
+        **{**audit_defaults(run.model, run.settings.data), "instances": instances}
     )
-    every = audited_split(run, settings)
+    every = audited_split(run.corpus, settings)
     asked = every.take(sampled(AuditContext(run.model, every, settings, registered())))
     evidence = AuditContext(run.model, asked, settings, registered())
     evidence.table("instances")

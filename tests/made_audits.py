@@ -10,7 +10,7 @@ from rich.console import Console
 from heedmap.experiments.registry import make_findings
 from heedmap.measures import LN2
 from heedmap.report.card import card
-from heedmap.runs.audit import Audit
+from heedmap.runs.audited import Audit
 from heedmap.settings import RunSettings
 
 EVIL = ["<script>alert(1)</script>", "</script><b>", "[red]markup[/red]", "<!--", "\x1b[31mred"]

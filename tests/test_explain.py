@@ -25,8 +25,8 @@ from heedmap.data.one_text import one_text
 from heedmap.errors import InputError
 from heedmap.experiments.rounding import number
 from heedmap.report.explanation_views import sentences
-from heedmap.runs.audit import audited_split
-from heedmap.runs.explain import explained
+from heedmap.runs.audit_defaults import audited_split
+from heedmap.runs.explained import explained
 from heedmap.runs.train import train
 from heedmap.settings import AuditSettings, DataSettings, RunSettings
 
@@ -104,7 +104,7 @@ def audited(request, tmp_path_factory):
 @pytest.mark.slow
 def test_the_numbers_are_those_of_the_audit_for_the_same_text(audited):
     run = hm.open_run(audited.folder)
-    split = audited_split(run, audited.audit.settings.audit)
+    split = audited_split(run.corpus, audited.audit.settings.audit)
     for i, text in enumerate(split.written or ["".join(tokens) for tokens in split.tokens]):
         query = None if split.queries is None else " ".join(split.queries[i])
         made = hm.explain(audited.folder, text, query=query)

@@ -14,13 +14,12 @@ from made_audits import make_audit
 from PIL import Image
 
 from heedmap.errors import InputError
-from heedmap.files.storage import write_atomically
 from heedmap.report.charts import PALETTE, Figure, Key
 from heedmap.report.export import DPI, UNIT, WIDTHS, draw, export, render
 from heedmap.report.figures import figures
 from heedmap.report.svg_text import lines, text_width
-from heedmap.runs.audit import Audit
 from heedmap.runs.audit_folder import keep_tables
+from heedmap.runs.audited import Audit
 from heedmap.runs.folder import RunFolder
 
 TWO = ("tau-gradient", "adversary")
@@ -36,8 +35,8 @@ def audit() -> Audit:
 def folder(audit, tmp_path):
     """A run folder with the tables of an audit."""
     run = tmp_path / "run"
-    write_atomically(run / "settings.toml", audit.settings.to_toml())
-    keep_tables(audit, RunFolder(run), weights="", beside={})
+    RunFolder(run).write_settings(audit.settings)
+    keep_tables(audit, RunFolder(run), weights="", files_beside={})
     return run
 
 

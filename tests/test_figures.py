@@ -15,7 +15,7 @@ from heedmap.report.entropy_figures import entropy
 from heedmap.report.figures import figures
 from heedmap.report.grouping import ALL, MOST
 from heedmap.report.page import page
-from heedmap.runs.audit import Audit
+from heedmap.runs.audited import Audit
 
 BY_CLASS = (
     "tau-gradient", "tau-leave-one-out", "tau-integrated-gradients", "entropy", "permutation",

@@ -14,7 +14,8 @@ from heedmap.data.load import load_corpus
 from heedmap.errors import InputError
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.listing import describe
-from heedmap.runs.open import save_run
+from heedmap.runs.occupancy import holds_another
+from heedmap.runs.saving import save_run
 from heedmap.settings import DataSettings, FineTuneSettings
 from heedmap.training.fine_tune import FineTuning, _Texts, new_model, pace
 from heedmap.training.fit import fit
@@ -195,10 +196,10 @@ def test_another_run_in_the_folder_is_refused_with_the_difference(base, few, tmp
     with pytest.raises(InputError, match=r"\(data\.seed: 0 -> 1; train\.seed: 0 -> 1\)"):
         hm.fine_tune(base, few, out=tmp_path / "run", **QUICK, seed=1)
     folder = RunFolder(tmp_path / "run")
-    assert not folder.holds_another(run.settings, overwrite=False)
+    assert not holds_another(folder, run.settings, overwrite=False)
     other = run.settings.model.model_copy(update={"weights": "f" * 16})
     with pytest.raises(InputError, match=r"model\.weights"):
-        folder.holds_another(run.settings.model_copy(update={"model": other}), overwrite=False)
+        holds_another(folder, run.settings.model_copy(update={"model": other}), overwrite=False)
 
 
 def test_a_model_that_was_exchanged_is_found_out(base, few, tmp_path):

@@ -10,7 +10,7 @@ from conftest import watched
 from tiny_transformers import reviews_classifier
 
 import heedmap as hm
-from heedmap.runs import folder as folders
+from heedmap.files.manifest import Manifest
 
 datasets.disable_progress_bars()
 TEXTS = [f"This is a {'good' if i % 2 else 'bad'} film, number {i}." for i in range(60)]
@@ -261,7 +261,7 @@ def test_texts_that_are_lost_or_changed_are_noticed_and_given_again(tmp_path, mo
         raise hm.InputError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(folders.RunFolder, "_write", full)
+        patch.setattr(Manifest, "write", full)
         with pytest.raises(hm.InputError, match="full"):
             train()
     train()

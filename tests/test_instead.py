@@ -18,7 +18,7 @@ from heedmap.experiments.repeats import first_half
 from heedmap.experiments.results import Results
 from heedmap.files.tables import parquet
 from heedmap.report.head_figures import mixed
-from heedmap.runs.audit import Audit
+from heedmap.runs.audited import Audit
 from heedmap.settings import AuditSettings, DataSettings, RunSettings, TransformerSettings
 
 FEW = AuditSettings(integrated_gradients_steps=2, gradient_path="open", descent_steps=0)

@@ -14,7 +14,7 @@ from heedmap.report.head_maps import means
 from heedmap.report.heatmaps import instance
 from heedmap.report.page import page
 from heedmap.report.picks import Pick
-from heedmap.runs.audit import Audit
+from heedmap.runs.audited import Audit
 from heedmap.settings import TransformerSettings
 
 PER_HEAD = ("row", "received", "gradient", "effective")

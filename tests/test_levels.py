@@ -16,7 +16,7 @@ from heedmap.experiments.findings import SIGNS, ClassNumber, Level, answer_text
 from heedmap.report.page import page
 from heedmap.report.phrases import few_texts
 from heedmap.report.verdict import verdicts
-from heedmap.runs.audit import Audit
+from heedmap.runs.audited import Audit
 
 
 @pytest.fixture(scope="module")

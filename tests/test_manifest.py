@@ -18,7 +18,10 @@ from heedmap.files.manifest import File, Manifest
 from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder, clear
 from heedmap.runs.audit import audit
-from heedmap.runs.folder import OWN, RunFolder
+from heedmap.runs.conclusions import remove_conclusions, write_conclusions
+from heedmap.runs.folder import RUN_FILES, RunFolder
+from heedmap.runs.model_files import is_trained, write_model
+from heedmap.runs.occupancy import holds_another
 from heedmap.runs.open import open_run
 from heedmap.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
 
@@ -256,30 +259,27 @@ def test_tables_that_are_a_link_to_a_folder_of_the_users_are_refused(heedmap, pl
     assert stamped(".") == before
 
 
-def test_a_run_of_an_older_version_is_audited_again_and_not_overwritten(heedmap, place):
-    listing = Manifest(place).load()
-    hashes = {
-        k.removeprefix("tables/"): v.sha256 for k, v in listing.files.items() if "tables/" in k
-    }
-    (place / "tables" / "manifest.json").write_text(
-        json.dumps({"identity": listing.tables, "files": hashes})
-    )
+def test_a_run_without_its_manifest_is_refused_in_one_line_and_left_alone(heedmap, place):
     (place / "manifest.json").unlink()
     before = stamped(".")
-    assert heedmap("figures", "run", "--list").code == 0
-    done = heedmap(*audited("--seed", "1", "--overwrite"))
-    assert done.code == 2
-    assert "has no manifest.json that lists what heedmap wrote there" in done.err
+    for command in (
+        ("figures", "run", "--list"),
+        ("report", "run"),
+        ("explain", "run", "good good"),
+        ("audit", "--run", "run", *AUDIT),
+        audited(),
+        audited("--seed", "1", "--overwrite"),
+    ):
+        done = heedmap(*command)
+        assert (done.code, done.err.count("\n")) == (2, 1), done.err
+        assert "has no manifest.json that lists what heedmap wrote there" in done.err
+    (entry,) = json.loads(heedmap("list", ".", "--json").out)
+    assert entry["state"] == "unreadable"
     assert stamped(".") == before
-    assert heedmap("audit", "--run", "run", "--instances", "8", "--overwrite").code == 0
-    assert not (place / "tables" / "manifest.json").exists()
-    done = heedmap(*audited("--seed", "1", "--overwrite"))
-    assert done.code == 2, "the model is still not listed"
-    assert open_run(place).training is not None
 
 
 NAMES = [
-    *(name for name in OWN if "." in name),
+    *(name for name in RUN_FILES if "." in name),
     "manifest.json", "tables/about.json", "tables/instances.parquet",
 ]  # fmt: skip
 KINDS = [("pipe", name) for name in NAMES]
@@ -362,7 +362,7 @@ def settings(**train):
 def trained(root, wanted, overwrite=False):
     """What a training does with its folder, without the training."""
     with RunFolder.locked(root, wanted) as folder:
-        if not folder.holds_another(wanted, overwrite) and folder.is_trained(wanted):
+        if not holds_another(folder, wanted, overwrite) and is_trained(folder, wanted):
             folder.tidy()
             return
         folder.begin(wanted, resume=not overwrite)
@@ -371,22 +371,22 @@ def trained(root, wanted, overwrite=False):
             manifest.write(folder.checkpoint, f"epoch {epoch}")
         tensors = {"weight": torch.full((2,), float(wanted.train.seed))}
         folder.write_settings(wanted)
-        folder.write_model(["a"], ["x", "y"], tensors)
+        write_model(folder, ["a"], ["x", "y"], tensors)
         folder.tidy()
 
 
 def concluded(root, text):
     """What an audit does with its folder."""
     folder = RunFolder(root)
-    folder.take_over(["report.html", "tables"])
+    folder.manifest.refuse_taken(["report.html", "tables"])
     tables = TableFolder(folder.tables, text)
     if Manifest(root).load().tables != text:
-        folder.remove_conclusions()
+        remove_conclusions(folder)
         clear(folder.tables)
     for name in ("one", "two"):
         if tables.get(name) is None:
             tables.put(name, f"{text} {name}".encode())
-    folder.write_conclusions(text, text * 2)
+    write_conclusions(folder, text, text * 2)
     folder.tidy()
 
 
@@ -453,18 +453,7 @@ def test_settings_that_were_edited_are_refused(heedmap, place, old, new):
             assert "internal error" not in done.err
 
 
-def test_a_run_of_an_older_version_without_its_training_is_one_line(heedmap, place):
-    path = place / "settings.toml"
-    start, rest = path.read_text().split("[train]")
-    path.write_text(start + "[audit]" + rest.split("[audit]")[1])
-    (place / "manifest.json").unlink()
-    done = heedmap("explain", "run", "good good")
-    assert (done.code, done.err.count("\n")) == (2, 1), done.err
-    assert "expected in [train] how its model was trained, got nothing" in done.err
-
-
-@pytest.mark.parametrize("listed", [True, False])
-def test_findings_of_any_shape_do_not_end_the_list_of_all_runs(heedmap, place, listed):
+def test_findings_of_any_shape_do_not_end_the_list_of_all_runs(heedmap, place):
     finding = {"key": "skill", "value": 0.5}
     shapes = [
         [], 1, {}, {"bottom_line": {}, "findings": []}, {"bottom_line": {"answer": 1}, "findings": []},
@@ -473,14 +462,12 @@ def test_findings_of_any_shape_do_not_end_the_list_of_all_runs(heedmap, place, l
         {"bottom_line": {"answer": "yes"}, "findings": [finding | {"value": "x"}]},
         {"bottom_line": [], "findings": {}},
     ]  # fmt: skip
-    if not listed:
-        (place / "manifest.json").unlink()
     for shape in shapes:
-        (place / "findings.json").write_text(json.dumps(shape))
+        manifest.write(place / "findings.json", json.dumps(shape))
         done = heedmap("list", ".", "--json")
         assert done.code == 0, done.err
         (entry,) = json.loads(done.out)
-        assert entry["state"] == "unreadable"
+        assert (entry["state"], "findings.json" in entry["why"]) == ("unreadable", True)
 
 
 def test_a_flipped_bit_in_what_a_result_rests_on_is_noticed(heedmap, place):

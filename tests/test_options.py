@@ -14,7 +14,7 @@ from heedmap.settings import (
     TOKENS,
     AuditSettings,
     ModelSettings,
-    Part,
+    OptionSubset,
     Settings,
     TrainSettings,
     TransformerSettings,
@@ -72,7 +72,7 @@ def test_what_a_way_has_no_use_for_is_refused_by_its_settings():
     with pytest.raises(InputError, match=r"^--size: not an option of a stone; leave out$"):
         given.allow(Bread, of="a stone")
     with pytest.raises(InputError, match=r"^--grain, --size: not options of a stone"):
-        given.allow(Part(Bread, "grain"), of="a stone")
+        given.allow(OptionSubset(Bread, "grain"), of="a stone")
 
 
 @pytest.mark.parametrize(

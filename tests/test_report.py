@@ -12,7 +12,7 @@ from heedmap.report.figures import figures
 from heedmap.report.page import page
 from heedmap.report.phrases import overview_number
 from heedmap.report.picks import pick_instances
-from heedmap.runs.audit import Audit
+from heedmap.runs.audited import Audit
 
 
 @pytest.fixture(scope="module")

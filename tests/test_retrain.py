@@ -230,8 +230,6 @@ def test_stability_is_undefined_for_one_token_and_0_for_the_same_model(made, tmp
     evidence = AuditContext(
         run.model, run.corpus.splits["test"], AuditSettings(), registered(), retraining=same
     )
-        run.model, run.corpus.splits["test"], AuditSettings(), registered(), retraining=same
-    )
     table = registered()["stability"].run(evidence)
     first = np.array(table["each_jsd"].to_pylist())[:, 0]
     assert first == pytest.approx(np.zeros(len(first)), abs=1e-6)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from heedmap.data.load import load
     from heedmap.errors import InputError
     from heedmap.experiments.findings import Finding
-    from heedmap.runs.audit import Audit, audit, open_audit
+    from heedmap.runs.audit import audit, open_audit
+    from heedmap.runs.audited import Audit
     from heedmap.runs.check import check
     from heedmap.runs.check_adversary import check_adversary
     from heedmap.runs.explain import explain
@@ -37,7 +38,7 @@ _register(_jain_wallace)
 
 # Names are imported when first used: `heedmap --help` must not wait for torch.
 _HOMES = {
-    "Audit": "runs.audit",
+    "Audit": "runs.audited",
     "audit": "runs.audit",
     "calibrate": "calibration.calibrate",
     "check": "runs.check",

@@ -6,10 +6,10 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from heedmap.settings import Part, Settings
+from heedmap.settings import OptionSubset, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
-Group = type[Settings] | Part
+Group = type[Settings] | OptionSubset
 
 
 def options_of(*groups: Group) -> dict[str, FieldInfo]:
@@ -63,11 +63,11 @@ def takes(*groups: Group) -> Callable[[F], F]:
             f"{name}: {described(field, choices=True)}" for name, field in fields.items()
         )
         function.__doc__ = (function.__doc__ or "").replace("{options}", lines)
-        own = inspect.signature(function)
-        others = [p for p in own.parameters.values() if p.kind != p.VAR_KEYWORD]
-        at = next((i for i, p in enumerate(others) if p.kind == p.KEYWORD_ONLY), len(others))
-        function.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[*others[:at], *parameters, *others[at:]]
+        signature = inspect.signature(function)
+        named = [p for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD]
+        index = next((i for i, p in enumerate(named) if p.kind == p.KEYWORD_ONLY), len(named))
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*named[:index], *parameters, *named[index:]]
         )
         return function
 
@@ -85,7 +85,8 @@ def split(name: str, settings: dict[str, Any], *groups: Group) -> list[dict[str,
         raise TypeError(
             f"{name}() got an unexpected keyword {unknown[0]!r}; there are {', '.join(sorted(options))}"
         )
-    given = {option: value for option, value in settings.items() if value is not None}
+    values = {option: value for option, value in settings.items() if value is not None}
     return [
-        {option: given[option] for option in group.options() if option in given} for group in groups
+        {option: values[option] for option in group.options() if option in values}
+        for group in groups
     ]

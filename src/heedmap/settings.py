@@ -74,18 +74,18 @@ class Settings(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(str(part) for part in first["loc"]) or cls.__name__
-            said = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+            problem = error.errors()[0]
+            name = ".".join(str(part) for part in problem["loc"]) or cls.__name__
+            said = f"{problem['msg'][:1].lower()}{problem['msg'][1:]}"
             if (
-                first["type"] == "string_unicode"
+                problem["type"] == "string_unicode"
             ):  # a path's bytes, which Python keeps as surrogates
                 said = "expected letters in UTF-8; give the file or the folder another name"
-            raise InputError(f"{name} = {first['input']!r}: {said}") from error
+            raise InputError(f"{name} = {problem['input']!r}: {said}") from error
 
-    def difference(self, other: Self) -> list[str]:
+    def difference(self, settings: Self) -> list[str]:
         """Return `name: mine -> other's` for every setting that differs."""
-        mine, theirs = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
+        mine, theirs = _flat(self.model_dump(mode="json")), _flat(settings.model_dump(mode="json"))
         names = sorted(mine.keys() | theirs.keys())
         return [
             f"{name}: {mine.get(name)!r} -> {theirs.get(name)!r}"
@@ -205,11 +205,11 @@ class DataSettings(Settings):
         )
 
 
-class Part:
-    """The options of a settings class, without some."""
+class OptionSubset:
+    """The options of a settings class, without those that a command or a function does not have."""
 
-    def __init__(self, of: type[Settings], *without: str) -> None:
-        self.settings, self._without = of, without
+    def __init__(self, settings: type[Settings], *without: str) -> None:
+        self.settings, self._without = settings, without
 
     def options(self) -> dict[str, FieldInfo]:
         """Return the remaining fields."""
@@ -217,12 +217,12 @@ class Part:
 
 
 # Options for reading the texts of our own models, and of transformers, which read single, uncut texts.
-TOKENS = Part(DataSettings, "classes")
+TOKENS = OptionSubset(DataSettings, "classes")
 _TOKENS_ONLY = ("query", "dataset", "rules", "train_texts", "test_texts")
-RAW_TEXTS = Part(DataSettings, *_TOKENS_ONLY)
-RAW_TEXTS_TO_LEARN = Part(DataSettings, "classes", *_TOKENS_ONLY)
+RAW_TEXTS = OptionSubset(DataSettings, *_TOKENS_ONLY)
+RAW_TEXTS_TO_LEARN = OptionSubset(DataSettings, "classes", *_TOKENS_ONLY)
 _WAY_OF_READING = ("markup", "encoding", "separator", "quotes", "header")
-READING = Part(DataSettings, *(DataSettings.options().keys() - {*_WAY_OF_READING}))
+READING = OptionSubset(DataSettings, *(DataSettings.options().keys() - {*_WAY_OF_READING}))
 """How the file of the texts is read, without its columns."""
 
 
@@ -256,6 +256,7 @@ PLAIN = ("row", "received")  # views that are a layer's own weights; others are 
 SLOW = ("flow",)  # a maximum flow per text, word and weighting: too slow for a search
 
 
+UNLIMITED_WORDS = 1_000_000  # of a transformer's texts, which it cuts or reads in windows itself
 MODEL_IN_MEMORY = "memory:"  # begins the source of a model that was given as an object
 
 
@@ -310,21 +311,21 @@ class TransformerSettings(Settings):
         layer = self._index(self.layer, layers, "layer")
         return layer, None if self.head == "mean" else self._index(self.head, heads, "head")
 
-    def _index(self, wanted: int, count: int, what: str) -> int:
-        if not -count <= wanted < count:
+    def _index(self, number: int, count: int, kind: str) -> int:
+        if not -count <= number < count:
             raise InputError(
-                f"{self.source}: expected a {what} from 0 to {count - 1} (or -1, the last one), got {wanted}"
+                f"{self.source}: expected a {kind} from 0 to {count - 1} (or -1, the last one), got {number}"
             )
-        return wanted % count
+        return number % count
 
 
-ON_TRIAL = Part(TransformerSettings, "long_texts", "dtype", "batch_tokens")
+ON_TRIAL = OptionSubset(TransformerSettings, "long_texts", "dtype", "batch_tokens")
 
 
 class TrainSettings(Settings):
     """How a model is trained. `first_epoch`: whether it may be the best one (not in the released code).
 
-    `vectors_hash` is the hash of the file's bytes; None in runs of older versions. `amsgrad` is of Adam.
+    `vectors_hash` is the hash of the file's bytes. `amsgrad` is of Adam.
     `selection` is the dev score by which the best epoch is chosen; ROC AUC is that of two classes.
     """
 

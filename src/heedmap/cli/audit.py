@@ -11,7 +11,7 @@ from heedmap.cli.train import train_own
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.places import DefaultPlace
+from heedmap.runs.run_paths import DefaultPlace
 from heedmap.settings import (
     RAW_TEXTS,
     TOKENS,
@@ -100,8 +100,8 @@ def audit_command(
         opened = _open(model, Path(str(data)), given, out, overwrite)
         _audit(opened, as_json, fail_on, overwrite=overwrite, **options)
     else:
-        for other in options.get("other_seed", ()):  # before the training
-            RunFolder(Path(other)).settings()
+        for seed_folder in options.get("other_seed", ()):  # before the training
+            RunFolder(Path(seed_folder)).settings()
         given.allow(
             TOKENS,
             ModelSettings,
@@ -109,16 +109,17 @@ def audit_command(
             AuditSettings,
             of="a model that is trained here; name one with --model",
         )
-        made = train_own(str(data), given, out, overwrite)
-        _audit(made, as_json, fail_on, retrain, overwrite=overwrite, **options)
+        trained = train_own(str(data), given, out, overwrite)
+        _audit(trained, as_json, fail_on, retrain, overwrite=overwrite, **options)
 
 
 def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
     options = given.of(RAW_TEXTS, TransformerSettings)
     if "classes" in options:
         options["classes"] = tuple(options["classes"].split(","))
-    shown = TransformerSettings.of(source=model, **given.of(TransformerSettings))
-    name = f"{data.name.split('.')[0]}-{Path(model).name}-{shown.view}-{shown.layer}-{shown.head}"
+    model_settings = TransformerSettings.of(source=model, **given.of(TransformerSettings))
+    trial = f"{model_settings.view}-{model_settings.layer}-{model_settings.head}"
+    name = f"{data.name.split('.')[0]}-{Path(model).name}-{trial}"
     place = out or DefaultPlace(Path("runs") / name)
     with working("opening the model"):
         from heedmap.runs.open import open_model

@@ -43,8 +43,8 @@ def calibrate_command(
     if as_json:
         print_json({"folder": str(folder), **rates.model_dump(mode="json")})
         return
-    every = rates.kinds[ALL]
-    wrong, right = every.of("wrong"), every.of("right")
+    all_kinds = rates.kinds[ALL]
+    wrong, right = all_kinds.of("wrong"), all_kinds.of("right")
     say(f"{rates.plants} planted models, planted on {rates.name}.")
     say(
         f"The bottom line says yes of wrong maps: {wrong.rate('yes')}; of right ones: {right.rate('yes')}."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings, Part
+from heedmap.settings import DataSettings, OptionSubset
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import WIDE, cell, say, show
 from heedmap.terminal.progress import working
@@ -14,7 +14,7 @@ from heedmap.terminal.progress import working
 if TYPE_CHECKING:
     from heedmap.runs.eraser_scores import Score
 
-COLUMNS = Part(
+COLUMNS = OptionSubset(
     DataSettings, "tokenizer", "min_tokens", "max_tokens", "train_texts", "test_texts", "classes"
 )
 
@@ -47,10 +47,10 @@ def eraser_command(
             raise InputError("--data: not an option of a run, which knows its data; leave out")
         from heedmap.runs.eraser_export import export
 
-        chosen = ranking or "attention"
-        path = out or source / f"eraser-{chosen}.jsonl"
+        ranking_name = ranking or "attention"
+        path = out or source / f"eraser-{ranking_name}.jsonl"
         with working("reading the texts again"):
-            texts, count, notes = export(source, chosen, path)
+            texts, count, notes = export(source, ranking_name, path)
         say(f"Predictions: {path} ({count} texts)")
         for note, number in notes.items():
             say(f"Texts {note}: {number}")
@@ -81,7 +81,9 @@ def _show(scores: "list[Score]") -> None:
     table = Table(box=None, pad_edge=False)
     for column in ("measure", "mean", "by chance", "at best", "n"):
         table.add_column(column, overflow="fold")
-    for one in scores:
-        numbers = ("–" if x is None else f"{x:.3f}" for x in (one.value, one.chance, one.best))
-        table.add_row(*map(cell, (one.name, *numbers, str(one.n))))
+    for score in scores:
+        numbers = (
+            "–" if x is None else f"{x:.3f}" for x in (score.value, score.chance, score.best)
+        )
+        table.add_row(*map(cell, (score.name, *numbers, str(score.n))))
     show(table, width=WIDE)

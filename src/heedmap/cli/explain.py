@@ -57,18 +57,23 @@ def explain_command(
     form = "json" if as_json else form
     columns = {"text": text_column, "query": query_column, "id": id_column}
     if data is None:
-        asked = [f"{name}-column" for name, column in columns.items() if column is not None]
-        if asked := [*asked, *given.values]:
-            raise InputError(f"--{asked[0]}: an option of --data; name the file with --data too")
+        data_options = [f"{name}-column" for name, column in columns.items() if column is not None]
+        if data_options := [*data_options, *given.values]:
+            raise InputError(
+                f"--{data_options[0]}: an option of --data; name the file with --data too"
+            )
         _one(source, text, query, form)
         return
     if text is not None or query is not None:
-        what = "--query; name its column with --query-column" if text is None else "a text"
-        raise InputError(f"--data: expected no text beside the file of texts, got {what}")
+        surplus = "--query; name its column with --query-column" if text is None else "a text"
+        raise InputError(f"--data: expected no text beside the file of texts, got {surplus}")
     keys, explanations = _each(source, data, {**columns, **given.values})
     if form == "json":
         print_json(
-            [{"id": key, **one.to_dict()} for key, one in zip(keys, explanations, strict=True)]
+            [
+                {"id": key, **explanation.to_dict()}
+                for key, explanation in zip(keys, explanations, strict=True)
+            ]
         )
     elif form == "text":
         explanations.show()
@@ -112,15 +117,15 @@ def _each(
         from heedmap.data.unlabelled import read_unlabelled
         from heedmap.runs.explain import explain
 
-        given = read_unlabelled(DataSettings.of(source=str(data), **options))
-        for note in given.notes:
+        texts = read_unlabelled(DataSettings.of(source=str(data), **options))
+        for note in texts.notes:
             remark(f"{data}: {note}")
-        if given.left_out:
-            total = len(given.texts) + given.left_out.total()
-            remark(f"{data}: {given.left_out.total()} of {total} rows are empty: left out")
-        if given.queries is None:
-            return given.keys, explain(source, given.texts)
-        return given.keys, explain(source, [*zip(given.texts, given.queries, strict=True)])
+        if texts.left_out:
+            total = len(texts.texts) + texts.left_out.total()
+            remark(f"{data}: {texts.left_out.total()} of {total} rows are empty: left out")
+        if texts.queries is None:
+            return texts.keys, explain(source, texts.texts)
+        return texts.keys, explain(source, [*zip(texts.texts, texts.queries, strict=True)])
 
 
 def _print_csv(explanations: "Explanations", keys: list[str]) -> None:

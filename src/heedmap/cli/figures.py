@@ -43,9 +43,9 @@ def figures_command(
 
     figures, keys = _figures(folder), None if only is None else _parts(only)
     if listed:
-        chosen = choose(figures, keys)
-        longest = max(len(figure.key) for figure in chosen)
-        for figure in chosen:
+        chosen_figures = choose(figures, keys)
+        longest = max(len(figure.key) for figure in chosen_figures)
+        for figure in chosen_figures:
             say(f"{figure.key:{longest}}  {figure.title} ({figure.n})")
         return
     try:
@@ -65,8 +65,8 @@ def _figures(folder: Path) -> "list[Figure]":
     """Return the figures of a run, or of a reproduction of a paper."""
     from heedmap.papers.kit.registry import figures as paper_figures
 
-    if (made := paper_figures(folder)) is not None:
-        return made
+    if (paper := paper_figures(folder)) is not None:
+        return paper
     from heedmap.report.figures import figures
     from heedmap.runs.audit import open_audit
 

@@ -31,8 +31,8 @@ def list_command(
     if as_json:
         print_json(
             [
-                {**vars(one), "folder": str(one.folder), "changed": str(one.changed)}
-                for one in entries
+                {**vars(entry), "folder": str(entry.folder), "changed": str(entry.changed)}
+                for entry in entries
             ]
         )
         return
@@ -41,16 +41,16 @@ def list_command(
         return
     rows = [HEAD, *map(_row, entries)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD) - 1)]
-    most = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for *cells, what in rows:
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for *cells, description in rows:
         line = "  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True))
         # A path stays whole, to be copied; what comes after it may be cut.
-        say(f"{line}  {what}"[: most and max(most, len(line.rstrip()))].rstrip())
+        say(f"{line}  {description}"[: columns and max(columns, len(line.rstrip()))].rstrip())
 
 
 def _row(entry: "Entry") -> tuple[str, ...]:
     accuracy = "" if entry.accuracy is None else f"{entry.accuracy:.3f}"
     seed = "" if entry.seed is None else f"seed {entry.seed}"
-    what = ", ".join(filter(None, (entry.model, entry.data, seed, entry.why)))
+    description = ", ".join(filter(None, (entry.model, entry.data, seed, entry.why)))
     verdict = entry.answer or entry.state
-    return (str(entry.changed), accuracy, verdict, printable(entry.folder), printable(what))
+    return (str(entry.changed), accuracy, verdict, printable(entry.folder), printable(description))

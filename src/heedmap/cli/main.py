@@ -126,9 +126,9 @@ def _run() -> None:
             )  # fmt: skip
         if isinstance(error, OSError) and error.strerror:  # disk full, no permission, invalid name
             _not_written(error)
-        first = (str(error).splitlines() or [""])[0]
+        first_line = (str(error).splitlines() or [""])[0]
         _stop(
-            f"internal error ({type(error).__name__}: {first}); "
+            f"internal error ({type(error).__name__}: {first_line}); "
             "HEEDMAP_TRACEBACK=1 shows where; please report it", 1,
         )  # fmt: skip
 

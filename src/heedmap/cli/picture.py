@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def picture_command(
     source: Annotated[str, typer.Argument(metavar="RUN|MODEL", help=SOURCE)],
     text: Annotated[str | None, typer.Argument(help=TEXT)] = None,
-    same: Annotated[str | None, typer.Option("--text", help="The text, as an option.")] = None,
+    text_option: Annotated[
+        str | None, typer.Option("--text", help="The text, as an option.")
+    ] = None,
     query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
     layer: Annotated[
         int | None,
@@ -41,15 +43,16 @@ def picture_command(
     """
     from heedmap.errors import InputError
 
-    if text is not None and same is not None:
+    if text is not None and text_option is not None:
         raise InputError("expected one text, got two; give it after the model or with --text")
-    text = read(text or same or "")
+    text = read(text or text_option or "")
     if not text.strip():
         raise InputError("expected a text of one word at least, got none; give one after the model")
     from heedmap.files.storage import write_atomically
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
     from heedmap.report.pictures import draw, page
-    from heedmap.runs.explain import explained, opened
+    from heedmap.runs.explain import opened
+    from heedmap.runs.explained import explained
 
     settings, model = opened(source)
     path = out or Path("runs") / "pictures" / f"{_name(source, text, query, layer, seed or 0)}.html"
@@ -78,8 +81,8 @@ def _at(model: "TransformerClassifier", layer: int | None) -> "TransformerClassi
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
     from heedmap.settings import TransformerSettings
 
-    chosen = model.settings.layer if layer is None else layer
-    settings = TransformerSettings.of(source=model.settings.source, layer=chosen)
+    layer_index = model.settings.layer if layer is None else layer
+    settings = TransformerSettings.of(source=model.settings.source, layer=layer_index)
     leave(model.model)
     return TransformerClassifier(model.model, model.tokenizer, settings, model.classes)
 

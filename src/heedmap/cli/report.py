@@ -12,7 +12,7 @@ FAILING = {"no": ("no",), "in-part": ("in part", "no")}  # answers by what --fai
 
 if TYPE_CHECKING:
     from heedmap.experiments.rule import Answer
-    from heedmap.runs.audit import Audit
+    from heedmap.runs.audited import Audit
 
 
 def report_command(
@@ -30,11 +30,12 @@ def show_audit(audit: "Audit", folder: Path, as_json: bool, fail_on: str | None 
     Raises:
         typer.Exit: with 1, if the answer is as bad as `fail_on`, a key of FAILING, or worse.
     """
+    from heedmap.runs.conclusions import read_findings
     from heedmap.runs.folder import RunFolder
 
     run = RunFolder(folder)
     if as_json:
-        print_json({"folder": str(folder), "report": str(run.report), **(run.findings() or {})})
+        print_json({"folder": str(folder), "report": str(run.report), **(read_findings(run) or {})})
     else:
         audit.show()
         say(f"Report: {run.report}")

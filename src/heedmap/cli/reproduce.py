@@ -20,9 +20,9 @@ class Papers(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the paper, or name one of which a part was given."""
-        near = [name for name in self.commands if args[0] and args[0].lower() in name]
-        if near and args[0] not in self.commands:
-            ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
+        similar = [name for name in self.commands if args[0] and args[0].lower() in name]
+        if similar and args[0] not in self.commands:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{similar[0]}'?")
         return super().resolve_command(ctx, args)
 
 

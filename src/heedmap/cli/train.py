@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedmap.errors import InputError
-from heedmap.runs.places import DefaultPlace
+from heedmap.runs.run_paths import DefaultPlace
 from heedmap.settings import (
     RAW_TEXTS_TO_LEARN,
     TOKENS,

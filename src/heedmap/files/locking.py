@@ -1,4 +1,11 @@
-"""One writer per folder at a time. The lock is on the folder itself and ends with its process: no lock file."""
+"""One writer per folder at a time. The lock is on the folder itself and ends with its process: no lock file.
+
+A lock file, as filelock makes, is less safe here. In the folder it would be a file that a killed process
+leaves, so that the folder is no longer free. Elsewhere it is named after a path: one folder under two
+mounts has two locks, as have users with temporary folders of their own, and whoever tidies the temporary
+folder unlocks every run. So it is used only where a folder cannot be locked: on Windows and on some network
+file systems.
+"""
 
 import os
 import threading
@@ -73,7 +80,7 @@ def writing(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def _take(folder: Path, wait: bool) -> _Hold:
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     for _ in range(TRIES):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +96,7 @@ def _take(folder: Path, wait: bool) -> _Hold:
                     raise _busy(folder)
                 if _place(folder) != place:
                     continue  # its last holder has removed it
-                hold = _Hold(place, threading.get_ident(), made, release.pop_all())
+                hold = _Hold(place, threading.get_ident(), new_folders, release.pop_all())
                 with _guard:
                     _holds[place] = hold
                 return hold

@@ -4,8 +4,8 @@ Only listed files are replaced or removed, and they are read only if they are un
 it is written, and what it replaces stays listed until then: wherever a process is killed, the folder holds no
 file of ours that is not listed. A listed file that somebody changed is never lost: it is renamed.
 
-The functions of this module find the manifest in the folders above a file. Where there is none (a temporary
-folder, a run of an older version), they write, read and remove without one.
+The functions of this module find the manifest in the folders above a file. Where there is none, as in a
+temporary folder, they write, read and remove without one.
 """
 
 import hashlib
@@ -86,15 +86,14 @@ class Listing:
     """The content of a manifest; names are relative to its folder, with slashes.
 
     `tables` is the identity of what the tables were computed from, `settings` that of the settings without the
-    places of their data. `older`: the folder holds files of an older version, which are not listed. `folders`
-    are folders in this one with manifests of their own. `replaced`: what files were that are being replaced.
+    places of their data. `folders` are folders in this one with manifests of their own. `replaced`: what files
+    were that are being replaced.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     heedmap: Literal[1] = 1
     tables: str = ""
     settings: str = ""
-    older: bool = False
     folders: list[str] = field(default_factory=list)
     files: dict[str, File] = field(default_factory=dict)
     replaced: dict[str, File] = field(default_factory=dict)
@@ -167,17 +166,12 @@ class Manifest:
             ) from error
         return listing
 
-    def start(self, *, older: bool = False) -> None:
+    def start(self) -> None:
         """Make the manifest if there is none."""
-
-        def begin(listing: Listing) -> None:
-            if not self.exists:  # another process may have made it meanwhile
-                listing.older = older
-
         if self.exists:
             self.load()
         else:
-            self.change(begin)
+            self.change(lambda listing: None)
 
     def change(self, change: Callable[[Listing], None]) -> None:
         """Change the manifest; one process at a time does."""
@@ -249,8 +243,6 @@ class Manifest:
 
     def _check(self, path: Path, file: File) -> None:
         listing, name = self.load(), self._name(path)
-        if listing.older and name not in listing.files:
-            return
         if file not in listing.versions(name):
             raise ChangedError(
                 f"{path}: not as heedmap wrote it, by the size and hash in {self.path}; bring it back, or "
@@ -263,9 +255,11 @@ class Manifest:
         Changed ones are renamed. Folders that are empty then are removed too.
         """
         listing = self.load()
-        kept = {*listing.below(keep)}
-        chosen = [file for name in names for file in listing.below([name]) if file not in kept]
-        for name in chosen:
+        kept_files = {*listing.below(keep)}
+        removed = [
+            file for name in names for file in listing.below([name]) if file not in kept_files
+        ]
+        for name in removed:
             path = self.root / name
             if self.is_link(path):
                 continue
@@ -278,14 +272,14 @@ class Manifest:
                 path.unlink()
             elif current is not None:
                 _set_aside(path)
-        self.prune([self.root / name for name in (*chosen, *names)])
+        self.prune([self.root / name for name in (*removed, *names)])
 
         def drop(listing: Listing) -> None:
-            for name in chosen:
+            for name in removed:
                 listing.files.pop(name, None)
                 listing.replaced.pop(name, None)
 
-        if chosen:
+        if removed:
             self.change(drop)
 
     def prune(self, paths: Iterable[Path]) -> None:
@@ -321,17 +315,14 @@ class Manifest:
             self.change(drop)
         self.prune([self.root / name for name in gone])
 
-    def refuse_taken(
-        self, names: Collection[str], whole: Collection[str] = (), known: Collection[str] = ()
-    ) -> None:
+    def refuse_taken(self, names: Collection[str], whole: Collection[str] = ()) -> None:
         """Raise InputError if something that heedmap did not write is where it would write.
 
         Args:
             names: of files and folders. Users may have their own files in folders.
             whole: folders in which they may not.
-            known: names of further files that heedmap wrote.
         """
-        listed = {*self.load().files, *known}
+        listed = self.load().files
         for name in names:
             path = self.root / name
             try:
@@ -340,9 +331,9 @@ class Manifest:
                 continue
             if stat.S_ISDIR(mode):
                 files = [p for p in path.rglob("*") if not p.is_dir()] if name in whole else []
-                others = [p for p in files if self._name(p) not in listed]
-                if others:
-                    raise _taken(others[0], "a file")
+                foreign = [p for p in files if self._name(p) not in listed]
+                if foreign:
+                    raise _taken(foreign[0], "a file")
             elif stat.S_ISLNK(mode):
                 raise _taken(path, "a link")
             elif not stat.S_ISREG(mode):
@@ -394,10 +385,9 @@ def check(path: Path) -> None:
 def listed_in(folder: Path, pattern: str) -> list[Path]:
     """Return the files in a folder that the manifest above it lists, or all where there is none, by name."""
     manifest = Manifest.above(folder)
-    listing = Listing() if manifest is None else manifest.load()
-    if manifest is None or listing.older:
+    if manifest is None:
         return sorted(folder.glob(pattern))
-    names = listing.below([folder.absolute().relative_to(manifest.root).as_posix()])
+    names = manifest.load().below([folder.absolute().relative_to(manifest.root).as_posix()])
     paths = (folder / Path(name).name for name in sorted(names))
     return [path for path in paths if path.match(pattern)]
 
@@ -443,8 +433,8 @@ def _set_aside(path: Path) -> None:
     warnings.warn_explicit(said, UserWarning, "<heedmap>", 1)
 
 
-def _taken(path: Path, what: str) -> InputError:
+def _taken(path: Path, kind: str) -> InputError:
     return InputError(
-        f"{path}: expected a place for a file of heedmap's, found {what} that it did not write; move it away, "
+        f"{path}: expected a place for a file of heedmap's, found {kind} that it did not write; move it away, "
         "or choose another folder"
     )

@@ -17,20 +17,20 @@ _REMEDIES = {
 }
 
 
-def name_of(value: object, what: str) -> str:
+def name_of(value: object, expected: str) -> str:
     """Return a source's name for the settings. A missing path is made absolute: only strings are looked up on
     the Hub.
 
     Args:
         value: the user's argument.
-        what: what is expected, MODEL or DATA.
+        expected: what is expected, MODEL or DATA.
 
     Raises:
         TypeError: the value is neither a string nor a path.
     """
     name = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(name, str):
-        raise TypeError(f"expected {what}, got {kind_of(value)}; {_REMEDIES[what]}")
+        raise TypeError(f"expected {expected}, got {kind_of(value)}; {_REMEDIES[expected]}")
     return str(name) if isinstance(value, str) or is_there(name) else str(Path(name).absolute())
 
 
@@ -42,7 +42,7 @@ def is_there(name: str) -> bool:
         return False
 
 
-def check_name(name: str, what: str) -> None:
+def check_name(name: str, expected: str) -> None:
     """Check that a name is valid on the Hub: `name` or `owner/name`, up to 96 characters. No network access.
 
     Raises:
@@ -55,8 +55,8 @@ def check_name(name: str, what: str) -> None:
         validate_repo_id(name)
     except HFValidationError as error:
         raise InputError(
-            f"expected {what}, got {name!r:.60}; there is no such file or folder, and it cannot be a name on "
-            "the Hub (NAME or OWNER/NAME of letters, digits, '-', '_' and '.'); check it"
+            f"expected {expected}, got {name!r:.60}; there is no such file or folder, and it cannot be a name "
+            "on the Hub (NAME or OWNER/NAME of letters, digits, '-', '_' and '.'); check it"
         ) from error
 
 

@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from heedmap.errors import InputError
 from heedmap.files.locking import fcntl
 
-# A killed process leaves `.name.partial`; in older versions `.name.` and eight letters.
-_LEFT = re.compile(r"\.(.+)\.(partial|[a-z0-9_]{8})")
+# What a killed process leaves.
+_LEFT = re.compile(r"\.(.+)\.partial")
 
 
 def encoded(content: bytes | str) -> bytes:
@@ -168,9 +168,9 @@ def refuse_file(folder: Path) -> None:
             pass
         except NotADirectoryError as error:
             kind = "a file" if root.is_file() else "a device or a pipe"
-            where = kind if root == whole else f"{kind} above it"
+            obstacle = kind if root == whole else f"{kind} above it"
             raise InputError(
-                f"{folder}: expected a folder, found {where}; choose another --out"
+                f"{folder}: expected a folder, found {obstacle}; choose another --out"
             ) from error
         except OSError as error:
             raise _invalid_place(folder, error.strerror or str(error)) from error
@@ -202,8 +202,8 @@ def refuse_special(path: Path) -> None:
             )
 
 
-def _invalid_place(path: Path, why: str) -> InputError:
-    return InputError(f"{path}: cannot be written ({why}); choose another --out")
+def _invalid_place(path: Path, reason: str) -> InputError:
+    return InputError(f"{path}: cannot be written ({reason}); choose another --out")
 
 
 def partial_of(path: Path) -> Path:

@@ -4,17 +4,13 @@ The run's manifest lists the files with their hashes, and the identity (`identit
 computed from. A file that is not listed, or has another hash, counts as missing.
 """
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 
-from heedmap.errors import InputError
 from heedmap.files.manifest import File, Listing, Manifest
 from heedmap.files.reading import read_bytes
 from heedmap.files.tables import parquet, read_table
-
-OLDER = "manifest.json"  # in `tables/` of older versions, with hashes alone
 
 
 class TableFolder:
@@ -73,22 +69,13 @@ def listed(folder: Path) -> tuple[str, dict[str, str]] | None:
     """
     listing = Manifest(folder.parent).load()
     if not listing.tables:
-        return _older(folder)
+        return None
     names = listing.below([folder.name])
     return listing.tables, {name.split("/", 1)[1]: listing.files[name].sha256 for name in names}
 
 
-def _older(folder: Path) -> tuple[str, dict[str, str]] | None:
-    """Read the list of the tables of an older version."""
-    try:
-        about = json.loads(read_bytes(folder / OLDER))
-        return str(about["identity"]), {str(k): str(v) for k, v in about["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-
-
 def clear(folder: Path) -> None:
-    """Remove only what an audit is known to have written, the list of an older version first.
+    """Remove what an audit has written.
 
     Raises:
         InputError: it cannot be removed.
@@ -100,21 +87,3 @@ def clear(folder: Path) -> None:
 
     manifest.change(forget)
     manifest.remove(folder.name)
-
-
-def older_files(folder: Path) -> tuple[str, dict[str, File]]:
-    """Return identity and files of the tables of an older version, by their names in a manifest of the run."""
-    if (older := _older(folder)) is None:
-        return "", {}
-    identity, hashes = older
-    names = [name for name, sha256 in hashes.items() if _hash(folder / name) == sha256]
-    files = {f"{folder.name}/{name}": File.at(folder / name) for name in (*names, OLDER)}
-    return identity, {name: file for name, file in files.items() if file is not None}
-
-
-def _hash(path: Path) -> str | None:
-    try:
-        file = File.at(path)
-    except InputError:
-        return None
-    return None if file is None else file.sha256

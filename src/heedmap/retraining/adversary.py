@@ -64,17 +64,19 @@ class AdversaryObjective(AttentionObjective):
     def scores(self) -> dict[str, float]:
         """Score the dev split: accuracy, and the means of TVD, KL, JSD (nats) and the loss."""
         logits, weights = read(self.model, self.dev)
-        found = scores_of(logits, self.dev.labels)
+        dev_scores = scores_of(logits, self.dev.labels)
         width = int(self.dev.lengths.max(initial=0))
         rows = torch.arange(len(self.dev))
-        own, base = (w.padded(rows, width) for w in (weights, self.dev_target.weights))
+        attention, base_attention = (
+            w.padded(rows, width) for w in (weights, self.dev_target.weights)
+        )
         means = {
             "tvd": total_variation(logits.softmax(-1), self.dev_target.logits.softmax(-1)),
-            "kl": directed(self.direction, own, base),
-            "jsd": jensen_shannon(own, base),
-            "loss": self._losses(logits, own, self.dev_target.logits, base),
+            "kl": directed(self.direction, attention, base_attention),
+            "jsd": jensen_shannon(attention, base_attention),
+            "loss": self._losses(logits, attention, self.dev_target.logits, base_attention),
         }
-        return found | {name: float(values.mean()) for name, values in means.items()}
+        return dev_scores | {name: float(values.mean()) for name, values in means.items()}
 
     def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
         """Compare the losses on dev."""
@@ -87,11 +89,12 @@ class AdversaryObjective(AttentionObjective):
 
 
 def directed(
-    direction: Direction, own: Float[Tensor, "B T"], base: Float[Tensor, "B T"]
+    direction: Direction, attention: Float[Tensor, "B T"], base_attention: Float[Tensor, "B T"]
 ) -> Float[Tensor, " B"]:
     """Return KL in nats with the adversary's weights first, or the base model's.
 
     Padding adds 0: it has no weight in either. In the released code 0 · ln 0 is NaN there.
     """
-    first, second = (own, base) if direction == "adversary" else (base, own)
-    return kullback_leibler(first, second)
+    if direction == "adversary":
+        return kullback_leibler(attention, base_attention)
+    return kullback_leibler(base_attention, attention)

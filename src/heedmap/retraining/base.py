@@ -41,13 +41,14 @@ FILE_NAME = 60  # characters of a variant's name in that of its file
 
 
 class Prepared(NamedTuple):
-    """A training, and what reads the audited texts with its model afterwards: their logits and weights.
+    """A training, and how the audited texts are read by its model afterwards.
 
-    `blocked` reads their logits without the attention to impermissible words, of models that may show some.
+    `read_texts` returns their logits and weights. `blocked` returns their logits without the attention to
+    impermissible words, of models that may show some.
     """
 
     objective: Objective
-    read: Callable[[], tuple[Float[Tensor, "N C"], Ragged]]
+    read_texts: Callable[[], tuple[Float[Tensor, "N C"], Ragged]]
     blocked: Callable[[], Float[Tensor, "N C"]] | None = None
 
 
@@ -80,24 +81,26 @@ class Base:
     def plain(self, variant: Variant) -> Variant:
         """Return the same variant without naming what the run has anyway: one training has one name."""
         model, guide = self.settings.model, variant.guide
-        same: dict[str, str] = {}
+        redundant: dict[str, str] = {}
         if isinstance(model, ModelSettings):
             names = ("encoder", "score", "normaliser")
-            same = {name: "" for name in names if getattr(variant, name) == getattr(model, name)}
+            redundant = {
+                name: "" for name in names if getattr(variant, name) == getattr(model, name)
+            }
         if isinstance(guide, Variant):
-            return replace(variant, guide=self.plain(guide), **same)  # type: ignore[arg-type]
-        return replace(variant, **same)  # type: ignore[arg-type]
+            return replace(variant, guide=self.plain(guide), **redundant)  # type: ignore[arg-type]
+        return replace(variant, **redundant)  # type: ignore[arg-type]
 
     def splits_of(self, variant: Variant) -> tuple[Split, Split, Split]:
         """Return train, dev and the audited texts, without impermissible tokens where these are removed."""
         splits = self.corpus.splits["train"], self.corpus.splits["dev"], self.test
-        how = variant.penalty
-        if how is None or not how.removed:
+        penalty = variant.penalty
+        if penalty is None or not penalty.removed:
             return splits
         train, dev, test = (
             replace(
                 split,
-                tokens=without_marked(split.tokens, marks_of(split, how.words), self.filler),
+                tokens=without_marked(split.tokens, marks_of(split, penalty.words), self.filler),
                 rationale=None,
                 written=None,
             )
@@ -107,8 +110,8 @@ class Base:
 
     def keep(self, variant: Variant, trained: Trained, prepared: Prepared) -> None:
         """Write a variant's outcome, and its weights."""
-        logits, weights = prepared.read()
-        about = {
+        logits, weights = prepared.read_texts()
+        summary = {
             "dev": trained.scores[trained.best_epoch],
             "epoch": trained.best_epoch + 1,
             "epochs": len(trained.scores),
@@ -122,7 +125,7 @@ class Base:
         }
         if prepared.blocked is not None:
             columns["blocked"] = _listed(prepared.blocked())
-        named = pa.table(columns).replace_schema_metadata({"about": json.dumps(about)})
+        named = pa.table(columns).replace_schema_metadata({"about": json.dumps(summary)})
         save_part(self.path(variant), named, {"model": prepared.objective.model})
 
     def accuracy_without_penalty(self, variant: Variant) -> float:
@@ -139,7 +142,7 @@ class Base:
         path = self.path(variant)
         table = read_table(path)
         try:
-            about = json.loads(table.schema.metadata[b"about"])
+            summary = json.loads(table.schema.metadata[b"about"])
             logits = np.array(table["logits"].to_pylist(), dtype=np.float64)
             attention = Ragged(table["attention"].to_pylist())
             blocked = (
@@ -148,7 +151,7 @@ class Base:
                 else None
             )
             return Outcome(
-                logits, attention, about["dev"], about["epoch"], about["epochs"], blocked
+                logits, attention, summary["dev"], summary["epoch"], summary["epochs"], blocked
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
@@ -162,11 +165,11 @@ def _listed(logits: Float[Tensor, "N C"]) -> pa.Array:
 
 def without_marked(tokens: Sequence[Sequence[str]], marks: Ragged, filler: str) -> list[list[str]]:
     """Return the texts without their marked tokens; one of nothing else becomes the `filler`."""
-    left = [
+    remaining = [
         [token for token, mark in zip(text, marks[row], strict=True) if not mark]
         for row, text in enumerate(tokens)
     ]
-    return [text or [filler] for text in left]
+    return [text or [filler] for text in remaining]
 
 
 def base_of(

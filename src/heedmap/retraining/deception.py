@@ -29,9 +29,9 @@ def penalty(
     """
     mass = (attention * marked).sum(-1)
     count = marked.sum(-1)
-    asked = (count > 0) & (count < lengths)
+    reducible = (count > 0) & (count < lengths)
     value = -(1 - mass).clamp(min=LEAST).log()
-    return torch.where(asked, value, torch.zeros_like(value))
+    return torch.where(reducible, value, torch.zeros_like(value))
 
 
 def with_penalty(base: Loss, marks: Ragged, strength: float) -> Loss:
@@ -50,20 +50,24 @@ def with_penalty(base: Loss, marks: Ragged, strength: float) -> Loss:
 def mean_mass(weights: Ragged, marks: Ragged, heads: Heads = "mean") -> float:
     """Return the mean attention to marked tokens, of the texts with any; 0 if there are none."""
     mass = masses(weights, marks, heads)
-    used = mass[np.isfinite(mass)]
-    return float(used.mean()) if len(used) else 0.0
+    defined = mass[np.isfinite(mass)]
+    return float(defined.mean()) if len(defined) else 0.0
 
 
-def is_better(scores: dict[str, float], progress: Progress, how: Penalty, accuracy: float) -> bool:
+def is_better(
+    scores: dict[str, float], progress: Progress, penalty_settings: Penalty, accuracy: float
+) -> bool:
     """Return whether an epoch is better than the best so far (see `DeceptiveObjective`)."""
     best = progress.best_epoch
-    return best is None or _order(scores, how, accuracy) > _order(
-        progress.scores[best], how, accuracy
+    return best is None or _order(scores, penalty_settings, accuracy) > _order(
+        progress.scores[best], penalty_settings, accuracy
     )
 
 
-def _order(scores: dict[str, float], how: Penalty, accuracy: float) -> tuple[float, ...]:
-    if how.rule == "code":
+def _order(
+    scores: dict[str, float], penalty_settings: Penalty, accuracy: float
+) -> tuple[float, ...]:
+    if penalty_settings.rule == "code":
         return (scores["accuracy"],)
     if scores["accuracy"] >= accuracy - TOLERANCE:
         return (1.0, -scores["mass"], rank(scores))
@@ -75,12 +79,12 @@ def read_blocked(model: AttentionClassifier, split: Encoded, marks: Ragged) -> F
     """Return the logits of all texts with the attention to marked tokens set to 0, and nothing in its place."""
     model.eval()
     logits, rows = [], []
-    for some in sorted_batches(split.lengths, EVALUATION_TOKENS):
-        batch = split.batch(some).to(model.device)
+    for batch_rows in sorted_batches(split.lengths, EVALUATION_TOKENS):
+        batch = split.batch(batch_rows).to(model.device)
         _, attention = model(batch)
         marked = marks.padded(batch.rows.cpu(), batch.mask.shape[1]).to(model.device) > 0
-        left = attention.masked_fill(marked.unsqueeze(1), 0.0)
-        outputs, _ = model.outputs(model.embed(batch), batch, left)
+        permissible = attention.masked_fill(marked.unsqueeze(1), 0.0)
+        outputs, _ = model.outputs(model.embed(batch), batch, permissible)
         logits.append(model.as_logits(outputs).cpu())
         rows.append(batch.rows.cpu())
     return scatter_rows(rows, logits) if rows else torch.zeros(0, len(model.classes))
@@ -100,27 +104,27 @@ class DeceptiveObjective(AttentionObjective):
         train: Encoded,
         dev: Encoded,
         settings: TrainSettings,
-        how: Penalty,
+        penalty_settings: Penalty,
         marks: tuple[Ragged, Ragged],
         accuracy: float,
     ) -> None:
-        loss = with_penalty(cross_entropy(model, train), marks[0], how.strength)
+        loss = with_penalty(cross_entropy(model, train), marks[0], penalty_settings.strength)
         super().__init__(model, train, dev, settings, loss)
-        self.how, self.accuracy, self.dev_marks = how, accuracy, marks[1]
-        self.made_with |= {"penalty": [str(how)]}
+        self.penalty, self.accuracy, self.dev_marks = penalty_settings, accuracy, marks[1]
+        self.made_with |= {"penalty": [str(penalty_settings)]}
 
     def scores(self) -> dict[str, float]:
         """Score the dev split; `mass` is the mean attention to marked tokens, of the texts with any."""
         logits, weights = read(self.model, self.dev)
-        found = scores_of(logits, self.dev.labels)
-        return found | {"mass": mean_mass(weights, self.dev_marks)}
+        dev_scores = scores_of(logits, self.dev.labels)
+        return dev_scores | {"mass": mean_mass(weights, self.dev_marks)}
 
     def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
         """Compare epochs by the rule; without a penalty, as the run's own training does."""
-        if self.how.strength == 0:
+        if self.penalty.strength == 0:
             return super().is_better(scores, progress)
-        return is_better(scores, progress, self.how, self.accuracy)
+        return is_better(scores, progress, self.penalty, self.accuracy)
 
     def is_finished(self, progress: Progress) -> bool:
         """Return whether no later epoch can be better: with a penalty one with less attention may."""
-        return self.how.strength == 0 and super().is_finished(progress)
+        return self.penalty.strength == 0 and super().is_finished(progress)

@@ -29,12 +29,12 @@ def forecast_of(
     if not count:
         return "", 0.0
     timing, cores, seconds = _Timing(base), processes(workers), 0.0
-    for some in missing:
-        of_each = [timing.seconds(variant) + OWN for variant in some]
-        seconds += STARTING + max(sum(of_each) / min(cores, len(some)), *of_each)
-    used = min(cores, max(map(len, missing)))
-    where = f"in {used} process{'es' if used > 1 else ''}"
-    return f"{count} trainings, about {span(seconds)} {where}", seconds
+    for variants in missing:
+        seconds_each = [timing.seconds(variant) + OWN for variant in variants]
+        seconds += STARTING + max(sum(seconds_each) / min(cores, len(variants)), *seconds_each)
+    process_count = min(cores, max(map(len, missing)))
+    processes_text = f"in {process_count} process{'es' if process_count > 1 else ''}"
+    return f"{count} trainings, about {span(seconds)} {processes_text}", seconds
 
 
 class _Timing:

@@ -33,12 +33,12 @@ def guide_weights(guide: Guide, model: Model, split: Split) -> Ragged:
 
 
 def _read_out(evidence: AuditContext) -> list[NDArray[np.float64]]:
-    found: dict[int, NDArray[np.float64]] = {}
+    slope_of: dict[int, NDArray[np.float64]] = {}
     for trace in evidence.traces:
         slope = slopes(evidence.model, trace)[0]
         for i, row in enumerate(trace.rows.tolist()):
-            found[row] = slope[i][trace.mask[i]].double().numpy(force=True)
-    return [found[row] for row in range(len(found))]
+            slope_of[row] = slope[i][trace.mask[i]].double().numpy(force=True)
+    return [slope_of[row] for row in range(len(slope_of))]
 
 
 def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -62,8 +62,10 @@ def prepare(variant: Variant, base: Base) -> Prepared:
             Guided(part, weights) for part, weights in zip((train, dev, test), guides, strict=True)
         )
     if variant.adversary is not None:
-        own = base_model(base)
-        targets = [Target(*read(own, own.encoded(s.texts, s.labels))) for s in splits[:2]]
+        trained_base = base_model(base)
+        targets = [
+            Target(*read(trained_base, trained_base.encoded(s.texts, s.labels))) for s in splits[:2]
+        ]
         objective: Objective = AdversaryObjective(
             model, train, dev, settings.train, variant.adversary, (targets[0], targets[1])
         )
@@ -73,11 +75,11 @@ def prepare(variant: Variant, base: Base) -> Prepared:
         objective = DeceptiveObjective(
             model, train, dev, settings.train, variant.penalty, (marks[0], marks[1]), accuracy
         )
-        shown = marks_of(splits[2], variant.penalty.words)
+        test_marks = marks_of(splits[2], variant.penalty.words)
         return Prepared(
             objective,
             lambda: read(model.cpu(), test),
-            lambda: read_blocked(model.cpu(), test, shown),
+            lambda: read_blocked(model.cpu(), test, test_marks),
         )
     else:
         objective = AttentionObjective(model, train, dev, settings.train)

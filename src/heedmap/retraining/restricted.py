@@ -46,17 +46,17 @@ def check(model: Model, name: str) -> None:
         InputError: it reads more than one row, has two stacks, or hides its attention from the interface.
     """
     assert isinstance(model, TransformerClassifier)
-    why = None
+    obstacle = None
     if model.reads == "all":
-        why = "one that reads the mean of all rows"
+        obstacle = "one that reads the mean of all rows"
     elif model.model.config.is_encoder_decoder:
-        why = "one of two stacks"
+        obstacle = "one of two stacks"
     elif model.entrance.kind != "interface":
-        why = "one whose attention cannot be entered by transformers' interface"
-    if why is not None:
+        obstacle = "one whose attention cannot be entered by transformers' interface"
+    if obstacle is not None:
         raise InputError(
             f"{name}: expected a classifier of one stack that reads one row, to restrict its attention; got "
-            f"{why}; choose another model, as BERT"
+            f"{obstacle}; choose another model, as BERT"
         )
 
 
@@ -69,14 +69,14 @@ class Restriction(Visitor):
     def __init__(
         self,
         marked: Bool[Tensor, "B N"],
-        read: Int[Tensor, " B"],
-        last: int,
+        read_rows: Int[Tensor, " B"],
+        last_layer: int,
         blocked: bool = False,
     ) -> None:
-        self.read, self.last = read, last
+        self.read, self.last = read_rows, last_layer
         self.hidden = marked.unsqueeze(1).unsqueeze(1) if blocked else None
         self.shown: Tensor | None = None
-        is_read = torch.arange(marked.shape[1], device=marked.device) == read.unsqueeze(1)
+        is_read = torch.arange(marked.shape[1], device=marked.device) == read_rows.unsqueeze(1)
         alike = marked.unsqueeze(2) == marked.unsqueeze(1)
         self.allowed = ((alike & ~is_read.unsqueeze(1)) | is_read.unsqueeze(2)).unsqueeze(1)
 
@@ -151,17 +151,17 @@ def read(
     """
     nn.Module.eval(model.model)
     logits, rows, weights = [], [], {}
-    for some in sorted_batches(texts.lengths, EVALUATION_TOKENS):
-        batch, marked = texts.batch(some)
-        found, heads = restricted_pass(model, batch, marked, blocked)
-        logits.append(found.cpu())
+    for batch_rows in sorted_batches(texts.lengths, EVALUATION_TOKENS):
+        batch, marked = texts.batch(batch_rows)
+        batch_logits, heads = restricted_pass(model, batch, marked, blocked)
+        logits.append(batch_logits.cpu())
         rows.append(batch.rows.cpu())
         width = batch.mask.shape[1]
         on_words = torch.stack(
             [sum_by_word(heads[:, head], batch.words, width) for head in range(heads.shape[1])], 1
         )
-        for row, mask, one in zip(batch.rows.tolist(), batch.mask, on_words, strict=True):
-            weights[row] = one[:, mask].flatten().numpy(force=True)
+        for row, mask, text_weights in zip(batch.rows.tolist(), batch.mask, on_words, strict=True):
+            weights[row] = text_weights[:, mask].flatten().numpy(force=True)
     if not rows:
         return torch.zeros(0, len(model.classes)), Ragged([])
     return scatter_rows(rows, logits), Ragged([weights[row] for row in range(len(weights))])
@@ -182,7 +182,7 @@ class DeceptiveFineTuning(Objective):
         train: MarkedTexts,
         dev: MarkedTexts,
         settings: FineTuneSettings,
-        how: Penalty,
+        penalty_settings: Penalty,
         accuracy: float,
     ) -> None:
         super().__init__(
@@ -193,9 +193,14 @@ class DeceptiveFineTuning(Objective):
             epochs=settings.epochs,
             batch_size=settings.batch_size,
             seed=settings.seed,
-            made_with=made_with(settings) | {"penalty": [str(how)]},
+            made_with=made_with(settings) | {"penalty": [str(penalty_settings)]},
         )
-        self.classifier, self.dev, self.how, self.accuracy = model, dev, how, accuracy
+        self.classifier, self.dev, self.penalty, self.accuracy = (
+            model,
+            dev,
+            penalty_settings,
+            accuracy,
+        )
         self.learning_rate = settings.learning_rate
 
     def on_step(self, step: int, total: int) -> None:
@@ -208,32 +213,32 @@ class DeceptiveFineTuning(Objective):
         texts, marked = batch
         logits, weights = restricted_pass(self.classifier, texts, marked)
         loss = functional.cross_entropy(logits, texts.labels)
-        if self.how.strength == 0:
+        if self.penalty.strength == 0:
             return loss
         real = texts.real.sum(1)
-        each = torch.stack([penalty(head, marked, real) for head in weights.unbind(1)], 1)
-        of_text = each.mean(1) if self.how.heads == "mean" else each.amax(1)
-        return loss + self.how.strength * of_text.mean()
+        head_penalties = torch.stack([penalty(head, marked, real) for head in weights.unbind(1)], 1)
+        of_text = head_penalties.mean(1) if self.penalty.heads == "mean" else head_penalties.amax(1)
+        return loss + self.penalty.strength * of_text.mean()
 
     def scores(self) -> dict[str, float]:
         """Score the dev split; `mass` is the mean attention to marked words, of the texts with any."""
         logits, weights = read(self.classifier, self.dev)
-        found = scores_of(logits, self.dev.labels)
-        return found | {"mass": mean_mass(weights, self.dev.marks, self.how.heads)}
+        dev_scores = scores_of(logits, self.dev.labels)
+        return dev_scores | {"mass": mean_mass(weights, self.dev.marks, self.penalty.heads)}
 
     def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
         """Compare epochs by the rule; without a penalty, as the run's own training does."""
-        if self.how.strength == 0:
+        if self.penalty.strength == 0:
             return super().is_better(scores, progress)
-        return is_better(scores, progress, self.how, self.accuracy)
+        return is_better(scores, progress, self.penalty, self.accuracy)
 
 
 def prepare(variant: Variant, base: Base) -> Prepared:
     """Return a variant's fine-tuning, and how the audited texts are read by what it makes."""
-    settings, how = base.settings, variant.penalty
+    settings, penalty_settings = base.settings, variant.penalty
     assert isinstance(settings.train, FineTuneSettings)
     assert isinstance(settings.model, TransformerSettings)
-    assert how is not None
+    assert penalty_settings is not None
     train = settings.train.model_copy(update={"seed": variant.seed})
     module, tokenizer = new_model(train.base, base.corpus.classes, variant.seed)
     module.train(False)  # it is looked at first
@@ -241,19 +246,19 @@ def prepare(variant: Variant, base: Base) -> Prepared:
     model = TransformerClassifier(module, tokenizer, settings.model, base.corpus.classes)
     longest = (limit, limit, int(model.lengths(base.test.tokens).max(initial=limit)))
     learned, dev, test = (
-        MarkedTexts(model, split, _marks(split, how), most)
-        for split, most in zip(base.splits_of(variant), longest, strict=True)
+        MarkedTexts(model, split, _marks(split, penalty_settings), length)
+        for split, length in zip(base.splits_of(variant), longest, strict=True)
     )
-    accuracy = 0.0 if how.removed else base.accuracy_without_penalty(variant)
-    objective = DeceptiveFineTuning(model, learned, dev, train, how, accuracy)
+    accuracy = 0.0 if penalty_settings.removed else base.accuracy_without_penalty(variant)
+    objective = DeceptiveFineTuning(model, learned, dev, train, penalty_settings, accuracy)
     return Prepared(
         objective,
         lambda: read(model, test),
-        None if how.removed else lambda: read(model, test, blocked=True)[0],
+        None if penalty_settings.removed else lambda: read(model, test, blocked=True)[0],
     )
 
 
-def _marks(split: Split, how: Penalty) -> Ragged:
-    if how.removed:
+def _marks(split: Split, penalty_settings: Penalty) -> Ragged:
+    if penalty_settings.removed:
         return Ragged([np.zeros(len(text)) for text in split.tokens])
-    return marks_of(split, how.words)
+    return marks_of(split, penalty_settings.words)

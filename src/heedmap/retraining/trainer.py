@@ -42,28 +42,35 @@ class Trainer:
     def plan(self, variants: Sequence[Variant]) -> list[list[Variant]]:
         """Train these together, once the first outcome is asked for; return what is missing, in rounds."""
         self._planned = [self.base.plain(variant) for variant in variants]
-        every = [
-            [one for one in some if not self.base.is_finished(one)]
-            for some in rounds(self._planned)
+        missing = [
+            [variant for variant in variants_of_round if not self.base.is_finished(variant)]
+            for variants_of_round in rounds(self._planned)
         ]
-        return [some for some in every if some]
+        return [variants_of_round for variants_of_round in missing if variants_of_round]
 
     def outcomes(self, variants: Sequence[Variant]) -> list[Outcome]:
         """Train what is not trained yet, and return the outcomes in the order of the variants."""
-        wanted = [self.base.plain(variant) for variant in variants]
-        every = rounds([*self._planned, *wanted])
-        for round_ in track([some for some in every if not all(map(self.base.is_finished, some))]):
+        plain_variants = [self.base.plain(variant) for variant in variants]
+        all_rounds = rounds([*self._planned, *plain_variants])
+        unfinished = [
+            variants_of_round
+            for variants_of_round in all_rounds
+            if not all(map(self.base.is_finished, variants_of_round))
+        ]
+        for variants_of_round in track(unfinished):
             run_cells(
-                round_,
+                variants_of_round,
                 partial(train_variant, base=self.base),
                 lambda variant, _: None,
                 is_finished=self.base.is_finished,
                 workers=self._workers,
             )
-        for variant in wanted:  # of an earlier call, too, that was killed before it removed them
+        for (
+            variant
+        ) in plain_variants:  # of an earlier call, too, that was killed before it removed them
             if (checkpoints := checkpoints_of(self.base.path(variant))).is_dir():
                 remove(checkpoints)
-        return [self.base.outcome(variant) for variant in wanted]
+        return [self.base.outcome(variant) for variant in plain_variants]
 
     def model(self, variant: Variant) -> Model:
         """Return a trained variant of a model of ours; it is trained first if need be."""
@@ -82,11 +89,13 @@ def rounds(variants: Sequence[Variant]) -> list[list[Variant]]:
             yield from closure(needed)
         yield variant
 
-    every = dict.fromkeys(one for variant in variants for one in closure(variant))
-    found: list[list[Variant]] = [[] for _ in range(max(map(depth, every), default=-1) + 1)]
-    for one in every:
-        found[depth(one)].append(one)
-    return found
+    distinct = dict.fromkeys(needed for variant in variants for needed in closure(variant))
+    sorted_rounds: list[list[Variant]] = [
+        [] for _ in range(max(map(depth, distinct), default=-1) + 1)
+    ]
+    for variant in distinct:
+        sorted_rounds[depth(variant)].append(variant)
+    return sorted_rounds
 
 
 def train_variant(variant: Variant, *, base: Base) -> None:

@@ -17,9 +17,10 @@ from heedmap.experiments.registry import registered
 from heedmap.files.identity import identity
 from heedmap.files.reading import read_bytes
 from heedmap.files.table_folder import TableFolder, clear, listed
+from heedmap.runs.conclusions import remove_conclusions, write_conclusions
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.open import weights_in
-from heedmap.runs.run import Run
+from heedmap.runs.occupancy import holds_another
+from heedmap.runs.stored_models import weights_in
 from heedmap.settings import RunSettings
 from heedmap.terminal.output import remark
 
@@ -35,7 +36,7 @@ class About(BaseModel):
     weights: str = ""
 
 
-class Kept(NamedTuple):
+class StoredAudit(NamedTuple):
     """A finished audit in a folder; `rates` if it has its own."""
 
     settings: RunSettings
@@ -44,7 +45,7 @@ class Kept(NamedTuple):
     rates: Rates | None
 
 
-def read_audit(folder: RunFolder) -> Kept:
+def read_audit(folder: RunFolder) -> StoredAudit:
     """Read the audit in a run folder.
 
     Raises:
@@ -54,7 +55,7 @@ def read_audit(folder: RunFolder) -> Kept:
     settings, tables, path = folder.settings(), folder.tables, folder.path
     again = f"run `heedmap audit --run {path}`"
     try:
-        about = About.model_validate_json(read_bytes(tables / ABOUT))
+        description = About.model_validate_json(read_bytes(tables / ABOUT))
     except FileNotFoundError as error:
         raise InputError(f"{path}: not audited to the end; {again}") from error
     except (OSError, ValueError) as error:
@@ -63,60 +64,58 @@ def read_audit(folder: RunFolder) -> Kept:
         raise InputError(f"{path}: not audited to the end; {again}")
     if (manifest := listed(tables)) is None:
         raise InputError(
-            f"{tables}: nothing says which model and settings they are of (no manifest.json that can be read, "
-            f"as in runs of older versions); {again} again"
+            f"{tables}: the manifest does not say which model and settings they are of; {again} again"
         )
-    made_of = identity(settings, about.weights, about.classes)
-    if manifest[0] != made_of or weights_in(folder, settings) not in (None, about.weights):
+    made_of = identity(settings, description.weights, description.classes)
+    if manifest[0] != made_of or weights_in(folder, settings) not in (None, description.weights):
         raise InputError(
             f"{tables}: of another model or other settings than {path} holds now; {again} again"
         )
     table_folder = TableFolder(tables, made_of)
     if table_folder.get(ABOUT) is None:
         raise InputError(f"{tables / ABOUT}: not what the audit wrote; {again} again")
-    contents = {name: table_folder.table(name) for name in about.tables}
+    contents = {name: table_folder.table(name) for name in description.tables}
     for name in (name for name, content in contents.items() if content is None):
         file = tables / f"{name}.parquet"
-        what = "not what the audit wrote" if file.exists() else "the table is missing"
-        raise InputError(f"{file}: {what}; {again} again")
+        problem = "not what the audit wrote" if file.exists() else "the table is missing"
+        raise InputError(f"{file}: {problem}; {again} again")
     folder.check_unchanged(settings)
-    own = read_rates(tables / RATES) if table_folder.get(RATES) is not None else None
-    return Kept(settings, about, contents, own)
+    rates = read_rates(tables / RATES) if table_folder.get(RATES) is not None else None
+    return StoredAudit(settings, description, contents, rates)
 
 
 def keep_tables(
-    result: AuditResult, folder: RunFolder, weights: str, beside: Mapping[str, bytes]
+    result: AuditResult, folder: RunFolder, weights: str, files_beside: Mapping[str, bytes]
 ) -> None:
-    """Write an audit's tables and the files `beside` them to a run folder, replacing other audits'.
+    """Write an audit's tables and the files `files_beside` them to a run folder, replacing other audits'.
 
     `weights` is the model's hash.
     """
-    folder.take_over(_places(folder))
-    tables = folder.tables
-    kept = TableFolder(tables, identity(result.settings, weights, result.classes))
-    if (manifest := listed(tables)) is None or manifest[0] != kept.identity:
-        clear(tables)
-    for file, data in beside.items():
-        kept.put(file, data)
+    folder.manifest.refuse_taken(_audit_files(folder))
+    tables = TableFolder(folder.tables, identity(result.settings, weights, result.classes))
+    if (manifest := listed(folder.tables)) is None or manifest[0] != tables.identity:
+        clear(folder.tables)
+    for file, data in files_beside.items():
+        tables.put(file, data)
     for name, content in result.tables.items():
-        kept.keep(name, content)
-    put_about(result, kept, weights)
+        tables.keep(name, content)
+    put_about(result, tables, weights)
 
 
-def put_about(result: AuditResult, kept: TableFolder, weights: str) -> None:
+def put_about(result: AuditResult, tables: TableFolder, weights: str) -> None:
     """Write what the report needs besides the tables, once all tables are there."""
-    about = {name: value for name, value in result.about.items() if name != "name"}
+    facts = {name: value for name, value in result.about.items() if name != "name"}
     content = {
         "classes": result.classes,
         "tables": list(result.tables),
-        "about": about,
+        "about": facts,
         "weights": weights,
     }
-    kept.put(ABOUT, json.dumps(content, indent=1, ensure_ascii=False).encode())
+    tables.put(ABOUT, json.dumps(content, indent=1, ensure_ascii=False).encode())
 
 
-def write_conclusions(result: AuditResult, folder: RunFolder) -> None:
-    """Write findings and report."""
+def conclude(result: AuditResult, folder: RunFolder) -> None:
+    """Write findings.json and report.html of a finished audit."""
     from heedmap.report.page import page
 
     assert result.rates is not None
@@ -127,42 +126,45 @@ def write_conclusions(result: AuditResult, folder: RunFolder) -> None:
         "rates": {"rules": result.rates.rules, "name": result.rates.name},
     }
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    folder.write_conclusions(text, page(result))
+    write_conclusions(folder, text, page(result))
 
 
-def claim_audit(run: Run, settings: RunSettings, weights: str, overwrite: bool) -> TableFolder:
-    """Return the folder for the tables, with only tables of this audit left in it.
+def claim_audit(
+    folder: RunFolder, settings: RunSettings, weights: str, classes: list[str], overwrite: bool
+) -> TableFolder:
+    """Return the folder for the tables of an audit with these settings, with only its own tables left in it.
+
+    `weights` is the hash of the model that is audited, `classes` are its classes.
 
     Raises:
         InputError: the run folder holds another run, another model or, without `overwrite`, an audit with
             other settings. Nothing is written then.
     """
-    assert run.folder is not None
-    folder, path = RunFolder(run.folder), run.folder
+    path = folder.path
     current = folder.settings(moved=True)
-    folder.holds_another(settings, overwrite=False)
+    holds_another(folder, settings, overwrite=False)
     if (current_weights := weights_in(folder, settings)) != weights:
-        what = "no model" if current_weights is None else "another model than the one to be audited"
-        raise InputError(f"{path}: holds {what}; open the run again, or make it again")
+        held = "no model" if current_weights is None else "another model than the one to be audited"
+        raise InputError(f"{path}: holds {held}; open the run again, or make it again")
     if current.audit not in (None, settings.audit) and not overwrite:
         changed = "; ".join(current.difference(settings))
         raise InputError(
             f"{path}: holds an audit with other settings ({changed}); use the same settings, "
-            "another --out, or insist with --overwrite (in Python overwrite=True)"
+            "another --out, or pass --overwrite to replace it (in Python overwrite=True)"
         )
-    folder.take_over(_places(folder))
-    tables, made_of = folder.tables, identity(settings, weights, run.model.classes)
+    folder.manifest.refuse_taken(_audit_files(folder))
+    tables, made_of = folder.tables, identity(settings, weights, classes)
     manifest = listed(tables)
     if current.audit != settings.audit or manifest is None or manifest[0] != made_of:
         if current.audit == settings.audit and any(tables.glob("*.parquet")):
             remark(f"{tables}: not known to be of this model and these settings; computed again")
-        folder.remove_conclusions()
+        remove_conclusions(folder)
         clear(tables)
     folder.write_settings(settings)
     return TableFolder(tables, made_of)
 
 
-def _places(folder: RunFolder) -> list[str]:
+def _audit_files(folder: RunFolder) -> list[str]:
     """Return the names of what an audit may write."""
     names = [*(f"{name}.parquet" for name in registered()), ABOUT, RATES, ADVERSARY]
     tables = folder.tables.name

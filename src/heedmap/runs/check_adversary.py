@@ -13,7 +13,7 @@ from heedmap.files.naming import kind_of
 from heedmap.files.tables import read_table
 from heedmap.measures import change_in_prediction, jensen_shannon
 from heedmap.models.layered import Layered
-from heedmap.runs.audit import audited_split
+from heedmap.runs.audit_defaults import audited_split
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 
@@ -46,7 +46,7 @@ def check_adversary(run: Run, row: int) -> Imposed:
     assert run.folder is not None
     settings = RunFolder(run.folder).settings().audit
     assert settings is not None
-    text = audited_split(run, settings).texts[row]
+    text = audited_split(run.corpus, settings).texts[row]
     model, batch = run.model, run.model.batch([text], [row])
     trace = model.trace(batch)
     if attention.shape != trace.attention.shape:
@@ -57,14 +57,14 @@ def check_adversary(run: Run, row: int) -> Imposed:
     attention = attention.to(trace.attention)
     logits = model.logits_from(model.embed(batch), batch, attention)
     if isinstance(model, Layered):
-        shown = model.heat_maps(batch, [model.map_on_trial()], attention)[:, 0]
+        imposed = model.heat_maps(batch, [model.map_on_trial()], attention)[:, 0]
     else:
-        shown = model.to_heatmap(trace, attention.unsqueeze(0))[0]
-    heat, own = shown.double(), trace.heat.double()
-    visible = bool((heat > 0).any() and (own > 0).any())  # a map of zeros shows nothing
+        imposed = model.to_heatmap(trace, attention.unsqueeze(0))[0]
+    heat, model_heat = imposed.double(), trace.heat.double()
+    visible = bool((heat > 0).any() and (model_heat > 0).any())  # a map of zeros shows nothing
     return Imposed(
         tvd=float(change_in_prediction(trace.logits, logits)[0]),
-        jsd=float(jensen_shannon(heat, own)[0]) if visible else 0.0,
+        jsd=float(jensen_shannon(heat, model_heat)[0]) if visible else 0.0,
     )
 
 

@@ -3,41 +3,41 @@
 from heedmap.settings import FineTuneSettings, RunSettings, TrainSettings
 
 
-def differences(found: RunSettings, settings: RunSettings) -> list[str]:
-    """Return how the existing settings `found` differ from `settings`, as `name: found -> wanted`."""
-    found = relocated(found, settings)
-    return found.difference(_completed(settings, found))
+def differences(stored: RunSettings, settings: RunSettings) -> list[str]:
+    """Return how the existing settings `stored` differ from `settings`, as `name: found -> wanted`."""
+    stored = relocated(stored, settings)
+    return stored.difference(_completed(settings, stored))
 
 
-def relocated(found: RunSettings, settings: RunSettings) -> RunSettings:
-    """Return `found` with the paths of `settings`, where the content has the same hash."""
-    if found.fingerprint == settings.fingerprint:
+def relocated(stored: RunSettings, settings: RunSettings) -> RunSettings:
+    """Return `stored` with the paths of `settings`, where the content has the same hash."""
+    if stored.fingerprint == settings.fingerprint:
         place = {
             name: getattr(settings.data, name)
             for name in ("source", "encoding", "separator", "quotes", "header")
         }
-        data = found.data.model_copy(update=place)
-        found = found.model_copy(update={"data": data})
-    old, new = found.train, settings.train
+        data = stored.data.model_copy(update=place)
+        stored = stored.model_copy(update={"data": data})
+    old, new = stored.train, settings.train
     if (
         isinstance(old, TrainSettings)
         and isinstance(new, TrainSettings)
         and None is not old.vectors_hash == new.vectors_hash
     ):
-        found = found.model_copy(update={"train": old.model_copy(update={"vectors": new.vectors})})
-    return found
+        stored = stored.model_copy(
+            update={"train": old.model_copy(update={"vectors": new.vectors})}
+        )
+    return stored
 
 
-def _completed(settings: RunSettings, found: RunSettings) -> RunSettings:
-    """Return the settings, completed from `found` with values known only after training."""
+def _completed(settings: RunSettings, stored: RunSettings) -> RunSettings:
+    """Return the settings, completed from `stored` with values known only after training."""
     model, train = settings.model, settings.train
     if isinstance(train, TrainSettings) and train.vectors is not None:
         # The file of word vectors determines the size.
-        size = getattr(found.model, "embedding_size", 0)
+        size = getattr(stored.model, "embedding_size", 0)
         model = model.model_copy(update={"embedding_size": size})
-        if isinstance(found.train, TrainSettings) and found.train.vectors_hash is None:
-            train = train.model_copy(update={"vectors_hash": None})  # as in older versions
     elif isinstance(train, FineTuneSettings) and not getattr(model, "weights", ""):
         # The weights' hash is known only after training.
-        model = model.model_copy(update={"weights": getattr(found.model, "weights", "")})
-    return settings.model_copy(update={"audit": found.audit, "model": model, "train": train})
+        model = model.model_copy(update={"weights": getattr(stored.model, "weights", "")})
+    return settings.model_copy(update={"audit": stored.audit, "model": model, "train": train})

@@ -21,9 +21,11 @@ from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder
 from heedmap.importance.deletions import reread_kept
 from heedmap.importance.plausibility import chosen, spans
-from heedmap.runs.audit import audited_split, open_audit
+from heedmap.runs.audit import open_audit
+from heedmap.runs.audit_defaults import audited_split
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.open import open_run, weights_of
+from heedmap.runs.open import open_run
+from heedmap.runs.stored_models import weights_of
 
 OTHER_TOKENS = "read as other tokens than the document's words, or cut: its words are scored"
 
@@ -45,33 +47,28 @@ def export(
         raise InputError(f"--ranking: expected one of {', '.join(RANKINGS)}, got {ranking}")
     audit = open_audit(folder)
     run = open_run(folder)
-    wanted = audit.settings.audit
-    assert wanted is not None
-    split = audited_split(run, wanted)
+    settings = audit.settings.audit
+    assert settings is not None
+    split = audited_split(run.corpus, settings)
     if split.rationale is None:
         raise without_rationales(run.settings.data.source)
     if split.text_of is not None:
         raise InputError(
             f"{folder}: expected whole texts, got windows; audit with --long-texts cut"
         )
-    if "plausibility" not in audit.tables:
-        raise InputError(
-            f"{folder}: audited by an older version, which did not compare with people; run "
-            f"`heedmap audit --run {folder}` again"
-        )
     whole = documents(run.settings.data, run.corpus.given)
-    kept = TableFolder(
-        RunFolder(folder).tables, identity(audit.settings, weights_of(run), run.model.classes)
-    )
-    evidence = AuditContext(run.model, split, wanted, registered(), kept)
+    weights = weights_of(run.model, run.settings)
+    made_of = identity(audit.settings, weights, run.model.classes)
+    tables = TableFolder(RunFolder(folder).tables, made_of)
+    evidence = AuditContext(run.model, split, settings, registered(), tables)
     counts = audit.tables["plausibility"]["count"].to_pylist()
     notes: Counter[str] = Counter()
     lines: dict[int, str] = {}
-    found = scores_of(evidence, evidence.traces)
+    rankings = scores_of(evidence, evidence.traces)
     for batch, trace in evidence.passes():
-        asked = []
+        to_reread = []
         for i, row in enumerate(batch.rows.tolist()):
-            size, scores = len(evidence.texts[row]), found[row].get(ranking)
+            size, scores = len(evidence.texts[row]), rankings[row].get(ranking)
             if scores is None:
                 notes[f"left out: no {RANKINGS[ranking]}: undefined, or not sampled"] += 1
             elif counts[row] >= size:
@@ -79,18 +76,20 @@ def export(
             elif owners(whole[split.keys[row]].words, split.tokens[row]) is None:
                 notes["left out: tokens that are not the document's words"] += 1
             else:
-                asked.append((i, row, scores))
-        read = _read_again(evidence, [(evidence.texts[row], s, counts[row]) for _, row, s in asked])
-        for (i, row, scores), after in zip(asked, read, strict=True):
+                to_reread.append((i, row, scores))
+        probabilities = _read_again(
+            evidence, [(evidence.texts[row], s, counts[row]) for _, row, s in to_reread]
+        )
+        for (i, row, scores), reread in zip(to_reread, probabilities, strict=True):
             key = split.keys[row]
-            before = trace.logits[i].double().softmax(-1)
+            predicted = trace.logits[i].double().softmax(-1)
             line = {
                 "annotation_id": key,
                 "rationales": [_rationale(whole[key], split.tokens[row], scores, counts[row])],
-                **_classified(run.model.classes, before, after),
+                **_classified(run.model.classes, predicted, reread),
             }
-            same = whole[key].words == [token.strip() for token in split.tokens[row]]
-            notes[OTHER_TOKENS] += not same
+            is_verbatim = whole[key].words == [token.strip() for token in split.tokens[row]]
+            notes[OTHER_TOKENS] += not is_verbatim
             lines[row] = json.dumps(line, ensure_ascii=False) + "\n"
     write_atomically(path, "".join(lines[row] for row in sorted(lines)))
     return whole, len(lines), dict(+notes)
@@ -102,16 +101,16 @@ def _read_again(
     """Return the probabilities (2, 1 + Q, C) without a ranking's first words, and with these alone."""
     masks = [kept_by(scores, [count, *counts_of(len(text))]) for text, scores, count in texts]
     logits = reread_kept(evidence.model, [text for text, _, _ in texts], masks)
-    return [each.softmax(-1).reshape(2, 1 + len(BINS), -1) for each in logits]
+    return [text_logits.softmax(-1).reshape(2, 1 + len(BINS), -1) for text_logits in logits]
 
 
 def _rationale(document: Document, tokens: list[str], scores: Scores, count: int) -> dict[str, Any]:
-    own = owners(document.words, tokens)
-    assert own is not None
-    first = chosen(scores, count)
+    token_rows = owners(document.words, tokens)
+    assert token_rows is not None
+    chosen_tokens = chosen(scores, count)
     lowest = min(0.0, float(scores.min()))
-    soft = [float(scores[at].max()) if at else lowest for at in own]
-    hard = np.array([bool(first[at].any()) for at in own])
+    soft = [float(scores[rows].max()) if rows else lowest for rows in token_rows]
+    hard = np.array([bool(chosen_tokens[rows].any()) for rows in token_rows])
     return {
         "docid": document.docid,
         "hard_rationale_predictions": [
@@ -121,16 +120,18 @@ def _rationale(document: Document, tokens: list[str], scores: Scores, count: int
     }
 
 
-def _classified(classes: list[str], before: torch.Tensor, after: torch.Tensor) -> dict[str, Any]:
+def _classified(
+    classes: list[str], predicted: torch.Tensor, reread: torch.Tensor
+) -> dict[str, Any]:
     def named(probabilities: torch.Tensor) -> dict[str, float]:
         return dict(zip(classes, probabilities.tolist(), strict=True))
 
     def both(place: int) -> dict[str, Any]:
-        return {f"{LOSSES[m]}_classification_scores": named(after[m, place]) for m in range(2)}
+        return {f"{LOSSES[m]}_classification_scores": named(reread[m, place]) for m in range(2)}
 
     return {
-        "classification": classes[int(before.argmax())],
-        "classification_scores": named(before),
+        "classification": classes[int(predicted.argmax())],
+        "classification_scores": named(predicted),
         **both(0),
         "thresholded_scores": [
             {"threshold": percent / 100, **both(1 + q)} for q, percent in enumerate(BINS)

@@ -40,42 +40,42 @@ def score(
 
     A text's `best` IOU F1 is a bound. Chance is that of as many random words, of IOU F1 the mean of five draws.
     """
-    found: dict[str, list[tuple[float, float | None, float | None]]] = {}
+    values_of: dict[str, list[tuple[float, float | None, float | None]]] = {}
     unmarked = 0
-    for number, one in enumerate(predictions):
-        marked = documents[one.key].marked
+    for index, prediction in enumerate(predictions):
+        marked = documents[prediction.key].marked
         if not marked.any() or marked.all():
             unmarked += 1
         else:
-            if one.soft is not None:
-                auprc = average_precision(marked, one.soft)
-                found.setdefault("AUPRC", []).append(
+            if prediction.soft is not None:
+                auprc = average_precision(marked, prediction.soft)
+                values_of.setdefault("AUPRC", []).append(
                     (auprc, average_precision_by_chance(marked), 1.0)
                 )
-            if one.hard is not None:
-                count = int(one.hard.sum())
-                found.setdefault("token F1", []).append(
+            if prediction.hard is not None:
+                count = int(prediction.hard.sum())
+                values_of.setdefault("token F1", []).append(
                     (
-                        token_f1(marked, one.hard),
+                        token_f1(marked, prediction.hard),
                         token_f1_by_chance(marked, count),
                         token_f1_at_best(marked, count),
                     )
                 )
-                rng = np.random.default_rng([number, *b"eraser"])
+                rng = np.random.default_rng([index, *b"eraser"])
                 random = [chosen(rng.random(len(marked)), count) for _ in range(SHUFFLES)]
                 chance = float(np.mean([iou_f1(marked, mask) for mask in random]))
-                found.setdefault("IOU F1", []).append(
-                    (iou_f1(marked, one.hard), chance, iou_f1_at_most(marked, count))
+                values_of.setdefault("IOU F1", []).append(
+                    (iou_f1(marked, prediction.hard), chance, iou_f1_at_most(marked, count))
                 )
         for place, name in enumerate(LOSSES):
-            if one.losses is not None:
-                found.setdefault(f"{name} of the rationale", []).append(
-                    (one.losses[place], None, None)
+            if prediction.losses is not None:
+                values_of.setdefault(f"{name} of the rationale", []).append(
+                    (prediction.losses[place], None, None)
                 )
-            if one.bins is not None:
-                aopc = float(one.bins[place].mean())
-                found.setdefault(f"{name} (AOPC)", []).append((aopc, None, None))
-    scores = [Score(name, *_means(values), len(values)) for name, values in found.items()]
+            if prediction.bins is not None:
+                aopc = float(prediction.bins[place].mean())
+                values_of.setdefault(f"{name} (AOPC)", []).append((aopc, None, None))
+    scores = [Score(name, *_means(values), len(values)) for name, values in values_of.items()]
     return scores, {UNMARKED: unmarked} if unmarked else {}
 
 

@@ -1,4 +1,4 @@
-"""The run folder: `RunFolder` alone reads and writes the files of a run.
+"""The run folder: which files a run has, its settings, and who may write there.
 
     runs/sst/
       manifest.json      what heedmap wrote here, with sizes and hashes
@@ -12,40 +12,33 @@
 Files are listed, then written atomically, and everything after the tables is a function of the tables. During
 training there is checkpoint.safetensors instead of the model; a transformer's model is the folder model/. One
 process at a time writes in a folder (`RunFolder.locked`). After the manifest the settings are written first and
-removed last, so that files left by a killed process can be assigned to their run.
+removed last, so that files left by a killed process can be assigned to their run. `model_files` reads and
+writes the model, `audit_folder` the tables, `conclusions` the findings, `occupancy` tells whose run is there.
 """
 
-import json
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from heedmap.errors import InputError
-from heedmap.files.manifest import MANIFEST, ChangedError, File, Listing, Manifest
+from heedmap.files.manifest import MANIFEST, Listing, Manifest
 from heedmap.files.reading import read_bytes
-from heedmap.files.storage import encoded, leftovers, refuse_file, remove, write_atomically
-from heedmap.runs.comparison import differences, relocated
-from heedmap.runs.places import Out, is_free, reserve_folder
-from heedmap.settings import ModelSettings, RunSettings, TrainSettings, TransformerSettings
+from heedmap.files.storage import encoded, leftovers, remove
+from heedmap.runs.comparison import differences
+from heedmap.runs.run_paths import Out, reserve_folder
+from heedmap.settings import ModelSettings, RunSettings, TrainSettings
 from heedmap.terminal.output import remark, some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from torch import Tensor
-
     from heedmap.data.in_memory import InMemory
-    from heedmap.training.fit import Trained
 
 CHECKPOINT = "checkpoint.safetensors"
 SETTINGS = "settings.toml"
 DYNAMICS = "dynamics"
 # In the order of removal: first what marks a run as finished, last the settings, which identify it.
-OWN = (
+RUN_FILES = (
     "model.safetensors",
     "model",
     "report.html",
@@ -55,13 +48,11 @@ OWN = (
     DYNAMICS,
     "extra",
     "texts",
-    "test.json",  # in runs of older versions
     "training.json",
     "vocabulary.json",
     CHECKPOINT,
     SETTINGS,
 )
-R = TypeVar("R")
 
 
 class RunFolder:
@@ -78,31 +69,39 @@ class RunFolder:
         self.manifest = Manifest(self.path)
         self.checkpoint = self.path / CHECKPOINT
         self.model = self.path / "model"
+        self.weights = self.path / "model.safetensors"
+        self.vocabulary = self.path / "vocabulary.json"
+        self.training = self.path / "training.json"
         self.tables = self.path / "tables"
         self.extra = self.path / "extra"
         self.retrained = self.path / "retrained"
         self.dynamics = self.path / DYNAMICS
         self.texts = self.path / "texts"
+        self.findings = self.path / "findings.json"
         self.report = self.path / "report.html"
-        self._settings = self.path / SETTINGS
-        self._weights = self.path / "model.safetensors"
-        self._vocabulary = self.path / "vocabulary.json"
-        self._training = self.path / "training.json"
-        self._findings = self.path / "findings.json"
+        self.settings_file = self.path / SETTINGS
 
     @classmethod
     @contextmanager
     def locked(cls, out: Out, settings: RunSettings) -> "Iterator[RunFolder]":
-        """Lock the folder for a run (see `places.reserve_folder`)."""
+        """Lock the folder for a run (see `run_paths.reserve_folder`)."""
 
-        def is_this_run(path: Path) -> bool:
+        def holds_this_run(path: Path) -> bool:
             try:
                 return not differences(RunSettings.read(path / SETTINGS), settings)
             except InputError:
                 return False
 
-        with reserve_folder(out, is_this_run, OWN) as path:
+        with reserve_folder(out, holds_this_run, RUN_FILES) as path:
             yield cls(path)
+
+    def is_begun(self) -> bool:
+        """Return whether a run is there, finished or not."""
+        return os.path.lexists(self.settings_file)
+
+    def is_reproduction(self) -> bool:
+        """Return whether the folder is a paper's, with parts and a result of its own."""
+        return any((self.path / name).exists() for name in ("parts", "result.md"))
 
     # Settings
 
@@ -125,7 +124,8 @@ class RunFolder:
                 f"{self.path}: expected a run, got a paper's reproduction; open its result.html, or draw it "
                 "with `heedmap figures`"
             )
-        settings = RunSettings.read(self._settings)
+        settings = RunSettings.read(self.settings_file)
+        self.require_manifest()
         self._check_settings(settings, moved)
         return settings
 
@@ -134,47 +134,39 @@ class RunFolder:
         from heedmap.files.identity import settings_hash  # torch is slow to import
 
         listing = self.manifest.load()
-        if not self._is_as_written(self._settings):
+        if not self._is_as_written(self.settings_file):
             only_moved = settings_hash(settings) == listing.settings
             if not only_moved:
                 raise InputError(
-                    f"{self._settings}: was edited after the run was made, which would be shown with settings "
-                    "that it does not have; bring it back, or make another run"
+                    f"{self.settings_file}: was edited after the run was made, which would be shown with "
+                    "settings that it does not have; bring it back, or make another run"
                 )
             if not moved:
                 raise InputError(
-                    f"{self._settings}: the place of data or model was edited; `heedmap audit --run "
+                    f"{self.settings_file}: the place of data or model was edited; `heedmap audit --run "
                     f"{self.path}` checks what is there now"
                 )
-        own = isinstance(settings.model, ModelSettings)
-        if own != isinstance(settings.train, TrainSettings) and (own or settings.train is not None):
+        of_words = isinstance(settings.model, ModelSettings)
+        if of_words != isinstance(settings.train, TrainSettings) and (
+            of_words or settings.train is not None
+        ):
             raise InputError(
-                f"{self._settings}: expected in [train] how its model was trained, got "
+                f"{self.settings_file}: expected in [train] how its model was trained, got "
                 f"{'nothing' if settings.train is None else 'that of another kind of model'}; bring it back, "
                 "or make the run again"
             )
 
     def _is_as_written(self, path: Path) -> bool:
-        """Whether a file is as the manifest says, or there is none."""
-        if not self.manifest.exists:
-            return True
+        """Return whether a file is as the manifest says."""
         try:
             self.manifest.check(path)
         except (InputError, OSError):
             return False
         return True
 
-    def is_begun(self) -> bool:
-        """Whether a run is there, finished or not."""
-        return os.path.lexists(self._settings)
-
-    def is_reproduction(self) -> bool:
-        """Whether the folder is a paper's, with parts and a result of its own."""
-        return any((self.path / name).exists() for name in ("parts", "result.md"))
-
     def check_unchanged(self, settings: RunSettings) -> None:
         """Raise InputError if the run that was just read has been replaced meanwhile."""
-        if RunSettings.read(self._settings) != settings:
+        if RunSettings.read(self.settings_file) != settings:
             raise InputError(f"{self.path}: was written anew while it was read; try again")
 
     def write_settings(self, settings: RunSettings) -> None:
@@ -186,106 +178,28 @@ class RunFolder:
         def note(listing: Listing) -> None:
             listing.settings = made_with
 
-        if self.manifest.exists and self.manifest.load().settings != made_with:
+        if self.manifest.load().settings != made_with:
             self.manifest.change(note)
-        elif self.is_begun() and self._is_as_written(self._settings):
+        elif self.is_begun() and self._is_as_written(self.settings_file):
             with suppress(OSError):
-                if read_bytes(self._settings) == encoded(text):
+                if read_bytes(self.settings_file) == encoded(text):
                     return
-        self._write(self._settings, text)
+        self.manifest.write(self.settings_file, text)
 
-    def holds_another(self, settings: RunSettings, overwrite: bool) -> bool:
-        """Whether another run is there, to be cleared first; True only with `overwrite`. Writes nothing.
-
-        Raises:
-            InputError: another run without `overwrite` (the differences are named), files that are not a
-                run's or are not listed, or the new run's own input.
-        """
-        refuse_file(self.path)
-        if not self.is_begun():
-            if not is_free(self.path, OWN):
-                raise InputError(
-                    f"{self.path}: holds files that are not a run's; choose another --out"
-                )
-            return False
-        if overwrite:
-            self._check_input(settings)
-        changed = self._changes(settings, overwrite)
-        if changed and not overwrite:
-            raise InputError(
-                f"{self.path}: holds a run with other settings ({'; '.join(changed)}); choose another --out, "
-                "or insist with --overwrite (in Python overwrite=True)"
-            )
-        if changed:
-            self._check_listed()
-        return bool(changed)
-
-    def _changes(self, settings: RunSettings, overwrite: bool) -> list[str]:
-        """Return the differences of the settings there; of unreadable ones only with `overwrite`."""
-        try:
-            return differences(RunSettings.read(self._settings), settings)
-        except InputError as error:
-            if not self.manifest.exists:
-                raise InputError(
-                    f"{self.path}: holds files that are not a run's (its settings.toml is another program's, "
-                    "or damaged); choose another --out"
-                ) from error
-            if overwrite:
-                return ["unreadable"]
-            raise
-
-    def _check_listed(self) -> None:
-        """Raise InputError unless a manifest says what may be removed, and nothing else is in the way."""
+    def require_manifest(self) -> None:
+        """Raise InputError unless a manifest says which files heedmap wrote."""
         if not self.manifest.exists:
             raise InputError(
-                f"{self.path}: has no {MANIFEST} that lists what heedmap wrote there, as in older versions, so "
-                "nothing is removed; delete the folder yourself, or choose another --out"
+                f"{self.path}: has no {MANIFEST} that lists what heedmap wrote there, so nothing is read or "
+                "removed; bring it back, delete the folder yourself, or choose another --out"
             )
-        self.manifest.refuse_taken(OWN, whole=("model",))
 
-    def _check_input(self, settings: RunSettings) -> None:
-        """Raise InputError if overwriting would delete the run's own input."""
-        own = [self.path.resolve() / name for name in OWN]
-        for part in (settings.data, settings.model, settings.train):
-            for name in ("source", "base", "vectors"):
-                path = getattr(part, name, None)
-                if path is not None and any(
-                    one in (p := Path(path).resolve(), *p.parents) for one in own
-                ):
-                    raise InputError(
-                        f"{path}: lies in {self.path}, where --overwrite would delete it; choose another --out"
-                    )
+    def refuse_other_files(self) -> None:
+        """Raise InputError unless the manifest lists everything that is where a run's files go."""
+        self.require_manifest()
+        self.manifest.refuse_taken(RUN_FILES, whole=("model",))
 
-    def finished(
-        self,
-        settings: RunSettings,
-        overwrite: bool,
-        load: "Callable[[RunFolder, RunSettings], R]",
-    ) -> R | None:
-        """Return the run with these settings if it is there and fully trained, else None.
-
-        If texts or vectors have moved, the settings are updated.
-
-        Raises:
-            InputError: as `holds_another`, or the run is damaged and not to be overwritten.
-        """
-        if self.holds_another(settings, overwrite) or not self.is_trained(settings):
-            return None
-        try:
-            run = load(self, relocated(RunSettings.read(self._settings), settings))
-        except InputError:
-            if not overwrite:
-                raise
-            return None
-        self.relocate(settings)
-        self.tidy()
-        return run
-
-    def relocate(self, settings: RunSettings) -> None:
-        """Update the paths in a finished run's settings to those of `settings`."""
-        found = RunSettings.read(self._settings)
-        if (moved := relocated(found, settings)) != found:
-            self.write_settings(moved)
+    # The life of a run
 
     def begin(self, settings: RunSettings, *, resume: bool) -> None:
         """Prepare the folder for a training: to `resume`, the checkpoint stays, and what was recorded."""
@@ -297,74 +211,43 @@ class RunFolder:
         """Remove only what the manifest lists, except the files in `keep`.
 
         Raises:
-            InputError: a run without a manifest.
+            InputError: a run without a manifest, or other files among its own.
         """
         if self.is_begun():
-            self._check_listed()
+            self.refuse_other_files()
             listed = self.manifest.load().files
             tops = dict.fromkeys(name.split("/")[0] for name in listed)
             folders = [name for name in tops if (self.path / name).is_dir()]
-            self.manifest.remove(*(name for name in tops if name not in OWN), *OWN, keep=keep)
-            if left := self.manifest.others([name for name in folders if name not in keep]):
-                remark(f"{self.path}: left alone, for heedmap did not write them: {some_of(left)}")
-        for path in leftovers(self.path, OWN):
+            self.manifest.remove(
+                *(name for name in tops if name not in RUN_FILES), *RUN_FILES, keep=keep
+            )
+            unlisted = self.manifest.others([name for name in folders if name not in keep])
+            if unlisted:
+                remark(
+                    f"{self.path}: left alone, for heedmap did not write them: {some_of(unlisted)}"
+                )
+        for path in leftovers(self.path, RUN_FILES):
             remove(path)
         if not keep:
             remove(self.manifest.path)
 
     def tidy(self) -> None:
         """Remove what killed processes left in a finished run's folder."""
-        if self.manifest.exists:
-            self.manifest.remove(CHECKPOINT)
-            self.manifest.settle()
-            for path in leftovers(self.path, (*OWN, MANIFEST)):
-                remove(path)
-            return
-        for path in (*leftovers(self.path, OWN), *leftovers(self.tables), self.checkpoint):
+        self.manifest.remove(CHECKPOINT)
+        self.manifest.settle()
+        for path in leftovers(self.path, (*RUN_FILES, MANIFEST)):
             remove(path)
-
-    def take_over(self, places: Collection[str]) -> None:
-        """Prepare for an audit: check that no other files are in its places; list those of an older version.
-
-        Raises:
-            InputError: a file that heedmap did not write is in one of the places. Nothing is written then.
-        """
-        from heedmap.files.table_folder import older_files
-
-        if self.manifest.exists:
-            self.manifest.refuse_taken(places)
-            return
-        own = (self._settings, self._findings, self.report)
-        identity, tables = older_files(self.tables)
-        files = {path.name: file for path in own if (file := File.at(path)) is not None} | tables
-        self.manifest.refuse_taken(places, known=files)
-
-        def add(listing: Listing) -> None:
-            listing.files.update(files)
-            listing.tables = identity
-
-        self.manifest.start(older=self.is_begun())
-        self.manifest.change(add)
-
-    def _write(self, path: Path, content: bytes | str) -> None:
-        if self.manifest.exists:
-            self.manifest.write(path, content)
-        else:
-            write_atomically(path, content)
-
-    def _read(self, path: Path) -> bytes:
-        return self.manifest.read(path) if self.manifest.exists else read_bytes(path)
 
     # Texts
 
-    def keep_texts(self, given: "InMemory | None") -> None:
+    def keep_texts(self, in_memory: "InMemory | None") -> None:
         """Write the texts of a run that came from memory, unless the folder has them."""
-        if given is None:
+        if in_memory is None:
             return
-        files = given.files()
+        files = in_memory.files()
         if {path.name: path.read_bytes() for path in self.texts.glob("*.jsonl")} != files:
             for name, content in files.items():
-                self._write(self.texts / name, content)
+                self.manifest.write(self.texts / name, content)
             stale = {*self._listed_texts()} - {*files}
             self.manifest.remove(*(f"{self.texts.name}/{name}" for name in stale))
 
@@ -388,146 +271,3 @@ class RunFolder:
     def _listed_texts(self) -> list[str]:
         prefix = self.texts.name
         return [name.removeprefix(f"{prefix}/") for name in self.manifest.load().below([prefix])]
-
-    # Model
-
-    def is_trained(self, settings: RunSettings) -> bool:
-        """Whether the model is there: it is written last."""
-        transformer = isinstance(settings.model, TransformerSettings)
-        model = self.model if transformer else self._weights
-        listing = self.manifest.load()
-        if not self.manifest.exists or listing.older:
-            return model.exists()
-        names = listing.below([model.name])
-        return bool(names) and all((self.path / name).exists() for name in names)
-
-    def check_model(self) -> None:
-        """Check the files of a transformer that was fine-tuned here.
-
-        Raises:
-            InputError: one is missing or not as it was written.
-        """
-        try:
-            for name in self.manifest.load().below([self.model.name]):
-                self.manifest.check(self.path / name)
-        except OSError as error:
-            raise self.damaged(error) from error
-
-    def write_training(self, trained: "Trained", identity: str) -> None:
-        """Write a training's scores and the identity of its model."""
-        content = {**asdict(trained), "identity": identity}
-        self._write(self._training, json.dumps(content, indent=1))
-
-    def training(self) -> "tuple[Trained, str | None]":
-        """Read the training's scores and its model's identity (None in runs of older versions).
-
-        Raises:
-            InputError: missing or damaged.
-        """
-        from pydantic import TypeAdapter
-
-        from heedmap.training.fit import Trained
-
-        try:
-            about = json.loads(self._read(self._training))
-            trained = TypeAdapter(Trained).validate_python(about)
-            identity = about.get("identity")
-            if not 0 <= trained.best_epoch < len(trained.scores) or not isinstance(
-                identity, str | None
-            ):
-                raise ValueError("not what a training writes")
-        except ChangedError:
-            raise
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(
-                f"{self._training}: damaged ({type(error).__name__}); make the run again with the command that "
-                "made it and --overwrite"
-            ) from error
-        return trained, identity
-
-    def write_dynamics(self, recorded: "pa.Table") -> None:
-        """Write what was recorded in a training that had no folder, or another."""
-        from heedmap.files.tables import parquet
-
-        self._write(self.dynamics / "0000.parquet", parquet(recorded))
-
-    def write_model(
-        self, words: list[str], classes: list[str], tensors: "Mapping[str, Tensor]"
-    ) -> None:
-        """Write words, classes and weights of an attention model. The weights come last: they mark the end."""
-        from safetensors.torch import save
-
-        vocabulary = {"classes": classes, "words": words}
-        self._write(self._vocabulary, json.dumps(vocabulary, ensure_ascii=False))
-        self._write(self._weights, save({k: v.detach().contiguous() for k, v in tensors.items()}))
-
-    def read_model(self) -> "tuple[list[str], list[str], dict[str, Tensor]]":
-        """Read words, classes and weights of an attention model that was trained here.
-
-        Raises:
-            InputError: it is damaged.
-        """
-        from safetensors import SafetensorError
-        from safetensors.torch import load
-
-        try:
-            vocabulary = json.loads(self._read(self._vocabulary))
-            words, classes = vocabulary["words"], vocabulary["classes"]
-            if not all(isinstance(name, str) for name in (*words, *classes)):
-                raise TypeError("expected words and classes")
-            return words, classes, load(self._read(self._weights))
-        except (
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            RecursionError,
-            SafetensorError,
-        ) as error:
-            raise self.damaged(error) from error
-
-    def damaged(self, error: Exception) -> InputError:
-        """Return the error for a model that cannot be read."""
-        text = (str(error).splitlines() or [""])[0]
-        return InputError(
-            f"{self.path}: the run is damaged ({type(error).__name__}: {text}); make it again with the command "
-            "that made it and --overwrite"
-        )
-
-    # Report
-
-    def write_conclusions(self, findings: str, report: str) -> None:
-        """Write findings.json and report.html."""
-        self._write(self._findings, findings)
-        self._write(self.report, report)
-
-    def findings(self) -> dict[str, Any] | None:
-        """Read what findings.json holds; None if the run is not audited to the end.
-
-        Raises:
-            InputError: the file is damaged.
-        """
-        if not self.report.exists():
-            return None
-        try:
-            content = json.loads(self._read(self._findings))
-            if not isinstance(content["bottom_line"]["answer"], str) or not all(
-                isinstance(finding["key"], str) and isinstance(finding["value"], float | int | None)
-                for finding in content["findings"]
-            ):
-                raise ValueError("expected findings and a bottom line")
-        except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-            taken = os.path.lexists(self._findings) and not self._findings.is_file()
-            raise InputError(
-                f"{self._findings}: {'no file; move away what is there, and' if taken else 'damaged;'} "
-                f"`heedmap report {self.path}` writes it anew"
-            ) from error
-        return dict(content)
-
-    def remove_conclusions(self) -> None:
-        """Remove them. Call it before removing the tables that they are made from."""
-        for path in (self.report, self._findings):
-            if self.manifest.exists:
-                self.manifest.remove(path.name)
-            else:
-                path.unlink(missing_ok=True)

@@ -5,7 +5,9 @@ from datetime import date
 from pathlib import Path
 
 from heedmap.errors import InputError
+from heedmap.runs.conclusions import read_findings
 from heedmap.runs.folder import SETTINGS, RunFolder
+from heedmap.runs.model_files import is_trained
 from heedmap.settings import RunSettings, TransformerSettings
 
 CALIBRATION, REPRODUCTION = "calibration.md", "result.md"  # each marks a folder as one
@@ -47,21 +49,21 @@ def describe(folder: Path) -> Entry:
         return Entry(folder, "reproduction", _day(result if result.exists() else folder))
     try:
         settings = run.settings()
-        found = run.findings()
+        findings = read_findings(run)
     except InputError as error:
         return Entry(folder, "unreadable", _day(folder / SETTINGS), why=str(error))
-    about = (_day(folder / SETTINGS), settings.data.source, _model_name(settings), _seed(settings))
-    if settings.train is not None and not run.is_trained(settings):
-        return Entry(folder, "training stopped", *about)
-    if found is None:
-        return Entry(folder, "trained" if settings.audit is None else "audit stopped", *about)
-    accuracy = {one["key"]: one["value"] for one in found["findings"]}.get("skill")
+    common = (_day(folder / SETTINGS), settings.data.source, _model_name(settings), _seed(settings))
+    if settings.train is not None and not is_trained(run, settings):
+        return Entry(folder, "training stopped", *common)
+    if findings is None:
+        return Entry(folder, "trained" if settings.audit is None else "audit stopped", *common)
+    accuracy = {finding["key"]: finding["value"] for finding in findings["findings"]}.get("skill")
     return Entry(
         folder,
         "audited",
         _day(run.report),
-        *about[1:],
-        answer=found["bottom_line"]["answer"],
+        *common[1:],
+        answer=findings["bottom_line"]["answer"],
         accuracy=accuracy,
     )
 

@@ -1,4 +1,4 @@
-"""The same model from trainings with other seeds: does the answer of an audit hold there, too?"""
+"""Open the same model from trainings with other seeds: does the answer of an audit hold there, too?"""
 
 from collections.abc import Sequence
 
@@ -21,22 +21,22 @@ def other_seeds(run: Run, folders: Sequence[str]) -> list[Model]:
     """
     runs = [run]
     for folder in folders:
-        other = open_run(folder)
-        for one in runs:
-            _check(other, folder, one)
-        runs.append(other)
-    return [other.model for other in runs[1:]]
+        opened = open_run(folder)
+        for earlier in runs:
+            _check(opened, folder, earlier)
+        runs.append(opened)
+    return [opened.model for opened in runs[1:]]
 
 
-def _check(other: Run, folder: str, run: Run) -> None:
-    found = differences(other.settings, run.settings)
-    differ = [text for text in found if text.split(":")[0] not in SAME_MODEL]
-    if wrong := [text for text in differ if text.split(":")[0] not in MAY_DIFFER]:
+def _check(opened: Run, folder: str, run: Run) -> None:
+    all_changes = differences(opened.settings, run.settings)
+    changes = [text for text in all_changes if text.split(":")[0] not in SAME_MODEL]
+    if unexpected := [text for text in changes if text.split(":")[0] not in MAY_DIFFER]:
         raise InputError(
             f"--other-seed {folder}: expected a run that differs from {run.name} by its seed alone, got "
-            + "; ".join(wrong)
+            + "; ".join(unexpected)
         )
-    if not differ:
+    if not changes:
         raise InputError(
             f"--other-seed {folder}: expected a run with another seed than {run.name}, got the same seed; "
             "train one with another --seed"

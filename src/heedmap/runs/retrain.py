@@ -14,7 +14,9 @@ from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.retraining.base import base_of
 from heedmap.retraining.estimate import forecast_of
 from heedmap.retraining.trainer import Trainer
-from heedmap.runs.audit import Audit, audit_as, audited_split, defaults
+from heedmap.runs.audit import audit_as
+from heedmap.runs.audit_defaults import audit_defaults, audited_split
+from heedmap.runs.audited import Audit
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings, FineTuneSettings, RetrainSettings, TrainSettings
@@ -57,9 +59,9 @@ def retrain(
     options, audit_options = split("retrain", settings, RetrainSettings, AuditSettings)
     if not isinstance(run, Run):
         raise TypeError(f"expected a run, got {kind_of(run)}; make one with `heedmap.train`")
-    wanted = RetrainSettings.of(**options)
+    retrain_settings = RetrainSettings.of(**options)
     audit_settings = _audit_settings(run, audit_options)
-    model, texts = run.model, audited_split(run, audit_settings)
+    model, texts = run.model, audited_split(run.corpus, audit_settings)
     train = run.settings.train
     if train is None or (
         isinstance(train, TrainSettings) and not isinstance(model, AttentionClassifier)
@@ -68,15 +70,19 @@ def retrain(
             f"{run.name}: expected a model that heedmap trained or fine-tuned, got one that comes trained; "
             "train one with `heedmap train`"
         )
-    asked = _asked(names, retrainable(model, texts), wanted)
+    asked_questions = _questions(names, retrainable(model, texts), retrain_settings)
     if isinstance(train, FineTuneSettings):
         from heedmap.retraining.restricted import check
 
         check(model, run.name)
-    with working("retrain", progress), _place(run) as folder:
+    with working("retrain", progress), _training_folder(run) as folder:
         base = base_of(model, run.corpus, run.settings, texts, folder)
-        trainer = Trainer(base, wanted, workers)
-        variants = [one for name in asked for one in registered()[name].variants(trainer)]  # type: ignore[misc]
+        trainer = Trainer(base, retrain_settings, workers)
+        variants = [
+            variant
+            for name in asked_questions
+            for variant in registered()[name].variants(trainer)  # type: ignore[misc]
+        ]
         text, seconds = forecast_of(trainer.plan(variants), base, workers)
         if text:
             note(f"This will take {text}.")
@@ -85,47 +91,50 @@ def retrain(
             audit_settings,
             overwrite=overwrite,
             retraining=trainer,
-            asked=asked,
+            questions=asked_questions,
             training_seconds=seconds,
         )
 
 
-def _audit_settings(run: Run, given: dict[str, Any]) -> AuditSettings:
-    """Return those of the audit that is there, if none are given."""
+def _audit_settings(run: Run, options: dict[str, Any]) -> AuditSettings:
+    """Return the settings of the audit that is there, if there are no options."""
     stored = None if run.folder is None else RunFolder(run.folder).settings().audit
-    if stored is not None and not given:
+    if stored is not None and not options:
         return stored
-    return AuditSettings.of(**{**defaults(run.model, run.settings.data), **given})
+    return AuditSettings.of(**{**audit_defaults(run.model, run.settings.data), **options})
 
 
-def _asked(names: Sequence[str], there: Sequence[str], wanted: RetrainSettings) -> list[str]:
+def _questions(
+    names: Sequence[str], applicable: Sequence[str], settings: RetrainSettings
+) -> list[str]:
+    """Return the questions to ask, of those that apply to the run: the named ones, or all."""
     if unknown := [name for name in names if name not in questions()]:
         raise InputError(f"{unknown[0]}: expected one of {', '.join(questions())}")
-    if wrong := [name for name in names if name not in there]:
+    if inapplicable := [name for name in names if name not in applicable]:
         raise InputError(
-            f"{wrong[0]}: is asked of models of single texts of words, and of transformers only deception; "
-            f"here there are {', '.join(there) or 'none'}"
+            f"{inapplicable[0]}: is asked of models of single texts of words, and of transformers only "
+            f"deception; here there are {', '.join(applicable) or 'none'}"
         )
-    if "deception" in names and wanted.forbidden is None:
+    if "deception" in names and settings.forbidden is None:
         raise InputError(
             "deception: expected impermissible words, --forbidden he,she,... or a file of them"
         )
-    asked = [
+    chosen_names = [
         name
-        for name in there
-        if (name in names or not names) and (name != "deception" or wanted.forbidden is not None)
+        for name in applicable
+        if (name in names or not names) and (name != "deception" or settings.forbidden is not None)
     ]
-    if not asked:
+    if not chosen_names:
         raise InputError(
             "expected impermissible words, --forbidden he,she,... or a file of them: a transformer is asked "
             "deception alone"
         )
-    return asked
+    return chosen_names
 
 
 @contextmanager
-def _place(run: Run) -> Iterator[Path]:
-    """Yield the folder for what is trained: the run's, or else one for the time being."""
+def _training_folder(run: Run) -> Iterator[Path]:
+    """Yield the folder for what is trained: in the run's, or else a temporary one."""
     if run.folder is not None:
         yield RunFolder(run.folder).retrained
         return

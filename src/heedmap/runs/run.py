@@ -13,6 +13,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
+from heedmap.runs.user_texts import Texts, probabilities, user_texts
 from heedmap.settings import RunSettings, TransformerSettings
 from heedmap.terminal.html import html_table
 from heedmap.training.dynamics import recorded_in
@@ -20,7 +21,6 @@ from heedmap.training.fit import Trained
 
 if TYPE_CHECKING:
     from heedmap.report.explanation import Explanation, Explanations
-    from heedmap.runs.explain import Texts
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,29 +40,29 @@ class Run:
     recorded: pa.Table | None = None
 
     def __repr__(self) -> str:
-        about = [f"  {name}: {text}" for name, text in self._about().items()]
-        return "\n".join([f"Run {self.name}", *about, repr(self.corpus)])
+        lines = [f"  {name}: {text}" for name, text in self._summary().items()]
+        return "\n".join([f"Run {self.name}", *lines, repr(self.corpus)])
 
     def _repr_html_(self) -> str:
-        about = html_table(self._about().items(), title=f"Run {self.name}")
-        return about + self.corpus._repr_html_()
+        summary = html_table(self._summary().items(), title=f"Run {self.name}")
+        return summary + self.corpus._repr_html_()
 
-    def _about(self) -> dict[str, str]:
+    def _summary(self) -> dict[str, str]:
         model, kind = self.settings.model, type(self.model).__name__
         if isinstance(model, TransformerSettings):
-            about = {"model": f"{model.source} ({self.facts.get('architecture', kind)})"}
-            about["map"] = str(self.facts.get("on_trial", f"{model.view}, layer {model.layer}"))
+            summary = {"model": f"{model.source} ({self.facts.get('architecture', kind)})"}
+            summary["map"] = str(self.facts.get("on_trial", f"{model.view}, layer {model.layer}"))
         else:
             parts = f"{model.encoder} encoder, {model.score} score, {model.normaliser} attention"
-            about = {"model": f"{kind}, {parts}"}
+            summary = {"model": f"{kind}, {parts}"}
         if self.training is not None:
             best = self.training.best_epoch
             scores = self.training.scores[best].items()
             listed = ", ".join(f"{name.replace('_', ' ')} {x:.3f}" for name, x in scores)
-            about["training"] = (
+            summary["training"] = (
                 f"best epoch {best + 1} of {len(self.training.scores)}; dev {listed}"
             )
-        return about | {"folder": "not saved" if self.folder is None else str(self.folder)}
+        return summary | {"folder": "not saved" if self.folder is None else str(self.folder)}
 
     @property
     def name(self) -> str:
@@ -85,7 +85,7 @@ class Run:
         """The classes' names, in the order of the model's outputs."""
         return list(self.model.classes)
 
-    def predict(self, texts: "str | Texts") -> list[str]:
+    def predict(self, texts: str | Texts) -> list[str]:
         """Return the class that the model predicts for each text, by its name.
 
         Args:
@@ -94,9 +94,9 @@ class Run:
         Raises:
             InputError: no text, a text without a word, or a wrong kind of text.
         """
-        return [self.model.classes[best] for best in self.predict_proba(texts).argmax(1)]
+        return [self.model.classes[index] for index in self.predict_proba(texts).argmax(1)]
 
-    def predict_proba(self, texts: "str | Texts") -> NDArray[np.float64]:
+    def predict_proba(self, texts: str | Texts) -> NDArray[np.float64]:
         """Return the probabilities (B, C) of the `classes` for each text.
 
         A text that is read in windows has the mean of theirs; texts that are cut are counted in a warning.
@@ -107,28 +107,38 @@ class Run:
         Raises:
             InputError: as `predict`.
         """
-        from heedmap.runs.user_texts import probabilities, user_texts
-
-        given = user_texts(texts, self.model)
-        return probabilities(self.name, self.settings.data, self.model, given)
+        inputs = user_texts(texts, self.model)
+        return probabilities(self.name, self.settings.data, self.model, inputs)
 
     @overload  # a text is a sequence of texts too, but the first signature that fits counts
     def explain(  # type: ignore[overload-overlap]
         self, text: str, *, query: str | None = None
     ) -> "Explanation": ...
     @overload
-    def explain(self, text: "Texts") -> "Explanations": ...
+    def explain(self, text: Texts) -> "Explanations": ...
     def explain(
-        self, text: "str | Texts", *, query: str | None = None
+        self, text: str | Texts, *, query: str | None = None
     ) -> "Explanation | Explanations":
         """Explain the answer to a text, or to each of a list of texts (see `heedmap.explain`).
 
         Raises:
             InputError: a text without a word, or a query that is missing or not read.
         """
-        from heedmap.runs.explain import explain
+        from heedmap.runs.explained import explain_input  # imports all experiments
 
-        return explain(self, text, query=query)
+        place = self.folder or Path(self.name)
+        return explain_input(place, self.current_settings(), self.model, text, query)
+
+    def current_settings(self) -> RunSettings:
+        """Return the settings with those of the audit in the folder, which may be later than this value.
+
+        Raises:
+            InputError: the settings in the folder cannot be read, or were edited.
+        """
+        if self.folder is None:
+            return self.settings
+        stored = RunFolder(self.folder).settings()
+        return self.settings.model_copy(update={"audit": stored.audit})
 
     def encoded(self, split: Split) -> Encoded:
         """Encode a split with the vocabulary of one of our attention models."""

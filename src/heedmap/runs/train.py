@@ -16,19 +16,15 @@ from heedmap.files.naming import MODEL, kind_of, name_of
 from heedmap.keywords import split, takes
 from heedmap.runs.defaults import defaults_for
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.open import (
-    UNLIMITED,
-    fine_tuned_run,
-    open_fine_tuned,
-    open_own,
-    own_run,
-    save_run,
-)
-from heedmap.runs.places import Out
+from heedmap.runs.occupancy import finished
+from heedmap.runs.open import open_fine_tuned, open_own
 from heedmap.runs.run import Run
+from heedmap.runs.run_paths import Out
+from heedmap.runs.saving import fine_tuned_run, own_run, save_run
 from heedmap.settings import (
     ON_TRIAL,
     RAW_TEXTS_TO_LEARN,
+    UNLIMITED_WORDS,
     DataSettings,
     FineTuneSettings,
     ModelSettings,
@@ -112,7 +108,7 @@ def train_as(
         from heedmap.training.log_odds import check_suitable
 
         check_suitable(corpus)
-    wanted = RunSettings(
+    run_settings = RunSettings(
         fingerprint=corpus.fingerprint(),
         data=corpus.settings,
         model=model_settings,
@@ -120,7 +116,7 @@ def train_as(
     )
 
     def make(folder: RunFolder | None) -> Run:
-        model, sized, with_vectors = init_model(corpus, wanted, kind_for(corpus))
+        model, sized, with_vectors = init_model(corpus, run_settings, kind_for(corpus))
         assert isinstance(sized.train, TrainSettings)
         texts, dev = corpus.splits["train"], corpus.splits["dev"]
         objective = AttentionObjective(
@@ -141,7 +137,7 @@ def train_as(
         return run
 
     with working("training", progress):
-        return _find_or_make(out, wanted, overwrite, partial(open_own, corpus=corpus), make)
+        return _find_or_make(out, run_settings, overwrite, partial(open_own, corpus=corpus), make)
 
 
 @takes(RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
@@ -178,37 +174,39 @@ def fine_tune(
     base = name_of(base, MODEL)
     parts = split("fine_tune", settings, RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
     text_options, training_options, trial_options = parts
-    shown = TransformerSettings.of(source=base, **trial_options)
+    trial_settings = TransformerSettings.of(source=base, **trial_options)
     train = FineTuneSettings.of(base=base, **training_options)
-    corpus = _raw(data, **{"max_tokens": UNLIMITED, **text_options})
-    wanted = RunSettings(
-        fingerprint=corpus.fingerprint(), data=corpus.settings, model=shown, train=train
+    corpus = _raw(data, **{"max_tokens": UNLIMITED_WORDS, **text_options})
+    run_settings = RunSettings(
+        fingerprint=corpus.fingerprint(), data=corpus.settings, model=trial_settings, train=train
     )
 
     def make(folder: RunFolder | None) -> Run:
         model, tokenizer = new_model(base, corpus.classes, train.seed)
         # Fail before the training, and before anything is written.
-        opening.rehearse(model, tokenizer, shown, corpus.classes)
+        opening.rehearse(model, tokenizer, trial_settings, corpus.classes)
         limit_of(train, model, tokenizer)
         texts, dev = corpus.splits["train"], corpus.splits["dev"]
         objective = FineTuning(model, tokenizer, texts, dev, train)
-        trained = _fit(objective, folder, wanted, overwrite)
+        trained = _fit(objective, folder, run_settings, overwrite)
         trained = replace(trained, left_out=objective.left_out)
-        weighed = shown.model_copy(update={"weights": opening.fingerprint(model)})
-        classifier = TransformerClassifier(model.cpu(), tokenizer, weighed, corpus.classes)
-        made = wanted.model_copy(update={"model": weighed})
-        return fine_tuned_run(made, corpus, classifier, trained, None)
+        model_settings = trial_settings.model_copy(update={"weights": opening.fingerprint(model)})
+        classifier = TransformerClassifier(model.cpu(), tokenizer, model_settings, corpus.classes)
+        tuned_settings = run_settings.model_copy(update={"model": model_settings})
+        return fine_tuned_run(tuned_settings, corpus, classifier, trained, None)
 
     with working("fine-tuning", progress):
-        return _find_or_make(out, wanted, overwrite, partial(open_fine_tuned, corpus=corpus), make)
+        return _find_or_make(
+            out, run_settings, overwrite, partial(open_fine_tuned, corpus=corpus), make
+        )
 
 
 def _raw(data: Source | Corpus, **options: Any) -> Corpus:
     """Load a corpus whose tokens, joined, are the raw texts."""
     if isinstance(data, Corpus):
         return as_written(data)
-    name, given = source_of(data)
-    corpus = load_corpus(DataSettings.of(source=name, raw=True, **options), given=given)
+    name, in_memory = source_of(data)
+    corpus = load_corpus(DataSettings.of(source=name, raw=True, **options), given=in_memory)
     corpus.warn()
     return corpus
 
@@ -224,7 +222,7 @@ def _find_or_make(
     if out is None:
         return make(None)
     with RunFolder.locked(out, settings) as folder:
-        run = folder.finished(settings, overwrite, load) or save_run(make(folder), folder)
+        run = finished(folder, settings, overwrite, load) or save_run(make(folder), folder)
         folder.keep_texts(run.corpus.given)  # of a finished run too, which may have lost them
         return run
 

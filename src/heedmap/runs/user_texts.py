@@ -18,6 +18,8 @@ from heedmap.models.trace import Model
 from heedmap.settings import DataSettings
 from heedmap.terminal.output import remark
 
+Texts = Sequence[str] | Sequence[tuple[str, str]]
+
 
 class UserText(NamedTuple):
     """A text, and the query that a model of pairs reads it given."""
@@ -27,7 +29,7 @@ class UserText(NamedTuple):
 
 
 def is_many(texts: object) -> bool:
-    """Whether an argument is texts, and not a text or a pair."""
+    """Return whether an argument is several texts, and not one text or pair."""
     return not isinstance(texts, str | bytes | UserText) and hasattr(texts, "__len__")
 
 
@@ -48,68 +50,68 @@ def user_texts(texts: object, model: Model) -> list[UserText]:
         raise KindError(f"expected a text or a list of texts, got {kind_of(texts)}")
     if not values:
         raise InputError("expected one text at least, got none")
-    return [_user_text(value, i, pairs) for i, value in enumerate(values)]
+    return [_user_text(value, index, pairs) for index, value in enumerate(values)]
 
 
 def _is_pair(value: object) -> TypeGuard[tuple[str, str]]:
     return isinstance(value, tuple) and [type(part) for part in value] == [str, str]
 
 
-def _user_text(value: object, place: int, pairs: bool) -> UserText:
+def _user_text(value: object, index: int, pairs: bool) -> UserText:
     if isinstance(value, UserText):
         return value
     if pairs:
         value = tuple(value) if isinstance(value, list) else value
         if not _is_pair(value):
             raise KindError(
-                f"text {place}: expected a pair (text, query), because the model reads texts given a query; "
+                f"text {index}: expected a pair (text, query), because the model reads texts given a query; "
                 f"got {kind_of(value)}"
             )
         return UserText(*value)
     if not isinstance(value, str):
-        what = "; this model reads single texts" if isinstance(value, tuple | list) else ""
-        raise KindError(f"text {place}: expected a text, got {kind_of(value)}{what}")
+        hint = "; this model reads single texts" if isinstance(value, tuple | list) else ""
+        raise KindError(f"text {index}: expected a text, got {kind_of(value)}{hint}")
     return UserText(value)
 
 
 def read(
-    name: str, settings: DataSettings, model: Model, given: UserText
+    name: str, settings: DataSettings, model: Model, user_text: UserText
 ) -> tuple[Split, list[str]]:
     """Return a split of one text as the model reads it, cut or in windows, and notes on what was changed.
 
     Raises:
         InputError: a text without a word, or a query that is missing or not read. `name` is the model's.
     """
-    if isinstance(model, PairClassifier) and given.query is None:
+    if isinstance(model, PairClassifier) and user_text.query is None:
         raise InputError(
             f"{name}: expected a query too: a model of pairs reads a text given one (a question, a "
             "hypothesis); give it as query (--query)"
         )
-    if given.query is not None and not isinstance(model, PairClassifier):
+    if user_text.query is not None and not isinstance(model, PairClassifier):
         raise InputError(
             f"{name}: expected no query: it reads single texts; leave query out (--query)"
         )
-    split, notes = one_text(settings, model.classes, given.text, given.query)
+    split, notes = one_text(settings, model.classes, user_text.text, user_text.query)
     if isinstance(model, AttentionClassifier):
         return split, notes
     from heedmap.huggingface import opening
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
     assert isinstance(model, TransformerClassifier)
-    split, more = opening.fitted_text(model, split.tokens[0], model.settings.long_texts)
-    return split, notes + more
+    split, fit_notes = opening.fitted_text(model, split.tokens[0], model.settings.long_texts)
+    return split, notes + fit_notes
 
 
 def read_each(
     name: str, settings: DataSettings, model: Model, texts: Sequence[UserText]
 ) -> list[tuple[Split, list[str]]]:
-    """Do as `read` for each of the texts; an error says which it is about."""
+    """Read each of the texts (see `read`); an error says which text it is about."""
     splits = []
-    for place, given in enumerate(texts):
+    for index, user_text in enumerate(texts):
         try:
-            splits.append(read(name, settings, model, given))
+            splits.append(read(name, settings, model, user_text))
         except InputError as error:
-            raise InputError(f"text {place}: {error}" if len(texts) > 1 else str(error)) from error
+            raise InputError(f"text {index}: {error}" if len(texts) > 1 else str(error)) from error
     return splits
 
 
@@ -139,9 +141,9 @@ def probabilities(
 
 def _warn_of_cuts(notes: Sequence[Sequence[str]]) -> None:
     cut = [
-        f"text {place}: {note}"
-        for place, each in enumerate(notes)
-        for note in each
+        f"text {index}: {note}"
+        for index, text_notes in enumerate(notes)
+        for note in text_notes
         if "cut to" in note
     ]
     if cut:

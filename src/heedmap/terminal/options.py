@@ -16,7 +16,7 @@ from heedmap.settings import (
     DataSettings,
     FineTuneSettings,
     ModelSettings,
-    Part,
+    OptionSubset,
     TrainSettings,
     TransformerSettings,
 )
@@ -88,7 +88,7 @@ def _sections(groups: tuple[Group, ...]) -> dict[str, str | None]:
     """Return each option's section in the help."""
     found: dict[str, str | None] = {}
     for group in groups:
-        settings = group.settings if isinstance(group, Part) else group
+        settings = group.settings if isinstance(group, OptionSubset) else group
         for name in group.options():
             found.setdefault(name, SECTIONS.get(settings))
     return found

@@ -153,8 +153,8 @@ def _positive_weight(labels: NDArray[np.int64]) -> float:
 def _parameter_groups(model: Classifier, weight_decay: float) -> list[dict[str, object]]:
     attention = model.attention_parameters()
     excluded = {id(p) for p in attention}
-    others = [p for p in model.parameters() if id(p) not in excluded]
+    decayed = [p for p in model.parameters() if id(p) not in excluded]
     return [
-        {"params": others, "weight_decay": weight_decay},
+        {"params": decayed, "weight_decay": weight_decay},
         {"params": attention, "weight_decay": 0.0},
     ]

@@ -81,13 +81,13 @@ class Recorder(ABC):
     def _record(self, step: int) -> None:
         module = self.module
         was_training = module.training
-        wanted = [parameter.requires_grad for parameter in module.parameters()]
+        learned = [parameter.requires_grad for parameter in module.parameters()]
         module.eval().requires_grad_(False)
         try:
             self._epoch += self.read(step)
         finally:
             module.train(was_training)
-            for parameter, needed in zip(module.parameters(), wanted, strict=True):
+            for parameter, needed in zip(module.parameters(), learned, strict=True):
                 parameter.requires_grad_(needed)
 
 
@@ -119,19 +119,19 @@ class ClassifierRecorder(Recorder):
     def _read(self, step: int, name: str) -> pa.Table:
         split, rows = self.splits[name], self.rows[name]
         texts = split.texts
-        found: list[dict[str, Any]] = []
+        text_rows: list[dict[str, Any]] = []
         lengths = self.model.lengths([texts[row] for row in rows])
         for part in sorted_batches(lengths, self.model.tokens_at_once):
-            some = rows[part]
-            labels = split.labels[some]
-            batch = self.model.batch([texts[row] for row in some], some.tolist())
-            found += _text_rows(self.model, batch, labels, vectors=name == "test")
-        found.sort(key=lambda row: row["row"])
-        for row in found:
+            batch_rows = rows[part]
+            labels = split.labels[batch_rows]
+            batch = self.model.batch([texts[row] for row in batch_rows], batch_rows.tolist())
+            text_rows += _text_rows(self.model, batch, labels, vectors=name == "test")
+        text_rows.sort(key=lambda row: row["row"])
+        for row in text_rows:
             row |= {"step": step, "split": name}
             if name == "test" and step == 0:
                 row["tokens"] = split.tokens[row["row"]]
-        return pa.Table.from_pylist(found, schema=SCHEMA)
+        return pa.Table.from_pylist(text_rows, schema=SCHEMA)
 
 
 def _text_rows(
@@ -143,8 +143,8 @@ def _text_rows(
     logits = trace.logits.detach().cpu().float()
     losses = functional.cross_entropy(logits, gold, reduction="none")
     rows: list[dict[str, Any]] = [
-        {"row": row, "label": label, "predicted": int(one.argmax()), "loss": float(loss)}
-        for row, label, one, loss in zip(
+        {"row": row, "label": label, "predicted": int(text_logits.argmax()), "loss": float(loss)}
+        for row, label, text_logits, loss in zip(
             trace.rows.tolist(), labels.tolist(), logits, losses, strict=True
         )
     ]
@@ -158,8 +158,8 @@ def _text_rows(
         for name, values in columns.items():
             if values is not None:
                 halves = values.detach().cpu().half()
-                for row, one, keep in zip(rows, halves, mask, strict=True):
-                    row[name] = one[keep].numpy()
+                for row, halved, keep in zip(rows, halves, mask, strict=True):
+                    row[name] = halved[keep].numpy()
     return rows
 
 
@@ -171,12 +171,13 @@ def relevance_of(trace: Trace, labels: Tensor) -> Float[Tensor, "B T"] | None:
     readout = trace.readout
     if readout is None or readout.relevance.shape[1] != 1:
         return None
-    each = readout.relevance[:, 0] + readout.bias
-    classes = each.shape[-1]
-    own = each.gather(-1, labels.to(each.device)[:, None, None].expand(*each.shape[:2], 1))[..., 0]
-    found = own - (each.sum(-1) - own) / (classes - 1)
-    largest = each.abs().amax(-1).masked_fill(~trace.mask, 0.0).amax(-1, keepdim=True)
-    return levelled(found, trace.mask, rounding_of(largest))
+    class_relevance = readout.relevance[:, 0] + readout.bias
+    classes = class_relevance.shape[-1]
+    index = labels.to(class_relevance.device)[:, None, None].expand(*class_relevance.shape[:2], 1)
+    label_relevance = class_relevance.gather(-1, index)[..., 0]
+    relevance = label_relevance - (class_relevance.sum(-1) - label_relevance) / (classes - 1)
+    largest = class_relevance.abs().amax(-1).masked_fill(~trace.mask, 0.0).amax(-1, keepdim=True)
+    return levelled(relevance, trace.mask, rounding_of(largest))
 
 
 def recorded_in(folder: Path) -> pa.Table | None:
@@ -187,7 +188,7 @@ def recorded_in(folder: Path) -> pa.Table | None:
     """
     parts = listed_in(folder, "*.parquet")
     tables = [read_table(part) for part in parts]
-    if any(not one.schema.equals(SCHEMA) for one in tables):
+    if any(not table.schema.equals(SCHEMA) for table in tables):
         raise InputError(
             f"{folder}: not what a training records; remove it, or make the run again with --overwrite"
         )

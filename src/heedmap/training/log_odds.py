@@ -37,19 +37,19 @@ class LogOdds:
         z = torch.from_numpy(self.pipeline.decision_function(texts))
         return torch.stack([torch.zeros_like(z), z], dim=1)
 
-    def extreme(self, of: int, count: int = 5) -> list[str]:
+    def extreme(self, class_index: int, count: int = 5) -> list[str]:
         """Return the words with the most evidence for a class, strongest first; fewer if fewer have any.
 
         Raises:
             InputError: no word has any.
         """
-        towards = self.coefficients.nan_to_num(0.0) * (1 if of == 1 else -1)
+        towards = self.coefficients.nan_to_num(0.0) * (1 if class_index == 1 else -1)
         order = torch.argsort(towards, descending=True, stable=True)[:count].tolist()
         words = [self.vocabulary.words[i - len(SPECIAL)] for i in order if towards[i] > 0]
         if not words:
             raise InputError(
-                f"log-odds: no word speaks for class {of}: the logistic regression (L1) dropped them all; "
-                "expected more training texts, or words that tell the classes apart"
+                f"log-odds: no word speaks for class {class_index}: the logistic regression (L1) dropped them "
+                "all; expected more training texts, or words that tell the classes apart"
             )
         return words
 
@@ -90,7 +90,7 @@ def check_suitable(corpus: Corpus) -> None:
             f"{corpus.name}: log-odds are of words, got texts of sentences; choose --tokenizer words"
         )
     if corpus.pairs or len(corpus.classes) != 2:
-        what = "pairs of texts" if corpus.pairs else f"{len(corpus.classes)} classes"
-        raise InputError(f"{corpus.name}: log-odds need single texts of two classes, got {what}")
+        kind = "pairs of texts" if corpus.pairs else f"{len(corpus.classes)} classes"
+        raise InputError(f"{corpus.name}: log-odds need single texts of two classes, got {kind}")
     if len(set(corpus.splits["train"].labels.tolist())) != 2:
         raise InputError(f"{corpus.name}: log-odds need texts of both classes in the train split")

@@ -4,6 +4,12 @@
 
 Every worker has one thread, and by default every core one worker: a cell's numbers do not depend on how
 many there are. The same numbers come of running a cell in this process within `one_thread`.
+
+The workers are our own because those of an executor fall short (tried with loky 3.7). If one of its workers is
+killed, every unfinished future gets the same error, so that no error can name the cell that died. If the parent
+is killed, its workers finish their cells first, and write where another process may hold the lock by then; its
+tracker of resources prints a warning about leaked semaphores. It has no channel for the progress and the
+warnings of a running cell either. With all of that added, little of this file would be saved.
 """
 
 import multiprocessing
@@ -68,9 +74,9 @@ def sweep(
             running[worker.connection] = worker
             worker.give(waiting.pop(), cells)
         while running:
-            here = running.values()
-            done = len(results) + sum(worker.done for worker in here)
-            at(done, len(cells), "; ".join(worker.text for worker in here))
+            workers_now = running.values()
+            done = len(results) + sum(worker.done for worker in workers_now)
+            at(done, len(cells), "; ".join(worker.text for worker in workers_now))
             for connection in wait(list(running)):
                 assert isinstance(connection, Connection)
                 worker = running[connection]
@@ -170,7 +176,7 @@ class _ToParent(Nothing):
     def __init__(self, connection: Connection) -> None:
         self._connection, self._sent = connection, 0.0
 
-    def move(self, done: float, text: str, left: float | None) -> None:
+    def move(self, done: float, text: str, seconds_left: float | None) -> None:
         """Send it now and then."""
         if time.monotonic() - self._sent >= TELL_EVERY:
             self._sent = time.monotonic()
@@ -229,7 +235,7 @@ def one_thread() -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     names = {**dict.fromkeys(THREADS, "1"), "TOKENIZERS_PARALLELISM": "false"}
-    before, threads = {name: os.environ.get(name) for name in names}, torch.get_num_threads()
+    environment, threads = {name: os.environ.get(name) for name in names}, torch.get_num_threads()
     os.environ.update(names)
     torch.set_num_threads(1)
     try:
@@ -237,7 +243,7 @@ def one_thread() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
-        for name, value in before.items():
+        for name, value in environment.items():
             if value is None:
                 del os.environ[name]
             else:
@@ -262,11 +268,11 @@ def _interrupts_held() -> Iterator[None]:
         yield
         return
     resource_tracker.ensure_running()  # starting it later would unblock Ctrl-C
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def processes(workers: int | None) -> int:
@@ -287,6 +293,6 @@ def _death(code: int | None) -> str:
     """Describe how a worker process ended."""
     if code is None or code >= 0:
         return f"its worker process ended by itself (exit code {code})"
-    names = {known.value: known.name for known in signal.Signals}
+    names = {number.value: number.name for number in signal.Signals}
     name = names.get(-code, f"signal {-code}")
     return f"its worker process was killed ({name}; memory may have run out)"

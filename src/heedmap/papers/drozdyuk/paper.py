@@ -47,7 +47,7 @@ from heedmap.papers.kit.parts import (
 )
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
-from heedmap.runs.places import Out
+from heedmap.runs.run_paths import Out
 from heedmap.terminal.progress import portion
 from heedmap.training.cells import checkpoints_of, run_cells, save_part
 from heedmap.training.sweep import processes

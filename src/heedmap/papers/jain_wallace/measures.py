@@ -13,7 +13,7 @@ from heedmap.errors import InputError
 from heedmap.files import manifest
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.published import PERFORMANCE
-from heedmap.runs.audit import Audit
+from heedmap.runs.audited import Audit
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 from heedmap.training.evaluation import evaluate

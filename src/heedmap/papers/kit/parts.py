@@ -30,7 +30,7 @@ from heedmap.files.storage import leftovers, refuse_file, remove
 from heedmap.files.tables import read_table
 from heedmap.papers.kit.render import FILES
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.places import Out, is_free, reserve_folder
+from heedmap.runs.run_paths import Out, is_free, reserve_folder
 from heedmap.settings import Settings
 from heedmap.terminal.output import remark, some_of
 from heedmap.training.cells import CHECKPOINTS
@@ -47,7 +47,7 @@ def reserved(
     """Reserve the folder of a reproduction for writing, and remove what a killed one left.
 
     Args:
-        out: the folder, or where to look for one (see `places.reserve_folder`).
+        out: the folder, or where to look for one (see `run_paths.reserve_folder`).
         settings: of the reproduction.
         overwrite: replace a reproduction with other settings; with these settings, restart unfinished cells.
         own: further files that it writes.

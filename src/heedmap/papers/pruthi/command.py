@@ -7,7 +7,7 @@ import typer
 
 from heedmap.errors import InputError
 from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, show
-from heedmap.runs.places import DefaultPlace
+from heedmap.runs.run_paths import DefaultPlace
 from heedmap.terminal import options as opt
 from heedmap.terminal.progress import working
 

@@ -34,9 +34,9 @@ from heedmap.papers.pruthi.filler import with_filler
 from heedmap.papers.pruthi.result import Reproduction
 from heedmap.papers.pruthi.settings import BERT, MODELS, TRAINING, PruthiSettings
 from heedmap.runs.audit import open_audit
-from heedmap.runs.places import Out
 from heedmap.runs.retrain import retrain
 from heedmap.runs.run import Run
+from heedmap.runs.run_paths import Out
 from heedmap.runs.train import fine_tune, train_as
 from heedmap.settings import TrainSettings
 from heedmap.terminal.progress import portion, track

@@ -40,7 +40,7 @@ from heedmap.papers.pruthi.sequence_task import (
     words_of,
 )
 from heedmap.papers.pruthi.settings import SequenceSettings
-from heedmap.runs.places import Out
+from heedmap.runs.run_paths import Out
 from heedmap.training.cells import checkpoints_of, run_cells, save_part
 from heedmap.training.fit import fit
 from heedmap.training.objective import seeded

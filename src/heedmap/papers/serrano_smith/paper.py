@@ -36,7 +36,7 @@ from heedmap.papers.serrano_smith.training import (
     texts_for,
     word_vectors,
 )
-from heedmap.runs.places import Out
+from heedmap.runs.run_paths import Out
 from heedmap.settings import AuditSettings
 from heedmap.terminal.progress import doing
 from heedmap.training.cells import checkpoints_of, run_cells, save_part

@@ -39,7 +39,7 @@ from heedmap.papers.snell.classification_result import Classification, result
 from heedmap.papers.snell.proxies import Logistic
 from heedmap.papers.snell.records import Record, padded, record_of
 from heedmap.papers.snell.settings import ClassificationSettings
-from heedmap.runs.places import Out
+from heedmap.runs.run_paths import Out
 from heedmap.runs.train import train
 from heedmap.terminal.progress import doing
 from heedmap.training.cells import run_cells

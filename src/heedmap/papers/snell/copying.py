@@ -20,7 +20,7 @@ from heedmap.papers.kit.render import write
 from heedmap.papers.snell.copy_task import LOOKS, RELEASED, CopySettings, trained
 from heedmap.papers.snell.copying_result import Copying, result
 from heedmap.papers.snell.settings import KINDS, VARIANTS, CopyingSettings
-from heedmap.runs.places import Out
+from heedmap.runs.run_paths import Out
 from heedmap.training.cells import run_cells
 from heedmap.training.sweep import processes
 

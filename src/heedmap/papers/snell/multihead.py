@@ -29,7 +29,7 @@ from heedmap.papers.snell.multihead_result import (
     result,
 )
 from heedmap.papers.snell.settings import MultiheadSettings
-from heedmap.runs.places import Out
+from heedmap.runs.run_paths import Out
 from heedmap.terminal.progress import portion
 from heedmap.training.cells import run_cells
 from heedmap.training.sweep import processes

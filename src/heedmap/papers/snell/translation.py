@@ -50,7 +50,7 @@ from heedmap.papers.snell.translation_task import (
     sample,
 )
 from heedmap.papers.snell.word_proxies import bag_of_words, dictionary
-from heedmap.runs.places import Out
+from heedmap.runs.run_paths import Out
 from heedmap.terminal.progress import doing
 from heedmap.training.cells import run_cells
 from heedmap.training.dynamics import recorded_in

@@ -26,8 +26,8 @@ from heedmap.papers.kit.render import write
 from heedmap.papers.wiegreffe_pinter.result import Reproduction, result
 from heedmap.papers.wiegreffe_pinter.settings import WiegreffePinterSettings
 from heedmap.runs.audit import open_audit
-from heedmap.runs.places import Out
 from heedmap.runs.retrain import retrain
+from heedmap.runs.run_paths import Out
 from heedmap.runs.train import train
 from heedmap.terminal.progress import portion
 from heedmap.training.sweep import one_thread, processes

@@ -24,54 +24,56 @@ Out = str | Path | DefaultPlace
 
 
 @contextmanager
-def reserve_folder(out: Out, mine: Callable[[Path], bool], own: Collection[str]) -> Iterator[Path]:
+def reserve_folder(
+    out: Out, holds_this_run: Callable[[Path], bool], run_files: Collection[str]
+) -> Iterator[Path]:
     """Lock the folder of a run: the named one, else one that already holds this run, else the first free one.
 
     Args:
         out: the folder that the user named, or the default.
-        mine: whether a folder holds this run.
-        own: names of the files and folders that a run writes; a killed run's partial ones do not count.
+        holds_this_run: tells whether a folder holds this run.
+        run_files: names of the files and folders that a run writes; a killed run's partial ones do not count.
 
     Raises:
         InputError: another process writes in the folder, or it cannot be made.
     """
     with ExitStack() as stack:
         if isinstance(out, DefaultPlace):
-            yield _choose(out.path, mine, own, stack)
+            yield _choose(out.path, holds_this_run, run_files, stack)
         else:
             path = Path(out).expanduser()
             stack.enter_context(writing(path))
             yield path
 
 
-def is_free(folder: Path, own: Collection[str]) -> bool:
-    """Whether a folder is missing or empty, but for a manifest and what a killed process left."""
+def is_free(folder: Path, run_files: Collection[str]) -> bool:
+    """Return whether a folder is missing or empty, but for a manifest and what a killed process left."""
     if not folder.is_dir():
         return not folder.exists()
     manifest = Manifest(folder)
-    left = {*leftovers(folder, {*own, MANIFEST})}
+    ours = {*leftovers(folder, {*run_files, MANIFEST})}
     if manifest.exists:
         with suppress(InputError):
             manifest.load()
-            left.add(manifest.path)
-    return {*folder.iterdir()} <= left
+            ours.add(manifest.path)
+    return {*folder.iterdir()} <= ours
 
 
 def _choose(
-    path: Path, mine: Callable[[Path], bool], own: Collection[str], stack: ExitStack
+    path: Path, holds_this_run: Callable[[Path], bool], run_files: Collection[str], stack: ExitStack
 ) -> Path:
-    for folder in filter(mine, _existing(path)):
+    for folder in filter(holds_this_run, _existing(path)):
         stack.enter_context(writing(folder))
         return folder
     for number in count(1):
         folder = _numbered(path, number)
-        if is_free(folder, own):
+        if is_free(folder, run_files):
             with ExitStack() as attempt:
                 try:
                     attempt.enter_context(writing(folder))
                 except BusyError:
                     continue  # another run has just started there
-                if is_free(folder, own):
+                if is_free(folder, run_files):
                     stack.push(attempt.pop_all())
                     return folder
     raise AssertionError("there is always a next number")

@@ -7,9 +7,9 @@ import pytest
 from conftest import QUICK, WORDS
 
 from heedmap.files.locking import BusyError
-from heedmap.runs.folder import OWN
+from heedmap.runs.folder import RUN_FILES
 from heedmap.runs.listing import list_runs
-from heedmap.runs.places import DefaultPlace, is_free, reserve_folder
+from heedmap.runs.run_paths import DefaultPlace, is_free, reserve_folder
 
 NAME = "texts-average-additive-softmax-0"
 
@@ -58,21 +58,21 @@ def test_overwriting_without_a_name_replaces_no_other_run(heedmap, two):
 def test_a_run_that_is_just_beginning_is_not_met(hold, tmp_path):
     place = DefaultPlace(tmp_path / "run")
     hold(tmp_path / "run")
-    with reserve_folder(place, lambda folder: False, OWN) as folder:
+    with reserve_folder(place, lambda folder: False, RUN_FILES) as folder:
         assert folder == tmp_path / "run-2"
         (folder / "settings.toml").write_text("")
     with (
         pytest.raises(BusyError, match="is being written"),
-        reserve_folder(place, lambda folder: folder == tmp_path / "run", OWN),
+        reserve_folder(place, lambda folder: folder == tmp_path / "run", RUN_FILES),
     ):
         pass
 
 
 def test_what_a_killed_run_left_is_nothing_and_a_users_file_is_something(tmp_path):
-    assert is_free(tmp_path / "none", OWN)
-    assert is_free(tmp_path, OWN)
-    for name in (".settings.toml.partial", ".settings.toml.ab12_xyz", ".model.partial"):
+    assert is_free(tmp_path / "none", RUN_FILES)
+    assert is_free(tmp_path, RUN_FILES)
+    for name in (".settings.toml.partial", ".model.safetensors.partial", ".model.partial"):
         (tmp_path / name).write_text("")
-        assert is_free(tmp_path, OWN)
+        assert is_free(tmp_path, RUN_FILES)
     (tmp_path / ".thesis.tex.partial").write_text("")
-    assert not is_free(tmp_path, OWN)
+    assert not is_free(tmp_path, RUN_FILES)

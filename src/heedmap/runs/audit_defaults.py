@@ -1,0 +1,31 @@
+"""Which settings and which texts an audit uses."""
+
+import numpy as np
+
+from heedmap.data.corpus import Corpus, Split
+from heedmap.models.layered import Layered
+from heedmap.models.pair_classifier import PairClassifier
+from heedmap.models.trace import Model
+from heedmap.runs.defaults import defaults_for
+from heedmap.settings import AuditSettings, DataSettings
+
+
+def audit_defaults(model: Model, data: DataSettings) -> dict[str, object]:
+    """Return the settings of an audit of a model on such data where no option is given."""
+    layered = isinstance(model, Layered)
+    return {
+        "epsilon": 0.05 if isinstance(model, PairClassifier) else 0.01,
+        # For transformers a gradient with the attention of only one layer held fixed means little.
+        "gradient_path": "open" if layered else "closed",
+        "descent_steps": 0 if layered else 500,
+        **defaults_for(data, AuditSettings),
+    }
+
+
+def audited_split(corpus: Corpus, settings: AuditSettings) -> Split:
+    """Return the audited texts: the test split, or a seeded sample of it."""
+    split = corpus.splits["test"]
+    if split.whole_texts <= settings.instances:
+        return split
+    rng = np.random.default_rng([settings.seed, *b"instances"])
+    return split.take(split.drawn(rng, settings.instances))

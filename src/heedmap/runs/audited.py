@@ -1,0 +1,165 @@
+"""The result of auditing one run: its tables, findings and answer, to look at and to save."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from mimetypes import guess_type
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heedmap.errors import InputError, MissingError
+from heedmap.experiments.bottom_line import BottomLine, bottom_line
+from heedmap.experiments.findings import AuditResult, level_text, to_class_frame, to_frame
+from heedmap.experiments.rates import FILE as RATES
+from heedmap.experiments.rates import packaged_rates
+from heedmap.experiments.registry import column_frame
+from heedmap.files.locking import writing
+from heedmap.files.storage import write_atomically
+from heedmap.report.phrases import overview_number, source_text
+from heedmap.runs.audit_folder import conclude, keep_tables
+from heedmap.runs.folder import RunFolder
+from heedmap.runs.occupancy import holds_another
+from heedmap.runs.run import Run
+from heedmap.runs.saving import save_run
+from heedmap.runs.stored_models import weights_of
+from heedmap.terminal.output import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from heedmap.report.notebook import Page
+    from heedmap.report.notebook_charts import Figures
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(AuditResult):
+    """The result of auditing one run, with `run` itself if it is loaded.
+
+    `kept`: for a run without a folder, the files beside its tables by name.
+    """
+
+    run: Run | None = None
+    kept: dict[str, bytes] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        graded = [(level_text(f), f) for f in self.findings if f.level != "for comparison"]
+        return "\n".join(
+            [
+                f"Audit of {source_text(self.settings.data.source)}: {self.bottom_line.answer}",
+                f"  {self.bottom_line.sentence}",
+                *(
+                    f"  {text:13} {f.question} {overview_number(f)}, n = {f.n}"
+                    for text, f in graded
+                ),
+                f"  {len(self.findings) - len(graded)} more for comparison; tables: {', '.join(self)}",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        from heedmap.report.notebook import card_html
+
+        return card_html(self, self.bottom_line)
+
+    @property
+    def bottom_line(self) -> BottomLine:
+        """The one answer: may this map be shown as what the model's answer rests on?"""
+        return bottom_line(self, self.rates or packaged_rates())
+
+    def to_dataframe(self, table: str | None = None) -> "pd.DataFrame":
+        """Return one table as a pandas frame, or the findings, one row per question.
+
+        What the columns mean is in `columns`, and for all tables in docs/columns.md.
+
+        Raises:
+            InputError: no such table.
+        """
+        if table is None:
+            return to_frame(self.findings)
+        if table not in self.tables:
+            raise MissingError(f"no table {table!r}; there are {', '.join(self.tables)}")
+        frame: pd.DataFrame = self.tables[table].to_pandas()
+        return frame
+
+    @property
+    def by_class(self) -> "pd.DataFrame":
+        """Each finding's number per predicted class, beside that class's own chance, one row each."""
+        return to_class_frame(self.findings)
+
+    def __getitem__(self, table: str) -> "pd.DataFrame":
+        return self.to_dataframe(table)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def keys(self) -> list[str]:
+        """The names of the tables, in their order: `audit[name]` is each as a frame."""
+        return list(self.tables)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.tables)
+
+    @property
+    def columns(self) -> "pd.DataFrame":
+        """What each column of each table means, with its type, and its range or unit."""
+        return column_frame(self.tables)
+
+    @cached_property
+    def figures(self) -> "Figures":
+        """The report's figures as Altair charts, by the names of `heedmap figures --list`."""
+        from heedmap.report.notebook_charts import Figures
+
+        return Figures(self)
+
+    def page(self) -> "Page":
+        """Return the report, which a notebook shows in a frame: 1 MB or more of HTML."""
+        from heedmap.report.notebook import Page
+
+        return Page(self)
+
+    def show(self) -> None:
+        """Print the verdict card."""
+        from heedmap.report.card import card
+
+        show(card(self))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report, where `path` ends in .html or .htm, or else the whole run folder; return the path.
+
+        Raises:
+            InputError: `path` cannot be written, or holds another run.
+        """
+        from heedmap.report.page import page
+
+        path = Path(path).expanduser()
+        if path.suffix in (".html", ".htm"):
+            write_atomically(path, page(self))
+            return path
+        if guess_type(path.name)[0] is not None and not path.is_dir():
+            raise InputError(
+                f"{path}: expected a name that ends in .html, or that of a folder for the run"
+            )
+        if self.run is None:
+            raise InputError(
+                f"{path}: an audit read from tables alone is saved as .html only; copy its folder, or open it "
+                "with heedmap.open_run and audit that"
+            )
+        with writing(path):
+            folder = RunFolder(path)
+            if self.run.folder is None or path.resolve() != self.run.folder.resolve():
+                holds_another(folder, self.settings, overwrite=False)
+                save_run(replace(self.run, settings=self.settings), folder)
+            weights = weights_of(self.run.model, self.run.settings)
+            keep_tables(self, folder, weights, self._files_beside())
+            conclude(self, folder)
+        return path
+
+    def _files_beside(self) -> dict[str, bytes]:
+        """Return the files beside the tables, read from the run's folder if it has one."""
+        if self.run is None or self.run.folder is None:
+            return self.kept
+        tables = RunFolder(self.run.folder).tables
+        paths = [*tables.glob("*.safetensors"), *tables.glob(RATES)]
+        return {path.name: path.read_bytes() for path in paths}

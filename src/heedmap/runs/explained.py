@@ -1,0 +1,187 @@
+"""Explain texts by a model: the audit's questions, asked of single texts."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedmap.data.corpus import Split
+from heedmap.errors import KindError
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.methods.flip_sets import EXACT, flip_sets
+from heedmap.experiments.questions.adversary import is_exact
+from heedmap.experiments.questions.alternatives import read_out_maps
+from heedmap.experiments.registry import registered
+from heedmap.files.naming import kind_of
+from heedmap.files.tables import read_table
+from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.hierarchical_classifier import HierarchicalClassifier
+from heedmap.models.trace import Model
+from heedmap.report.explanation import Adversary, Explanation, Explanations, Window
+from heedmap.report.phrases import architecture_text
+from heedmap.runs.audit_defaults import audit_defaults
+from heedmap.runs.folder import RunFolder
+from heedmap.runs.user_texts import Texts, UserText, is_many, read_each, user_texts
+from heedmap.settings import AuditSettings, RunSettings
+from heedmap.terminal.output import some_of
+from heedmap.terminal.progress import in_cell, track
+
+TABLES = ("instances", "gradient", "leave_one_out", "found", "adversary", "flips")
+
+
+def check_input(text: object, query: object) -> None:
+    """Raise KindError unless this is a text with or without a query, or several texts without."""
+    if not isinstance(text, str) and (text is None or not is_many(text)):
+        raise KindError(f"expected a text or a list of texts, got {kind_of(text)}")
+    if not isinstance(query, str | None):
+        raise KindError(f"expected a text as the query, got {kind_of(query)}")
+    if query is not None and not isinstance(text, str):
+        raise KindError(
+            "expected query with one text alone; of many, give pairs: [(text, query), ...]"
+        )
+
+
+def explain_input(
+    place: Path, settings: RunSettings, model: Model, text: str | Texts, query: str | None
+) -> Explanation | Explanations:
+    """Explain what a user gave to `heedmap.explain`, by an opened model; `place` is its folder or name."""
+    check_input(text, query)
+    if isinstance(text, str):
+        return explained(place, settings, model, text, query)
+    return explained_each(place, settings, model, user_texts(text, model))
+
+
+def explained(
+    place: Path, settings: RunSettings, model: Model, text: str, query: str | None
+) -> Explanation:
+    """Explain a text by an opened model (see `heedmap.explain`); `place` is its folder or name."""
+    return explained_each(place, settings, model, [UserText(text, query)])[0]
+
+
+def explained_each(
+    place: Path, settings: RunSettings, model: Model, texts: Sequence[UserText]
+) -> Explanations:
+    """Explain several texts by an opened model, one after the other; all are read before the first."""
+    splits = read_each(place.name, settings.data, model, texts)
+    facts: dict[str, Any] = {}
+    if not isinstance(model, AttentionClassifier):
+        from heedmap.huggingface import opening
+        from heedmap.huggingface.transformer_classifier import TransformerClassifier
+
+        assert isinstance(model, TransformerClassifier)
+        facts = opening.facts(model)
+    explanations = Explanations()
+    for user_text, (split, notes) in zip(track(texts), splits, strict=True):
+        number = len(explanations) + 1
+        with in_cell(f"text {number} of {len(texts)}") if len(texts) > 1 else nullcontext():
+            explanations.append(
+                _explained(place, settings, model, user_text.text, split, notes, facts)
+            )
+    return explanations
+
+
+def _explained(
+    place: Path,
+    settings: RunSettings,
+    model: Model,
+    text: str,
+    split: Split,
+    notes: list[str],
+    facts: dict[str, Any],
+) -> Explanation:
+    if isinstance(model, AttentionClassifier):
+        unknown, unknown_notes = _unknown(model, split)
+    else:
+        from heedmap.huggingface import opening
+        from heedmap.huggingface.transformer_classifier import TransformerClassifier
+
+        assert isinstance(model, TransformerClassifier)
+        unknown, unknown_notes = opening.unread_words(model, split.tokens)
+    audit = settings.audit or AuditSettings.of(**audit_defaults(model, settings.data))
+    evidence = AuditContext(
+        model, split, audit, registered(), first_row=_row_in_audit(place, split)
+    )
+    tables = {table: evidence.table(table) for table in TABLES}
+    result = AuditResult(settings, model.classes, tables, [], facts)
+    return Explanation(
+        name=place.name,
+        model=architecture_text(result),
+        classes=model.classes,
+        text=text,
+        query=split.queries[0] if split.queries else None,
+        unit="sentence" if settings.data.tokenizer == "sentences" else "word",
+        epsilon=audit.epsilon,
+        notes=[*notes, *unknown_notes],
+        windows=_windows(evidence, unknown),
+    )
+
+
+def _row_in_audit(folder: Path, split: Split) -> int:
+    """Return the text's row in the tables of the run's audit; 0 where it is in none."""
+    path = RunFolder(folder).tables / "instances.parquet"
+    if not path.exists():
+        return 0
+    table = read_table(path)
+    stripped = [token.strip() for token in split.tokens[0]]
+    queries = table["query"] if "query" in table.column_names else None
+    for row in np.flatnonzero(table["n_tokens"].to_numpy() == len(stripped)).tolist():
+        same_query = (
+            queries is None or split.queries is None or queries[row].as_py() == split.queries[0]
+        )
+        if same_query and table["tokens"][row].as_py() == stripped:
+            return int(row)
+    return 0
+
+
+def _windows(evidence: AuditContext, unknown: list[NDArray[np.bool_]]) -> list[Window]:
+    rows = {name: evidence.table(name).to_pylist() for name in TABLES}
+    read_outs = read_out_maps(evidence)
+    exact = is_exact(evidence.table("adversary").column_names, len(evidence.model.classes))
+    windows = []
+    for i, flip in enumerate(flip_sets(evidence)):
+        instance, deletion, optimum, flips = (
+            rows[name][i] for name in ("instances", "leave_one_out", "adversary", "flips")
+        )
+        adversary = None
+        if optimum["attention"] is not None:
+            weights = np.array(optimum["attention"], dtype=np.float64)
+            adversary = Adversary(weights, optimum["jsd"], optimum["jsd_upper"], exact)
+        windows.append(
+            Window(
+                tokens=instance["tokens"],
+                unknown=unknown[i],
+                probabilities=np.array(instance["probabilities"]),
+                attention=np.array(instance["attention"], dtype=np.float64),
+                gradient=np.array(rows["gradient"][i]["importance"]),
+                leave_one_out=np.array(deletion["importance"]),
+                signed=np.array(deletion["signed"]),
+                **read_outs[i],
+                found=rows["found"][i]["found_leave_one_out"],
+                largest=rows["found"][i]["largest_leave_one_out"],
+                adversary=adversary,
+                flip=flip,
+                smallest=flips[f"count_{EXACT}"] is not None,
+                flip_along_map=flips["count_attention"] or 0,
+            )
+        )
+    return windows
+
+
+def _unknown(model: AttentionClassifier, split: Split) -> tuple[list[NDArray[np.bool_]], list[str]]:
+    """Return which tokens hold a word that is not in the vocabulary, and a note that counts these words."""
+    of_sentences = isinstance(model, HierarchicalClassifier)
+    tokens = [token.split() if of_sentences else [token] for token in split.tokens[0]]
+    marks = np.array([any(word not in model.vocabulary for word in token) for token in tokens])
+    words = [word for token in tokens for word in token]
+    words += split.queries[0] if split.queries else []
+    missing = [word for word in words if word not in model.vocabulary]
+    if not missing:
+        return [marks], []
+    return [marks], [
+        f"the model does not know {len(missing)} of {len(words)} words, and reads each as the same unknown "
+        f"word: {some_of([*dict.fromkeys(missing)])}"
+    ]

@@ -1,0 +1,159 @@
+"""Open the model of a finished run without its texts, and check that it is the one that was trained there."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from heedmap.data.vocabulary import Vocabulary
+from heedmap.errors import InputError
+from heedmap.files.identity import identity, weights_hash
+from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
+from heedmap.models.hierarchical_classifier import HierarchicalClassifier
+from heedmap.models.pair_classifier import PairClassifier
+from heedmap.models.trace import Model
+from heedmap.runs.folder import RunFolder
+from heedmap.runs.model_files import check_model, damaged, is_trained, read_model, read_training
+from heedmap.settings import RunSettings, TransformerSettings
+from heedmap.training.fit import Trained
+from heedmap.training.initialisation import build_model
+
+if TYPE_CHECKING:
+    from heedmap.huggingface.transformer_classifier import TransformerClassifier
+
+
+def model_in(folder: RunFolder) -> tuple[RunSettings, Model]:
+    """Read settings and model of a finished run, without its texts.
+
+    Raises:
+        InputError: as `open_run`, but nothing about the corpus.
+    """
+    settings = folder.settings(moved=True)
+    model: Model
+    if not isinstance(settings.model, TransformerSettings):
+        model, _ = attention_model(folder, settings)
+    elif settings.train is not None:
+        model, _ = fine_tuned_model(folder, settings)
+    else:
+        model = existing_model(folder, settings)
+    folder.check_unchanged(settings)
+    return settings, model
+
+
+def attention_model(
+    folder: RunFolder, settings: RunSettings
+) -> tuple[AttentionClassifier, Trained]:
+    """Read an attention model that was trained in a folder, and how it was trained.
+
+    Raises:
+        InputError: it is not fully trained, or damaged.
+    """
+    check_trained(folder, settings)
+    trained, stored_identity = read_training(folder)
+    words, classes, tensors = read_model(folder)
+    kind: type[AttentionClassifier] = TextClassifier
+    if settings.data.tokenizer == "sentences":
+        kind = HierarchicalClassifier
+    elif any(name.startswith("query.") for name in tensors):
+        kind = PairClassifier
+    try:
+        model = build_model(settings, Vocabulary(words), classes, kind)
+        model.load_state_dict(tensors)
+        if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+            raise ValueError("weights that are not finite")
+        if stored_identity != model_identity(settings, _hash(model), classes):
+            raise ValueError("not the model that was trained here with these settings")
+    except (ValueError, RuntimeError) as error:
+        raise damaged(folder, error) from error
+    model.eval().requires_grad_(False)
+    return model, trained
+
+
+def fine_tuned_model(
+    folder: RunFolder, settings: RunSettings
+) -> "tuple[TransformerClassifier, Trained]":
+    """Read a transformer that was fine-tuned in a folder, and how it was trained.
+
+    Raises:
+        InputError: it is not fully trained, damaged, or another one.
+    """
+    from heedmap.huggingface import opening
+
+    assert isinstance(settings.model, TransformerSettings)
+    check_trained(folder, settings)
+    check_model(folder)
+    model, opened_settings = opening.open_classifier(settings.model, folder.model)
+    trained, stored_identity = read_training(folder)
+    expected = model_identity(settings, settings.model.weights, model.classes)
+    if opened_settings.weights != settings.model.weights or stored_identity != expected:
+        raise another_model(folder, settings)
+    return model, trained
+
+
+def another_model(folder: RunFolder, settings: RunSettings) -> InputError:
+    """Return the error for a folder whose transformer is not the one that was trained there."""
+    assert isinstance(settings.model, TransformerSettings)
+    return InputError(
+        f"{folder.model}: not the model that was trained here; bring it back, or make the run again: "
+        f"`heedmap train --model {settings.model.source} --data {settings.data.source} --out "
+        f"{folder.path} --overwrite`"
+    )
+
+
+def existing_model(folder: RunFolder, settings: RunSettings) -> "TransformerClassifier":
+    """Open the transformer that a run was made with, which was trained elsewhere.
+
+    Raises:
+        InputError: it cannot be loaded, or has changed.
+    """
+    from heedmap.huggingface import opening
+
+    assert isinstance(settings.model, TransformerSettings)
+    saved = folder.model if settings.model.in_memory else None
+    model, opened_settings = opening.open_classifier(settings.model, saved)
+    if settings.model.weights and opened_settings.weights != settings.model.weights:
+        raise changed(folder, settings.model.source)
+    return model
+
+
+def check_trained(folder: RunFolder, settings: RunSettings) -> None:
+    """Raise InputError unless a folder holds a fully trained model."""
+    if not is_trained(folder, settings):
+        raise InputError(
+            f"{folder.path}: not trained to the end; run `heedmap train` again to resume"
+        )
+
+
+def changed(folder: RunFolder, source: str) -> InputError:
+    """Return the error for texts or a model that a run was not made with."""
+    return InputError(
+        f"{folder.path}: {source} is not what it was when the run was made; bring it back, or make a new run"
+    )
+
+
+def weights_of(model: Model, settings: RunSettings) -> str:
+    """Return a hash of a run's model."""
+    if isinstance(model, AttentionClassifier):
+        return _hash(model)
+    return getattr(settings.model, "weights", "")
+
+
+def weights_in(folder: RunFolder, settings: RunSettings) -> str | None:
+    """Return a hash of the model in a folder; None if there is none.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    if isinstance(settings.model, TransformerSettings):
+        return settings.model.weights
+    if not is_trained(folder, settings):
+        return None
+    words, _, tensors = read_model(folder)
+    return weights_hash(tensors, words)
+
+
+def _hash(model: AttentionClassifier) -> str:
+    return weights_hash(model.state_dict(), model.vocabulary.words)
+
+
+def model_identity(settings: RunSettings, weights: str, classes: Sequence[str]) -> str:
+    """Return a hash of a run's model, its texts and its settings without the audit's."""
+    return identity(settings.model_copy(update={"audit": None}), weights, classes)
