@@ -5,8 +5,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedmap.counterfactual.bending import largest_divergence
 from heedmap.counterfactual.row_weights import permuted, uniform
+from heedmap.counterfactual.smallest_change import largest_divergence
 from heedmap.experiments.adversary_search import SEARCH_SHARE
 from heedmap.experiments.cost import BACKWARD
 from heedmap.experiments.evidence import Evidence
