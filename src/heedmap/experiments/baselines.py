@@ -213,7 +213,7 @@ def _under(
         "gradient",
         torch.stack(
             [
-                gradient_importance(model, batch, each, of=settings.gradient_of, form=form)
+                gradient_importance(model, batch, each, quantity=settings.gradient_of, form=form)
                 for each in traces
             ]
         ),
