@@ -128,8 +128,10 @@ class TextClassifier(AttentionClassifier):
         readout = Readout(relevance, self.as_logits(self.decoder.bias))
         logits = decode(readout, attention.unsqueeze(0)).squeeze(0)
         heat, support = attention.squeeze(1), batch.mask.unsqueeze(1)
-        made = self.normalised(states, batch)
-        return Trace(batch.rows, batch.mask, attention, support, heat, logits, readout, **made)
+        normalisation = self.normalised(states, batch)
+        return Trace(
+            batch.rows, batch.mask, attention, support, heat, logits, readout, **normalisation
+        )
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
         """Return logits under S other weightings each, from the read-out."""

@@ -34,8 +34,8 @@ class Query(nn.Module):
     def forward(self, batch: PairBatch) -> Float[Tensor, "B 1 D"]:
         """Return one vector per query."""
         embedded = self.embedding(batch.query_ids)
-        read, lengths = self.encoder.reads(embedded, batch.query_lengths)
-        states = self.encoder(read, lengths)
+        query_states, lengths = self.encoder.reads(embedded, batch.query_lengths)
+        states = self.encoder(query_states, lengths)
         return self.encoder.last(states, lengths).unsqueeze(1)
 
 
@@ -103,8 +103,10 @@ class PairClassifier(AttentionClassifier):
         state = _State(torch.matmul(states, self.projection.weight.T), query, batch)
         logits = self._decode(state, attention)[:, 0]
         heat, support = attention.squeeze(1), batch.mask.unsqueeze(1)
-        made = self.normalised(states, batch, query)
-        return Trace(batch.rows, batch.mask, attention, support, heat, logits, state=state, **made)
+        normalisation = self.normalised(states, batch, query)
+        return Trace(
+            batch.rows, batch.mask, attention, support, heat, logits, state=state, **normalisation
+        )
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
         """Return logits under S other weightings each, without running the encoders again."""
