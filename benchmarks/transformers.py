@@ -100,7 +100,7 @@ def again(model: TransformerClassifier, batch: Any, other: torch.Tensor) -> torc
     for weights in other:
         shape = (model.heads, size) if model.one_row else (model.heads, size, size)
         visitor = Imposed(model.calls[model.layer], weights.reshape(-1, *shape), reads)
-        with model.entrance.visiting(visitor):
+        with model.adapter.visiting(visitor):
             found.append(model.model(**inputs).logits)
     return torch.stack(found)
 

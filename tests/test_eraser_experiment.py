@@ -9,7 +9,7 @@ from conftest import random_pairs, random_texts, small_model, small_pairs
 from making import evidence_of, padded_rows, random_rows
 from tiny_transformers import tiny_classifier
 
-from heedmap.counterfactual.erasure import split_along
+from heedmap.counterfactual.weight_erasure import split_along
 from heedmap.data.corpus import Split
 from heedmap.experiments import eraser
 from heedmap.experiments.erased import slopes
@@ -21,7 +21,13 @@ from heedmap.experiments.plausibility import MEASURES, mean_share
 from heedmap.experiments.rankings import RANKINGS, SHUFFLES, scores_of
 from heedmap.experiments.results import make_findings
 from heedmap.importance.deletions import reread_kept
-from heedmap.importance.plausibility import average_precision, chosen, iou_f1, number_of, token_f1
+from heedmap.importance.rationale_agreement import (
+    average_precision,
+    chosen,
+    iou_f1,
+    number_of,
+    token_f1,
+)
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.report.eraser_figures import rankings

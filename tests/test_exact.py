@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import random_rows
 
-from heedmap.counterfactual import pairs
+from heedmap.counterfactual import position_pairs
 from heedmap.counterfactual.exact import adversary, most_different, prediction_interval
 from heedmap.measures import LN2, jensen_shannon, total_variation
 
@@ -161,7 +161,7 @@ def test_a_row_does_not_depend_on_its_batch_or_its_padding():
 def test_small_blocks_give_the_same_answer(monkeypatch):
     rows = random_rows(30, 12)
     whole = adversary(*rows, 0.02)
-    monkeypatch.setattr(pairs, "BLOCK", 10)
+    monkeypatch.setattr(position_pairs, "BLOCK", 10)
     assert torch.equal(adversary(*rows, 0.02).jsd, whole.jsd)
 
 
@@ -251,10 +251,10 @@ def test_a_negative_tolerance_is_an_error():
 
 
 def test_rectangles_of_one_block_are_padded_to_no_more_than_it_holds(monkeypatch):
-    monkeypatch.setattr(pairs, "BLOCK", 24)
+    monkeypatch.setattr(position_pairs, "BLOCK", 24)
     sides = [(0, 5), (0, 9), (1, 1), (1, 7), (2, 3), (2, 4), (3, 3), (3, 4), (9, 9)]
     shorts, longs = (list(side) for side in zip(*sides, strict=True))
-    ranges = pairs._blocks(shorts, longs)
+    ranges = position_pairs._blocks(shorts, longs)
     # Every rectangle with an area is in one range; one too large for a block has its own.
     assert [row for start, stop in ranges for row in range(start, stop)] == list(range(2, 9))
     assert ranges[-1] == (8, 9)
@@ -262,4 +262,4 @@ def test_rectangles_of_one_block_are_padded_to_no_more_than_it_holds(monkeypatch
         assert (stop - start) * shorts[stop - 1] * max(longs[start:stop]) <= 24
     for (start, _), (_, stop) in pairwise(ranges):
         assert (stop - start) * shorts[stop - 1] * max(longs[start:stop]) > 24  # no two make one
-    assert pairs._blocks([0, 0], [3, 4]) == pairs._blocks([], []) == []
+    assert position_pairs._blocks([0, 0], [3, 4]) == position_pairs._blocks([], []) == []

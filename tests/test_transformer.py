@@ -8,7 +8,7 @@ from oracles import rollout_rows
 from tiny_transformers import CONFIGS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 from heedmap.huggingface import maps
-from heedmap.huggingface.door import Visitor
+from heedmap.huggingface.attention_hook import Visitor
 from heedmap.huggingface.inputs import kinds_of
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.words import sum_by_word
@@ -104,7 +104,7 @@ def test_its_own_weights_give_its_own_prediction_and_others_that_of_a_whole_pass
     for which in range(2):
         visitor = Slow()
         visitor.which = which
-        with model.entrance.visiting(visitor):
+        with model.adapter.visiting(visitor):
             expected = model.model(**model.inputs(batch)).logits
         assert torch.allclose(found[which], expected, atol=CLOSE)
         assert not torch.allclose(expected, trace.logits, atol=1e-3)
@@ -280,7 +280,7 @@ def test_positions_are_words_punctuation_or_a_special_token():
 
 def test_a_shared_layer_is_told_apart_by_its_turn():
     model = tiny_classifier("albert")
-    assert len(set(model.survey.layers)) == 1
+    assert len(set(model.layout.layers)) == 1
     assert len(model.calls) == 3
     batch = model.batch(TEXTS, range(3))
     shown = [model.heat_maps(batch, [Map("row", layer, None)]) for layer in range(3)]

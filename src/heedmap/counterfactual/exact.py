@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from heedmap.counterfactual.pairs import best_pair
+from heedmap.counterfactual.position_pairs import best_pair
 from heedmap.measures import LN2, jensen_shannon
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedmap.counterfactual.erasure import along_each, smallest_each
+from heedmap.counterfactual.weight_erasure import along_each, smallest_each
 from heedmap.experiments.class_sides import SIDES, of_classes, sides, taus
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedmap.counterfactual import erasure as closed
+from heedmap.counterfactual import weight_erasure as closed
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.errors import InputError
 from heedmap.experiments.evidence import Evidence

@@ -1,6 +1,6 @@
 """How much must be erased before the decision flips, along the map and at the very least?
 
-Serrano & Smith 2019; the smallest set is exact (`heedmap.counterfactual.erasure`).
+Serrano & Smith 2019; the smallest set is exact (`heedmap.counterfactual.weight_erasure`).
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedmap.counterfactual.erasure import smallest
+from heedmap.counterfactual.weight_erasure import smallest
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import BACKWARD, Speed
 from heedmap.experiments.erased import along, is_closed, slopes, traces_of, with_nothing_left

@@ -18,7 +18,7 @@ from heedmap.experiments.rankings import RANKINGS, scores_of, shuffles_of
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
 from heedmap.files.tables import table
-from heedmap.importance.plausibility import (
+from heedmap.importance.rationale_agreement import (
     average_precision,
     average_precision_by_chance,
     chosen,

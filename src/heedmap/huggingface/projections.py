@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedmap.huggingface.door import Call, Output, Visitor, visiting
+from heedmap.huggingface.attention_hook import Call, Output, Visitor, visiting
 from heedmap.importance.effective import narrow
 
 

@@ -18,11 +18,12 @@ from heedmap.huggingface.logging import quiet
 
 Family = Literal["encoder", "decoder", "encoder-decoder"]
 LENGTHS = (9, 6, 4)  # of the texts in a batch
+# Number of tokens; the end-of-text token; the first ordinary token.
 VOCABULARY, END, FIRST = (
     48,
     2,
     5,
-)  # number of tokens; the end-of-text token; the first ordinary token
+)
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Architecture:
         place = torch.arange(longest)
         lengths = torch.tensor(LENGTHS)[:, None]
         mask = place < lengths if self.pads == "right" else place >= longest - lengths
-        last = place == (lengths if self.pads == "right" else longest) - 1
-        ids = ids.where(~last, torch.tensor(END)).where(mask, torch.tensor(self.pad))
+        is_last = place == (lengths if self.pads == "right" else longest) - 1
+        ids = ids.where(~is_last, torch.tensor(END)).where(mask, torch.tensor(self.pad))
         if self.inputs == "sound":
             sound = torch.randn(rows, 8, 16, generator=generator)
             return {"input_features": sound, "decoder_input_ids": ids}
@@ -114,16 +115,16 @@ _VIT = {
 _GEMMA = {**_GROUPED, "query_pre_attn_scalar": 4, "sliding_window": 4}
 
 
-def _encoder(name: str, config: str, options: Mapping[str, Any], **more: Any) -> Architecture:
-    return Architecture(name, config, "encoder", options, **more)
+def _encoder(name: str, config: str, options: Mapping[str, Any], **fields: Any) -> Architecture:
+    return Architecture(name, config, "encoder", options, **fields)
 
 
-def _decoder(name: str, config: str, options: Mapping[str, Any], **more: Any) -> Architecture:
-    return Architecture(name, config, "decoder", options, **more)
+def _decoder(name: str, config: str, options: Mapping[str, Any], **fields: Any) -> Architecture:
+    return Architecture(name, config, "decoder", options, **fields)
 
 
-def _both(name: str, config: str, options: Mapping[str, Any], **more: Any) -> Architecture:
-    return Architecture(name, config, "encoder-decoder", options, **more)
+def _both(name: str, config: str, options: Mapping[str, Any], **fields: Any) -> Architecture:
+    return Architecture(name, config, "encoder-decoder", options, **fields)
 
 
 ZOO: tuple[Architecture, ...] = (

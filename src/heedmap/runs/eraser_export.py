@@ -19,7 +19,7 @@ from heedmap.files.identity import identity
 from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder
 from heedmap.importance.deletions import reread_kept
-from heedmap.importance.plausibility import chosen, spans
+from heedmap.importance.rationale_agreement import chosen, spans
 from heedmap.runs.audit import audited_split, open_audit
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run, weights_of
