@@ -151,31 +151,21 @@ def _p_values(
     exact = untied_pair & ((size <= EXACT_UP_TO) | (minority <= 1)) & (size >= 2)
     for length in np.unique(n[exact.any((1, 2))]):
         rows = exact & (size == length)
-        p[rows] = _exact_p(int(length))(minority[rows])
+        tail = _tail(int(length))
+        p[rows] = np.minimum(1.0, 2 * tail[minority[rows].astype(np.int64)])
     return np.asarray(p)
 
 
 @cache
-def _exact_p(n: int) -> "_ExactP":
-    return _ExactP(n)
-
-
-class _ExactP:
-    """Two-sided exact p of `minority` discordant (or concordant, whichever are fewer) pairs among n."""
-
-    def __init__(self, n: int) -> None:
-        # Permutations by inversions: the product over k = 1..n of (1 + q + ... + q^(k−1)).
-        counts = np.ones(1)
-        for k in range(2, n + 1 if n <= EXACT_UP_TO else 1):
-            counts = np.convolve(counts, np.ones(k)) / k
-        self.cumulative = np.cumsum(counts) if n <= EXACT_UP_TO else self._first_two(n)
-
-    @staticmethod
-    def _first_two(n: int) -> NDArray[np.float64]:
+def _tail(n: int) -> NDArray[np.float64]:
+    """Return P(at most k discordant pairs) in a random order of n positions; of a long one, for k = 0 and 1."""
+    if n > EXACT_UP_TO:
+        # Of n! orders one has no discordant pair, and n − 1 have one. In logarithms, because n! overflows.
         log_permutations = np.sum(np.log(np.arange(1, n + 1)))
         tail: NDArray[np.float64] = np.array([1.0, float(n)]) * np.exp(-log_permutations)
         return tail
-
-    def __call__(self, minority: NDArray[np.float64]) -> NDArray[np.float64]:
-        p: NDArray[np.float64] = np.minimum(1.0, 2 * self.cumulative[minority.astype(np.int64)])
-        return p
+    # Permutations by inversions: the product over k = 1..n of (1 + q + ... + q^(k−1)), scaled to sum to 1.
+    counts = np.ones(1)
+    for k in range(2, n + 1):
+        counts = np.convolve(counts, np.ones(k)) / k
+    return np.cumsum(counts)

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from heedmap.counterfactual.position_pairs import best_pair
+from heedmap.counterfactual.tolerance import check_positions
 from heedmap.measures import LN2, jensen_shannon
 
 
@@ -103,11 +104,7 @@ def most_different(
     Raises:
         ValueError: a row has no real positions.
     """
-    if not bool(mask.any(-1).all()):
-        raise ValueError(
-            "expected at least one real position in every row, got a row with none: "
-            "mask is True on real positions"
-        )
+    check_positions(mask)
     q = attention.double().masked_fill(~mask, 0.0)
     r = relevance.double()
     logits = r + bias.double().reshape(-1, 1)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize.elementwise import find_root
 from torch import Tensor
 
+from heedmap.counterfactual.tolerance import check_positions
 from heedmap.measures import LN2, jensen_shannon
 
 Values = NDArray[np.float64]
@@ -155,11 +156,7 @@ class _Rivals:
         mask: Bool[Tensor, "B T"],
         predicted: Int[Tensor, " B"],
     ) -> "_Rivals":
-        if not bool(mask.any(-1).all()):
-            raise ValueError(
-                "expected at least one real position in every row, got a row with none: "
-                "mask is True on real positions"
-            )
+        check_positions(mask)
         # In float64, as a_t is a difference of logits and the optimum a quotient of such differences.
         alone = (readout.double() + bias.double()).transpose(1, 2)
         predicted_index = predicted.reshape(-1, 1, 1)

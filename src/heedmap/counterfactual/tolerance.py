@@ -15,6 +15,19 @@ ROUNDING = 1e-12
 HALVINGS = 30
 
 
+def check_positions(mask: Bool[Tensor, "B T"]) -> None:
+    """Check that every row has at least one real position.
+
+    Raises:
+        ValueError: a row has none.
+    """
+    if not bool(mask.any(-1).all()):
+        raise ValueError(
+            "expected at least one real position in every row, got a row with none: "
+            "mask is True on real positions"
+        )
+
+
 def canonical_order(
     attention: Float[Tensor, "B T"], logits: Float[Tensor, "B T C"], mask: Bool[Tensor, "B T"]
 ) -> Int[Tensor, "B T"]:
@@ -65,11 +78,7 @@ class Instances:
         """Make instances from a model's cached attention and read-out: z(α) = Σ_t α_t R_t + b."""
         if epsilon < 0:
             raise ValueError(f"expected epsilon >= 0, got {epsilon}")
-        if not bool(mask.any(-1).all()):
-            raise ValueError(
-                "expected at least one real position in every row, got a row with none: "
-                "mask is True on real positions"
-            )
+        check_positions(mask)
         weights = attention.double().masked_fill(~mask, 0.0)
         relevance = readout.double().masked_fill(~mask.unsqueeze(-1), 0.0)
         z = torch.einsum("bt,btc->bc", weights, relevance) + bias.double()

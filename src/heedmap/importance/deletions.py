@@ -30,16 +30,9 @@ def reread_without_each(
     results = [torch.full((len(text), len(model.classes)), torch.nan) for text in texts]
     for start in track(range(0, len(jobs), AT_ONCE)):
         chunk = jobs[start : start + AT_ONCE]
-        changed = [
-            exchanged(texts[i], j) if deletion == "remove" else model.mask_token(texts[i], j)
-            for i, j in chunk
-        ]
-        for rows in track(sorted_batches(model.lengths(changed), model.tokens_at_once)):
-            batch = model.batch([changed[row] for row in rows], range(len(rows)))
-            logits = model.logits(batch).cpu().float()
-            for row, row_logits in zip(rows, logits, strict=True):
-                i, j = chunk[row]
-                results[i][j] = row_logits
+        changed = [_without_token(model, texts[i], j, deletion) for i, j in chunk]
+        for (i, j), row_logits in zip(chunk, read(model, changed), strict=True):
+            results[i][j] = row_logits
     return results
 
 
@@ -51,6 +44,10 @@ def read(model: Model, texts: Sequence[Text]) -> Float[Tensor, "N C"]:
         batch = model.batch([texts[row] for row in rows], range(len(rows)))
         logits[rows] = model.logits(batch).cpu().double()
     return logits
+
+
+def _without_token(model: Model, text: Text, j: int, deletion: str) -> Text:
+    return exchanged(text, j) if deletion == "remove" else model.mask_token(text, j)
 
 
 def reread_kept(
@@ -91,10 +88,7 @@ def reread_under(
     results = torch.full(shape, torch.nan)
     for start in track(range(0, len(jobs), AT_ONCE)):
         chunk = jobs[start : start + AT_ONCE]
-        changed = [
-            exchanged(texts[i], j) if deletion == "remove" else model.mask_token(texts[i], j)
-            for i, j in chunk
-        ]
+        changed = [_without_token(model, texts[i], j, deletion) for i, j in chunk]
         for rows in track(sorted_batches(model.lengths(changed), model.tokens_at_once)):
             without = model.trace(model.batch([changed[row] for row in rows], range(len(rows))))
             imposed = attention.new_zeros(len(attention), *without.attention.shape)

@@ -21,7 +21,6 @@ class Freedom:
     rank: Int[Tensor, "*batch"]
     rank_with_ones: Int[Tensor, "*batch"]
     tokens: Int[Tensor, "*batch"]
-    head_dim: int  # columns of T: no rank is higher
 
     @property
     def dimension(self) -> Int[Tensor, "*batch"]:
@@ -103,7 +102,7 @@ def freedom(transformed: Float[Tensor, "*batch N D"], mask: Bool[Tensor, "*batch
     # One cut-off for both: rounding in T is rounding in the centred T too.
     cut_off = _cut_off(singular, transformed, mask).unsqueeze(-1)
     rank, rank_centred = ((values > cut_off).sum(-1) for values in (singular, centred))
-    return Freedom(rank, rank_centred + (tokens > 0), tokens, transformed.shape[-1])
+    return Freedom(rank, rank_centred + (tokens > 0), tokens)
 
 
 def same_prediction_dimension(
