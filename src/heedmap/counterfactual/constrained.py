@@ -1,4 +1,4 @@
-"""The most different attention with the same prediction, by search, for any differentiable model.
+"""Search for the most different attention with the same prediction, for any differentiable model.
 
 Jain & Wallace (2019, section 4.2.2) penalise a change of prediction and descend. Here every step
 solves a small problem of its own: the divergence and the logits are replaced by their tangents, and

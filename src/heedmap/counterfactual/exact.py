@@ -1,4 +1,4 @@
-"""The most different attention with the same prediction: the global optimum, for two classes.
+"""Find the most different attention with the same prediction: the global optimum, for two classes.
 
 Jain & Wallace (2019, section 4.2.2) look for adversarial attention by gradient descent. For two
 classes and a read-out linear in the attention, their problem with one adversary has an exact

@@ -1,4 +1,4 @@
-"""The search for adversarial attention of Jain & Wallace (2019), for a read-out that is not linear.
+"""Search for adversarial attention as Jain & Wallace (2019), for a read-out that is not linear.
 
 The loss is that of `jain_wallace_search`, which writes out the gradient for linear read-outs; here autograd
 follows the model's own `predict`. For models of one row of weights whose decoder is cheap.

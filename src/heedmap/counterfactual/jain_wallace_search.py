@@ -1,4 +1,4 @@
-"""The search for adversarial attention of Jain & Wallace (2019, section 4.2.2, Algorithm 3).
+"""Search for adversarial attention as Jain & Wallace (2019, section 4.2.2, Algorithm 3).
 
 Gradient descent on the logits of S weightings at once, as they ran it, on the cached read-out
 instead of the encoder's states, with the gradient written out: no graph, no autograd, one pass per

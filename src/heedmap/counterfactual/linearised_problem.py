@@ -1,4 +1,4 @@
-"""A model's tangent at given weights, and the best step that its linearised prediction allows."""
+"""Compute a model's tangent at given weights, and the best step that its linearised prediction allows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields

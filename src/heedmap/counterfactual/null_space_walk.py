@@ -1,4 +1,4 @@
-"""Other weights with the same logits: a walk on the polytope of exactly equal predictions.
+"""Find other weights with the same logits: a walk on the polytope of exactly equal predictions.
 
 C + 1 positions have a direction in which their weights can move without moving the sum of the
 weights or any of the C logits' differences. The divergence is convex, so one of the direction's two

@@ -1,4 +1,4 @@
-"""Shuffled attention: the permutation test of Jain & Wallace (2019, section 4.2.1, Algorithm 2).
+"""Shuffle attention: the permutation test of Jain & Wallace (2019, section 4.2.1, Algorithm 2).
 
 The read-out is linear in the attention, so a permutation costs one product with the cached
 R[t] = W h_t and never runs the encoder.

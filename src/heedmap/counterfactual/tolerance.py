@@ -1,4 +1,4 @@
-"""The weightings whose prediction stays within ε: the test itself, and the polytope around them."""
+"""Describe the weightings whose prediction stays within ε: the test itself, and the polytope around them."""
 
 from dataclasses import dataclass, replace
 

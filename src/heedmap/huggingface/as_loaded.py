@@ -57,7 +57,7 @@ class Comparison:
 
     @property
     def explanation(self) -> str:
-        """The comparison in words."""
+        """Return the comparison in words."""
         if self.different is not None:
             return self.different
         weights = (
@@ -111,6 +111,7 @@ def read(
         try:
             default = answer(model(**inputs))[0].float() if number == 0 else None
             with eagerly(model):
+                # Eager, since other kernels give no weights to compare; alone, so that nothing is padded.
                 output = with_weights(model, inputs)
         except InputError:
             raise

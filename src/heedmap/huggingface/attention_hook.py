@@ -92,6 +92,7 @@ def weighted_sum(
     """Return weights @ value, laid out as attention functions do; heads may share values (GQA)."""
     shared = weights.shape[1] // value.shape[1]
     repeated = value.repeat_interleave(shared, dim=1)
+    # Weights may be edited in single precision while the model computes in half precision.
     return torch.matmul(weights.to(value.dtype), repeated).transpose(1, 2).contiguous()
 
 
@@ -103,6 +104,7 @@ class _Visit:
     seen: list[str] = field(default_factory=list)
 
 
+# Of the context and not of the process: a pass in another thread must not meet this visitor.
 _current: ContextVar[_Visit | None] = ContextVar("heedmap_visit", default=None)
 
 
@@ -116,6 +118,7 @@ def visiting(model: nn.Module, visitor: Visitor) -> Iterator[list[str]]:
     """
     visit = _Visit(visitor, {id(module): name for name, module in model.named_modules()})
 
+    # Every pass counts anew, because layers that share a module (ALBERT) are told apart by the count alone.
     def start(*_: Any) -> None:
         visit.calls = 0
 

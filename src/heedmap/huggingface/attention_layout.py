@@ -36,7 +36,7 @@ class AttentionLayout:
 
     @property
     def layers(self) -> list[str]:
-        """The names of the layers on trial, in the order of their calls."""
+        """Return the names of the layers on trial, in the order of their calls."""
         return [self.names[call] for call in self.calls]
 
     def read_rows(self, inputs: Inputs) -> Int[Tensor, " B"]:

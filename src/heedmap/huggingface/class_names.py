@@ -1,4 +1,4 @@
-"""The names of a classifier's outputs, known from its configuration before any weights are loaded."""
+"""Read the names of a classifier's outputs from its configuration, before any weights are loaded."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -103,6 +103,7 @@ def saved(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterato
     Raises:
         InputError: they cannot be saved.
     """
+    # `save_pretrained` writes both into the configuration of the user's own model.
     originals = {name: getattr(model.config, name, None) for name in ("dtype", "architectures")}
     with TemporaryDirectory(prefix="heedmap-") as folder:
         try:

@@ -48,6 +48,7 @@ def encode(
     position and weight 0. Shorter texts are padded on the tokenizer's side with the token `padding`, or with
     one that no text of the batch has.
     """
+    # Padded below and not by the tokenizer, whose padding token may be missing or stand in a text.
     encoding = tokenizer(
         ["".join(words) for words in texts],
         return_offsets_mapping=True,

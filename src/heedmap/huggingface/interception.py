@@ -31,6 +31,7 @@ def visiting_softmax(model: nn.Module, visitor: Visitor) -> Iterator[list[str]]:
     hooks = []
     for name, module in model.named_modules():
         hooks.append(module.register_forward_pre_hook(_pushing(stack, name)))
+        # Called after an error too, or the stack would keep the module.
         hooks.append(module.register_forward_hook(_popping(stack), always_call=True))
     hooks.append(model.register_forward_pre_hook(mode.start))
     try:

@@ -280,7 +280,7 @@ def _shape(sizes: Iterable[int]) -> str:
 
 
 def _of_body(model: PreTrainedModel, name: str) -> bool:
-    """Whether a weight is needed of any checkpoint; a pooler belongs to the head."""
+    """Return whether every checkpoint needs this weight; a pooler belongs to the head."""
     return name.startswith(f"{model.base_model_prefix}.") and "pooler" not in name
 
 

@@ -166,6 +166,7 @@ class _Reader(Visitor):
     def finish(self, logits: Float[Tensor, "B C"]) -> dict[Map, Tensor]:
         """Compute the maps that need the whole pass, and return all."""
         if self.needs_gradient:
+            # One backward pass for all texts: each one's log-odds depend on its own weights alone.
             y = log_odds(logits, logits.argmax(-1)).sum()
             gradients = torch.autograd.grad(y, list(self.leaves.leaves.values()))
             for call, gradient in zip(self.leaves.leaves, gradients, strict=True):

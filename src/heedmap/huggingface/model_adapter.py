@@ -67,6 +67,7 @@ def attach(model: PreTrainedModel, inputs: Inputs | None = None) -> ModelAdapter
     Raises:
         InputError: No attention weights of tokens over tokens can be read.
     """
+    # Else a second `attach` would take our function for the implementation that `detach` has to restore.
     detach(model)
     inputs = example_inputs(model) if inputs is None else inputs
     settings = _Settings.saved_from(model)

@@ -171,6 +171,7 @@ class Probe:
     def _rows(self, inputs: Mapping[str, Tensor], real: Tensor | None, *, cut: bool) -> float:
         """Compare each text in its batch with the same text alone (if `cut`, unpadded); return the largest."""
         together = answer(self.model(**inputs))
+        # One text at a time: some models couple the rows of a batch, which shows only against the text alone.
         worst = 0.0
         for i in range(len(next(iter(inputs.values())))):
             by_itself, in_batch = (

@@ -178,6 +178,7 @@ class Rerun:
     @torch.no_grad()
     def _fastest(self, sample: Inputs) -> Way:
         full = self.base(sample, "full")
+        # Other weights too: a way that loses the imposed weights would pass with the model's own.
         weights = torch.stack([full.weights, uniform(full.weights, full.weights > 0)])
         expected = self.logits(sample, full, weights)
         # A model that is entered by its softmax does not show its values.

@@ -1,4 +1,4 @@
-"""Texts on which a model is compared with itself as loaded: all kinds at which the two could part."""
+"""Make the texts on which a model is compared with itself as loaded: all kinds at which the two could part."""
 
 import math
 import re

@@ -60,7 +60,7 @@ def _page() -> str:
 
 
 def try_out(row: Architecture) -> VerificationResult:
-    """Shake hands with one architecture of the zoo."""
+    """Verify one architecture of the zoo."""
     model = row.build()
     try:
         return verify_on(model, row.tensors())

@@ -17,7 +17,7 @@ class Place(NamedTuple):
 
     @property
     def what(self) -> str:
-        """The place, as messages name it."""
+        """Return the place as messages name it."""
         return f"the folder {self.source}" if self.local else f"{self.source} on the Hub"
 
 

@@ -1,4 +1,4 @@
-"""A Hugging Face sequence classifier on trial: `heedmap.models.trace.Model` for transformers."""
+"""Put a Hugging Face sequence classifier on trial: `heedmap.models.trace.Model` for transformers."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -67,6 +67,7 @@ class TransformerClassifier:
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
         self.classes = list(classes)
         self.tokens_at_once = settings.batch_tokens
+        # A cache of keys and values serves generation alone, and would be filled in every pass.
         model.config.use_cache = False
         declare_in_batches(model)
         self.padding = padding_token(model)
@@ -102,7 +103,7 @@ class TransformerClassifier:
 
     @property
     def precision(self) -> torch.dtype:
-        """The weights' dtype; logits are computed in it and returned in float32."""
+        """Return the weights' dtype; logits are computed in it and returned in float32."""
         return self.model.dtype
 
     def parameters(self) -> Iterator[Tensor]:
@@ -136,6 +137,7 @@ class TransformerClassifier:
     def mask_token(self, text: Sequence[str], place: int) -> Sequence[str]:
         """Replace one word by the tokenizer's mask token, or else its unknown or padding token."""
         word, tokenizer = text[place], self.tokenizer
+        # White space around the word stays, since a tokenizer may make it part of a sub-word.
         leading, trailing = word[: len(word) - len(word.lstrip())], word[len(word.rstrip()) :]
         mark = tokenizer.mask_token or tokenizer.unk_token or tokenizer.pad_token
         mark = mark or tokenizer.eos_token or ""
@@ -158,6 +160,7 @@ class TransformerClassifier:
         weights = base.weights.float()
         real = batch.real.unsqueeze(1)
         support = (weights > 0) & (real if self.one_row else real.unsqueeze(1))
+        # Rows of padding are computed, but nothing reads them.
         if not self.one_row:
             support = support & batch.real[:, None, :, None]
         if self.head is not None:

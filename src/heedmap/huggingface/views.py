@@ -119,6 +119,7 @@ class View:
         weights = attention if differentiable else attention.detach().requires_grad_()
         with torch.enable_grad():
             logits = predict(weights)
+            # One backward pass for all texts: each one's log-odds depend on its own weights alone.
             y = log_odds(logits, logits.argmax(-1)).sum()
             (gradient,) = torch.autograd.grad(y, weights, create_graph=differentiable)
         return self._row(gradient * attention).abs().mean(2)

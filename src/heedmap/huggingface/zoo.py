@@ -1,4 +1,4 @@
-"""Tiny models of many architectures, with random weights, on which support is measured.
+"""Make tiny models of many architectures, with random weights, on which support is measured.
 
 A row is a configuration, the numbers that make it small, and how its inputs are made. Models are classifiers
 if transformers has one, otherwise base models. Weights and inputs are always the same.
@@ -18,12 +18,11 @@ from heedmap.huggingface.logging import quiet
 
 Family = Literal["encoder", "decoder", "encoder-decoder"]
 LENGTHS = (9, 6, 4)  # of the texts in a batch
-# Number of tokens; the end-of-text token; the first ordinary token.
 VOCABULARY, END, FIRST = (
     48,
     2,
     5,
-)
+)  # number of tokens; the end-of-text token; the first ordinary token
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,12 @@ class Freedom:
 
     @property
     def dimension(self) -> Int[Tensor, "*batch"]:
-        """Dimension n − rank T of the left null space, in which a row may move."""
+        """Return the dimension n − rank T of the left null space, in which a row may move."""
         return self.tokens - self.rank
 
     @property
     def dimension_on_simplex(self) -> Int[Tensor, "*batch"]:
-        """The same for rows that must still sum to 1: n − rank [T, 1]."""
+        """Return the same for rows that must still sum to 1: n − rank [T, 1]."""
         return self.tokens - self.rank_with_ones
 
 

@@ -302,7 +302,7 @@ class _LSTMCell(_Cell):
         spare: Tensor,
         projected: Tensor,
     ) -> None:
-        """Gates i, f, g, o are in PyTorch's order."""
+        """Take one step; the gates i, f, g, o are in PyTorch's order."""
         gates.copy_(projected)
         gates.flatten(0, 1).addmm_(previous.flatten(0, 1), self.of_state)
         gates.tanh_()
@@ -337,7 +337,7 @@ class _GRUCell(_Cell):
         spare: Tensor,
         projected: Tensor,
     ) -> None:
-        """Gates r, z, n are in PyTorch's order."""
+        """Take one step; the gates r, z, n are in PyTorch's order."""
         gates.copy_(self.own)
         gates.flatten(0, 1).addmm_(previous.flatten(0, 1), self.of_state)
         sigmoids, new = gates[..., : 2 * self.hidden], gates[..., 2 * self.hidden :]

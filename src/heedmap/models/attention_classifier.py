@@ -1,4 +1,4 @@
-"""The papers' classifiers: embedding → encoder → score → normaliser → decoder."""
+"""Build the papers' classifiers: embedding → encoder → score → normaliser → decoder."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class AttentionClassifier(Classifier):
     @property
     @abstractmethod
     def projection(self) -> nn.Linear:
-        """The decoder's first linear map, which commutes with the weighted sum of states."""
+        """Return the decoder's first linear map, which commutes with the weighted sum of states."""
 
     def encode_query(self, batch: Batch) -> Float[Tensor, "B 1 D"] | None:
         """Return the queries' vectors; None for single texts."""
@@ -47,6 +47,7 @@ class AttentionClassifier(Classifier):
         self, states: Float[Tensor, "B T D"], batch: Batch, query: Tensor | None = None
     ) -> Float[Tensor, "B T"]:
         """Return the scores that the weights are made of."""
+        # Scores of words are looked up by the words' numbers, without the two marks; others read the states.
         lexical = isinstance(self.score, Lexical)
         scores: Tensor = self.score(batch.ids[:, 1:-1]) if lexical else self.score(states, query)
         return scores
@@ -112,7 +113,7 @@ class TextClassifier(AttentionClassifier):
 
     @property
     def projection(self) -> nn.Linear:
-        """The decoder itself."""
+        """Return the decoder itself."""
         return self.decoder
 
     def attention_parameters(self) -> list[nn.Parameter]:

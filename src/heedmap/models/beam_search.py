@@ -37,6 +37,7 @@ def translate(
         beam, symbol = index // scores.shape[1], index % scores.shape[1]
         is_end = symbol == end
         for i in is_end.nonzero()[:, 0].tolist():
+            # Per symbol, the end included: a sum alone would favour short translations.
             translation = words[beam[i], 1:].tolist()
             finished.append((float(best[i]) / (len(translation) + 1), translation))
         keep = ~is_end

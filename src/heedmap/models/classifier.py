@@ -1,4 +1,4 @@
-"""The base of all word-level classifiers: a vocabulary, an embedding, an encoder and an output per class."""
+"""Share what word-level classifiers have: a vocabulary, an embedding, an encoder and an output per class."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -56,12 +56,12 @@ class Classifier(nn.Module, ABC):
 
     @property
     def device(self) -> torch.device:
-        """The weights' device."""
+        """Return the weights' device."""
         return self.embedding.weight.device
 
     @property
     def precision(self) -> torch.dtype:
-        """The weights' dtype."""
+        """Return the weights' dtype."""
         return self.embedding.weight.dtype
 
     def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""An encoder and a decoder with attention between them, as of Snell et al. (2021).
+"""Build an encoder and a decoder with attention between them, as Snell et al. (2021).
 
 The decoder reads the target alone, not the contexts before: under teacher forcing its states, the weights and
 the outputs of all steps are computed at once.

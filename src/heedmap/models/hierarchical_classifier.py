@@ -1,4 +1,4 @@
-"""Hierarchical attention: words make sentences, sentences make the text (Yang et al. 2016).
+"""Build hierarchical attention: words make sentences, sentences make the text (Yang et al. 2016).
 
 A text's tokens are its sentences, each written as its words with a space between them. Attention on trial is
 over the sentences; that of the words can be read (`word_attention`).
@@ -35,7 +35,7 @@ class SentenceBatch(Batch):
     sentence: Int[Tensor, "B L"]
 
     def taken(self, rows: slice) -> "SentenceBatch":
-        """Some of the texts, padded to the longest of them."""
+        """Return some of the texts, padded to the longest of them."""
         part = self._each(lambda value: value[rows])
         assert isinstance(part, SentenceBatch)
         sentences, words = int(part.lengths.max()), int((part.sentence >= 0).sum(1).max())
@@ -62,7 +62,7 @@ class EncodedSentences(Encoded):
         self.sizes = [np.array([len(sentence) for sentence in text]) for text in texts]
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> SentenceBatch:
-        """The texts of some rows, padded to the most words and the most sentences."""
+        """Return the texts of some rows, padded to the most words and the most sentences."""
         row_numbers = np.asarray(rows, dtype=np.int64)
         sizes = [self.sizes[row] for row in row_numbers]
         ids = np.full(
@@ -141,6 +141,7 @@ class HierarchicalClassifier(TextClassifier):
         if not len(sizes):
             return vectors
         sentences = torch.cat([self._read(flat, sizes, rows)[0] for rows in order])
+        # Read sorted by length, so that little is padded; back into the order of the texts.
         sentences = sentences[torch.argsort(torch.cat(order))]
         return vectors.masked_scatter(batch.mask.unsqueeze(-1), sentences)
 

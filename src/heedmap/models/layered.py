@@ -1,4 +1,4 @@
-"""Models whose attention has layers and heads, and so several heat maps."""
+"""Define models whose attention has layers and heads, and so several heat maps."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable

@@ -1,4 +1,4 @@
-"""The papers' classifier of pairs: score and decoder use the query (or hypothesis) as one vector."""
+"""Build the papers' classifier of pairs: score and decoder use the query (or hypothesis) as one vector."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ class Query(nn.Module):
     def forward(self, batch: PairBatch) -> Float[Tensor, "B 1 D"]:
         """Return one vector per query."""
         embedded = self.embedding(batch.query_ids)
-        query_states, lengths = self.encoder.reads(embedded, batch.query_lengths)
-        states = self.encoder(query_states, lengths)
+        inputs, lengths = self.encoder.reads(embedded, batch.query_lengths)
+        states = self.encoder(inputs, lengths)
         return self.encoder.last(states, lengths).unsqueeze(1)
 
 
@@ -61,7 +61,7 @@ class PairClassifier(AttentionClassifier):
 
     @property
     def projection(self) -> nn.Linear:
-        """The decoder's W_c and b."""
+        """Return the decoder's W_c and b."""
         return self.decoder.inner
 
     def embeddings(self) -> list[nn.Embedding]:

@@ -1,4 +1,4 @@
-"""An encoder and a decoder that reads a context before each step: additive attention (Bahdanau et al. 2015).
+"""Build a decoder that reads a context before each step, with additive attention (Bahdanau et al. 2015).
 
 What a step predicts is what the next one reads, unless the right symbol is given to it (teacher forcing), so
 that steps are computed one by one.

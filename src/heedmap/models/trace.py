@@ -1,4 +1,4 @@
-"""The trace of one forward pass, and the protocol of a model on trial."""
+"""Define the trace of one forward pass, and the protocol of a model on trial."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Trace:
 
     @property
     def token_positions(self) -> Bool[Tensor, "B P"] | None:
-        """The positions that belong to a token; None if all do."""
+        """Return which positions belong to a token; None if all do."""
         return None if self.words is None else self.words >= 0
 
     @cached_property
@@ -66,7 +66,7 @@ class Trace:
 
     @property
     def predicted(self) -> Int[Tensor, " B"]:
-        """The class of the largest logit."""
+        """Return the class of the largest logit."""
         return self.logits.argmax(-1)
 
 
@@ -80,7 +80,7 @@ class Model(Protocol):
 
     @property
     def precision(self) -> torch.dtype:
-        """The dtype in which logits are computed."""
+        """Return the dtype in which logits are computed."""
         ...
 
     def parameters(self) -> Iterable[Tensor]:
@@ -138,5 +138,6 @@ class Model(Protocol):
 
 def decode(readout: Readout, attention: Float[Tensor, "S B K T"]) -> Float[Tensor, "S B C"]:
     """Return logits of a linear read-out under S weightings."""
+    # One product of matrices per instance serves all S weightings.
     flat = attention.flatten(2).transpose(0, 1)  # (B, S, K·T)
     return torch.matmul(flat, readout.relevance.flatten(1, 2)).transpose(0, 1) + readout.bias
