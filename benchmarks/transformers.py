@@ -206,7 +206,7 @@ def half(options: argparse.Namespace) -> list[dict[str, Any]]:
     (one, slow), (two, fast) = found["float32"], found["bfloat16"]
     pairs = list(zip(one, two, strict=True))
     change = [(a.logits.softmax(-1) - b.logits.softmax(-1)).abs() for a, b in pairs]
-    heat = [(a.heat - b.heat).abs() for a, b in pairs]
+    heat = [(a.heatmap - b.heatmap).abs() for a, b in pairs]
     flips = sum(int((a.predicted != b.predicted).sum()) for a, b in pairs)
     return [
         {

@@ -175,7 +175,7 @@ def test_rankings_are_those_of_their_name():
         gradient, product = slopes(evidence.model, trace)
         for i, row in enumerate(trace.rows.tolist()):
             real = trace.mask[i]
-            np.testing.assert_allclose(found[row]["attention"], trace.heat[i][real])
+            np.testing.assert_allclose(found[row]["attention"], trace.heatmap[i][real])
             np.testing.assert_allclose(found[row]["read_out"], gradient[i][real])
             np.testing.assert_allclose(found[row]["read_out_attention"], product[i][real])
             np.testing.assert_array_equal(

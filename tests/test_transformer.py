@@ -64,8 +64,8 @@ def test_the_heat_map_is_the_models_own_row_added_up_over_words(architecture):
         for position, (start, end) in enumerate(offsets):
             if end > start:
                 words[next(w for w, last in enumerate(ends) if end <= last)] += row[position]
-        assert torch.allclose(words / words.sum(), trace.heat[i, : len(text)], atol=1e-5)
-        assert (trace.heat[i, len(text) :] == 0).all()
+        assert torch.allclose(words / words.sum(), trace.heatmap[i, : len(text)], atol=1e-5)
+        assert (trace.heatmap[i, len(text) :] == 0).all()
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)
@@ -131,7 +131,7 @@ def test_a_batch_of_one_is_a_batch_of_many(architecture):
     for i, text in enumerate(TEXTS):
         one = model.trace(model.batch([text], [i]))
         assert torch.allclose(one.logits[0], many.logits[i], atol=CLOSE)
-        assert torch.allclose(one.heat[0], many.heat[i, : len(text)], atol=1e-5)
+        assert torch.allclose(one.heatmap[0], many.heatmap[i, : len(text)], atol=1e-5)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "bart", "bloom", "xlnet"])
@@ -247,9 +247,9 @@ def test_every_view_can_be_on_trial(view):
     model = tiny_classifier("bert", view=view)
     batch = model.batch(TEXTS, range(3))
     trace = model.trace(batch)
-    assert torch.allclose(trace.heat.sum(-1), torch.ones(3), atol=1e-5)
+    assert torch.allclose(trace.heatmap.sum(-1), torch.ones(3), atol=1e-5)
     at = model.heat_maps(batch, [model.map_on_trial()])[:, 0]
-    assert torch.allclose(trace.heat, at, atol=1e-5)
+    assert torch.allclose(trace.heatmap, at, atol=1e-5)
 
 
 def test_what_heads_do_adds_up():

@@ -127,12 +127,12 @@ def search(
         reserve = reserve.masked_fill(stalled, RESERVE)
         current = current.replaced(better | stalled, new)
     best.pull_back()
-    least_heat = problem.heat.masked_fill(~mask, torch.inf).amin(-1)
+    least_heat = problem.heatmap.masked_fill(~mask, torch.inf).amin(-1)
     # JSD is convex: its maximum is at the vertex of the simplex with the least heat.
     upper = LN2 + 0.5 * (
         torch.xlogy(least_heat, least_heat) - torch.xlogy(1 + least_heat, 1 + least_heat)
     )
-    upper = torch.where((problem.heat > 0).any(-1), upper, 0.0)
+    upper = torch.where((problem.heatmap > 0).any(-1), upper, 0.0)
     if reach is not None:
         upper = torch.minimum(upper, reach.to(upper))
     feasible = problem.is_feasible(best.tvd)

@@ -56,7 +56,7 @@ class Problem:
         self.predict, self.to_heatmap, self.epsilon = predict, to_heatmap, epsilon
         self.attention, self.support, self.original_logits = attention, support, logits
         self.mass = attention.sum(-1, keepdim=True)
-        self.heat = to_heatmap(attention.unsqueeze(0))[0].detach().double()
+        self.heatmap = to_heatmap(attention.unsqueeze(0))[0].detach().double()
         order = torch.argsort(logits, dim=-1, descending=True, stable=True)
         self.likely, self.rest = order[:, : GROUPS - 1], order[:, GROUPS - 1 :]
         self.log_p = self.groups(logits.unsqueeze(0))[0].log_softmax(-1)
@@ -93,9 +93,9 @@ class Problem:
         self, weights: Float[Tensor, "S B K P"], logits: Float[Tensor, "S B C"]
     ) -> tuple[Float[Tensor, "S B"], Float[Tensor, "S B"]]:
         """Return the divergence of the heat map and the change of the prediction."""
-        heat = self.to_heatmap(weights).detach().double()
-        jsd = jensen_shannon(heat, self.heat.expand_as(heat))
-        visible = (heat > 0).any(-1) & (self.heat > 0).any(-1)
+        heatmap = self.to_heatmap(weights).detach().double()
+        jsd = jensen_shannon(heatmap, self.heatmap.expand_as(heatmap))
+        visible = (heatmap > 0).any(-1) & (self.heatmap > 0).any(-1)
         original_logits = self.original_logits.expand_as(logits)
         return jsd.masked_fill(~visible, 0.0), change_in_prediction(
             original_logits, logits.detach()
@@ -107,10 +107,10 @@ class Problem:
         with torch.enable_grad():
             logits = self.predict(a)
             z = self.groups(logits)
-            heat = self.to_heatmap(a).double()
+            heatmap = self.to_heatmap(a).double()
             # Held constant in the logarithm, so that the gradient of the product is exactly the slope.
-            fixed = heat.detach().clamp(min=TINY)
-            gain = (heat * 0.5 * torch.log(2 * fixed / (fixed + self.heat))).sum()
+            fixed = heatmap.detach().clamp(min=TINY)
+            gain = (heatmap * 0.5 * torch.log(2 * fixed / (fixed + self.heatmap))).sum()
             (slope,) = torch.autograd.grad(gain, a)
             rows = [torch.zeros_like(a)]
             for g in range(1, z.shape[-1]):

@@ -64,7 +64,7 @@ def search_all(evidence: Evidence) -> dict[str, np.ndarray]:
                 for i, name in enumerate(names)
             },
             "shuffled_flipped": flipped,
-            "own_maximum": largest_divergence(trace.heat, trace.mask),
+            "own_maximum": largest_divergence(trace.heatmap, trace.mask),
         }
         for name, values in found.items():
             columns[name][rows] = values.double().numpy(force=True)

@@ -148,7 +148,7 @@ def _by_chance(evidence: Evidence, trace: Trace) -> dict[str, Float[Tensor, " B"
     model, how = evidence.model, evidence.settings.renormalise
     above, decides = [], []
     for one in shuffled(evidence, trace, "erasure_shuffled"):
-        top = {"top": ranked(one.ranked_heat, one.mask)[:, 0]}
+        top = {"top": ranked(one.ranked_heatmap, one.mask)[:, 0]}
         effects = _effects(one, without_each(model, one, how), top)
         above.append(effects["above"])
         decides.append(effects["flip_top"].masked_fill(effects["flips"] == 0, torch.nan))
@@ -171,7 +171,7 @@ def _effects(
     before = trace.logits.double().unsqueeze(1).expand_as(after)
     top_class = trace.predicted.unsqueeze(1).expand(mask.shape)
     numbers = {
-        "weight": trace.heat.double(),
+        "weight": trace.heatmap.double(),
         "js": jensen_shannon(before.softmax(-1), after.softmax(-1)),
         "margin": log_odds(before, top_class) - log_odds(after, top_class),
         "tvd": change_in_prediction(before, after),
@@ -194,7 +194,7 @@ def _effects(
 
 def _places(evidence: Evidence, trace: Trace) -> dict[str, Int[Tensor, " B"]]:
     """Return the erased token of each text, by item."""
-    scores = dict(zip(PAIRS, (trace.ranked_heat, *slopes(evidence.model, trace)), strict=True))
+    scores = dict(zip(PAIRS, (trace.ranked_heatmap, *slopes(evidence.model, trace)), strict=True))
     orders = {name: ranked(values, trace.mask) for name, values in scores.items()}
     order = orders["attention"]
     last = (trace.mask.sum(-1) - 1).clamp(min=0)

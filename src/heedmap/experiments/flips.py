@@ -138,7 +138,9 @@ def _by_chance(evidence: Evidence, trace: Trace) -> np.ndarray:
     for one in shuffled_traces(evidence, trace, "flips_shuffled"):
         weights, relevance, bias = linear(one)
         least, _ = smallest(weights, relevance, bias, one.mask, one.predicted)
-        flip = along(evidence.model, one, one.ranked_heat.double(), evidence.settings.renormalise)
+        flip = along(
+            evidence.model, one, one.ranked_heatmap.double(), evidence.settings.renormalise
+        )
         counts = (each.count.double() for each in (least, flip))
         shares.append(torch.from_numpy(efficiency(*(each.numpy(force=True) for each in counts))))
     return torch.stack(shares).nanmean(0).numpy()
@@ -179,7 +181,7 @@ def rankings(
     evidence: Evidence, trace: Trace, importance: pa.ChunkedArray
 ) -> dict[str, Float[Tensor, "B T"]]:
     """Return the tokens' numbers in each of RANKINGS; `importance` is leave-one-out."""
-    heat = trace.ranked_heat.double()
+    heat = trace.ranked_heatmap.double()
     gradient, product = slopes(evidence.model, trace)
     without = torch.zeros_like(heat)
     for i, row in enumerate(trace.rows.tolist()):

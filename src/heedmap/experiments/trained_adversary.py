@@ -76,7 +76,7 @@ def _compared(evidence: Evidence, variant: Variant, outcome: Outcome) -> pa.Tabl
     total = len(evidence.split)
     columns = {name: np.zeros(total) for name in ("tvd", "jsd", "kl_adversary", "kl_base")}
     for trace in evidence.traces:
-        rows, own = trace.rows.numpy(force=True), trace.heat.double().cpu()
+        rows, own = trace.rows.numpy(force=True), trace.heatmap.double().cpu()
         other = outcome.attention.padded(trace.rows.cpu(), own.shape[1]).double()
         after = torch.from_numpy(outcome.logits[rows]).softmax(-1)
         columns["tvd"][rows] = total_variation(trace.logits.double().cpu().softmax(-1), after)

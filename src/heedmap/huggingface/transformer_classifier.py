@@ -168,11 +168,11 @@ class TransformerClassifier:
         weights = weights.masked_fill(~support, 0.0)
         attention, support = (t.reshape(len(t), -1, t.shape[-1]) for t in (weights, support))
         if self.settings.view in ("row", "received"):
-            heat = on_words(attention.mean(1), batch)
+            heatmap = on_words(attention.mean(1), batch)
         else:
-            heat = self.heat_maps(batch, [self.map_on_trial()]).squeeze(1)
+            heatmap = self.heat_maps(batch, [self.map_on_trial()]).squeeze(1)
         return Trace(
-            batch.rows, batch.mask, attention, support, heat, base.logits.float(),
+            batch.rows, batch.mask, attention, support, heatmap, base.logits.float(),
             state=_State(batch, base), words=batch.words.masked_fill(~batch.real, -2),
             all_rows=not self.one_row,
         )  # fmt: skip
@@ -231,7 +231,7 @@ class TransformerClassifier:
 
     def reach(self, trace: Trace) -> Float[Tensor, " B"]:
         """Bound how far any weights of the layer can move the view (see `View.reach`)."""
-        return self._view(trace).reach(trace.attention, trace.support, trace.heat)
+        return self._view(trace).reach(trace.attention, trace.support, trace.heatmap)
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
         """Look up each position's embedding, before position embeddings and norms."""

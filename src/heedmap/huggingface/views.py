@@ -35,14 +35,14 @@ class View:
     except `flow`, which solves a maximum flow for every text, word and weighting.
     """
 
-    def __init__(self, maps: Maps, batch: SubwordBatch, heatmap: Map, one_row: bool) -> None:
-        self.batch, self.map, self.one_row = batch, heatmap, one_row
+    def __init__(self, maps: Maps, batch: SubwordBatch, map_on_trial: Map, one_row: bool) -> None:
+        self.batch, self.map, self.one_row = batch, map_on_trial, one_row
         rows, real = maps.rows(batch), batch.real
         self.starts = real.long().argmax(1) if rows is None else rows  # of a flow
         read_rows = real if rows is None else one_hot(rows, real.shape[1])
         self.read: Float[Tensor, "B N"] = read_rows / read_rows.sum(1, keepdim=True)
-        self.below = _Below(maps, batch, heatmap)
-        if heatmap.view not in ("row", "received", "gradient"):
+        self.below = _Below(maps, batch, map_on_trial)
+        if map_on_trial.view not in ("row", "received", "gradient"):
             inputs = batch.inputs(maps.tokenizer.model_input_names)
             with torch.no_grad(), maps.adapter.visiting(self.below):
                 maps.adapter.model(**inputs)
@@ -68,9 +68,9 @@ class View:
         self,
         attention: Float[Tensor, "B K P"],
         support: Bool[Tensor, "B K P"],
-        heat: Float[Tensor, "B T"],
+        heatmap: Float[Tensor, "B T"],
     ) -> Float[Tensor, " B"]:
-        """Bound JSD(map, heat) over all weights of the layer, whatever is predicted.
+        """Bound JSD(map, heatmap) over all weights of the layer, whatever is predicted.
 
         The bound is ln 2 except for rollout. A rollout is (Σ_r w_r (a_r + e_r)) R up to its sum, with R the
         rollout of the layers below, r the rows read and a_r the mean over heads, which keeps its mass m_r.
@@ -78,14 +78,14 @@ class View:
         support. The divergence is convex, so its maximum is at one of these.
         """
         if self.map.view != "rollout":
-            return torch.full_like(heat[:, 0], LN2, dtype=torch.float64)
+            return torch.full_like(heatmap[:, 0], LN2, dtype=torch.float64)
         rolled = self.below.rolled
         mass = self._square(attention.unsqueeze(0))[0].double().mean(1).sum(-1)
         weight = self.read / (1 + mass)
         movable_mass = (weight * mass).sum(1)[:, None, None]
         fixed = torch.einsum("bn,bnm->bm", weight, rolled).unsqueeze(1)
         corners = on_words((movable_mass * rolled + fixed).transpose(0, 1), self.batch)  # (N, B, T)
-        divergences = jensen_shannon(corners.double(), heat.double().expand_as(corners))
+        divergences = jensen_shannon(corners.double(), heatmap.double().expand_as(corners))
         looked_at = self._square(support.unsqueeze(0))[0].any(1) & (self.read > 0).unsqueeze(-1)
         return divergences.transpose(0, 1).masked_fill(~looked_at.any(1), 0.0).amax(1)
 
@@ -139,8 +139,8 @@ def on_words(values: Float[Tensor, "*lead B P"], batch: SubwordBatch) -> Float[T
 class _Below(Visitor):
     """Record what a view needs beside its layer's weights: the layers below it, and its values."""
 
-    def __init__(self, maps: Maps, batch: SubwordBatch, heatmap: Map) -> None:
-        self.maps, self.batch, self.map = maps, batch, heatmap
+    def __init__(self, maps: Maps, batch: SubwordBatch, map_on_trial: Map) -> None:
+        self.maps, self.batch, self.map = maps, batch, map_on_trial
         self.layer_of = {call: layer for layer, call in enumerate(maps.layout.calls)}
         texts, size = batch.real.shape
         start = torch.eye(size, dtype=torch.float64, device=batch.real.device)

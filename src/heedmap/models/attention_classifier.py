@@ -128,10 +128,10 @@ class TextClassifier(AttentionClassifier):
         relevance = self.as_logits(torch.matmul(states, self.decoder.weight.T)).unsqueeze(1)
         readout = Readout(relevance, self.as_logits(self.decoder.bias))
         logits = decode(readout, attention.unsqueeze(0)).squeeze(0)
-        heat, support = attention.squeeze(1), batch.mask.unsqueeze(1)
+        heatmap, support = attention.squeeze(1), batch.mask.unsqueeze(1)
         normalisation = self.normalised(states, batch)
         return Trace(
-            batch.rows, batch.mask, attention, support, heat, logits, readout, **normalisation
+            batch.rows, batch.mask, attention, support, heatmap, logits, readout, **normalisation
         )
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:

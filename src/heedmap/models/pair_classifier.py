@@ -102,10 +102,17 @@ class PairClassifier(AttentionClassifier):
         attention = self.attend(states, batch, query)
         state = _State(torch.matmul(states, self.projection.weight.T), query, batch)
         logits = self._decode(state, attention)[:, 0]
-        heat, support = attention.squeeze(1), batch.mask.unsqueeze(1)
+        heatmap, support = attention.squeeze(1), batch.mask.unsqueeze(1)
         normalisation = self.normalised(states, batch, query)
         return Trace(
-            batch.rows, batch.mask, attention, support, heat, logits, state=state, **normalisation
+            batch.rows,
+            batch.mask,
+            attention,
+            support,
+            heatmap,
+            logits,
+            state=state,
+            **normalisation,
         )
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:

@@ -60,7 +60,7 @@ def check_adversary(run: Run, row: int) -> Imposed:
         shown = model.heat_maps(batch, [model.map_on_trial()], attention)[:, 0]
     else:
         shown = model.to_heatmap(trace, attention.unsqueeze(0))[0]
-    heat, own = shown.double(), trace.heat.double()
+    heat, own = shown.double(), trace.heatmap.double()
     visible = bool((heat > 0).any() and (own > 0).any())  # a map of zeros shows nothing
     return Imposed(
         tvd=float(change_in_prediction(trace.logits, logits)[0]),
