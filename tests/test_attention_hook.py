@@ -15,7 +15,7 @@ from heedmap.errors import InputError
 from heedmap.huggingface.attention_hook import NAME, Call, Visitor, visiting, weighted_sum
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.measuring import Copying, Recording, Spreading, answer
+from heedmap.huggingface.measuring import Copying, Spreading, WeightRecorder, answer
 from heedmap.huggingface.model_adapter import (
     attach,
     detach,
@@ -41,7 +41,7 @@ def say(model, inputs):
 
 
 def record(adapter, inputs):
-    visitor = Recording()
+    visitor = WeightRecorder()
     with adapter.visiting(visitor) as names:
         said = say(adapter.model, inputs)
     return said, visitor.taken, names

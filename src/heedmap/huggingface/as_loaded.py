@@ -18,7 +18,7 @@ from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
 from heedmap.huggingface.inputs import SubwordBatch, encode, truncated
 from heedmap.huggingface.limits import UNLIMITED, longest
-from heedmap.huggingface.measuring import Recording, answer, difference, nearest, roundings
+from heedmap.huggingface.measuring import WeightRecorder, answer, difference, nearest, roundings
 from heedmap.huggingface.model_adapter import ModelAdapter, eagerly, reported, with_weights
 from heedmap.huggingface.padding import padding_token, vocabulary_size
 from heedmap.huggingface.refusals import first_line, out_of_memory
@@ -166,8 +166,8 @@ def compare(
     for group in _groups(readings):
         words = [_words(tokenizer, reading.text, limit) for reading in group]
         batch = encode(tokenizer, words, range(len(words)), model.device, padding_token(model))
-        recording = Recording()
-        with adapter.visiting(recording):
+        recorder = WeightRecorder()
+        with adapter.visiting(recorder):
             answers = answer(model(**accepted(model, _inputs(batch, tokenizer)))).float()
         for row, reading in enumerate(group):
             real = batch.real[row]
@@ -177,10 +177,8 @@ def compare(
                 different = different or (
                     f"{reading.name} is answered differently by {off:.1e} (at most {answer_limit:.1e})"
                 )
-            if reading.weights and recording.taken:
-                summaries = [
-                    _summary(_without_padding(part[row], real)) for part in recording.taken
-                ]
+            if reading.weights and recorder.taken:
+                summaries = [_summary(_without_padding(part[row], real)) for part in recorder.taken]
                 gap = max(nearest(part, reading.weights) for part in summaries)
                 worst_weights = max(worst_weights or 0.0, gap)
                 if gap > weight_limit:

@@ -27,7 +27,7 @@ def roundings(dtype: torch.dtype) -> int:
     return 1024 if dtype in (torch.float32, torch.float64) else SAME_SHAPES
 
 
-class Recording(Visitor):
+class WeightRecorder(Visitor):
     """Record the weights of every call, (B, H, Q, N) each."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from heedmap.errors import InputError
 from heedmap.huggingface.attention_hook import NAME, Call, Visitor, visiting
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.measuring import Recording
+from heedmap.huggingface.measuring import WeightRecorder
 
 Kind = Literal["interface", "softmax", "reading"]
 Inputs = Mapping[str, Tensor]
@@ -222,14 +222,14 @@ def _find_access(model: PreTrainedModel, inputs: Inputs) -> Kind | None:
         # Models that refuse the name may raise anything at any point of the pass.
         with suppress(Exception), torch.no_grad():
             model.set_attn_implementation(NAME)
-            interface = Recording()
+            interface = WeightRecorder()
             with visiting(model, interface):
                 model(**inputs)
             if interface.taken:
                 tokens = all(_over_tokens(weights, inputs) for weights in interface.taken)
                 return "interface" if tokens else None
     use_eager(model)
-    softmaxes = Recording()
+    softmaxes = WeightRecorder()
     with torch.no_grad(), visiting_softmax(model, softmaxes):
         reports = reported(with_weights(model, inputs))
     if not reports or not all(_over_tokens(weights, inputs) for weights in reports):

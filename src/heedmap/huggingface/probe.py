@@ -13,8 +13,8 @@ from heedmap.huggingface.measuring import (
     Copying,
     Drift,
     Leaves,
-    Recording,
     Spreading,
+    WeightRecorder,
     ahead,
     alone,
     answer,
@@ -55,10 +55,10 @@ class Probe:
         self.eager, self.reported = self._own(answer(output)), reported(output)
         self.adapter = attach(model, inputs)
         self.kind = self.adapter.kind
-        recording = Recording()
-        with self.adapter.visiting(recording) as seen:
+        recorder = WeightRecorder()
+        with self.adapter.visiting(recorder) as seen:
             self.output = self._own(answer(model(**inputs)))
-        self.weights, self.layers = recording.taken, list(seen)
+        self.weights, self.layers = recorder.taken, list(seen)
         self.finite = bool(self.output.isfinite().all())
         size = max(1.0, float(self.eager.abs().nan_to_num(0.0, 0.0, 0.0).max()))
         unit = torch.finfo(self.output.dtype).eps * size

@@ -75,7 +75,7 @@ class Rerun:
         """Run one whole pass, and record what later runs need."""
         way = way or self.way
         rows = None if self.reads is None else self.reads(inputs)
-        recorder = _Recorder(self.call, self.call - self.place.call_in_block)
+        recorder = _BlockRecorder(self.call, self.call - self.place.call_in_block)
         recorded: dict[str, Any] = {"below": {}}
         turn = iter(range(1 << 30))
 
@@ -151,7 +151,7 @@ class Rerun:
         """
         assert self.reads is not None
         rows = self.reads(inputs)
-        recorder = _Recorder(self.call, self.call - self.place.call_in_block, stop=True)
+        recorder = _BlockRecorder(self.call, self.call - self.place.call_in_block, stop=True)
         turn = iter(range(1 << 30))
         entering: list[Tensor] = []
 
@@ -224,7 +224,7 @@ class _Stop(Exception):
     """The rest of the pass is not needed."""
 
 
-class _Recorder(Visitor):
+class _BlockRecorder(Visitor):
     def __init__(self, call: int, first_call: int, *, stop: bool = False) -> None:
         self.call, self.first_call, self.stop = call, first_call, stop
         self.final_weights: Tensor | None = None
