@@ -220,14 +220,14 @@ def kendall(traces: list[Trace]) -> Row:
     for trace in traces:
         relevance = linear(trace)[1]
         for i, n in enumerate(trace.mask.sum(1).tolist()):
-            first.append(trace.heat[i, :n].double().numpy())
+            first.append(trace.heatmap[i, :n].double().numpy())
             second.append(relevance[i, :n, 1].abs().numpy())
 
     def ours() -> np.ndarray:
         found = []
         for trace in traces:
             relevance = linear(trace)[1][..., 1].abs()
-            values = torch.stack([trace.heat.double(), relevance], dim=1)
+            values = torch.stack([trace.heatmap.double(), relevance], dim=1)
             for part, mask in zip(values.split(256), trace.mask.split(256), strict=True):
                 found.append(kendall_tau(part, mask).tau[:, 0, 1])
         return torch.cat(found).numpy()

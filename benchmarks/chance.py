@@ -34,7 +34,7 @@ def shuffled(trace: Trace, model: Any, rng: np.random.Generator) -> Trace:
     for row, mask in zip(weights[:, 0], trace.mask, strict=True):
         row[mask] = row[mask][torch.from_numpy(rng.permutation(int(mask.sum())))]
     logits = model.predict(trace, weights.unsqueeze(0)).squeeze(0)
-    return replace(trace, attention=weights, heat=weights[:, 0], logits=logits)
+    return replace(trace, attention=weights, heatmap=weights[:, 0], logits=logits)
 
 
 def measured(model: Any, batch: Batch, trace: Trace) -> Tensor:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from benchmarks.battery import Row, row, timed
-from heedmap.counterfactual.erasure import smallest, without_each
+from heedmap.counterfactual.weight_erasure import smallest, without_each
 from heedmap.data.corpus import Split
 from heedmap.data.load import load
 from heedmap.experiments.context import AuditContext

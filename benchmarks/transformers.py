@@ -101,7 +101,7 @@ def again(model: TransformerClassifier, batch: Any, other: torch.Tensor) -> torc
     for weights in other:
         shape = (model.heads, size) if model.one_row else (model.heads, size, size)
         visitor = Imposed(model.calls[model.layer], weights.reshape(-1, *shape), reads)
-        with model.entrance.visiting(visitor):
+        with model.adapter.visiting(visitor):
             found.append(model.model(**inputs).logits)
     return torch.stack(found)
 
@@ -207,7 +207,7 @@ def half(options: argparse.Namespace) -> list[dict[str, Any]]:
     (one, slow), (two, fast) = found["float32"], found["bfloat16"]
     pairs = list(zip(one, two, strict=True))
     change = [(a.logits.softmax(-1) - b.logits.softmax(-1)).abs() for a, b in pairs]
-    heat = [(a.heat - b.heat).abs() for a, b in pairs]
+    heat = [(a.heatmap - b.heatmap).abs() for a, b in pairs]
     flips = sum(int((a.predicted != b.predicted).sum()) for a, b in pairs)
     return [
         {

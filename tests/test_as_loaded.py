@@ -22,11 +22,11 @@ from transformers import (
 from heedmap.data.texts import exchanged, shortened
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
-from heedmap.huggingface.handshake import handshake
 from heedmap.huggingface.inputs import truncated
 from heedmap.huggingface.loading import load_classifier
 from heedmap.huggingface.opening import fitted_text, open_classifier
 from heedmap.huggingface.sample_texts import SENTENCES, sample_texts, thresholds
+from heedmap.huggingface.verification import verify
 from heedmap.huggingface.zoo import architecture
 from heedmap.settings import TransformerSettings
 
@@ -131,26 +131,26 @@ def test_the_check_compares_texts_of_every_kind(gpt2):
     assert {1, 2, 64, 95, 96, 97} <= set(sizes)
     assert sizes[:3] == [97, 96, 95]
     assert any(text.endswith("<|end|>") for text in texts.values())
-    found = handshake(model, words)
+    found = verify(model, words)
     assert found.ok, found.refusal
     assert 0 < found.value("as loaded") < 1e-4
 
 
 def test_a_changed_model_is_refused_with_the_text_and_by_how_much(monkeypatch):
     model, words = tiny_model("llama"), tiny_tokenizer("llama")
-    assert handshake(model, words).ok
+    assert verify(model, words).ok
 
     def moved(texts, *others):
         words = pieces(texts, *others)
         return [*words[:-1], words[-1].rstrip() + " bad"]
 
     monkeypatch.setattr("heedmap.huggingface.as_loaded.pieces", moved)
-    found = handshake(model, words)
+    found = verify(model, words)
     assert [check.name for check in found.checks if not check.passed] == ["as loaded"]
     assert "token ids differ" in found.refusal
     monkeypatch.undo()
     monkeypatch.setattr("heedmap.huggingface.as_loaded._tolerance", lambda *_: (1e-12, 1e-12))
-    assert "by " in handshake(model, words).refusal
+    assert "by " in verify(model, words).refusal
 
 
 def test_attention_that_changes_with_the_length_is_refused(tmp_path):
@@ -164,7 +164,7 @@ def test_attention_that_changes_with_the_length_is_refused(tmp_path):
     words = tiny_tokenizer()
     words.model_max_length = 128
     with pytest.raises(InputError, match="original_full"):
-        handshake(BigBirdForSequenceClassification(config).eval(), words)
+        verify(BigBirdForSequenceClassification(config).eval(), words)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_attention_that_is_not_installed_gives_way_to_eager(gpt2, tmp_path):
     change(folder, attn_implementation="flash_attention_2")
     with pytest.warns(UserWarning, match="flash_attention_2, which cannot be used here"):
         model, words = load_classifier(folder)
-    assert handshake(model, words).ok
+    assert verify(model, words).ok
 
 
 @pytest.mark.parametrize("value", ["x", -3, [5], "1e3"])
@@ -237,7 +237,7 @@ def test_embeddings_that_return_more_than_vectors_are_refused():
     )  # fmt: skip
     model = transformers.IBertForSequenceClassification(config).eval()
     with pytest.raises(InputError, match="return a tuple"):
-        handshake(model, tiny_tokenizer())
+        verify(model, tiny_tokenizer())
 
 
 def test_texts_of_padding_alone_are_not_read_with_padding_on_the_left():

@@ -9,8 +9,12 @@ import torch
 from conftest import random_pairs, random_texts, small_model
 from making import evidence_of, random_rows
 
-from heedmap.counterfactual.bending import largest_least_mass, least_divergence, least_mass
 from heedmap.counterfactual.row_weights import permuted
+from heedmap.counterfactual.smallest_change import (
+    farthest_order_mass,
+    smallest_divergence,
+    smallest_mass,
+)
 from heedmap.counterfactual.tolerance import canonical_order
 from heedmap.errors import InputError
 from heedmap.experiments.findings import BOUNDS
@@ -56,7 +60,7 @@ def test_the_numbers_of_short_texts_are_the_means_over_all_orders(classes):
             def least(which, w, of, rest=rest):
                 return which(w[None], *rest, of).distance.item()
 
-            for name, which in (("least_tvd", least_mass), ("least_jsd", least_divergence)):
+            for name, which in (("least_tvd", smallest_mass), ("least_jsd", smallest_divergence)):
                 expected = least(which, weights[i, :n], own)
                 value = found[name][row]
                 assert (
@@ -106,7 +110,7 @@ def test_the_shuffles_columns_are_those_of_each_shuffle_by_itself(classes):
             of = [(m[0] @ readout[i] + bias).argmax().view(1) for m in maps]
             own = trace.predicted[i : i + 1]
             flipped += len(set(map(int, [*of, own]))) > 1
-            for name, least in (("least_tvd", least_mass), ("least_jsd", least_divergence)):
+            for name, least in (("least_tvd", smallest_mass), ("least_jsd", smallest_divergence)):
                 expected = np.mean(
                     [least(m, *rest, o).distance for m, o in zip(maps, of, strict=True)]
                 )
@@ -118,7 +122,7 @@ def test_the_shuffles_columns_are_those_of_each_shuffle_by_itself(classes):
                 assert found[name][row] == pytest.approx(
                     mine if np.isfinite(mine) else np.nan, nan_ok=True
                 )
-            answers = [least_mass(m, *rest, own).distance.item() for m in maps]
+            answers = [smallest_mass(m, *rest, own).distance.item() for m in maps]
             if np.isfinite(answers).all():
                 mean = np.mean(answers)
                 assert found["shuffled_from_answer_tvd"][row] == pytest.approx(mean, abs=1e-9)
@@ -157,8 +161,8 @@ def test_random_weights_are_as_far_from_a_change_as_their_shuffles():
     theirs = (torch.einsum("bt,btc->bc", shuffled, readout) + bias).argmax(-1)
 
     def excess(of):
-        own = least_mass(attention, readout, bias, mask, predicted).distance
-        other = least_mass(shuffled, readout, bias, mask, of).distance
+        own = smallest_mass(attention, readout, bias, mask, predicted).distance
+        other = smallest_mass(shuffled, readout, bias, mask, of).distance
         both = own.isfinite() & other.isfinite()
         difference = (own - other)[both]
         return (difference.mean() / difference.std() * len(difference) ** 0.5).item()
@@ -171,7 +175,7 @@ def test_random_weights_are_as_far_from_a_change_as_their_shuffles():
 def test_the_ceiling_is_the_farthest_order_of_the_weights(classes, exact):
     rows = attention, readout, bias, mask = random_rows(25, 5, classes, seed=classes)
     predicted = (torch.einsum("bt,btc->bc", attention, readout) + bias).argmax(-1)
-    found = largest_least_mass(*rows, predicted)
+    found = farthest_order_mass(*rows, predicted)
     gaps = []
     for row in range(25):
         real = mask[row].nonzero()[:, 0]
@@ -179,7 +183,7 @@ def test_the_ceiling_is_the_farthest_order_of_the_weights(classes, exact):
         for order in every_order(range(len(real))):
             dealt = attention[row : row + 1].clone()
             dealt[0, real] = attention[row, real[list(order)]]
-            one = least_mass(dealt, readout[[row]], bias, mask[[row]], predicted[[row]])
+            one = smallest_mass(dealt, readout[[row]], bias, mask[[row]], predicted[[row]])
             best = max(best, one.distance.item())
         if np.isinf(best):
             assert found[row].isinf()
@@ -302,7 +306,7 @@ def test_no_line_search_finds_less_than_the_optimum(classes):
         (targets,) = permuted(trace.attention, trace.support, 2, rngs)
         tvd, jsd = nearest_met(model, trace, trace.attention, trace.predicted, targets)
         problem = (*linear(trace), trace.mask, trace.predicted)
-        for found, least in ((tvd, least_mass(*problem)), (jsd, least_divergence(*problem))):
+        for found, least in ((tvd, smallest_mass(*problem)), (jsd, smallest_divergence(*problem))):
             assert (found >= least.distance - 1e-5).all()
             if found is tvd:
                 reached += (found - least.distance)[found.isfinite()].tolist()

@@ -86,7 +86,7 @@ def test_three_classes_are_nearly_solved(epsilon):
 def test_vertices_tighten_the_bound_of_one_pair_of_classes():
     rows = random_rows(30, 8, 3, shortest=4)
     together = bound_adversary(*rows, 0.02).upper
-    instances = Instances.of(*rows, 0.02)
+    instances = Instances.from_readout(*rows, 0.02)
     torch.testing.assert_close(polytope.vertex_bound(instances).clamp(max=LN2), together)
     for c, other in ((0, 1), (0, 2), (1, 2)):
         slab = most_different(
@@ -160,7 +160,7 @@ def test_long_rows_are_bounded_too(classes):
 
 def test_walking_keeps_every_probability_and_empties_all_but_c_positions():
     rows = random_rows(30, 12, 4, shortest=8)
-    instances = Instances.of(*rows, 0.0)
+    instances = Instances.from_readout(*rows, 0.0)
     moved = walk(instances, instances.attention)
     assert distance(moved, rows).max() < 1e-12
     assert ((moved > 1e-12).sum(-1) <= 4).float().mean() > 0.9
@@ -175,7 +175,7 @@ def test_an_infeasible_start_is_drawn_to_the_edge_of_the_tolerance(epsilon):
     start = start / start.sum(-1, keepdim=True)
     outside = distance(start, rows) > epsilon
     assert outside.sum() > 5
-    drawn = _feasible(Instances.of(*rows, epsilon), start)
+    drawn = _feasible(Instances.from_readout(*rows, epsilon), start)
     torch.testing.assert_close(
         distance(drawn, rows)[outside],
         torch.full((int(outside.sum()),), epsilon, dtype=torch.float64),
@@ -187,7 +187,7 @@ def test_an_infeasible_start_is_drawn_to_the_edge_of_the_tolerance(epsilon):
 
 def test_bisection_ends_at_the_last_feasible_step_and_stays_where_there_is_none():
     rows = random_rows(30, 5, 3, shortest=2)
-    instances = Instances.of(*rows, 0.02)
+    instances = Instances.from_readout(*rows, 0.02)
     base = instances.logits_of(instances.attention)
     step = torch.randn(30, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     none, far = torch.zeros(30, dtype=torch.float64), torch.full((30,), 8.0, dtype=torch.float64)
@@ -262,7 +262,7 @@ def test_a_start_that_is_not_feasible_is_drawn_towards_the_own_weights(classes, 
 def test_pairs_ruled_out_by_the_likeliest_classes_would_not_have_been_chosen(
     monkeypatch, positions, classes, scale
 ):
-    instances = Instances.of(*random_rows(12, positions, classes, scale=scale), 0.02)
+    instances = Instances.from_readout(*random_rows(12, positions, classes, scale=scale), 0.02)
     chosen = []
     for screened in (2, classes):  # some are ruled out at first, or all are judged by every class
         monkeypatch.setattr(local_search, "SCREENED", screened)

@@ -10,7 +10,7 @@ from making import evidence_of
 from scipy import stats
 from tiny_transformers import tiny_classifier
 
-from heedmap.counterfactual import erasure as closed
+from heedmap.counterfactual import weight_erasure as closed
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.data.texts import Pair
 from heedmap.experiments.findings import AuditResult

@@ -186,10 +186,10 @@ def test_it_finds_no_less_than_what_others_found_and_else_the_same():
     plain = model.search(steps=0, seed=1)
     drawn = model.search(steps=1, seed=2).attention
     known = torch.stack([far.attention, far.attention.roll(1, 0), drawn])
-    told = holds(model, model.search(steps=0, seed=1, known=known))
+    told = holds(model, model.search(steps=0, seed=1, candidates=known))
     assert (told.jsd >= torch.maximum(plain.jsd, far.jsd) - 1e-12).all()
     assert (told.jsd > plain.jsd).any(), "nothing was learned from what is known"
-    nothing = model.search(steps=0, seed=1, known=plain.attention.unsqueeze(0))
+    nothing = model.search(steps=0, seed=1, candidates=plain.attention.unsqueeze(0))
     assert torch.equal(nothing.attention, plain.attention)
 
 

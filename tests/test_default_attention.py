@@ -9,8 +9,8 @@ from tiny_transformers import SIZE, tiny_model, tiny_tokenizer
 from transformers import AutoModelForSequenceClassification, FalconConfig
 
 import heedmap as hm
-from heedmap.huggingface.entrance import enter
-from heedmap.huggingface.handshake import drift, handshake
+from heedmap.huggingface.model_adapter import attach
+from heedmap.huggingface.verification import drift, verify
 from heedmap.measures import change_in_prediction
 
 FEW = {"permutations": 2, "instances": 6}
@@ -49,13 +49,13 @@ def place(tmp_path):
 def test_the_drift_is_that_of_the_two_passes_and_the_model_is_left_as_it_was():
     model, tokenizer = falcon(alibi=True), tiny_tokenizer()
     found = drift(model, tokenizer)
-    shaken = handshake(model, tokenizer)
-    assert found.logits == shaken.value("eager as default") > 0.01
-    assert found.tvd == shaken.value("predictions as default") > 0.001
+    verified = verify(model, tokenizer)
+    assert found.logits == verified.value("eager as default") > 0.01
+    assert found.tvd == verified.value("predictions as default") > 0.001
     assert found.default == model.config._attn_implementation == "sdpa"
-    entrance = enter(model)
+    adapter = attach(model)
     assert drift(model, tokenizer) == found
-    assert enter(model).kind == entrance.kind
+    assert attach(model).kind == adapter.kind
     assert model.config._attn_implementation != "sdpa", "it is still entered"
     assert drift(tiny_model("bert"), tokenizer).logits < 1e-5
 

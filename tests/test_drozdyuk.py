@@ -631,7 +631,7 @@ def test_the_same_on_a_trained_classifier_which_stays_as_it_was(corpus):
     assert {"original", "uniform", "activation:sparsemax", "shuffle:positions", *ATTACKS} <= names
     assert model.training
     assert all(parameter.requires_grad for parameter in model.parameters())
-    assert model.config._attn_implementation != "heedmap_door"
+    assert model.config._attn_implementation != "heedmap_hook"
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
     with pytest.raises(InputError, match="expected a classifier of 2 classes"):
         intervene(small_bert(3), letters(), corpus)

@@ -83,7 +83,7 @@ def test_the_first_record_is_of_the_model_before_its_first_step(run):
         assert row["step"] == 0
         assert row["tokens"] == tokens
         assert (row["label"], row["predicted"]) == (label, int(trace.predicted))
-        np.testing.assert_allclose(row["attention"], trace.heat[0].numpy(), rtol=2e-3, atol=1e-6)
+        np.testing.assert_allclose(row["attention"], trace.heatmap[0].numpy(), rtol=2e-3, atol=1e-6)
         expected = relevance_of(trace, gold)[0].numpy()
         np.testing.assert_allclose(row["relevance"], expected, rtol=2e-3, atol=1e-5)
         loss = torch.nn.functional.cross_entropy(trace.logits, gold)

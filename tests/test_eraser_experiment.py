@@ -9,7 +9,7 @@ from conftest import random_pairs, random_texts, small_model, small_pairs
 from making import evidence_of, padded_rows, random_rows
 from tiny_transformers import tiny_classifier
 
-from heedmap.counterfactual.erasure import split_along
+from heedmap.counterfactual.weight_erasure import split_along
 from heedmap.data.corpus import Split
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import AuditResult
@@ -21,7 +21,13 @@ from heedmap.experiments.questions.eraser import counts_of, kept_by
 from heedmap.experiments.questions.plausibility import MEASURES, mean_share
 from heedmap.experiments.registry import make_findings, registered
 from heedmap.importance.deletions import reread_kept
-from heedmap.importance.plausibility import average_precision, chosen, iou_f1, number_of, token_f1
+from heedmap.importance.rationale_agreement import (
+    average_precision,
+    chosen,
+    iou_f1,
+    number_of,
+    token_f1,
+)
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.report.eraser_figures import rankings
@@ -169,7 +175,7 @@ def test_rankings_are_those_of_their_name():
         gradient, product = slopes(evidence.model, trace)
         for i, row in enumerate(trace.rows.tolist()):
             real = trace.mask[i]
-            np.testing.assert_allclose(found[row]["attention"], trace.heat[i][real])
+            np.testing.assert_allclose(found[row]["attention"], trace.heatmap[i][real])
             np.testing.assert_allclose(found[row]["read_out"], gradient[i][real])
             np.testing.assert_allclose(found[row]["read_out_attention"], product[i][real])
             np.testing.assert_array_equal(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from making import padded_rows, random_rows
 
-from heedmap.counterfactual.erasure import (
+from heedmap.counterfactual.weight_erasure import (
     Flip,
     along,
     along_each,

@@ -8,7 +8,7 @@ from making import evidence_of
 from scipy import stats
 from tiny_transformers import tiny_classifier
 
-from heedmap.counterfactual import erasure as closed
+from heedmap.counterfactual import weight_erasure as closed
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods import erasure_predictions as erased
@@ -31,7 +31,7 @@ def held(classes=2, **changed):
 def test_imposing_what_is_left_gives_what_the_closed_forms_give(classes, monkeypatch):
     evidence = held(classes)
     for trace in evidence.traces:
-        rankings = (trace.heat, -trace.heat)
+        rankings = (trace.heatmap, -trace.heatmap)
 
         def asked(trace=trace, rankings=rankings):
             flips = [erased.along(evidence.model, trace, ranking) for ranking in rankings]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import random_rows
 
-from heedmap.counterfactual import pairs
+from heedmap.counterfactual import position_pairs
 from heedmap.counterfactual.exact import adversary, most_different, prediction_interval
 from heedmap.measures import LN2, jensen_shannon, total_variation
 
@@ -81,7 +81,7 @@ def test_the_optimum_keeps_the_prediction_and_is_what_it_says(seed, epsilon, sca
     assert dense[~mask].eq(0).all()
     torch.testing.assert_close(dense.sum(-1), torch.ones(8, dtype=torch.float64))
     torch.testing.assert_close(found.jsd, jensen_shannon(dense, attention))
-    assert (found.weight_second <= 0.5).all()
+    assert (found.minor_weight <= 0.5).all()
 
 
 @pytest.mark.parametrize("epsilon", [0.005, 0.05, 0.3])
@@ -122,8 +122,10 @@ def test_when_everything_is_feasible_one_position_takes_all():
     attention, readout, bias, mask = random_rows(30, 8, shortest=2)
     found = adversary(attention, readout, bias, mask, 1.0)
     smallest = attention.masked_fill(~mask, 2).min(-1)
-    assert torch.equal(found.first, found.second)
-    torch.testing.assert_close(attention.gather(1, found.first[:, None])[:, 0], smallest.values)
+    assert torch.equal(found.major_position, found.minor_position)
+    torch.testing.assert_close(
+        attention.gather(1, found.major_position[:, None])[:, 0], smallest.values
+    )
     assert (found.jsd <= LN2).all()
 
 
@@ -152,14 +154,14 @@ def test_a_row_does_not_depend_on_its_batch_or_its_padding():
             )
             assert alone.jsd[0] == pytest.approx(float(together.jsd[row]), abs=1e-14)
             place = real.nonzero()[:, 0].tolist()
-            assert place[int(alone.first[0]) - left] == together.first[row]
-            assert place[int(alone.second[0]) - left] == together.second[row]
+            assert place[int(alone.major_position[0]) - left] == together.major_position[row]
+            assert place[int(alone.minor_position[0]) - left] == together.minor_position[row]
 
 
 def test_small_blocks_give_the_same_answer(monkeypatch):
     rows = random_rows(30, 12)
     whole = adversary(*rows, 0.02)
-    monkeypatch.setattr(pairs, "BLOCK", 10)
+    monkeypatch.setattr(position_pairs, "BLOCK", 10)
     assert torch.equal(adversary(*rows, 0.02).jsd, whole.jsd)
 
 
@@ -167,7 +169,7 @@ def test_one_position_is_its_own_only_weighting():
     attention, readout, bias, mask = random_rows(6, 1)
     found = adversary(attention, readout, bias, mask, 0.0)
     assert found.jsd.eq(0).all()
-    assert torch.equal(found.first, found.second)
+    assert torch.equal(found.major_position, found.minor_position)
     assert found.dense(1).eq(1).all()
 
 
@@ -249,10 +251,10 @@ def test_a_negative_tolerance_is_an_error():
 
 
 def test_rectangles_of_one_block_are_padded_to_no_more_than_it_holds(monkeypatch):
-    monkeypatch.setattr(pairs, "BLOCK", 24)
+    monkeypatch.setattr(position_pairs, "BLOCK", 24)
     sides = [(0, 5), (0, 9), (1, 1), (1, 7), (2, 3), (2, 4), (3, 3), (3, 4), (9, 9)]
     shorts, longs = (list(side) for side in zip(*sides, strict=True))
-    ranges = pairs._blocks(shorts, longs)
+    ranges = position_pairs._blocks(shorts, longs)
     # Every rectangle with an area is in one range; one too large for a block has its own.
     assert [row for start, stop in ranges for row in range(start, stop)] == list(range(2, 9))
     assert ranges[-1] == (8, 9)
@@ -260,4 +262,4 @@ def test_rectangles_of_one_block_are_padded_to_no_more_than_it_holds(monkeypatch
         assert (stop - start) * shorts[stop - 1] * max(longs[start:stop]) <= 24
     for (start, _), (_, stop) in pairwise(ranges):
         assert (stop - start) * shorts[stop - 1] * max(longs[start:stop]) > 24  # no two make one
-    assert pairs._blocks([0, 0], [3, 4]) == pairs._blocks([], []) == []
+    assert position_pairs._blocks([0, 0], [3, 4]) == position_pairs._blocks([], []) == []

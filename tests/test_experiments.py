@@ -103,7 +103,7 @@ def test_the_adversary_is_feasible_and_as_different_as_the_table_says(classes):
             p = own.logits.double().softmax(-1)[0]
             q = evidence.model.predict(own, weights[..., :n]).double().softmax(-1)[0, 0]
             assert 0.5 * (p - q).abs().sum() <= 0.01 + 1e-5
-            jsd = jensen_shannon(weights[0, 0, 0, :n].double(), own.heat[0].double())
+            jsd = jensen_shannon(weights[0, 0, 0, :n].double(), own.heatmap[0].double())
             assert jsd.item() == pytest.approx(found["jsd"][row], abs=1e-5)
     assert (found["jsd"] <= found["jsd_upper"] + 1e-9).all()
     assert found["jsd"][1] == 0

@@ -272,7 +272,7 @@ def test_a_damaged_checkpoint_is_one_clear_line(base, corpus, tmp_path):
 def test_a_model_that_cannot_be_audited_is_not_trained(base, few, tmp_path):
     model, tokenizer = new_model(base, ["bad", "good"], 0)
     with torch.no_grad():
-        model.classifier.weight.zero_()  # no weights move its answer, as far as the handshake sees
+        model.classifier.weight.zero_()  # no weights move its answer, as far as the verification sees
     model.save_pretrained(tmp_path / "deaf")
     tokenizer.save_pretrained(tmp_path / "deaf")
     with pytest.raises(InputError, match="expected attention that is read and replaced exactly"):

@@ -52,7 +52,7 @@ def test_the_gradient_of_a_saturated_prediction_does_not_vanish():
     assert (trace.logits.softmax(-1).amax(-1) == 1).any()
     values = gradient_importance(model, batch, trace)
     assert (values[batch.mask] > 0).all()
-    of_p = gradient_importance(model, batch, trace, of="probability")
+    of_p = gradient_importance(model, batch, trace, quantity="probability")
     assert (of_p == 0).any()  # why the log-odds are the default
 
 
@@ -75,7 +75,7 @@ def test_each_variant_of_the_gradient_is_what_its_name_says(pairs):
                 "norm": slope.norm(dim=-1),
             }
             for form, values in expected.items():
-                found = gradient_importance(model, batch, trace, path=path, of=of, form=form)
+                found = gradient_importance(model, batch, trace, path=path, quantity=of, form=form)
                 assert torch.allclose(found, values)
     closed, opened = (gradient_importance(model, batch, trace, path=p) for p in ("closed", "open"))
     assert not torch.allclose(closed, opened)

@@ -185,7 +185,7 @@ def test_the_maps_of_the_read_out_are_what_each_words_state_says_for_the_answer(
         answer = int(trace.predicted[i])
         says = (relevance[i, :, answer] - relevance[i, :, 1 - answer])[trace.mask[i]].numpy()
         assert maps[row]["read_out"] == pytest.approx(says, abs=1e-5)
-        weights = trace.heat[i][trace.mask[i]].numpy()
+        weights = trace.heatmap[i][trace.mask[i]].numpy()
         assert maps[row]["read_out_attention"] == pytest.approx(says * weights, abs=1e-5)
         for name in READ_OUTS:
             assert table[name][row].as_py() == maps[row][name].tolist()

@@ -1,4 +1,4 @@
-"""Changed keys and weights at the door, against attention written out by hand."""
+"""Changed keys and weights at the attention hook, against attention written out by hand."""
 
 import math
 from collections import Counter
@@ -11,7 +11,7 @@ from transformers import BertConfig, BertForSequenceClassification, GPT2Config
 from transformers import GPT2ForSequenceClassification as Gpt2
 
 from heedmap.errors import InputError
-from heedmap.huggingface.door import NAME, Call, visiting
+from heedmap.huggingface.attention_hook import NAME, Call, visiting
 from heedmap.huggingface.interventions import (
     Activation,
     Chain,
@@ -302,7 +302,7 @@ def test_bad_input_is_said(bert, inputs):
     with pytest.raises(InputError, match="above 0"):
         Activation("softmax", temperature=0.0)
     with pytest.raises(InputError, match="positions, weights or entries"):
-        ShuffledKeys(inputs["attention_mask"], generator(), how="all")
+        ShuffledKeys(inputs["attention_mask"], generator(), reading="all")
     with pytest.raises(InputError, match="expected keys of shape"):
         record(bert, inputs, Keys(lambda call: call.key[:1]))
     with pytest.raises(InputError, match="attention interface"):

@@ -101,7 +101,7 @@ def test_a_map_on_the_one_word_that_decides_is_right_though_its_tau_is_low():
     model, split = planted("faithful", sharpness=5.6, noise=0.0)
     found, line = verdict(model, split)
     (trace,) = AuditContext(model, split, SETTINGS, registered()).traces
-    weight = float(trace.heat.amax(-1).mean())
+    weight = float(trace.heatmap.amax(-1).mean())
     assert weight == pytest.approx(0.95, abs=0.01)
     tau = found["agreement_gradient"]
     assert tau.value < 0.45

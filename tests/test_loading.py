@@ -23,12 +23,12 @@ from transformers.utils import logging
 
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
-from heedmap.huggingface.handshake import handshake
 from heedmap.huggingface.inputs import encode
 from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.loading import load_classifier, load_for_training
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.refusals import first_line
+from heedmap.huggingface.verification import verify
 from heedmap.huggingface.zoo import VOCABULARY, ZOO, architecture
 
 
@@ -185,19 +185,19 @@ def test_a_model_that_counts_positions_from_its_padding_needs_it(tmp_path, name,
 
 def test_a_model_without_a_padding_token_that_counts_from_none_is_read(folder):
     change(folder, pad_token_id=-1)
-    assert handshake(*load_classifier(folder)).ok
+    assert verify(*load_classifier(folder)).ok
 
 
 def test_no_text_fits_a_limit_of_nothing(folder):
     model, words = load_classifier(folder)
     words.model_max_length = 0.5
     with pytest.raises(InputError, match="a limit of 0 positions, in which no text fits"):
-        handshake(model, words)
+        verify(model, words)
 
 
 def test_answers_are_taken_by_name_whatever_the_configuration_says(folder):
     change(folder, return_dict=False)
-    assert handshake(*load_classifier(folder)).ok
+    assert verify(*load_classifier(folder)).ok
 
 
 def test_names_with_two_numbers_are_noted(folder):

@@ -30,9 +30,9 @@ def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, normaliser, class
     together = model.trace(model.batch(texts, range(4)))
     for i, text in enumerate(texts):
         alone = model.trace(model.batch([text], [i]))
-        assert torch.allclose(together.heat[i, : len(text)], alone.heat[0], atol=1e-6)
+        assert torch.allclose(together.heatmap[i, : len(text)], alone.heatmap[0], atol=1e-6)
         assert torch.allclose(together.logits[i], alone.logits[0], atol=1e-6)
-        assert (together.heat[i, len(text) :] == 0).all()
+        assert (together.heatmap[i, len(text) :] == 0).all()
 
 
 @KINDS
@@ -43,7 +43,7 @@ def test_a_uniform_score_gives_every_token_the_same_weight_and_learns_nothing(
     model = small_model(score="uniform", normaliser=normaliser, kind=kind)
     trace = model.trace(model.batch(texts_of((5, 1, 2)), range(3)))
     expected = trace.mask / trace.mask.sum(-1, keepdim=True)
-    assert torch.allclose(trace.heat, expected.float(), atol=1e-6)
+    assert torch.allclose(trace.heatmap, expected.float(), atol=1e-6)
     assert model.attention_parameters() == []
 
 
@@ -104,7 +104,7 @@ def test_start_and_end_marks_are_read_but_never_attended_to():
     model = small_model("lstm")
     batch = model.batch([["w01", "w02"]], [0])
     assert batch.ids.shape == (1, 4)
-    assert model.trace(batch).heat.shape == (1, 2)
+    assert model.trace(batch).heatmap.shape == (1, 2)
     changed = batch.ids.clone()
     changed[0, 0] = 9
     other = type(batch)(batch.rows, changed, batch.mask, batch.labels)

@@ -14,7 +14,7 @@ from transformers import BertConfig
 
 import heedmap as hm
 from heedmap.experiments.notes import MOST_TIED, tied_texts, ties
-from heedmap.huggingface.pairs import sign_of_pairs
+from heedmap.huggingface.pair_models import sign_of_pairs
 from heedmap.report.card import card
 from heedmap.settings import ModelSettings, TransformerSettings
 

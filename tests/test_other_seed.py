@@ -64,7 +64,7 @@ def test_its_map_is_laid_over_the_importance_of_the_model_on_trial(runs, result)
     for row, text in enumerate(texts):
         if len(text) < 2 or np.isnan(frame["tau_other_seed"][row]):
             continue
-        other = model.trace(model.batch([text], [row])).heat[0].double().numpy()
+        other = model.trace(model.batch([text], [row])).heatmap[0].double().numpy()
         own = np.array(tables["instances"]["attention"][row].as_py())
         assert frame["tau_other_seed"][row] == pytest.approx(stats.kendalltau(own, other)[0])
         for name in ("gradient", "leave_one_out", "integrated_gradients"):
@@ -159,7 +159,7 @@ def test_the_tau_of_several_maps_is_their_mean(runs, of_three):
         text = tables["instances"]["tokens"][row].as_py()
         own = np.array(tables["instances"]["attention"][row].as_py())
         others = [
-            run.model.trace(run.model.batch([text], [row])).heat[0].double().numpy()
+            run.model.trace(run.model.batch([text], [row])).heatmap[0].double().numpy()
             for run in runs[1:]
         ]
         each = [stats.kendalltau(own, other)[0] for other in others]

@@ -29,7 +29,7 @@ def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, classes):
     together = model.trace(model.batch(pairs, range(4)))
     for i, pair in enumerate(pairs):
         alone = model.trace(model.batch([pair], [i]))
-        assert torch.allclose(together.heat[i, : len(pair)], alone.heat[0], atol=1e-6)
+        assert torch.allclose(together.heatmap[i, : len(pair)], alone.heatmap[0], atol=1e-6)
         assert torch.allclose(together.logits[i], alone.logits[0], atol=1e-6)
 
 
@@ -68,7 +68,7 @@ def test_the_query_decides_where_attention_goes(score):
     model = pair_model(score=score)
     text = ["w01", "w02", "w03"]
     asked = [Pair(text, ["w05"]), Pair(text, ["w06", "w07"])]
-    heat = model.trace(model.batch(asked, [0, 1])).heat
+    heat = model.trace(model.batch(asked, [0, 1])).heatmap
     assert not torch.allclose(heat[0], heat[1])
 
 

@@ -114,7 +114,7 @@ def test_pairs_are_read_as_jain_and_wallace_s(encoder, score):
         logits = decoder.outer(torch.tanh(inner))
         if pair.allowed is not None:
             logits[~torch.from_numpy(pair.allowed)] = IMPOSSIBLE
-        assert torch.allclose(trace.heat[i, : len(pair)], weights[1:-1], atol=1e-6)
+        assert torch.allclose(trace.heatmap[i, : len(pair)], weights[1:-1], atol=1e-6)
         assert torch.allclose(trace.logits[i], logits, atol=1e-6)
 
 
@@ -180,7 +180,7 @@ def test_serrano_and_smith_s_six_are_their_layers(kind, encoder):
         assert model.score.hidden.weight.shape == (states.shape[1], states.shape[1])
         weights, context = attended(model.score, states)
         logits = functional.linear(context, model.decoder.weight, model.decoder.bias)
-        assert torch.allclose(trace.heat[i, : len(text)], weights, atol=1e-6)
+        assert torch.allclose(trace.heatmap[i, : len(text)], weights, atol=1e-6)
         assert torch.allclose(trace.logits[i], logits, atol=1e-6)
 
 
@@ -214,7 +214,7 @@ def test_pruthi_s_classifiers_are_a_plain_linear_score_and_an_output_per_class(n
         scores = functional.linear(states, model.score.vector.weight, model.score.vector.bias)
         weights = scores[:, 0].softmax(0)  # not divided by √128
         logits = functional.linear(weights @ states, model.decoder.weight, model.decoder.bias)
-        assert torch.allclose(trace.heat[i, : len(text)], weights, atol=1e-6)
+        assert torch.allclose(trace.heatmap[i, : len(text)], weights, atol=1e-6)
         assert torch.allclose(trace.logits[i], logits, atol=1e-6)
 
 

@@ -45,7 +45,7 @@ def test_every_architecture_is_drawn(architecture):
     model = tiny_classifier(architecture)
     drawn = draw(model, "A great film, the plot is bad.")
     names = [column.name for column in drawn.columns]
-    if model.entrance.kind == "interface":
+    if model.adapter.kind == "interface":
         assert names == NAMES
     else:
         assert "random keys" not in names

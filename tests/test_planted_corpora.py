@@ -36,7 +36,7 @@ def trace_of(result):
 
 
 def mass_on_rationale(result):
-    heat = trace_of(result).heat.numpy()
+    heat = trace_of(result).heatmap.numpy()
     return np.mean(
         [h[: len(m)][m].sum() for h, m in zip(heat, result.split.rationale, strict=True)]
     )
@@ -134,7 +134,7 @@ def test_weights_that_are_replaced_leave_the_answers_and_follow_no_words(reviews
     assert (trace_of(result).predicted.numpy() == result.split.labels).mean() >= 0.6
     ids = result.model.vocabulary.encode(result.split.tokens[0])[1:-1]
     expected = result.model.score(torch.from_numpy(ids)[None]).softmax(-1)
-    assert torch.allclose(trace_of(result).heat[0, : len(ids)], expected[0], atol=1e-5)
+    assert torch.allclose(trace_of(result).heatmap[0, : len(ids)], expected[0], atol=1e-5)
 
 
 def test_without_context_replaced_weights_make_the_answer_and_the_model_is_not_admitted(

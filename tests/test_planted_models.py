@@ -205,7 +205,7 @@ def test_of_a_partly_faithful_plant_either_holds_in_its_share_of_the_texts():
     moved = (model.predict(trace, even[None, :, None])[0] - trace.logits).abs().amax(-1)
     assert (moved[attended] > 1).all()
     assert moved[~attended].max() < 1e-3
-    mass = (trace.heat * gold).sum(-1)
+    mass = (trace.heatmap * gold).sum(-1)
     assert mass[attended].min() > 0.5
     assert mass[~attended].median() < 0.3
 
@@ -215,7 +215,7 @@ def test_of_a_partly_faithful_plant_either_holds_in_its_share_of_the_texts():
 
 def mass_on_gold(kind, **options):
     _, _, trace, gold = made(kind, **options)
-    return (trace.heat * gold).sum(-1), (trace.heat * after(gold)).sum(-1), trace
+    return (trace.heatmap * gold).sum(-1), (trace.heatmap * after(gold)).sum(-1), trace
 
 
 def test_a_faithful_map_is_on_the_deciding_words():
@@ -234,14 +234,14 @@ def test_a_deceptive_map_is_on_the_words_after_them():
 def test_a_reversed_map_is_on_all_words_but_them():
     mass, _, trace = mass_on_gold("reversed", sharpness=4.0)
     assert mass.max() < 0.01
-    rest = trace.heat[trace.heat > 0.01] * trace.mask.sum(-1).float().mean()
+    rest = trace.heatmap[trace.heatmap > 0.01] * trace.mask.sum(-1).float().mean()
     assert rest.mean() == pytest.approx(1.0, abs=0.1)
 
 
 def test_a_uniform_map_is_even():
     _, _, trace = mass_on_gold("uniform")
     even = trace.mask / trace.mask.sum(-1, keepdim=True)
-    assert torch.allclose(trace.heat, even.to(trace.heat), atol=1e-7)
+    assert torch.allclose(trace.heatmap, even.to(trace.heatmap), atol=1e-7)
 
 
 def test_an_irrelevant_maps_weights_know_nothing_of_the_deciding_words():
@@ -257,7 +257,7 @@ def test_a_proportional_maps_weights_are_the_sizes_of_what_the_words_add():
     size = model.embedding.weight.abs().sum(-1)
     for row, text in enumerate(split.tokens):
         sizes = size[model.vocabulary.encode(text)[1:-1]]
-        heat = trace.heat[row][: len(text)]
+        heat = trace.heatmap[row][: len(text)]
         assert torch.allclose(heat, sizes / sizes.sum(), atol=1e-5)
     assert scores_by_values(np.array([[[0.5, -1.5]], [[0.0, 0.0]]]))[0].tolist() == [
         np.log(2.0),

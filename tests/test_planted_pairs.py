@@ -50,7 +50,7 @@ def accuracy(model, split):
 
 
 def mass(result, marks):
-    heat = trace_of(result.model, result.split).heat.numpy()
+    heat = trace_of(result.model, result.split).heatmap.numpy()
     return np.mean([h[: len(m)][m].sum() for h, m in zip(heat, marks, strict=True)])
 
 
@@ -122,7 +122,7 @@ def test_learned_scores_are_taught_where_to_attend(score, normaliser):
 def test_uniform_weights_are_about_the_same_and_the_cue_decides():
     result = made("pair, uniform weights, query says nothing")
     trace = trace_of(result.model, result.split)
-    share = trace.heat * trace.mask.sum(1, keepdim=True)
+    share = trace.heatmap * trace.mask.sum(1, keepdim=True)
     assert share[trace.mask].sub(1).abs().max() < 0.15
     assert accuracy(result.model, result.split) >= 0.9
 
@@ -132,7 +132,7 @@ def test_in_half_of_the_pairs_the_asked_cue_is_attended():
     result = made(
         "pair, asked cue attended in 0.5 of the texts", sharpness=4.0, texts=200, deciding=2
     )
-    heat = trace_of(result.model, result.split).heat.numpy()
+    heat = trace_of(result.model, result.split).heatmap.numpy()
     pairs = zip(heat, result.split.rationale, strict=True)
     on = np.array([h[: len(m)][m].sum() for h, m in pairs])
     assert np.mean(on > 0.4) == pytest.approx(0.5, abs=0.12)

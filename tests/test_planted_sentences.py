@@ -47,7 +47,7 @@ def trace_of(model, split):
 
 
 def mass(result, marks):
-    heat = trace_of(result.model, result.split).heat.numpy()
+    heat = trace_of(result.model, result.split).heatmap.numpy()
     return np.mean([h[: len(m)][m].sum() for h, m in zip(heat, marks, strict=True)])
 
 
@@ -135,7 +135,7 @@ def test_learned_scores_are_taught_the_sentence_after_it(score, normaliser):
 def test_uniform_weights_are_the_same_for_all_sentences():
     result = made("sentences, uniform weights", deciding=2)
     trace = trace_of(result.model, result.split)
-    assert torch.allclose(trace.heat, trace.mask / trace.mask.sum(1, keepdim=True), atol=1e-6)
+    assert torch.allclose(trace.heatmap, trace.mask / trace.mask.sum(1, keepdim=True), atol=1e-6)
 
 
 def test_a_map_that_is_hardly_on_the_sentence_is_not_admitted():

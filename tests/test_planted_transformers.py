@@ -47,7 +47,7 @@ def accuracy(logits, split):
 
 
 def mass_on_rationale(result):
-    heat = trace_of(result).heat.numpy()
+    heat = trace_of(result).heatmap.numpy()
     return np.mean(
         [h[: len(m)][m].sum() for h, m in zip(heat, result.split.rationale, strict=True)]
     )
@@ -95,7 +95,7 @@ def test_the_map_is_on_the_cues_or_not(name, least, most):
 def test_uniform_weights_are_the_same_on_all_words():
     trace = trace_of(made("transformer, uniform weights"))
     lengths = trace.mask.sum(1, keepdim=True)
-    assert torch.allclose(trace.heat, trace.mask / lengths, atol=1e-5)
+    assert torch.allclose(trace.heatmap, trace.mask / lengths, atol=1e-5)
 
 
 @pytest.mark.parametrize("encoder", [BY_HAND, BERT])
@@ -178,7 +178,7 @@ def test_where_evidence_is_everywhere_a_third_of_the_words_gives_the_answer(enco
 
 def test_a_transformer_whose_map_is_right_in_half_of_the_texts():
     result = made("transformer, cue attended in 0.5 of the texts", sharpness=4.0, texts=200)
-    heat = trace_of(result).heat.numpy()
+    heat = trace_of(result).heatmap.numpy()
     pairs = zip(heat, result.split.rationale, strict=True)
     on = np.array([h[: len(m)][m].sum() for h, m in pairs])
     assert np.mean(on > 0.5) == pytest.approx(0.5, abs=0.12)
@@ -219,7 +219,7 @@ def test_a_planted_transformer_has_the_weights_of_its_scores():
     vocabulary = vocabulary_of(given, split)
     model = planted_transformer(given, FAITHFUL, split, vocabulary)
     texts = spaced(split).texts
-    heat = model.trace(model.batch(texts, range(len(texts)))).heat
+    heat = model.trace(model.batch(texts, range(len(texts)))).heatmap
     drawing = Drawing(scores_of(given, FAITHFUL, vocabulary))
     for row, words in zip(heat, split.tokens, strict=True):
         expected = on_words(drawing, torch.from_numpy(vocabulary.encode(words))[None])[0, 1:-1]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, f1_score
 
-from heedmap.importance.plausibility import (
+from heedmap.importance.rationale_agreement import (
     average_precision,
     average_precision_by_chance,
     chosen,

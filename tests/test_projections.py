@@ -6,8 +6,8 @@ import torch
 from tiny_transformers import TEXTS, tiny_classifier, tiny_model
 from torch import nn
 
-from heedmap.huggingface.door import Visitor
-from heedmap.huggingface.entrance import enter
+from heedmap.huggingface.attention_hook import Visitor
+from heedmap.huggingface.model_adapter import attach
 from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.zoo import ZOO
 from heedmap.models.layered import Map
@@ -27,13 +27,13 @@ def test_every_architecture_of_the_zoo_on_the_interface_has_its_projections_foun
     for row in ZOO:
         model, inputs = row.build(), row.tensors()
         try:
-            entrance = enter(model, inputs)
+            adapter = attach(model, inputs)
         except Exception:  # refused ones are other tests' business
             continue
-        if entrance.kind != "interface":
+        if adapter.kind != "interface":
             continue
         tried += 1
-        with torch.no_grad(), entrance.visiting(Visitor()) as names:
+        with torch.no_grad(), adapter.visiting(Visitor()) as names:
             model(**inputs)
         if projections_of(model, list(names), inputs).keys() != set(names):
             missing.append(row.name)
@@ -55,7 +55,7 @@ def test_effective_attention_is_the_row_less_what_the_heads_output_does_not_hold
     batch = model.batch(TEXTS[1:2], [0])  # 11 positions, heads of 4: much cancels out
     assert Map("effective", 2, None) in model.maps()
     watch = _Values()
-    with torch.no_grad(), model.entrance.visiting(watch):
+    with torch.no_grad(), model.adapter.visiting(watch):
         model.model(**model.inputs(batch))
     row = int(model.read_rows(model.inputs(batch))[0])
     for layer, (weights, value) in enumerate(watch.kept):
@@ -93,8 +93,8 @@ def test_what_is_changed_on_its_way_to_a_linear_module_has_no_projection():
         "input_ids": torch.tensor([[2, 5, 6, 7, 3]]),
         "attention_mask": torch.ones(1, 5).long(),
     }
-    entrance = enter(model, inputs)
-    with torch.no_grad(), entrance.visiting(Visitor()) as names:
+    adapter = attach(model, inputs)
+    with torch.no_grad(), adapter.visiting(Visitor()) as names:
         model(**inputs)
     assert len(projections_of(model, names, inputs)) == 3
     output = model.bert.encoder.layer[1].attention.output
@@ -105,8 +105,8 @@ def test_what_is_changed_on_its_way_to_a_linear_module_has_no_projection():
 def test_looking_for_projections_leaves_no_hook_behind():
     model = tiny_model("bert")
     inputs = {"input_ids": torch.tensor([[2, 5, 3]]), "attention_mask": torch.ones(1, 3).long()}
-    entrance = enter(model, inputs)
-    with torch.no_grad(), entrance.visiting(Visitor()) as names:
+    adapter = attach(model, inputs)
+    with torch.no_grad(), adapter.visiting(Visitor()) as names:
         model(**inputs)
     before = sum(len(module._forward_pre_hooks) for module in model.modules())
     assert projections_of(model, names, inputs)

@@ -170,7 +170,7 @@ def test_attention_prediction_gradient_and_leave_one_out_are_the_original_s(enco
     gradient = gradient_importance(model, batch, trace)
     without = logits_without_each(model, batch, texts)
     change = change_in_prediction(trace.logits.unsqueeze(1).expand_as(without), without)
-    measures = torch.stack([trace.heat.double(), gradient.double(), change], 1)
+    measures = torch.stack([trace.heatmap.double(), gradient.double(), change], 1)
     taus = kendall_tau(measures, batch.mask).tau
     for i, text in enumerate(texts):
         p, attention, by_gradient, by_deletion = original(text)
@@ -180,8 +180,8 @@ def test_attention_prediction_gradient_and_leave_one_out_are_the_original_s(enco
             return torch.allclose(found.double(), wanted, rtol=0, atol=1e-5, equal_nan=True)
 
         assert close(probability[i], p)
-        assert close(trace.heat[i, :n], attention)
-        assert not trace.heat[i, n:].any()
+        assert close(trace.heatmap[i, :n], attention)
+        assert not trace.heatmap[i, n:].any()
         # The original differentiates the probability, we its log-odds: p(1 − p) is between them.
         assert close(gradient[i, :n] * slope, by_gradient)
         assert close(gradient[i, :n], by_gradient / slope)

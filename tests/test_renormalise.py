@@ -91,11 +91,11 @@ def test_all_single_erasures_at_once_are_those_of_one_after_the_other(normaliser
 def test_along_a_ranking_is_one_shorter_text_after_the_other(normaliser):
     evidence, counts = held(normaliser), []
     for trace, sign in product(evidence.traces, (1, -1)):
-        flip = erased.along(evidence.model, trace, sign * trace.heat, "again")
+        flip = erased.along(evidence.model, trace, sign * trace.heatmap, "again")
         for i in range(len(trace.rows)):
             real = trace.mask[i].nonzero().flatten().tolist()
             order = sorted(
-                real, key=lambda t, heat=trace.heat[i], sign=sign: -sign * float(heat[t])
+                real, key=lambda t, heat=trace.heatmap[i], sign=sign: -sign * float(heat[t])
             )
             count = 0
             for k in range(len(order) - 1, 0, -1):  # the last one stays
@@ -160,8 +160,8 @@ def test_the_first_words_of_a_ranking_and_these_alone_are_shorter_texts(normalis
     evidence = held(normaliser)
     for trace in evidence.traces:
         counts = torch.tensor([counts_of(int(n)) for n in trace.mask.sum(-1)])
-        without, alone = eraser._split(evidence, trace, trace.heat.double(), counts)
-        order = erased.ranked(trace.heat, trace.mask)
+        without, alone = eraser._split(evidence, trace, trace.heatmap.double(), counts)
+        order = erased.ranked(trace.heatmap, trace.mask)
         for i, size in enumerate(trace.mask.sum(-1).tolist()):
             for q, count in enumerate(counts[i].tolist()):
                 first = order[i, :count].tolist()

@@ -16,7 +16,7 @@ from heedmap.data.marks import marks_of
 from heedmap.errors import InputError
 from heedmap.experiments.questions.deception import masses
 from heedmap.experiments.variants import Penalty
-from heedmap.huggingface.door import Visitor
+from heedmap.huggingface.attention_hook import Visitor
 from heedmap.retraining import restricted
 from heedmap.retraining.restricted import DeceptiveFineTuning, MarkedTexts, restricted_pass
 from heedmap.runs.audit import open_audit
@@ -88,7 +88,7 @@ def test_tokens_attend_to_their_own_kind_and_only_the_read_row_to_itself(archite
     inputs = model.inputs(batch)
     read = model.read_rows(inputs)
     visitor = Weights(restricted.Restriction(marks, read, model.calls[-1]))
-    with torch.no_grad(), model.entrance.visiting(visitor):
+    with torch.no_grad(), model.adapter.visiting(visitor):
         model.model(**inputs)
     assert len(visitor.seen) == len(model.calls)
     real, places = batch.real, torch.arange(marks.shape[1])
@@ -112,7 +112,7 @@ def test_no_permissible_token_carries_what_an_impermissible_one_says(model):
         batch, marks = texts.batch([0])
         inputs = model.inputs(batch)
         visitor = restricted.Restriction(marks, model.read_rows(inputs), model.calls[-1])
-        with torch.no_grad(), model.entrance.visiting(visitor):
+        with torch.no_grad(), model.adapter.visiting(visitor):
             states.append(model.model(**inputs, output_hidden_states=True).hidden_states[-1][0])
     changed = (states[0] - states[1]).abs().amax(-1) > 1e-6
     assert changed.tolist() == [True, *marks[0, 1:].tolist()]
@@ -138,7 +138,7 @@ def test_blocked_attention_is_that_to_values_of_nothing(model):
     batch, marks = texts.batch([0, 1])
     inputs = model.inputs(batch)
     visitor = Nothing(marks, model.read_rows(inputs), model.calls[-1])
-    with torch.no_grad(), model.entrance.visiting(visitor):
+    with torch.no_grad(), model.adapter.visiting(visitor):
         expected = model.model(**inputs, token_type_ids=marks.long()).logits
     blocked, shown = restricted_pass(model, batch, marks, blocked=True)
     plain, as_plain = restricted_pass(model, batch, marks)

@@ -74,7 +74,7 @@ def test_a_variant_is_what_train_makes_of_its_seed(made, tmp_path):
     trace = other.model.trace(other.model.batch(split.texts, range(len(split))))
     for row, text in enumerate(split.tokens):
         assert outcome.attention[row] == pytest.approx(
-            trace.heat[row, : len(text)].numpy(), abs=1e-6
+            trace.heatmap[row, : len(text)].numpy(), abs=1e-6
         )
 
 
@@ -97,7 +97,7 @@ def test_a_guided_model_reads_every_text_with_its_guides_weights(made, tmp_path)
         [Variant(3, encoder="average", guide="base"), Variant(3, guide=donor), donor]
     )
     split = run.corpus.splits["test"]
-    heat = run.model.trace(run.model.batch(split.texts, range(len(split)))).heat
+    heat = run.model.trace(run.model.batch(split.texts, range(len(split)))).heatmap
     for row, text in enumerate(split.tokens):
         assert base.attention[row] == pytest.approx(heat[row, : len(text)].numpy(), abs=1e-6)
         assert foreign.attention[row].tolist() == own.attention[row].tolist()

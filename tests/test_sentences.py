@@ -87,7 +87,7 @@ def test_two_levels_are_what_reading_sentence_by_sentence_gives(encoder, normali
     texts = random_sentences((3, 1, 5))
     batch = model.batch(texts, range(3))
     trace = model.trace(batch)
-    for text, logits, heat in zip(texts, trace.logits, trace.heat, strict=True):
+    for text, logits, heat in zip(texts, trace.logits, trace.heatmap, strict=True):
         vectors = []
         for sentence in text:
             ids = torch.from_numpy(model.vocabulary.encode(sentence.split())[None, 1:-1])

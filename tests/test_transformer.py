@@ -8,7 +8,7 @@ from oracles import rollout_rows
 from tiny_transformers import CONFIGS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 from heedmap.huggingface import maps
-from heedmap.huggingface.door import Visitor
+from heedmap.huggingface.attention_hook import Visitor
 from heedmap.huggingface.inputs import kinds_of
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.words import sum_by_word
@@ -64,8 +64,8 @@ def test_the_heat_map_is_the_models_own_row_added_up_over_words(architecture):
         for position, (start, end) in enumerate(offsets):
             if end > start:
                 words[next(w for w, last in enumerate(ends) if end <= last)] += row[position]
-        assert torch.allclose(words / words.sum(), trace.heat[i, : len(text)], atol=1e-5)
-        assert (trace.heat[i, len(text) :] == 0).all()
+        assert torch.allclose(words / words.sum(), trace.heatmap[i, : len(text)], atol=1e-5)
+        assert (trace.heatmap[i, len(text) :] == 0).all()
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)
@@ -104,7 +104,7 @@ def test_its_own_weights_give_its_own_prediction_and_others_that_of_a_whole_pass
     for which in range(2):
         visitor = Slow()
         visitor.which = which
-        with model.entrance.visiting(visitor):
+        with model.adapter.visiting(visitor):
             expected = model.model(**model.inputs(batch)).logits
         assert torch.allclose(found[which], expected, atol=CLOSE)
         assert not torch.allclose(expected, trace.logits, atol=1e-3)
@@ -131,7 +131,7 @@ def test_a_batch_of_one_is_a_batch_of_many(architecture):
     for i, text in enumerate(TEXTS):
         one = model.trace(model.batch([text], [i]))
         assert torch.allclose(one.logits[0], many.logits[i], atol=CLOSE)
-        assert torch.allclose(one.heat[0], many.heat[i, : len(text)], atol=1e-5)
+        assert torch.allclose(one.heatmap[0], many.heatmap[i, : len(text)], atol=1e-5)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "bart", "bloom", "xlnet"])
@@ -247,9 +247,9 @@ def test_every_view_can_be_on_trial(view):
     model = tiny_classifier("bert", view=view)
     batch = model.batch(TEXTS, range(3))
     trace = model.trace(batch)
-    assert torch.allclose(trace.heat.sum(-1), torch.ones(3), atol=1e-5)
+    assert torch.allclose(trace.heatmap.sum(-1), torch.ones(3), atol=1e-5)
     at = model.heat_maps(batch, [model.map_on_trial()])[:, 0]
-    assert torch.allclose(trace.heat, at, atol=1e-5)
+    assert torch.allclose(trace.heatmap, at, atol=1e-5)
 
 
 def test_what_heads_do_adds_up():
@@ -280,7 +280,7 @@ def test_positions_are_words_punctuation_or_a_special_token():
 
 def test_a_shared_layer_is_told_apart_by_its_turn():
     model = tiny_classifier("albert")
-    assert len(set(model.survey.layers)) == 1
+    assert len(set(model.layout.layers)) == 1
     assert len(model.calls) == 3
     batch = model.batch(TEXTS, range(3))
     shown = [model.heat_maps(batch, [Map("row", layer, None)]) for layer in range(3)]

@@ -69,7 +69,9 @@ def test_the_tiny_models_read_the_first_row_the_last_and_all(architecture):
 def test_every_view_is_made_anew_as_the_edited_model_itself_would_show_it(architecture, settings):
     model, batch, trace = on_trial(architecture, **settings)
     own = model.to_heatmap(trace, trace.attention.unsqueeze(0))[0]
-    assert torch.allclose(own, trace.heat, atol=CLOSE), "the model's own weights give its own map"
+    assert torch.allclose(own, trace.heatmap, atol=CLOSE), (
+        "the model's own weights give its own map"
+    )
     edited = other_weights(trace)
     found = model.to_heatmap(trace, edited)
     for weights, shown in zip(edited, found, strict=True):
@@ -85,7 +87,9 @@ def test_no_weights_at_all_move_a_rollout_further_than_its_reach(architecture, l
     assert (reach < LN2).all(), "the residual connection alone keeps a part of the map"
     for sharp in (1.0, 5.0, 1000.0):
         shown = model.to_heatmap(trace, other_weights(trace, 200, sharp)).double()
-        assert (jensen_shannon(shown, trace.heat.double().expand_as(shown)) <= reach + 1e-6).all()
+        assert (
+            jensen_shannon(shown, trace.heatmap.double().expand_as(shown)) <= reach + 1e-6
+        ).all()
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
@@ -94,7 +98,7 @@ def test_a_rollouts_reach_is_reached_by_all_rows_on_one_position(layer):
     positions = trace.attention.shape[-1]
     corners = torch.eye(positions)[:, None, None].expand(-1, *trace.attention.shape)
     shown = model.to_heatmap(trace, corners * trace.attention.sum(-1, keepdim=True)).double()
-    moved = jensen_shannon(shown, trace.heat.double().expand_as(shown))
+    moved = jensen_shannon(shown, trace.heatmap.double().expand_as(shown))
     most = moved.masked_fill(~batch.real.T, 0.0).amax(0)
     assert torch.allclose(most, model.reach(trace), atol=1e-7)
 
@@ -113,7 +117,7 @@ def test_the_adversary_is_judged_by_the_map_that_the_edited_model_shows(architec
     found = most_different_met(model, trace, settings, draws(trace))
     shown = slow_map(model, batch, found.attention).double()
     torch.testing.assert_close(
-        found.jsd, jensen_shannon(shown, trace.heat.double()), rtol=0, atol=CLOSE
+        found.jsd, jensen_shannon(shown, trace.heatmap.double()), rtol=0, atol=CLOSE
     )
     logits = model.logits_from(model.embed(batch), batch, found.attention)
     tvd = change_in_prediction(trace.logits, logits)
@@ -136,6 +140,6 @@ def test_a_derived_maps_search_finds_no_less_than_the_search_for_its_weights(vie
         generators=draws(trace),
     )  # fmt: skip
     shown = model.to_heatmap(trace, plain.attention.unsqueeze(0))[0].double()
-    moved = jensen_shannon(shown, trace.heat.double())
+    moved = jensen_shannon(shown, trace.heatmap.double())
     assert (found.jsd >= moved - CLOSE).all()
     assert found.jsd.sum() > moved.sum() + 1e-3

@@ -15,7 +15,7 @@ class InputError(ValueError):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(_CONTROL.sub(lambda found: repr(found[0])[1:-1], message))
+        super().__init__(_CONTROL.sub(lambda match: repr(match[0])[1:-1], message))
 
 
 class MissingError(InputError, KeyError):

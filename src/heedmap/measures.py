@@ -1,4 +1,4 @@
-"""Distances between distributions and between predictions: pure functions of tensors.
+"""Measure distances between distributions and between predictions: pure functions of tensors.
 
 Natural logarithm everywhere, so the Jensen-Shannon divergence is at most ln 2.
 """
@@ -30,52 +30,54 @@ def total_variation(
 
 
 def change_in_prediction(
-    before: Float[Tensor, "*batch C"], after: Float[Tensor, "*batch C"]
+    original: Float[Tensor, "*batch C"], changed: Float[Tensor, "*batch C"]
 ) -> Float[Tensor, "*batch"]:
-    """Return the total variation distance of softmax(before) and softmax(after), from logits, in float64.
+    """Return the total variation distance of softmax(original) and softmax(changed), from logits, in float64.
 
     The change of the most probable class is computed as minus the sum of the others', so that a change of
     1e-12 in a prediction that rounds to 1 is not lost.
     """
-    if before.shape[-1] == 2:
+    if original.shape[-1] == 2:
         # |σ(x) − σ(y)| = σ(max) σ(−min) (1 − exp(min − max)), each factor accurate by itself.
-        x, y = (logits.double().diff(dim=-1).squeeze(-1) for logits in (before, after))
+        x, y = (logits.double().diff(dim=-1).squeeze(-1) for logits in (original, changed))
         high, low = torch.maximum(x, y), torch.minimum(x, y)
         return high.sigmoid() * (-low).sigmoid() * torch.expm1(low - high).abs()  # never −0
-    p, q = before.double().softmax(-1), after.double().softmax(-1)
-    top = before.argmax(-1, keepdim=True)
+    p, q = original.double().softmax(-1), changed.double().softmax(-1)
+    top = original.argmax(-1, keepdim=True)
     change = (q - p).scatter(-1, top, 0.0)
     return 0.5 * (change.sum(-1).abs() + change.abs().sum(-1))
 
 
 def drop_in_probability(
-    before: Float[Tensor, "*batch C"], after: Float[Tensor, "*batch C"], of: Tensor
+    original: Float[Tensor, "*batch C"], changed: Float[Tensor, "*batch C"], classes: Tensor
 ) -> Float[Tensor, "*batch"]:
-    """Return the probability of one class before less that after, from logits, in float64: in [−1, 1].
+    """Return how much less probable one class is after a change, from logits, in float64: in [−1, 1].
 
-    `of` is one class per row. As accurate as `change_in_prediction`, which is its size for two classes.
+    `classes` has one class per row. As accurate as `change_in_prediction`, which is its size for two classes.
     """
-    odds = torch.stack([log_odds(logits.double(), of) for logits in (before, after)])
-    one, other = torch.stack([torch.zeros_like(odds), odds], dim=-1)
-    return change_in_prediction(one, other).copysign(odds[0] - odds[1])
+    odds = torch.stack([log_odds(logits.double(), classes) for logits in (original, changed)])
+    original_pair, changed_pair = torch.stack([torch.zeros_like(odds), odds], dim=-1)
+    return change_in_prediction(original_pair, changed_pair).copysign(odds[0] - odds[1])
 
 
 def resolution(
-    before: Float[Tensor, "*batch C"], after: Float[Tensor, "*batch J C"], precision: torch.dtype
+    original: Float[Tensor, "*batch C"],
+    changed: Float[Tensor, "*batch J C"],
+    precision: torch.dtype,
 ) -> Float[Tensor, "*batch"]:
     """Return the change of a prediction that rounding of its logits alone can cause. Less is no change.
 
-    A logit has an error of r = 4 ε max(1, |z|), where ε is that of the `precision` it was computed in and z
-    the largest logit of a possible class in `before` and `after`. The 1 is there because a logit near 0 is a
-    sum of parts that cancel. To first order, an event of probability q then changes by at most 2r q(1 − q).
-    The total variation distance is the change of an event, so it is at most 2r p(1 − p) if the most probable
-    class has p ≥ ½ (no event is nearer to ½), else r/2.
+    A logit has an error of r = 4 ε max(1, |z|), where ε is that of the `precision` it was computed in and z the
+    largest logit of a possible class in `original` and `changed`. The 1 is there because a logit near 0 is a
+    sum of parts that cancel. To first order, an event of probability q then changes by at most 2r q(1 − q). The
+    total variation distance is the change of an event, so it is at most 2r p(1 − p) if the most probable class
+    has p ≥ ½ (no event is nearer to ½), else r/2.
     """
-    logits = torch.cat([before.unsqueeze(-2), after], dim=-2).double()
+    logits = torch.cat([original.unsqueeze(-2), changed], dim=-2).double()
     # A logit is −∞, or nearly, for an answer that is ruled out, and NaN for a deletion that is padding.
     possible = logits.log_softmax(-1).exp() > 0
     largest = logits.abs().masked_fill(~possible, 1.0).clamp(min=1.0).flatten(-2).amax(-1)
-    lead = log_odds(before.double(), before.argmax(-1)).clamp(min=0.0)
+    lead = log_odds(original.double(), original.argmax(-1)).clamp(min=0.0)
     rounding = ROUNDINGS * torch.finfo(precision).eps * largest
     return 2 * rounding * lead.sigmoid() * (-lead).sigmoid()
 
@@ -98,13 +100,13 @@ def jensen_shannon(
 
 
 def kullback_leibler(
-    p: Float[Tensor, "*batch T"], q: Float[Tensor, "*batch T"], least: float = 1e-10
+    p: Float[Tensor, "*batch T"], q: Float[Tensor, "*batch T"], floor: float = 1e-10
 ) -> Float[Tensor, "*batch"]:
-    """Return KL(p ‖ q) = Σ p ln(p / q) in nats, each weight at least `least` inside the logarithm.
+    """Return KL(p ‖ q) = Σ p ln(p / q) in nats, each weight at least `floor` inside the logarithm.
 
-    So neither number nor gradient is NaN where a weight is 0, and the divergence is at most −ln `least`.
+    So neither number nor gradient is NaN where a weight is 0, and the divergence is at most −ln `floor`.
     """
-    return (p * (p.clamp(min=least).log() - q.clamp(min=least).log())).sum(-1).clamp(min=0.0)
+    return (p * (p.clamp(min=floor).log() - q.clamp(min=floor).log())).sum(-1).clamp(min=0.0)
 
 
 def entropy(p: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch"]:
@@ -112,16 +114,16 @@ def entropy(p: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch"]:
     return -torch.xlogy(p, p).sum(-1)
 
 
-def log_odds(logits: Float[Tensor, "*batch C"], of: int | Tensor) -> Float[Tensor, "*batch"]:
+def log_odds(logits: Float[Tensor, "*batch C"], classes: int | Tensor) -> Float[Tensor, "*batch"]:
     """Return the log-odds of one class: z_c − ln Σ_{c'≠c} exp z_c'.
 
     The gradient of the probability p is this gradient times p(1 − p) > 0, so both rank the inputs alike. Where
-    the probability rounds to 1 (float32: logit > 16.6), this one does not vanish. `of` is one class, or one
-    class per row.
+    the probability rounds to 1 (float32: logit > 16.6), this one does not vanish. `classes` is one class, or
+    one per row.
     """
-    index = torch.as_tensor(of, device=logits.device).expand(logits.shape[:-1]).unsqueeze(-1)
-    others = logits.scatter(-1, index, -torch.inf).logsumexp(-1)
-    return logits.gather(-1, index).squeeze(-1) - others
+    index = torch.as_tensor(classes, device=logits.device).expand(logits.shape[:-1]).unsqueeze(-1)
+    rest = logits.scatter(-1, index, -torch.inf).logsumexp(-1)
+    return logits.gather(-1, index).squeeze(-1) - rest
 
 
 def log_odds_each(logits: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"]:
@@ -132,8 +134,8 @@ def log_odds_each(logits: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"
     """
     share = logits.log_softmax(-1)
     top = logits.argmax(-1, keepdim=True)
-    each = share - torch.log1p(-share.exp().scatter(-1, top, 0.0))
-    return each.scatter(-1, top, log_odds(logits, top.squeeze(-1)).unsqueeze(-1))
+    odds = share - torch.log1p(-share.exp().scatter(-1, top, 0.0))
+    return odds.scatter(-1, top, log_odds(logits, top.squeeze(-1)).unsqueeze(-1))
 
 
 def levelled(
@@ -169,11 +171,12 @@ def levelled(
         rounding = (error * (1 + (top / size).log().clamp(min=0.0))).nan_to_num()
     errors = rounding.double().expand_as(values).gather(-1, order)
     gaps = ordered[..., :-1].double() - ordered[..., 1:].double()
-    apart = ~(gaps <= torch.maximum(errors[..., :-1], errors[..., 1:]))
+    is_gap = ~(gaps <= torch.maximum(errors[..., :-1], errors[..., 1:]))
     place = torch.arange(values.shape[-1], device=values.device)
-    first = (place[1:] * apart).cummax(-1).values  # where each chain begins; the first is at 0
-    first = functional.pad(first, (1, 0))
-    tied = torch.empty_like(ordered).scatter(-1, order, ordered.gather(-1, first))
+    # Where each chain begins; the first is at 0.
+    chain_start = (place[1:] * is_gap).cummax(-1).values
+    chain_start = functional.pad(chain_start, (1, 0))
+    tied = torch.empty_like(ordered).scatter(-1, order, ordered.gather(-1, chain_start))
     return torch.where(mask, tied, values)
 
 
@@ -196,12 +199,12 @@ def rounding_of(sizes: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 
 def top_match(
-    first: Float[Tensor, "*batch T"],
-    second: Float[Tensor, "*batch T"],
+    scores: Float[Tensor, "*batch T"],
+    reference: Float[Tensor, "*batch T"],
     mask: Bool[Tensor, "*#batch T"],
     share: float = TOP,
 ) -> tuple[Float[Tensor, "*batch"], Float[Tensor, "*batch"]]:
-    """Return whether the token that `first` ranks highest is among the top of `second`, and its chance.
+    """Return whether the token with the largest of `scores` is among the top of `reference`, and its chance.
 
     A(u, v) = 1 if #{t : v_t > v_argmax(u)} < k, k = ⌈share · T⌉ of the T tokens in the mask (Snell et al.):
     not symmetric; ties count as a match; of equal u the first token counts. The chance is that of a random
@@ -212,15 +215,15 @@ def top_match(
     >>> top_match(torch.tensor([0.1, 0.6, 0.2, 0.1]), relevance, torch.ones(4, dtype=torch.bool))
     (tensor(1.), tensor(0.2500))
     """
-    mask = mask.expand(first.shape)
+    mask = mask.expand(scores.shape)
     count = mask.sum(-1)
     # #{v > x} < k says that x is at least the k-th largest of v.
     k = (share * count.double() - ROUNDING).ceil().long().clamp(min=1)
-    ordered = second.masked_fill(~mask, -torch.inf).sort(-1, descending=True).values
+    ordered = reference.masked_fill(~mask, -torch.inf).sort(-1, descending=True).values
     edge = ordered.gather(-1, (k - 1).unsqueeze(-1))
-    best = first.masked_fill(~mask, -torch.inf).argmax(-1, keepdim=True)
-    is_top = ((second >= edge) & mask).to(second.dtype)
-    known = (count > 0) & ~((first.isnan() | second.isnan()) & mask).any(-1)
-    found = (is_top.gather(-1, best).squeeze(-1), is_top.sum(-1) / count.clamp(min=1))
-    match, chance = (value.masked_fill(~known, torch.nan) for value in found)
+    best = scores.masked_fill(~mask, -torch.inf).argmax(-1, keepdim=True)
+    is_top = ((reference >= edge) & mask).to(reference.dtype)
+    is_defined = (count > 0) & ~((scores.isnan() | reference.isnan()) & mask).any(-1)
+    match_and_chance = (is_top.gather(-1, best).squeeze(-1), is_top.sum(-1) / count.clamp(min=1))
+    match, chance = (value.masked_fill(~is_defined, torch.nan) for value in match_and_chance)
     return match, chance

@@ -209,7 +209,7 @@ def exchanged(
 def weights_of(model: Model, split: Split) -> Float[Tensor, "N T"]:
     """Return the weights of words or sentences, 0 at padding."""
     texts = as_read(model, split).texts
-    return model.trace(model.batch(texts, range(len(split)))).heat
+    return model.trace(model.batch(texts, range(len(split)))).heatmap
 
 
 def mass_on(model: Model, split: Split, marks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:

@@ -61,7 +61,7 @@ def _under_shuffles(
     plant: Plant, model: TextClassifier, dev: Split
 ) -> tuple[Float[Tensor, "B C"], Float[Tensor, "S B C"]]:
     trace = model.trace(model.batch(dev.texts, range(len(dev))))
-    shuffled = _shuffled(plant, trace.heat, trace.mask)
+    shuffled = _shuffled(plant, trace.heatmap, trace.mask)
     return trace.logits, model.predict(trace, shuffled)
 
 

@@ -13,7 +13,7 @@ from heedmap.terminal.output import WIDE, cell, say, show
 from heedmap.terminal.progress import working
 
 if TYPE_CHECKING:
-    from heedmap.huggingface.handshake import Check, Handshake
+    from heedmap.huggingface.verification import Check, VerificationResult
 
 
 def check_command(
@@ -33,10 +33,10 @@ def check_command(
 ) -> None:
     """Shake hands with a classifier: is its attention read and replaced exactly?"""
     with working("shaking hands"):
-        from heedmap.huggingface.handshake import handshake
         from heedmap.huggingface.loading import load_classifier
+        from heedmap.huggingface.verification import verify
 
-        result = handshake(*load_classifier(model, dtype))
+        result = verify(*load_classifier(model, dtype))
     if as_json:
         print_json({"model": model, **asdict(result), "passes": result.refusal is None})
     else:
@@ -70,7 +70,7 @@ def support_command(
         say(f"Support: {out}")
 
 
-def _show(result: "Handshake") -> None:
+def _show(result: "VerificationResult") -> None:
     from rich.table import Table
 
     access = {

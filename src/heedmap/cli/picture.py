@@ -77,13 +77,13 @@ def picture_command(
 
 def _at(model: "TransformerClassifier", layer: int | None) -> "TransformerClassifier":
     """Return the same classifier with another layer's weights on trial: all heads, the row that is read."""
-    from heedmap.huggingface.entrance import leave
+    from heedmap.huggingface.model_adapter import detach
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
     from heedmap.settings import TransformerSettings
 
     layer_index = model.settings.layer if layer is None else layer
     settings = TransformerSettings.of(source=model.settings.source, layer=layer_index)
-    leave(model.model)
+    detach(model.model)
     return TransformerClassifier(model.model, model.tokenizer, settings, model.classes)
 
 

@@ -1,1 +1,1 @@
-"""Other attention for the same input: permuted, or most different with the same prediction."""
+"""Find other attention for the same input: permuted, or most different with the same prediction."""

@@ -1,4 +1,4 @@
-"""How different an attention with the same prediction can be, for any number of classes.
+"""Bound how different an attention with the same prediction can be, for any number of classes.
 
 Two classes have an exact answer. For more, TVD ≤ ε is no longer a slab, and the answer is enclosed:
 from below by a feasible weighting, from above by the optimum over a polytope that contains them all.
@@ -42,7 +42,7 @@ BLOCK = 1 << 15  # logits searched together
 
 @dataclass(frozen=True)
 class Bounds:
-    """lower ≤ max JSD(α, α̂) ≤ upper over all weightings within ε; `attention` attains lower."""
+    """Bounds lower ≤ max JSD(α, α̂) ≤ upper in nats, over all weightings within ε; `attention` attains lower."""
 
     lower: Float[Tensor, " B"]
     upper: Float[Tensor, " B"]
@@ -70,6 +70,9 @@ def bound_adversary(
     `starts` (pulled towards α̂ until feasible) and, where a gap remains and `searching`, a constrained
     search, which takes one to two times as long as all the rest. Moves of mass improve the best one.
     The result depends neither on the order of the positions nor on other rows.
+
+    Raises:
+        ValueError: fewer than two classes, a negative ε, or a row without real positions.
     """
     classes = readout.shape[-1]
     if classes < 2:
@@ -81,7 +84,7 @@ def bound_adversary(
         return Bounds(optimum.jsd, optimum.jsd, optimum.dense(mask.shape[1]))
 
     order = canonical_order(attention, readout, mask)
-    instances = Instances.of(
+    instances = Instances.from_readout(
         attention.gather(1, order),
         readout.gather(1, order.unsqueeze(-1).expand(readout.shape)),
         bias,
@@ -98,9 +101,9 @@ def bound_adversary(
     if searching and epsilon > 0 and len(gap):
         best.offer(best.weights.index_copy(0, gap, _search(instances.rows(gap))))
     best.improve()
-    found = torch.zeros_like(best.weights).scatter(1, order, best.weights)
+    in_text_order = torch.zeros_like(best.weights).scatter(1, order, best.weights)
     # Only rounding can put the attained value above the bound.
-    return Bounds(best.jsd, torch.maximum(upper, best.jsd), found)
+    return Bounds(best.jsd, torch.maximum(upper, best.jsd), in_text_order)
 
 
 class _Best:
@@ -121,53 +124,53 @@ class _Best:
         for move in (move_mass, walk, move_mass):
             self._keep(move(self.instances, self.weights))
 
-    def _keep(self, found: Float[Tensor, "B T"]) -> None:
-        jsd = jensen_shannon(found, self.instances.attention)
+    def _keep(self, weights: Float[Tensor, "B T"]) -> None:
+        jsd = jensen_shannon(weights, self.instances.attention)
         better = jsd > self.jsd
-        self.weights = torch.where(better.unsqueeze(1), found, self.weights)
+        self.weights = torch.where(better.unsqueeze(1), weights, self.weights)
         self.jsd = torch.where(better, jsd, self.jsd)
 
 
 def _feasible(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     """Return each weighting if feasible, else the last feasible point on the segment from α̂ to it."""
-    own, step = instances.attention, start - instances.attention
-    none = torch.zeros_like(own[:, 0])
+    original, step = instances.attention, start - instances.attention
+    none = torch.zeros_like(original[:, 0])
     share = instances.last_feasible(
-        instances.logits_of(own), instances.logits_of(step), none, none + 1
+        instances.logits_of(original), instances.logits_of(step), none, none + 1
     )
-    found = own
+    result = original
     # Rounding: the logits of a sum are not the sum of the logits.
-    for weights in (own + share.unsqueeze(1) * step, start):
+    for weights in (original + share.unsqueeze(1) * step, start):
         feasible = instances.is_feasible(instances.logits_of(weights))
-        found = torch.where(feasible.unsqueeze(1), weights, found)
-    return found
+        result = torch.where(feasible.unsqueeze(1), weights, result)
+    return result
 
 
 def _search(instances: Instances) -> Float[Tensor, "b T"]:
     """Run the constrained search that serves models without a linear read-out."""
     size = max(1, BLOCK // instances.logits[0].numel())
-    found = []
-    for at in range(0, len(instances.mask), size):
-        some = instances.rows(slice(at, at + size))
+    results = []
+    for begin in range(0, len(instances.mask), size):
+        block = instances.rows(slice(begin, begin + size))
 
-        def predict(weights: Tensor, logits: Tensor = some.logits) -> Tensor:
+        def predict(weights: Tensor, logits: Tensor = block.logits) -> Tensor:
             return torch.einsum("sbkt,btc->sbc", weights, logits)
 
         result = search(
             predict,
             lambda weights: weights.squeeze(2),
-            some.attention.unsqueeze(1),
-            some.mask.unsqueeze(1),
-            some.mask,
-            some.logits_of(some.attention),
-            epsilon=some.epsilon,
+            block.attention.unsqueeze(1),
+            block.mask.unsqueeze(1),
+            block.mask,
+            block.logits_of(block.attention),
+            epsilon=block.epsilon,
             restarts=RESTARTS,
             steps=STEPS,
             # One seed for all: a row's random numbers do not depend on its batch.
-            generators=[torch.Generator().manual_seed(0) for _ in some.mask],
+            generators=[torch.Generator().manual_seed(0) for _ in block.mask],
         )
-        found.append(result.attention.squeeze(1))
-    return torch.cat(found)
+        results.append(result.attention.squeeze(1))
+    return torch.cat(results)
 
 
 def _upper(instances: Instances) -> Float[Tensor, " B"]:
@@ -176,23 +179,24 @@ def _upper(instances: Instances) -> Float[Tensor, " B"]:
     if classes <= MOST_FOR_VERTICES:
         short = (instances.mask.sum(-1) <= LONGEST_FOR_VERTICES).nonzero()[:, 0]
         for triple in combinations(range(classes), 3):
-            tighter = vertex_bound(instances.rows(short).of_classes(list(triple)))
+            tighter = vertex_bound(instances.rows(short).with_classes(list(triple)))
             upper = upper.index_copy(0, short, torch.minimum(upper[short], tighter))
     return upper
 
 
 def _slab_bound(instances: Instances) -> Float[Tensor, " B"]:
     """Return the least of the two-class optima, one per pair of classes."""
+    # Dropping all margins but one pair's enlarges the set, so each optimum bounds the answer from above.
     upper = torch.full_like(instances.attention[:, 0], LN2)
     no_bias = torch.zeros_like(upper)
-    for c, other in combinations(range(instances.logits.shape[-1]), 2):
+    for c, rival in combinations(range(instances.logits.shape[-1]), 2):
         optimum = most_different(
             instances.attention,
-            instances.logits[..., c] - instances.logits[..., other],
+            instances.logits[..., c] - instances.logits[..., rival],
             no_bias,
             instances.mask,
-            instances.margin(c, other),
-            -instances.margin(other, c),
+            instances.margin(c, rival),
+            -instances.margin(rival, c),
         )
         upper = torch.minimum(upper, optimum.jsd)
     return upper

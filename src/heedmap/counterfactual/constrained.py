@@ -1,4 +1,4 @@
-"""The most different attention with the same prediction, by search, for any differentiable model.
+"""Search for the most different attention with the same prediction, for any differentiable model.
 
 Jain & Wallace (2019, section 4.2.2) penalise a change of prediction and descend. Here every step
 solves a small problem of its own: the divergence and the logits are replaced by their tangents, and
@@ -21,14 +21,18 @@ START_SPREAD = 3.0  # Jain & Wallace's
 NEARBY = 0.1  # spread around the start that is near α̂
 LEAST = 1e-3  # weights of α̂ are raised to this for the starts made from it
 FIRST, LARGEST, STALLED = 4.0, 200.0, 1e-3  # η; a lane below the last restarts at random
-GROW, SHRINK = 2.0, 0.25
+# Of η: cautious upwards, quick to leave a region where the tangent misleads.
+GROW, SHRINK = (
+    2.0,
+    0.25,
+)
 RESERVE = 0.2  # the share of ε that a lane first reserves for the tangent's error
 HALVINGS = 12
-SMALLEST = 1e-6  # `reach` is raised to this
+SMALLEST = 1e-6  # `reach` is raised to this, as steps are divided by it
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The most different weighting found for each instance, and a bound on any.
 
     `jsd` is that of `attention`, whose change of prediction is `tvd`, as the model computes it.
@@ -57,16 +61,16 @@ def search(
     generators: Sequence[torch.Generator],
     reach: Float[Tensor, " B"] | None = None,
     begin: Float[Tensor, "B K P"] | None = None,
-    known: Float[Tensor, "N B K P"] | None = None,
-) -> Found:
+    candidates: Float[Tensor, "N B K P"] | None = None,
+) -> SearchResult:
     """Maximise JSD(map(a), map(α̂)) subject to TVD(softmax predict(a), softmax ẑ) ≤ ε.
 
     `map` is `to_heatmap`: differentiable, its rows sum to 1 or are all 0, and the divergence of an all-zero
     map counts as 0. `a` moves within its support, and every row keeps its total mass, even where that is not
     1 (mass on an attention sink stays there). `reach`, if given, bounds the divergence of any such map:
     steps are scaled by it, and `upper` is the smaller bound. The first lane begins at `begin`, if given; if
-    its prediction is within ε, the result is at least as different. So it is of every weighting in `known`,
-    what other searches found, which this one neither starts from nor spends a step on.
+    its prediction is within ε, the result is at least as different. The `candidates` are weightings that other
+    searches found: they are judged and kept if better, but no lane starts from them.
 
     `restarts` lanes run side by side: the first from weights ∝ noise/α̂, the second from ∝ α̂² (at
     α̂ itself the divergence has no slope, and ascent would end at a poor maximum nearby), others at
@@ -75,6 +79,9 @@ def search(
     first, and without gradient there are one more and the 12 of the pull-back. Every returned weighting was
     judged by a call of `predict`, never by the tangent. Memory: about S·B·K·P·min(C, 9) numbers besides
     what `predict` needs.
+
+    Raises:
+        ValueError: no restart, a negative number of steps, or a negative ε.
     """
     if restarts < 1 or steps < 0:
         raise ValueError(
@@ -93,38 +100,43 @@ def search(
     weights = problem.weights(start)
     if begin is not None:
         weights[0] = begin
-    now = problem.linearise(weights)
+    current = problem.linearise(weights)
     best = _Best(problem, restarts)
-    best.offer(now)
-    if known is not None:
-        best.consider(known)
-    size = torch.full_like(now.jsd, FIRST)
-    reserve = torch.full_like(now.jsd, RESERVE)
+    best.offer(current)
+    if candidates is not None:
+        best.consider(candidates)
+    # Of each lane, the step size η and the share of ε that is held back for the error of the tangent.
+    size = torch.full_like(current.jsd, FIRST)
+    reserve = torch.full_like(current.jsd, RESERVE)
     # Where the map can hardly move, its slopes are small in proportion.
     scale = 1.0 if reach is None else LN2 / reach.clamp(min=SMALLEST)
     for _ in range(steps):
-        drawn = problem.weights(START_SPREAD * problem.noise(restarts, generators))
+        restarted = problem.weights(START_SPREAD * problem.noise(restarts, generators))
         stalled = size < STALLED
-        moved = torch.where(per_weight(stalled), drawn, problem.step(now, size * scale, reserve))
+        moved = torch.where(
+            per_weight(stalled), restarted, problem.step(current, size * scale, reserve)
+        )
         new = problem.linearise(moved)
         best.offer(new)
         # Prefer feasible to infeasible, then the more different; of two infeasible ones, the smaller change.
-        was, fits = problem.is_feasible(now.tvd), problem.is_feasible(new.tvd)
-        better = torch.where(was, fits & (new.jsd > now.jsd), fits | (new.tvd < now.tvd))
+        was, fits = problem.is_feasible(current.tvd), problem.is_feasible(new.tvd)
+        better = torch.where(was, fits & (new.jsd > current.jsd), fits | (new.tvd < current.tvd))
         size = torch.where(better, (size * GROW).clamp(max=LARGEST), size * SHRINK)
         reserve = torch.where(better, reserve, reserve / 2)
         size = size.masked_fill(stalled, FIRST)
         reserve = reserve.masked_fill(stalled, RESERVE)
-        now = now.replaced(better | stalled, new)
+        current = current.replaced(better | stalled, new)
     best.pull_back()
-    least = problem.heat.masked_fill(~mask, torch.inf).amin(-1)
+    least_heat = problem.heatmap.masked_fill(~mask, torch.inf).amin(-1)
     # JSD is convex: its maximum is at the vertex of the simplex with the least heat.
-    upper = LN2 + 0.5 * (torch.xlogy(least, least) - torch.xlogy(1 + least, 1 + least))
-    upper = torch.where((problem.heat > 0).any(-1), upper, 0.0)
+    upper = LN2 + 0.5 * (
+        torch.xlogy(least_heat, least_heat) - torch.xlogy(1 + least_heat, 1 + least_heat)
+    )
+    upper = torch.where((problem.heatmap > 0).any(-1), upper, 0.0)
     if reach is not None:
         upper = torch.minimum(upper, reach.to(upper))
     feasible = problem.is_feasible(best.tvd)
-    return Found(torch.minimum(best.jsd, upper), best.attention, best.tvd, feasible, upper)
+    return SearchResult(torch.minimum(best.jsd, upper), best.attention, best.tvd, feasible, upper)
 
 
 class _Best:
@@ -168,8 +180,8 @@ class _Best:
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
             weights = origin + per_weight(middle).to(origin) * (self.far - origin)
-            inside = self.consider(weights)
-            low, high = torch.where(inside, middle, low), torch.where(inside, high, middle)
+            feasible = self.consider(weights)
+            low, high = torch.where(feasible, middle, low), torch.where(feasible, high, middle)
 
     def _keep(
         self,

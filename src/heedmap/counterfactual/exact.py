@@ -1,4 +1,4 @@
-"""The most different attention with the same prediction: the global optimum, for two classes.
+"""Find the most different attention with the same prediction: the global optimum, for two classes.
 
 Jain & Wallace (2019, section 4.2.2) look for adversarial attention by gradient descent. For two
 classes and a read-out linear in the attention, their problem with one adversary has an exact
@@ -14,36 +14,42 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from heedmap.counterfactual.pairs import best_pair
+from heedmap.counterfactual.position_pairs import best_pair
+from heedmap.counterfactual.tolerance import check_positions
 from heedmap.measures import LN2, jensen_shannon
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The optimal weighting of each row: (1 − w) on position `first`, w on `second`, w ≤ ½.
+    """The optimal weighting of each row: (1 − w) on `major_position`, w on `minor_position`, w ≤ ½.
 
-    A single position has first == second and w = 0.
+    With a single position both are the same, and w = 0. `jsd` is in nats.
     """
 
     jsd: Float[Tensor, " B"]
-    first: Int[Tensor, " B"]
-    second: Int[Tensor, " B"]
-    weight_second: Float[Tensor, " B"]
+    major_position: Int[Tensor, " B"]
+    minor_position: Int[Tensor, " B"]
+    minor_weight: Float[Tensor, " B"]
 
     def dense(self, positions: int) -> Float[Tensor, "B T"]:
         """Return the weighting itself, over `positions` columns."""
         weights = self.jsd.new_zeros(len(self.jsd), positions)
-        weights.scatter_(1, self.first.unsqueeze(1), (1 - self.weight_second).unsqueeze(1))
-        return weights.scatter_add_(1, self.second.unsqueeze(1), self.weight_second.unsqueeze(1))
+        weights.scatter_(1, self.major_position.unsqueeze(1), (1 - self.minor_weight).unsqueeze(1))
+        return weights.scatter_add_(
+            1, self.minor_position.unsqueeze(1), self.minor_weight.unsqueeze(1)
+        )
 
 
 def prediction_interval(
     logit: Float[Tensor, " B"], epsilon: float
 ) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """Logits whose probability is within ε: [logit(p − ε), logit(p + ε)], p = σ(logit).
+    """Return the interval of logits whose probability is within ε: [logit(p − ε), logit(p + ε)], p = σ(logit).
 
     logit(p − ε) = logit + ln(1 − ε/p) − ln(1 + ε/(1 − p)), with p and 1 − p kept as logarithms:
     exact at ε = 0 and accurate where p rounds to 0 or 1. −∞ where p − ε ≤ 0, +∞ where p + ε ≥ 1.
+
+    Raises:
+        ValueError: ε is negative.
     """
     if epsilon < 0:
         raise ValueError(f"expected epsilon >= 0, got {epsilon}")
@@ -53,6 +59,7 @@ def prediction_interval(
     def below(x: Tensor) -> Tensor:
         ratio = log_epsilon - logsigmoid(x)  # ln(ε/p)
         shrink = torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
+        # expm1 and logaddexp keep all digits where p − ε is near 0; p itself is never formed.
         return x + shrink - torch.logaddexp(torch.zeros_like(x), log_epsilon - logsigmoid(-x))
 
     return below(x), -below(-x)
@@ -69,6 +76,9 @@ def adversary(
 
     For two classes the total variation distance is |p_1 − p̂_1|. The result is the
     global optimum; Jain & Wallace's search gives a lower bound.
+
+    Raises:
+        ValueError: ε is negative, or a row has no real positions.
     """
     relevance = readout[..., 1].double() - readout[..., 0].double()
     offset = bias[1].double() - bias[0].double()
@@ -90,12 +100,11 @@ def most_different(
     Candidates: every position whose own logit lies between the bounds, and for each bound every
     pair of positions on its two sides, mixed to meet it exactly. α̂ counts as feasible: the bounds
     are widened to hold its logit, which for bounds made from that logit only undoes rounding.
+
+    Raises:
+        ValueError: a row has no real positions.
     """
-    if not bool(mask.any(-1).all()):
-        raise ValueError(
-            "expected at least one real position in every row, got a row with none: "
-            "mask is True on real positions"
-        )
+    check_positions(mask)
     q = attention.double().masked_fill(~mask, 0.0)
     r = relevance.double()
     logits = r + bias.double().reshape(-1, 1)
@@ -106,16 +115,17 @@ def most_different(
     low = torch.minimum(torch.minimum(lower.double(), current), largest)
     high = torch.maximum(torch.maximum(upper.double(), current), smallest)
 
-    inside = mask & (logits >= low.unsqueeze(1)) & (logits <= high.unsqueeze(1))
+    within_bounds = mask & (logits >= low.unsqueeze(1)) & (logits <= high.unsqueeze(1))
     alone = 0.5 * (LN2 + torch.xlogy(q, q) - torch.xlogy(1 + q, 1 + q))
-    best, first = alone.masked_fill(~inside, -torch.inf).max(-1)
-    second, weight = first, torch.zeros_like(best)
+    best, major = alone.masked_fill(~within_bounds, -torch.inf).max(-1)
+    minor, weight = major, torch.zeros_like(best)
+    # A vertex with two positions lies on one of the two planes: between them, it could move along its edge.
     for bound in (low, high):
         pair = best_pair(q, logits, mask, bound)
         better = pair.gain > best
         best = torch.where(better, pair.gain, best)
-        first = torch.where(better, pair.first, first)
-        second = torch.where(better, pair.second, second)
-        weight = torch.where(better, pair.weight_second, weight)
-    optimum = Optimum(best, first, second, weight)
-    return Optimum(jensen_shannon(optimum.dense(mask.shape[1]), q), first, second, weight)
+        major = torch.where(better, pair.major_position, major)
+        minor = torch.where(better, pair.minor_position, minor)
+        weight = torch.where(better, pair.minor_weight, weight)
+    optimum = Optimum(best, major, minor, weight)
+    return Optimum(jensen_shannon(optimum.dense(mask.shape[1]), q), major, minor, weight)

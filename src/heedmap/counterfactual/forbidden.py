@@ -1,4 +1,4 @@
-"""The least attention to impermissible tokens with the same prediction (after Pruthi et al. 2020).
+"""Find the least attention to impermissible tokens with the same prediction (after Pruthi et al. 2020).
 
 How much of a deception needs another model, and how much only other weights: the states are held fixed.
 """
@@ -42,7 +42,9 @@ def least_mass(
         )
         return float(np.clip((z - nearest) / (farthest - nearest), 0.0, 1.0))
     scale = np.maximum(np.abs(differences).max(0), 1e-12)
+    # The rows are scaled to about 1: the solver's tolerances are absolute.
     equal = np.vstack([np.ones(len(marked)), (differences / scale).T])
-    found = linprog(bad.astype(float), A_eq=equal, b_eq=[1.0, *(target / scale)], bounds=(0, 1))
-    own = float(weights @ bad)
-    return own if found.fun is None else float(np.clip(found.fun, 0.0, own))
+    solution = linprog(bad.astype(float), A_eq=equal, b_eq=[1.0, *(target / scale)], bounds=(0, 1))
+    current_mass = float(weights @ bad)
+    # Where the solver gives up, the model's own weights are feasible and bound the answer.
+    return current_mass if solution.fun is None else float(np.clip(solution.fun, 0.0, current_mass))

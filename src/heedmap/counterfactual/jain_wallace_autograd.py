@@ -1,4 +1,4 @@
-"""The search for adversarial attention of Jain & Wallace (2019), for a read-out that is not linear.
+"""Search for adversarial attention as Jain & Wallace (2019), for a read-out that is not linear.
 
 The loss is that of `jain_wallace_search`, which writes out the gradient for linear read-outs; here autograd
 follows the model's own `predict`. For models of one row of weights whose decoder is cheap.
@@ -39,11 +39,12 @@ def descend(
         raise ValueError(f"expected at least 1 adversary, got {adversaries}")
     noise = torch.randn(adversaries, *mask.shape, generator=generator, dtype=attention.dtype)
     start = START_SPREAD * noise.to(attention.device) - math.log(max(1, mask.shape[1]))
+    # Of the weights, as in the released code: a softmax keeps them on the simplex.
     logits = start.requires_grad_()
     optimizer = torch.optim.Adam([logits], lr=LEARNING_RATE, amsgrad=True)
     with torch.no_grad():
-        before = predict(attention[None, :, None]).softmax(-1)
-    own = attention.masked_fill(~mask, 0.0).clamp(min=TINY)  # 0 · ln 0 has no gradient
+        prediction = predict(attention[None, :, None]).softmax(-1)
+    original = attention.masked_fill(~mask, 0.0).clamp(min=TINY)  # 0 · ln 0 has no gradient
 
     def weights() -> Tensor:
         return logits.masked_fill(~mask, -torch.inf).softmax(-1)
@@ -51,13 +52,13 @@ def descend(
     for _ in range(steps):
         candidates = weights().clamp(min=TINY)
         change = 2 * total_variation(
-            predict(candidates.unsqueeze(2)).softmax(-1), before.expand(adversaries, -1, -1)
+            predict(candidates.unsqueeze(2)).softmax(-1), prediction.expand(adversaries, -1, -1)
         )
         pair_shape = (adversaries, *candidates.shape)
         between = jensen_shannon(*(candidates.unsqueeze(d).expand(pair_shape) for d in (0, 1)))
         loss = (
             penalty * (change - slack).relu()
-            - jensen_shannon(candidates, own.expand_as(candidates))
+            - jensen_shannon(candidates, original.expand_as(candidates))
         ).sum() - between.mean((0, 1)).sum()
         (logits.grad,) = torch.autograd.grad(loss, logits)
         optimizer.step()
@@ -72,11 +73,14 @@ def best_of(
     epsilon: float,
 ) -> tuple[Float[Tensor, " B"], Bool[Tensor, " B"]]:
     """Return the JSD of the most different candidate with TVD(p, p̂) ≤ ε (else 0), and whether there is one."""
-    own = attention.masked_fill(~mask, 0.0)
+    original = attention.masked_fill(~mask, 0.0)
     with torch.no_grad():
-        before = predict(own[None, :, None]).softmax(-1)
-        after = predict(candidates.unsqueeze(2)).softmax(-1)
-    feasible = total_variation(after, before.expand_as(after)) <= epsilon
-    jsd = jensen_shannon(candidates.double(), own.double().expand_as(candidates))
+        prediction = predict(original[None, :, None]).softmax(-1)
+        candidate_predictions = predict(candidates.unsqueeze(2)).softmax(-1)
+    feasible = (
+        total_variation(candidate_predictions, prediction.expand_as(candidate_predictions))
+        <= epsilon
+    )
+    jsd = jensen_shannon(candidates.double(), original.double().expand_as(candidates))
     best = jsd.masked_fill(~feasible, 0.0).amax(0).clamp(min=0.0)
     return best, feasible.any(0)

@@ -1,4 +1,4 @@
-"""The search for adversarial attention of Jain & Wallace (2019, section 4.2.2, Algorithm 3).
+"""Search for adversarial attention as Jain & Wallace (2019, section 4.2.2, Algorithm 3).
 
 Gradient descent on the logits of S weightings at once, as they ran it, on the cached read-out
 instead of the encoder's states, with the gradient written out: no graph, no autograd, one pass per
@@ -57,8 +57,8 @@ def search_adversaries(
     offset = (bias[1:] - bias[:1]).to(dtype)
     result = torch.zeros_like(logits)
     size = max(1, BLOCK // (adversaries * positions))
-    for at in range(0, rows, size):
-        block = order[at : at + size]
+    for begin in range(0, rows, size):
+        block = order[begin : begin + size]
         columns = packed[block, : int(lengths[block].max())]
         pick = (block.unsqueeze(1), columns)
         start = logits[:, *pick].permute(2, 0, 1).contiguous()  # (T, S, b)
@@ -98,9 +98,9 @@ def best_feasible(
     feasible = total_variation(p, p_original.expand_as(p)) <= epsilon
     jsd = jensen_shannon(weights, original.expand_as(weights)).masked_fill(~feasible, -1.0)
     best, index = jsd.max(0)
-    chosen = weights[index, torch.arange(len(index), device=index.device)]
+    best_weights = weights[index, torch.arange(len(index), device=index.device)]
     exists = feasible.any(0)
-    return best.clamp(min=0.0), exists, torch.where(exists.unsqueeze(1), chosen, original)
+    return best.clamp(min=0.0), exists, torch.where(exists.unsqueeze(1), best_weights, original)
 
 
 def _descend(

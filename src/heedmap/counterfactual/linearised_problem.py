@@ -1,4 +1,4 @@
-"""A model's tangent at given weights, and the best step that its linearised prediction allows."""
+"""Compute a model's tangent at given weights, and the best step that its linearised prediction allows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -30,11 +30,14 @@ class Point:
     logits: Float[Tensor, "S B G"]  # of the groups, less the first's
     tangent: Float[Tensor, "S B G K P"]  # ∂logits/∂a
 
-    def replaced(self, where: Bool[Tensor, "S B"], by: "Point") -> "Point":
+    def replaced(self, lanes: Bool[Tensor, "S B"], replacement: "Point") -> "Point":
         """Replace the points by others at some lanes."""
-        both = ((getattr(self, f.name), getattr(by, f.name)) for f in fields(self))
+        pairs = ((getattr(self, f.name), getattr(replacement, f.name)) for f in fields(self))
         return Point(
-            *(torch.where(where.reshape(*where.shape, *[1] * (a.dim() - 2)), b, a) for a, b in both)
+            *(
+                torch.where(lanes.reshape(*lanes.shape, *[1] * (a.dim() - 2)), b, a)
+                for a, b in pairs
+            )
         )
 
 
@@ -51,22 +54,22 @@ class Problem:
         epsilon: float,
     ) -> None:
         self.predict, self.to_heatmap, self.epsilon = predict, to_heatmap, epsilon
-        self.attention, self.support, self.before = attention, support, logits
+        self.attention, self.support, self.original_logits = attention, support, logits
         self.mass = attention.sum(-1, keepdim=True)
-        self.heat = to_heatmap(attention.unsqueeze(0))[0].detach().double()
+        self.heatmap = to_heatmap(attention.unsqueeze(0))[0].detach().double()
         order = torch.argsort(logits, dim=-1, descending=True, stable=True)
         self.likely, self.rest = order[:, : GROUPS - 1], order[:, GROUPS - 1 :]
         self.log_p = self.groups(logits.unsqueeze(0))[0].log_softmax(-1)
 
     def noise(self, lanes: int, generators: Sequence[torch.Generator]) -> Float[Tensor, "S B K P"]:
         """Draw standard normal scores from one generator per instance: independent of batch and padding."""
-        drawn = torch.zeros(lanes, *self.attention.shape)
+        scores = torch.zeros(lanes, *self.attention.shape)
         for i, generator in enumerate(generators):
             support = self.support[i].cpu()
             rows, columns = (support.any(d).nonzero()[:, 0] for d in (1, 0))
             noise = torch.randn(lanes, len(rows), len(columns), generator=generator)
-            drawn[:, i, rows.unsqueeze(1), columns] = noise
-        return drawn.to(self.attention)
+            scores[:, i, rows.unsqueeze(1), columns] = noise
+        return scores.to(self.attention)
 
     def weights(self, scores: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B K P"]:
         """Return the softmax over the support times the row's mass; rows without support are 0."""
@@ -90,11 +93,13 @@ class Problem:
         self, weights: Float[Tensor, "S B K P"], logits: Float[Tensor, "S B C"]
     ) -> tuple[Float[Tensor, "S B"], Float[Tensor, "S B"]]:
         """Return the divergence of the heat map and the change of the prediction."""
-        heat = self.to_heatmap(weights).detach().double()
-        jsd = jensen_shannon(heat, self.heat.expand_as(heat))
-        visible = (heat > 0).any(-1) & (self.heat > 0).any(-1)
-        before = self.before.expand_as(logits)
-        return jsd.masked_fill(~visible, 0.0), change_in_prediction(before, logits.detach())
+        heatmap = self.to_heatmap(weights).detach().double()
+        jsd = jensen_shannon(heatmap, self.heatmap.expand_as(heatmap))
+        visible = (heatmap > 0).any(-1) & (self.heatmap > 0).any(-1)
+        original_logits = self.original_logits.expand_as(logits)
+        return jsd.masked_fill(~visible, 0.0), change_in_prediction(
+            original_logits, logits.detach()
+        )
 
     def linearise(self, weights: Float[Tensor, "S B K P"]) -> Point:
         """Return the tangents: ∂JSD/∂h_t = ½ ln(2h_t/(h_t + ĥ_t)) through `to_heatmap`, and of the logits."""
@@ -102,9 +107,10 @@ class Problem:
         with torch.enable_grad():
             logits = self.predict(a)
             z = self.groups(logits)
-            heat = self.to_heatmap(a).double()
-            fixed = heat.detach().clamp(min=TINY)
-            gain = (heat * 0.5 * torch.log(2 * fixed / (fixed + self.heat))).sum()
+            heatmap = self.to_heatmap(a).double()
+            # Held constant in the logarithm, so that the gradient of the product is exactly the slope.
+            fixed = heatmap.detach().clamp(min=TINY)
+            gain = (heatmap * 0.5 * torch.log(2 * fixed / (fixed + self.heatmap))).sum()
             (slope,) = torch.autograd.grad(gain, a)
             rows = [torch.zeros_like(a)]
             for g in range(1, z.shape[-1]):
@@ -122,21 +128,24 @@ class Problem:
         TVD = P(A) − P̂(A) for the event A of the classes whose probability rose: the two-class
         condition, for any number of classes. In log-odds, its gradient does not saturate.
         """
-        now = logits.log_softmax(-1)
-        rose = now > self.log_p
+        log_p = logits.log_softmax(-1)
+        rose = log_p > self.log_p
         # If no class rose, or by rounding all did, any event will do: there is no excess.
         rose[..., 0] = torch.where(rose.all(-1) | ~rose.any(-1), ~rose[..., 0], rose[..., 0])
-        inside, outside = _halves(now, rose)
-        was_inside, was_outside = _halves(self.log_p.expand_as(now), rose)
+        risen, fallen = _halves(log_p, rose)
+        originally_risen, originally_fallen = _halves(self.log_p.expand_as(log_p), rose)
         granted = epsilon.log().unsqueeze(-1)
-        ratio = granted - was_outside  # ln(ε/P̂): logarithms throughout, for P̂ that rounds to 0 or 1
-        less = was_outside + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
-        limit = torch.logaddexp(was_inside, granted) - less
-        gradient = torch.where(rose, (now - inside).exp(), -(now - outside).exp())
-        return (inside - outside - limit).squeeze(-1).clamp(min=0.0), gradient
+        # ln(ε/P̂): logarithms throughout, for P̂ that rounds to 0 or 1.
+        ratio = granted - originally_fallen
+        less = originally_fallen + torch.where(
+            ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf
+        )
+        limit = torch.logaddexp(originally_risen, granted) - less
+        gradient = torch.where(rose, (log_p - risen).exp(), -(log_p - fallen).exp())
+        return (risen - fallen - limit).squeeze(-1).clamp(min=0.0), gradient
 
     def step(
-        self, now: Point, size: Float[Tensor, "S B"], reserve: Float[Tensor, "S B"]
+        self, point: Point, size: Float[Tensor, "S B"], reserve: Float[Tensor, "S B"]
     ) -> Float[Tensor, "S B K P"]:
         """Ascend, then project onto the most violated half-space until none is violated.
 
@@ -145,14 +154,16 @@ class Problem:
         is the variance of c under the rows. No call of the model.
         """
         epsilon = self.epsilon * (1 - reserve)
-        scores = now.weights.clamp(min=TINY).log() + per_weight(size).to(now.slope) * now.slope
+        scores = (
+            point.weights.clamp(min=TINY).log() + per_weight(size).to(point.slope) * point.slope
+        )
         weights = self.weights(scores)
         for _ in range(PROJECTIONS):
-            change = torch.einsum("sbgkp,sbkp->sbg", now.tangent, weights - now.weights)
-            excess, gradient = self.excess(now.logits + change, epsilon)
+            change = torch.einsum("sbgkp,sbkp->sbg", point.tangent, weights - point.weights)
+            excess, gradient = self.excess(point.logits + change, epsilon)
             if not bool((excess > 0).any()):
                 break
-            c = torch.einsum("sbgkp,sbg->sbkp", now.tangent, gradient.to(now.tangent))
+            c = torch.einsum("sbgkp,sbg->sbkp", point.tangent, gradient.to(point.tangent))
             mean = (weights * c).sum(-1, keepdim=True) / self.mass.clamp(min=TINY)
             variance = (weights * (c - mean).square()).sum((-1, -2))
             highest = c.masked_fill(~self.support, -torch.inf).amax(-1)

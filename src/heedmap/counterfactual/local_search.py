@@ -1,8 +1,7 @@
-"""A lower bound for more than two classes: the best pair of positions, then moves of mass.
+"""Find a lower bound for more than two classes: the best pair of positions, then moves of mass.
 
-Along a segment of weightings the divergence is convex,
-so only the ends of the segment's feasible intervals matter; a grid finds the intervals, bisection
-their ends.
+Along a segment of weightings the divergence is convex, so only the ends of the segment's feasible intervals
+matter; a grid finds the intervals, bisection their ends.
 """
 
 import torch
@@ -37,8 +36,10 @@ def best_pair(instances: Instances) -> Float[Tensor, "B T"]:
         return instances.attention
     size = max(1, BLOCK // (len(i) * GRID * min(SCREENED, instances.logits.shape[-1])))
     blocks = [
-        _best_pair(instances.rows(slice(at, at + size)), positions[at : at + size], i, j)
-        for at in range(0, len(positions), size)
+        _best_pair(
+            instances.rows(slice(begin, begin + size)), positions[begin : begin + size], i, j
+        )
+        for begin in range(0, len(positions), size)
     ]
     return torch.cat(blocks)
 
@@ -98,32 +99,39 @@ def _best_pair(
     value = torch.full_like(start, -torch.inf)[..., None].repeat(1, 1, GRID)
     grid = torch.linspace(0, 1, GRID, dtype=q.dtype, device=q.device)
     at_once = max(1, BLOCK // (GRID * instances.logits.shape[-1]))
-    for of, some in zip(torch.split(row, at_once), torch.split(pair, at_once), strict=True):
-        pair_of_positions = (positions[of, i[some]], positions[of, j[some]])
-        base, other = (instances.logits[of, at] for at in pair_of_positions)
-        step = other - base
-        low, high = instances.range_along(base, step, of)
+    for block_rows, block_pairs in zip(
+        torch.split(row, at_once), torch.split(pair, at_once), strict=True
+    ):
+        pair_of_positions = (
+            positions[block_rows, i[block_pairs]],
+            positions[block_rows, j[block_pairs]],
+        )
+        base, target = (instances.logits[block_rows, end] for end in pair_of_positions)
+        step = target - base
+        low, high = instances.range_along(base, step, block_rows)
         low, high = low.clamp(min=0), high.clamp(max=1)
-        start[of, some], end[of, some] = low, high
+        start[block_rows, block_pairs], end[block_rows, block_pairs] = low, high
         w = low[:, None] + (high - low)[:, None] * grid  # (pairs, GRID)
-        feasible = instances.is_feasible(base[:, None] + w.unsqueeze(-1) * step[:, None], of)
-        q_i, q_j = q[of, i[some], None], q[of, j[some], None]
+        feasible = instances.is_feasible(
+            base[:, None] + w.unsqueeze(-1) * step[:, None], block_rows
+        )
+        q_i, q_j = q[block_rows, i[block_pairs], None], q[block_rows, j[block_pairs], None]
         gain = (
             added_divergence(1 - w, q_i)
             + added_divergence(w, q_j)
             + 0.5 * (torch.xlogy(q_i, q_i) + torch.xlogy(q_j, q_j))
         )
         possible = feasible & (low <= high)[:, None]
-        value[of, some] = gain.masked_fill(~possible, -torch.inf)
+        value[block_rows, block_pairs] = gain.masked_fill(~possible, -torch.inf)
     value, best = value.flatten(1).max(-1)
-    pair, at = best // GRID, best % GRID
+    pair, grid_index = best // GRID, best % GRID
     exists = value > -torch.inf
     low = torch.where(exists, start[rows, pair], 0)
     spacing = torch.where(exists, (end - start)[rows, pair], 0) / (GRID - 1)
-    middle = low + spacing * at
+    middle = low + spacing * grid_index
     ends = positions[rows.unsqueeze(1), torch.stack([i[pair], j[pair]], dim=1)]
-    base, other = (instances.logits[rows, at] for at in ends.unbind(1))
-    step = other - base
+    base, target = (instances.logits[rows, position] for position in ends.unbind(1))
+    step = target - base
     result, jsd = instances.attention, torch.zeros_like(value)
     for side in (0.0, -1.0, 1.0):
         neighbour = (middle + side * spacing).clamp(0, 1)
@@ -166,12 +174,14 @@ def _best_move(
     )
     q_from = instances.attention.gather(1, source)
     q_to, a_to = instances.attention.gather(1, positions), weights.gather(1, positions)
-    less = added_divergence(
+    divergence_left = added_divergence(
         (mass[:, :, None, None] - amount).clamp(min=0), q_from[:, :, None, None]
     )
-    more = added_divergence(a_to[:, None, :, None] + amount, q_to[:, None, :, None])
-    before = added_divergence(mass, q_from)[:, :, None] + added_divergence(a_to, q_to)[:, None]
-    gain = less + more - before.unsqueeze(-1)
+    divergence_moved = added_divergence(a_to[:, None, :, None] + amount, q_to[:, None, :, None])
+    divergence_now = (
+        added_divergence(mass, q_from)[:, :, None] + added_divergence(a_to, q_to)[:, None]
+    )
+    gain = divergence_left + divergence_moved - divergence_now.unsqueeze(-1)
     allowed = instances.mask.gather(1, positions)[:, None] & (
         source[:, :, None] != positions[:, None]
     )

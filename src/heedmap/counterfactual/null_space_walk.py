@@ -1,4 +1,4 @@
-"""Other weights with the same logits: a walk on the polytope of exactly equal predictions.
+"""Find other weights with the same logits: a walk on the polytope of exactly equal predictions.
 
 C + 1 positions have a direction in which their weights can move without moving the sum of the
 weights or any of the C logits' differences. The divergence is convex, so one of the direction's two
@@ -34,15 +34,15 @@ def walk(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor, "B 
     columns = torch.cat([torch.ones_like(differences[..., :1]), differences], dim=-1).mT
     active = torch.arange(len(start), device=start.device)
     for _ in range(max(FEWEST_ROUNDS, positions)):
-        now, q = weights[active], instances.attention[active]
+        current, q = weights[active], instances.attention[active]
         real = instances.mask[active]
-        best, gain = now, torch.zeros_like(now[:, 0])
-        for order in (now, now * q):
-            base, chosen = _base(order, real, columns[active])
-            moved, more = _best_exchange(now, q, real, columns[active], base, chosen)
-            better = more > gain
+        best, gain = current, torch.zeros_like(current[:, 0])
+        for order in (current, current * q):
+            base, exists = _base(order, real, columns[active])
+            moved, moved_gain = _best_exchange(current, q, real, columns[active], base, exists)
+            better = moved_gain > gain
             best = torch.where(better.unsqueeze(1), moved, best)
-            gain = torch.where(better, more, gain)
+            gain = torch.where(better, moved_gain, gain)
         weights[active] = best
         active = active[gain > PROGRESS]
         if not len(active):
@@ -61,16 +61,16 @@ def _base(
     """
     rest = columns.clone()
     scale = columns.square().sum(1).sqrt().clamp(min=1e-30)
-    positions, chosen = [], []
+    positions, exists = [], []
     for _ in range(columns.shape[1]):
         free = real & (rest.square().sum(1).sqrt() > DEPENDENT * scale)
-        value, at = order.masked_fill(~free, -1.0).max(1)
-        positions.append(at)
-        chosen.append(value >= 0)
-        axis = rest.gather(2, at[:, None, None].expand(-1, rest.shape[1], 1)).squeeze(2)
-        axis = torch.nn.functional.normalize(axis, dim=1) * chosen[-1].unsqueeze(1)
+        value, position = order.masked_fill(~free, -1.0).max(1)
+        positions.append(position)
+        exists.append(value >= 0)
+        axis = rest.gather(2, position[:, None, None].expand(-1, rest.shape[1], 1)).squeeze(2)
+        axis = torch.nn.functional.normalize(axis, dim=1) * exists[-1].unsqueeze(1)
         rest = rest - axis.unsqueeze(2) * torch.einsum("bc,bct->bt", axis, rest).unsqueeze(1)
-    return torch.stack(positions, dim=1), torch.stack(chosen, dim=1)
+    return torch.stack(positions, dim=1), torch.stack(exists, dim=1)
 
 
 def _best_exchange(
@@ -79,30 +79,36 @@ def _best_exchange(
     real: Tensor,
     columns: Float[Tensor, "b C T"],
     base: Int[Tensor, "b C"],
-    chosen: Bool[Tensor, "b C"],
+    exists: Bool[Tensor, "b C"],
 ) -> tuple[Float[Tensor, "b T"], Float[Tensor, " b"]]:
     """Return the best end of all directions e_t − Σ_s x_s e_s, s in the base and t any other position."""
     classes, width = columns.shape[1:]
-    matrix = columns.gather(2, base.unsqueeze(1).expand(-1, classes, -1)) * chosen.unsqueeze(1)
+    matrix = columns.gather(2, base.unsqueeze(1).expand(-1, classes, -1)) * exists.unsqueeze(1)
     # (b, C, T): each column in terms of the base; least squares where the base is smaller than C.
-    x = torch.linalg.pinv(matrix, rtol=1e-13) @ columns * chosen.unsqueeze(2)
+    x = torch.linalg.pinv(matrix, rtol=1e-13) @ columns * exists.unsqueeze(2)
     off = (matrix @ x - columns).abs().amax(1)
     exact = off <= EXACT * columns.abs().amax(1).clamp(min=1.0)
     usable = real & exact & (x.abs().amax(1) < LONGEST)
-    usable = usable & ~torch.zeros_like(usable).scatter_add(1, base, chosen)
+    usable = usable & ~torch.zeros_like(usable).scatter_add(1, base, exists)
     x = torch.where(usable.unsqueeze(1), x, 0)
     mass = weights.gather(1, base).unsqueeze(-1)
     q_base = q.gather(1, base).unsqueeze(-1)
     limit = mass / x
     forward = torch.where(x > 0, limit, torch.inf).amin(1)
     backward = torch.maximum(torch.where(x < 0, limit, -torch.inf).amax(1), -weights)
-    before = added_divergence(mass, q_base).sum(1) + added_divergence(weights, q)
+    divergence_now = added_divergence(mass, q_base).sum(1) + added_divergence(weights, q)
     gains, ends = [], []
     for end in (forward, backward):
         amount = torch.where(usable & end.isfinite(), end, 0)
         ends.append(amount)
-        after = added_divergence((mass - amount.unsqueeze(1) * x).clamp(min=0), q_base).sum(1)
-        gains.append(after + added_divergence((weights + amount).clamp(min=0), q) - before)
+        divergence_on_base = added_divergence(
+            (mass - amount.unsqueeze(1) * x).clamp(min=0), q_base
+        ).sum(1)
+        gains.append(
+            divergence_on_base
+            + added_divergence((weights + amount).clamp(min=0), q)
+            - divergence_now
+        )
     gain, best = torch.cat(gains, dim=1).max(-1)
     target = (best % width).unsqueeze(1)
     amount = torch.cat(ends, dim=1).gather(1, best.unsqueeze(1))

@@ -1,4 +1,4 @@
-"""Shuffled attention: the permutation test of Jain & Wallace (2019, section 4.2.1, Algorithm 2).
+"""Shuffle attention: the permutation test of Jain & Wallace (2019, section 4.2.1, Algorithm 2).
 
 The read-out is linear in the attention, so a permutation costs one product with the cached
 R[t] = W h_t and never runs the encoder.
@@ -55,16 +55,18 @@ def permuted_logits(
         pick = (group.unsqueeze(1), packed[group, :size])
         group_weights, group_relevance = weights[pick].double().numpy(), relevance[pick].double()
         rows = max(1, BLOCK // (permutations * max(size, 1)))
-        few = math.factorial(min(size, FACTORIALS)) <= permutations
-        if few:
+        exhaustive = math.factorial(min(size, FACTORIALS)) <= permutations
+        if exhaustive:
             # The first few of them must not be those that leave the first word where it is.
             drawn_orders = np.random.default_rng(size).permutation(list(every_order(range(size))))
-            every = np.resize(drawn_orders, (permutations, size))
-        for at in range(0, len(group), rows):
-            block = slice(at, at + rows)
+            all_orders = np.resize(drawn_orders, (permutations, size))
+        for begin in range(0, len(group), rows):
+            block = slice(begin, begin + rows)
             # Drawn even where unused: a text's numbers do not depend on how many short texts there are.
-            drawn = _shuffled(group_weights[block], permutations, rng)
-            shuffled = torch.from_numpy(group_weights[block][:, every] if few else drawn)
+            random_weights = _shuffled(group_weights[block], permutations, rng)
+            shuffled = torch.from_numpy(
+                group_weights[block][:, all_orders] if exhaustive else random_weights
+            )
             logits[group[block]] = torch.bmm(shuffled, group_relevance[block])
     return logits.to(bias.device).add_(bias.double())
 
@@ -84,6 +86,7 @@ def _shuffled(
     keys &= np.uint64((1 << 64) - 1 - position_bits)
     keys |= np.tile(np.arange(size, dtype=np.uint64), permutations)
     keys.reshape(rows, permutations, size).sort(axis=-1)
+    # What is left of a sorted key is the position that it came from.
     keys &= np.uint64(position_bits)
     # One flat take is faster than take_along_axis, which builds the row index first.
     index = keys.view(np.int64)

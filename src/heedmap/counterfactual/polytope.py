@@ -1,4 +1,4 @@
-"""The tighter upper bound for three classes: every vertex of the polytope that contains the answer.
+"""Tighten the upper bound for three classes: try every vertex of the polytope that contains the answer.
 
 Two logit differences place each position in a plane. The tolerance becomes a polygon of at most six
 sides there; the weightings whose mean position lies in it form a polytope in the simplex, and a
@@ -51,8 +51,8 @@ def _vertex_bound(instances: Instances, width: int) -> Float[Tensor, " b"]:
     low, high = _polygon(instances, q, points)
 
     fixed = 0.5 * LN2 * q.sum(-1)
-    inside = real & _inside(points, low, high)
-    best = _gain(torch.ones_like(q), q).masked_fill(~inside, -torch.inf).amax(-1)
+    feasible = real & _inside(points, low, high)
+    best = _gain(torch.ones_like(q), q).masked_fill(~feasible, -torch.inf).amax(-1)
     best = torch.maximum(best, _pairs(points, q, real, low, high))
     best = torch.maximum(best, _triples(points, q, real, low, high))
     # α̂ is feasible: if rounding lost every vertex, its own divergence remains.
@@ -61,9 +61,9 @@ def _vertex_bound(instances: Instances, width: int) -> Float[Tensor, " b"]:
 
 def _polygon(instances: Instances, q: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
     """Return bounds (b, 3) of z_1 − z_0, z_2 − z_0 and z_1 − z_2, widened to include α̂."""
-    first, second = torch.tensor([[1, 2, 1], [0, 0, 2]], device=q.device)
+    upper, lower = torch.tensor([[1, 2, 1], [0, 0, 2]], device=q.device)
     current = torch.einsum("bt,btx->bx", q, points) @ SIDES.to(q.device).mT
-    low, high = instances.margin(first, second), -instances.margin(second, first)
+    low, high = instances.margin(upper, lower), -instances.margin(lower, upper)
     return torch.minimum(low, current), torch.maximum(high, current)
 
 
@@ -72,8 +72,8 @@ def _inside(points: Tensor, low: Tensor, high: Tensor) -> Bool[Tensor, "b *S"]:
     shape = (len(points), *(1 for _ in points.shape[1:-1]), 3)
     along = points @ SIDES.to(points.device).mT
     slack = SLACK * (1 + points.abs().sum(-1, keepdim=True))
-    within = (along >= low.reshape(shape) - slack) & (along <= high.reshape(shape) + slack)
-    return within.all(-1)
+    satisfied = (along >= low.reshape(shape) - slack) & (along <= high.reshape(shape) + slack)
+    return satisfied.all(-1)
 
 
 def _gain(a: Tensor, q: Tensor) -> Tensor:
@@ -106,17 +106,19 @@ def _corners(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     """Return the corners of the polygons (b, n, 2), n the most that any has, and which exist."""
     sides = SIDES.to(low.device)
     crossings = []
-    for one, other in ((0, 1), (0, 2), (1, 2)):
-        inverse = torch.linalg.inv(sides[[one, other]])
-        for a in (low[:, one], high[:, one]):
-            for b in (low[:, other], high[:, other]):
+    for side, crossed_side in ((0, 1), (0, 2), (1, 2)):
+        inverse = torch.linalg.inv(sides[[side, crossed_side]])
+        for a in (low[:, side], high[:, side]):
+            for b in (low[:, crossed_side], high[:, crossed_side]):
                 crossings.append(torch.stack([a, b], dim=-1) @ inverse.mT)
     corners = torch.stack(crossings, dim=1)
     exists = corners.isfinite().all(-1)
     corners = torch.where(exists.unsqueeze(-1), corners, 0)
     exists &= _inside(corners, low, high)
-    first = torch.argsort(~exists, dim=1, stable=True)[:, : int(exists.sum(-1).max())]
-    return corners.gather(1, first.unsqueeze(-1).expand(-1, -1, 2)), exists.gather(1, first)
+    existing_first = torch.argsort(~exists, dim=1, stable=True)[:, : int(exists.sum(-1).max())]
+    return corners.gather(1, existing_first.unsqueeze(-1).expand(-1, -1, 2)), exists.gather(
+        1, existing_first
+    )
 
 
 def _triples(points: Tensor, q: Tensor, real: Tensor, low: Tensor, high: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Interventions on rows of weights: uniform, turned, random, or permuted.
+"""Replace rows of weights: by uniform, turned, random, or permuted ones.
 
 `permute` needs a linear read-out and gives logits; other models need the weights themselves. Every row
 keeps its total mass and stays on its support.
@@ -52,10 +52,10 @@ def dirichlet(
     not matter.
     """
     allowed = support.numpy(force=True)
-    drawn = np.zeros(allowed.shape)
+    samples = np.zeros(allowed.shape)
     for i, rng in enumerate(rngs):
-        drawn[i][allowed[i]] = rng.standard_exponential(int(allowed[i].sum()))
-    weights = torch.from_numpy(drawn).to(attention)
+        samples[i][allowed[i]] = rng.standard_exponential(int(allowed[i].sum()))
+    weights = torch.from_numpy(samples).to(attention)
     mass = attention.masked_fill(~support, 0.0).sum(-1, keepdim=True)
     return weights / weights.sum(-1, keepdim=True).clamp(min=1e-30) * mass
 
@@ -93,24 +93,24 @@ def _blocks(
     # Supported positions first, in their order: those that the sorted keys will fill.
     slots = torch.argsort(~support, dim=-1, stable=True)
     original = attention.masked_fill(~support, 0.0)
-    few = {}
+    enumerated = {}
     for i, count in enumerate(orders(support.sum(-1))):
         if count <= permutations:
-            every = _all_orders(allowed[i])
+            all_orders = _all_orders(allowed[i])
             # Whoever takes fewer than all, or not all equally often, must not always begin with the text's own.
-            few[i] = np.roll(every, rngs[i].integers(len(every)), axis=0)
-    for at in range(0, permutations, size):
-        count = min(size, permutations - at)
+            enumerated[i] = np.roll(all_orders, rngs[i].integers(len(all_orders)), axis=0)
+    for begin in range(0, permutations, size):
+        count = min(size, permutations - begin)
         keys = np.full((count, *allowed.shape), 2.0)  # behind every key in [0, 1)
         for i, rng in enumerate(rngs):
-            if i not in few:
+            if i not in enumerated:
                 rows, columns = np.flatnonzero(allowed[i].any(1)), np.flatnonzero(allowed[i].any(0))
-                drawn = rng.random((count, len(rows), len(columns)))
-                keys[:, i, rows[:, None], columns] = drawn
+                random_keys = rng.random((count, len(rows), len(columns)))
+                keys[:, i, rows[:, None], columns] = random_keys
         keys[:, ~allowed] = 2.0
         positions = keys.argsort(-1)
-        for i, every in few.items():
-            positions[:, i] = every[np.arange(at, at + count) % len(every)]
+        for i, all_orders in enumerated.items():
+            positions[:, i] = all_orders[np.arange(begin, begin + count) % len(all_orders)]
         order = torch.from_numpy(positions).to(attention.device)
         source = original.expand(count, -1, -1, -1).gather(-1, order)
         yield torch.zeros_like(source).scatter(-1, slots.expand_as(order), source)
@@ -119,9 +119,9 @@ def _blocks(
 def _all_orders(allowed: Bool[np.ndarray, "K P"]) -> Int[np.ndarray, "orders K P"]:
     """Return the source position of every position's weight, in each joint order of the rows."""
     rest = [np.flatnonzero(~row) for row in allowed]
-    each = (every_order(np.flatnonzero(row).tolist()) for row in allowed)
+    row_orders = (every_order(np.flatnonzero(row).tolist()) for row in allowed)
     positions = [
-        [[*order, *others] for order, others in zip(joint, rest, strict=True)]
-        for joint in product(*each)
+        [[*order, *unsupported] for order, unsupported in zip(joint, rest, strict=True)]
+        for joint in product(*row_orders)
     ]
     return np.array(positions, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""How many weightings give the same prediction? The share of the simplex within ε of it.
+"""Measure how many weightings give the same prediction: the share of the simplex within ε of it.
 
 The weights are drawn uniformly from the simplex (Dirichlet with all parameters 1). Two classes and a linear
 read-out: exact, because the logit Σ_t α_t r_t + b then has a known distribution, whose density is the
@@ -31,9 +31,11 @@ def share_within(
     The probability that a uniform mean of the positions' own logits lies in an interval
     (`probability_between`).
     """
-    own = (readout.double() + bias.double()).diff(dim=-1).squeeze(-1)
+    position_logits = (readout.double() + bias.double()).diff(dim=-1).squeeze(-1)
     intervals = [prediction_interval(z.double().diff(dim=-1).squeeze(-1), epsilon) for z in logits]
-    return torch.stack([probability_between(own, mask, low, high) for low, high in intervals])
+    return torch.stack(
+        [probability_between(position_logits, mask, low, high) for low, high in intervals]
+    )
 
 
 def probability_between(
@@ -58,9 +60,8 @@ def probability_between(
     middle = (r * mask.sort(dim=-1, descending=True).values).sum(-1) / sizes
     lower_tail = (bounds.mean(0) < middle).unsqueeze(-1)
     x = bounds.unsqueeze(-1)
-    inner = torch.where(
-        lower_tail, r <= x[1], r >= x[0]
-    )  # the tail with the interval, and without it
+    # The tail with the interval, and the tail without it.
+    inner = torch.where(lower_tail, r <= x[1], r >= x[0])
     outer = torch.where(lower_tail, r < x[0], r > x[1])
     x = torch.where(lower_tail, x.flip(0), x)
     tails = torch.stack([inner, outer]).double()
@@ -87,14 +88,14 @@ def share_drawn(
     share = torch.zeros(logits.shape[:2], dtype=torch.float64)
     for row, rng in enumerate(rngs):
         relevance = (readout[row, mask[row]].double() + bias.double()).cpu()
-        left, within = draws, torch.zeros(len(logits), dtype=torch.float64)
-        while left:
-            count = min(left, max(1, ELEMENTS // (len(relevance) * len(bias))))
+        remaining, hits = draws, torch.zeros(len(logits), dtype=torch.float64)
+        while remaining:
+            count = min(remaining, max(1, ELEMENTS // (len(relevance) * len(bias))))
             weights = torch.from_numpy(rng.standard_exponential((count, len(relevance))))
-            drawn = (weights @ relevance / weights.sum(-1, keepdim=True)).softmax(-1)
-            for s, before in enumerate(logits[:, row].double().softmax(-1).cpu()):
-                change = total_variation(before.expand_as(drawn), drawn)
-                within[s] += (change <= epsilon + ROUNDING).sum()
-            left -= count
-        share[:, row] = within / draws
+            predictions = (weights @ relevance / weights.sum(-1, keepdim=True)).softmax(-1)
+            for s, prediction in enumerate(logits[:, row].double().softmax(-1).cpu()):
+                change = total_variation(prediction.expand_as(predictions), predictions)
+                hits[s] += (change <= epsilon + ROUNDING).sum()
+            remaining -= count
+        share[:, row] = hits / draws
     return share.to(logits.device)

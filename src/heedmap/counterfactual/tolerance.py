@@ -1,4 +1,4 @@
-"""The weightings whose prediction stays within ε: the test itself, and the polytope around them."""
+"""Describe the weightings whose prediction stays within ε: the test itself, and the polytope around them."""
 
 from dataclasses import dataclass, replace
 
@@ -13,6 +13,19 @@ ROUNDING = 1e-12
 # Bisection steps between a feasible and an infeasible weighting. They stop about 1e-9 short of the edge: any
 # closer, rounding in a walk along equal predictions would leave the tolerance and lose the result.
 HALVINGS = 30
+
+
+def check_positions(mask: Bool[Tensor, "B T"]) -> None:
+    """Check that every row has at least one real position.
+
+    Raises:
+        ValueError: a row has none.
+    """
+    if not bool(mask.any(-1).all()):
+        raise ValueError(
+            "expected at least one real position in every row, got a row with none: "
+            "mask is True on real positions"
+        )
 
 
 def canonical_order(
@@ -41,7 +54,7 @@ def added_divergence(a: Tensor, q: Tensor) -> Tensor:
 class Instances:
     """Rows in float64: α̂, the logits z_t = R_t + b of each position alone, and the predictions.
 
-    TVD ≤ ε moves no probability by more than ε: `least` is ln(p_c − ε), −∞ where p_c ≤ ε, and `most`
+    TVD ≤ ε moves no probability by more than ε: `log_lower` is ln(p_c − ε), −∞ where p_c ≤ ε, `log_upper`
     ln(p_c + ε). The half-spaces of their margins are a polytope that contains the weightings within ε.
     """
 
@@ -49,12 +62,12 @@ class Instances:
     logits: Float[Tensor, "B T C"]
     mask: Bool[Tensor, "B T"]
     prediction: Float[Tensor, "B classes"]
-    least: Float[Tensor, "B C"]
-    most: Float[Tensor, "B C"]
+    log_lower: Float[Tensor, "B C"]
+    log_upper: Float[Tensor, "B C"]
     epsilon: float
 
     @classmethod
-    def of(
+    def from_readout(
         cls,
         attention: Float[Tensor, "B T"],
         readout: Float[Tensor, "B T C"],
@@ -65,11 +78,7 @@ class Instances:
         """Make instances from a model's cached attention and read-out: z(α) = Σ_t α_t R_t + b."""
         if epsilon < 0:
             raise ValueError(f"expected epsilon >= 0, got {epsilon}")
-        if not bool(mask.any(-1).all()):
-            raise ValueError(
-                "expected at least one real position in every row, got a row with none: "
-                "mask is True on real positions"
-            )
+        check_positions(mask)
         weights = attention.double().masked_fill(~mask, 0.0)
         relevance = readout.double().masked_fill(~mask.unsqueeze(-1), 0.0)
         z = torch.einsum("bt,btc->bc", weights, relevance) + bias.double()
@@ -77,9 +86,11 @@ class Instances:
         # The tolerance of `is_feasible`, so that the polytope holds all that it accepts.
         granted = torch.tensor(epsilon + ROUNDING, dtype=torch.float64, device=z.device)
         ratio = granted.log() - log_p  # ln(ε/p): logarithms throughout, for p that round to 0 or 1
-        least = log_p + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
-        most = torch.logaddexp(log_p, granted.log())
-        return cls(weights, relevance + bias.double(), mask, log_p.exp(), least, most, epsilon)
+        log_lower = log_p + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
+        log_upper = torch.logaddexp(log_p, granted.log())
+        return cls(
+            weights, relevance + bias.double(), mask, log_p.exp(), log_lower, log_upper, epsilon
+        )
 
     def rows(self, index: Tensor | slice) -> "Instances":
         """Return some of the rows."""
@@ -88,33 +99,38 @@ class Instances:
             self.logits[index],
             self.mask[index],
             self.prediction[index],
-            self.least[index],
-            self.most[index],
+            self.log_lower[index],
+            self.log_upper[index],
             self.epsilon,
         )
 
-    def of_classes(self, classes: list[int]) -> "Instances":
+    def with_classes(self, classes: list[int]) -> "Instances":
         """Keep some of the classes: fewer margins, a larger polytope. The prediction stays whole."""
-        least, most = self.least[:, classes], self.most[:, classes]
-        return replace(self, logits=self.logits[..., classes], least=least, most=most)
+        log_lower, log_upper = self.log_lower[:, classes], self.log_upper[:, classes]
+        return replace(
+            self, logits=self.logits[..., classes], log_lower=log_lower, log_upper=log_upper
+        )
 
     def likeliest(self, count: int) -> "Instances":
         """Keep the likeliest classes of each row: fewer margins, a larger polytope."""
         if count >= self.logits.shape[-1]:
             return self
         classes = self.prediction.topk(count, dim=-1).indices
-        each = classes.unsqueeze(1).expand(-1, self.logits.shape[1], -1)
-        prediction, least, most = (
-            values.gather(1, classes) for values in (self.prediction, self.least, self.most)
+        class_columns = classes.unsqueeze(1).expand(-1, self.logits.shape[1], -1)
+        prediction, log_lower, log_upper = (
+            values.gather(1, classes)
+            for values in (self.prediction, self.log_lower, self.log_upper)
         )
-        logits = self.logits.gather(2, each)
-        return replace(self, logits=logits, prediction=prediction, least=least, most=most)
+        logits = self.logits.gather(2, class_columns)
+        return replace(
+            self, logits=logits, prediction=prediction, log_lower=log_lower, log_upper=log_upper
+        )
 
     def margin(
-        self, first: int | Int[Tensor, " pairs"], second: int | Int[Tensor, " pairs"]
+        self, higher: int | Int[Tensor, " pairs"], lower: int | Int[Tensor, " pairs"]
     ) -> Float[Tensor, "B *pairs"]:
         """Return the least z_c − z_c' that the tolerance allows, of classes or of pairs of classes."""
-        return self.least[:, first] - self.most[:, second]
+        return self.log_lower[:, higher] - self.log_upper[:, lower]
 
     def logits_of(self, weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
         """Return z(α) of one weighting per row, whose weights sum to one."""
@@ -133,19 +149,19 @@ class Instances:
         self,
         base: Float[Tensor, "B C"],
         step: Float[Tensor, "B C"],
-        inside: Float[Tensor, " B"],
-        outside: Float[Tensor, " B"],
+        feasible_end: Float[Tensor, " B"],
+        other_end: Float[Tensor, " B"],
     ) -> Float[Tensor, " B"]:
-        """Return the last feasible w that bisection finds from `inside`, which is feasible, towards `outside`.
+        """Return the last feasible w that bisection finds from `feasible_end` towards `other_end`.
 
         The logits at w are base + w·step.
         """
         for _ in range(HALVINGS):
-            middle = 0.5 * (inside + outside)
+            middle = 0.5 * (feasible_end + other_end)
             feasible = self.is_feasible(base + middle.unsqueeze(-1) * step)
-            inside = torch.where(feasible, middle, inside)
-            outside = torch.where(feasible, outside, middle)
-        return inside
+            feasible_end = torch.where(feasible, middle, feasible_end)
+            other_end = torch.where(feasible, other_end, middle)
+        return feasible_end
 
     def range_along(
         self,
@@ -162,15 +178,15 @@ class Instances:
             rows = torch.arange(len(base), device=base.device)
         top = self.prediction.argmax(-1)[rows]
         spread = (slice(None), *(None for _ in base.shape[1:-1]))
-        low = (self.least[rows, top].unsqueeze(-1) - self.most[rows])[spread]
-        high = (self.most[rows, top].unsqueeze(-1) - self.least[rows])[spread]
+        low = (self.log_lower[rows, top].unsqueeze(-1) - self.log_upper[rows])[spread]
+        high = (self.log_upper[rows, top].unsqueeze(-1) - self.log_lower[rows])[spread]
         pick = top[spread].unsqueeze(-1)
         lead = torch.take_along_dim(base, pick, -1) - base
         slope = torch.take_along_dim(step, pick, -1) - step
         # A class whose lead is constant allows every w or none.
-        within = (lead >= low - ROUNDING) & (lead <= high + ROUNDING)
+        holds = (lead >= low - ROUNDING) & (lead <= high + ROUNDING)
         still = slope == 0
         to_low, to_high = (low - lead) / slope, (high - lead) / slope
-        start = torch.where(still, torch.where(within, -torch.inf, torch.inf), to_low.fmin(to_high))
-        end = torch.where(still, torch.where(within, torch.inf, -torch.inf), to_low.fmax(to_high))
+        start = torch.where(still, torch.where(holds, -torch.inf, torch.inf), to_low.fmin(to_high))
+        end = torch.where(still, torch.where(holds, torch.inf, -torch.inf), to_low.fmax(to_high))
         return start.amax(-1), end.amin(-1)

@@ -1,1 +1,1 @@
-"""The door into Hugging Face transformers: their attention read and replaced at one place."""
+"""Read and replace the attention of Hugging Face transformers at one place."""

@@ -1,14 +1,13 @@
 """Compare a model as heedmap reads it with the same model as transformers loads it.
 
-As loaded means: before it is entered, with its own tokenizer and its own eager attention, each text alone and
+As loaded means: before it is attached, with its own tokenizer and its own eager attention, each text alone and
 without padding. Token ids, answers and the attention weights that the model reports must be those of the
-entered model, which reads padded batches. The texts are those of `heedmap.huggingface.sample_texts`.
+attached model, which reads padded batches. The texts are those of `heedmap.huggingface.sample_texts`.
 """
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -17,10 +16,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
-from heedmap.huggingface.entrance import Entrance, eagerly, reported
 from heedmap.huggingface.inputs import SubwordBatch, encode, truncated
 from heedmap.huggingface.limits import UNLIMITED, longest
-from heedmap.huggingface.measuring import Recording, answer, difference, nearest
+from heedmap.huggingface.measuring import WeightRecorder, answer, difference, nearest, roundings
+from heedmap.huggingface.model_adapter import ModelAdapter, eagerly, reported, with_weights
 from heedmap.huggingface.padding import padding_token, vocabulary_size
 from heedmap.huggingface.refusals import first_line, out_of_memory
 from heedmap.huggingface.sample_texts import WHOLE, sample_texts
@@ -58,7 +57,7 @@ class Comparison:
 
     @property
     def explanation(self) -> str:
-        """The comparison in words."""
+        """Return the comparison in words."""
         if self.different is not None:
             return self.different
         weights = (
@@ -81,7 +80,7 @@ class Comparison:
 def read(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> tuple[list[Reading], int | None]:
-    """Read the sample texts, each alone; the model must be in eval mode and not entered.
+    """Read the sample texts, each alone; the model must be in eval mode and not attached.
 
     Returns the readings, and the first length that was too long to try.
 
@@ -104,13 +103,16 @@ def read(
         tokenizer("", verbose=False)  # a tokenizer keeps the last limit, and would be saved with it
         inputs = {key: part.to(model.device) for key, part in accepted(model, encoding).items()}
         ids = inputs["input_ids"][0]
-        if (same := by_ids.get(tuple(ids.tolist()))) is not None:
-            readings.append(Reading(name, text, ids, same.answer, same.weights, same.default))
+        if (earlier := by_ids.get(tuple(ids.tolist()))) is not None:
+            readings.append(
+                Reading(name, text, ids, earlier.answer, earlier.weights, earlier.default)
+            )
             continue
         try:
             default = answer(model(**inputs))[0].float() if number == 0 else None
             with eagerly(model):
-                output = _with_weights(model, inputs)
+                # Eager, since other kernels give no weights to compare; alone, so that nothing is padded.
+                output = with_weights(model, inputs)
         except InputError:
             raise
         except Exception as error:
@@ -145,12 +147,12 @@ def _refuse_changed(model: PreTrainedModel, longest_text: Reading, again: Tensor
 def compare(
     readings: Sequence[Reading],
     untried: int | None,
-    entrance: Entrance,
+    adapter: ModelAdapter,
     tokenizer: PreTrainedTokenizerBase,
 ) -> Comparison:
-    """Read the same texts in padded batches by the entered model, and compare."""
-    model, limit = entrance.model, longest(entrance.model, tokenizer)
-    most, most_of_weights = _tolerance(model, readings)
+    """Read the same texts in padded batches by the attached model, and compare."""
+    model, limit = adapter.model, longest(adapter.model, tokenizer)
+    answer_limit, weight_limit = _tolerance(model, readings)
     worst, worst_weights, different = 0.0, None, None
     for reading in readings:
         words = [_words(tokenizer, reading.text, limit)]
@@ -158,28 +160,30 @@ def compare(
         if not torch.equal(ids, reading.ids):
             different = different or f"{reading.name}: its token ids differ"
     if different is not None:
-        return Comparison(len(readings), worst, worst_weights, None, most, different, untried)
+        return Comparison(
+            len(readings), worst, worst_weights, None, answer_limit, different, untried
+        )
     for group in _groups(readings):
         words = [_words(tokenizer, reading.text, limit) for reading in group]
         batch = encode(tokenizer, words, range(len(words)), model.device, padding_token(model))
-        recording = Recording()
-        with entrance.visiting(recording):
+        recorder = WeightRecorder()
+        with adapter.visiting(recorder):
             answers = answer(model(**accepted(model, _inputs(batch, tokenizer)))).float()
         for row, reading in enumerate(group):
             real = batch.real[row]
             off = difference(answers[row], reading.answer)
             worst = max(worst, off)
-            if off > most:
+            if off > answer_limit:
                 different = different or (
-                    f"{reading.name} is answered differently by {off:.1e} (at most {most:.1e})"
+                    f"{reading.name} is answered differently by {off:.1e} (at most {answer_limit:.1e})"
                 )
-            if reading.weights and recording.taken:
-                own = [_summary(_without_padding(part[row], real)) for part in recording.taken]
-                gap = max(nearest(part, reading.weights) for part in own)
+            if reading.weights and recorder.taken:
+                summaries = [_summary(_without_padding(part[row], real)) for part in recorder.taken]
+                gap = max(nearest(part, reading.weights) for part in summaries)
                 worst_weights = max(worst_weights or 0.0, gap)
-                if gap > most_of_weights:
+                if gap > weight_limit:
                     different = different or (
-                        f"{reading.name}: its weights differ by {gap:.1e} (at most {most_of_weights:.1e})"
+                        f"{reading.name}: its weights differ by {gap:.1e} (at most {weight_limit:.1e})"
                     )
     drifts = [
         difference(reading.default, reading.answer)
@@ -187,13 +191,19 @@ def compare(
         if reading.default is not None
     ]
     return Comparison(
-        len(readings), worst, worst_weights, max(drifts, default=None), most, different, untried
+        len(readings),
+        worst,
+        worst_weights,
+        max(drifts, default=None),
+        answer_limit,
+        different,
+        untried,
     )
 
 
 def _tolerance(model: PreTrainedModel, readings: Sequence[Reading]) -> tuple[float, float]:
-    """Return the handshake's tolerance for other shapes: of answers, and of weights."""
-    unit = torch.finfo(model.dtype).eps * (1024 if model.dtype == torch.float32 else 64)
+    """Return the verification's tolerance for other shapes: of answers, and of weights."""
+    unit = torch.finfo(model.dtype).eps * roundings(model.dtype)
     sizes = [float(reading.answer.abs().nan_to_num(0.0, 0.0, 0.0).max()) for reading in readings]
     return unit * max([1.0, *sizes]), unit
 
@@ -239,13 +249,6 @@ def _groups(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
             yield [reading, *short[-1:]]
     if short:
         yield short
-
-
-def _with_weights(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Any:
-    try:
-        return model(**inputs, output_attentions=True)
-    except TypeError:
-        return model(**inputs)
 
 
 def _without_padding(weights: Tensor, real: Tensor) -> Tensor:

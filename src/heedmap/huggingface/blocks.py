@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heedmap.huggingface.door import Visitor
-from heedmap.huggingface.entrance import Entrance
+from heedmap.huggingface.attention_hook import Visitor
+from heedmap.huggingface.model_adapter import ModelAdapter
 
 Step = Callable[[nn.Module, Callable[..., Any], Any, Any], Any]
 
@@ -98,18 +98,18 @@ class Place:
     """Where in a pass one call of the attention happens, counted in runs of the blocks.
 
     A shared block runs several times. `turn` is the number of the run, −1 if the call is in no block;
-    `within` is the number of the call in that run. `shapes` holds the `shape_of` each run's result, and
-    `last` the last run of each stack before that turn.
+    `call_in_block` is the number of the call in that run. `shapes` holds the `shape_of` each run's result, and
+    `stack_ends` the last run of each stack before that turn.
     """
 
     turn: int
-    within: int
+    call_in_block: int
     shapes: list[int | None]
-    last: frozenset[int]
+    stack_ends: frozenset[int]
 
 
 def place_of(
-    entrance: Entrance, blocks: Sequence[nn.Module], call: int, inputs: Mapping[str, Tensor]
+    adapter: ModelAdapter, blocks: Sequence[nn.Module], call: int, inputs: Mapping[str, Tensor]
 ) -> Place:
     """Locate a call by watching one pass."""
     counts: list[tuple[int, int]] = []
@@ -118,16 +118,16 @@ def place_of(
 
     def watch(block: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         runs.append(block)
-        before = len(calls)
+        first_call = len(calls)
         result = forward(*args, **kwargs)
-        counts.append((before, len(calls)))
+        counts.append((first_call, len(calls)))
         shapes.append(shape_of(result))
         return result
 
-    with torch.no_grad(), patched(blocks, watch), entrance.visiting(Visitor()) as calls:
-        entrance.model(**inputs)
+    with torch.no_grad(), patched(blocks, watch), adapter.visiting(Visitor()) as calls:
+        adapter.model(**inputs)
     for turn, (start, end) in enumerate(counts):
         if start <= call < end:
-            last = {stack_of(entrance.model, block): i for i, block in enumerate(runs[:turn])}
-            return Place(turn, call - start, shapes, frozenset(last.values()))
+            stack_ends = {stack_of(adapter.model, block): i for i, block in enumerate(runs[:turn])}
+            return Place(turn, call - start, shapes, frozenset(stack_ends.values()))
     return Place(-1, 0, shapes, frozenset())

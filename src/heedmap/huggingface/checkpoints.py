@@ -20,7 +20,11 @@ from heedmap.errors import InputError
 from heedmap.huggingface.class_names import check_numbers
 from heedmap.huggingface.tokenization import Place
 
-WEIGHTS, INDEX, ADAPTER = "model.safetensors", "model.safetensors.index.json", "adapter_config.json"
+WEIGHTS, INDEX, PEFT_CONFIG = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "adapter_config.json",
+)
 MOST_LAYERS, SOME_LAYERS = 10_000, 100
 _LAYERS = re.compile(
     r"(num|n|encoder|decoder|hidden)_(\w+_)?(layers?|blocks|groups)|block_(sizes|repeats)"
@@ -35,8 +39,8 @@ def check_config(place: Place) -> None:
             classes or no dtype where it should, or that has more layers than any model.
         OSError: the Hub cannot be reached.
     """
-    if _file(place, ADAPTER) is not None:
-        raise adapter_alone(place.what)
+    if _file(place, PEFT_CONFIG) is not None:
+        raise unmerged_peft(place.what)
     config = _json(place, "config.json")
     _check_values(config, place.what)
     for name, count in _layer_counts(config):
@@ -47,27 +51,27 @@ def check_config(place: Place) -> None:
             )
 
 
-def adapter_alone(what: str) -> InputError:
+def unmerged_peft(model_name: str) -> InputError:
     """Return the refusal of an adapter that is not merged into its model."""
     return InputError(
-        f"expected a whole model in {what}; it holds an adapter ({ADAPTER}), which would be left "
+        f"expected a whole model in {model_name}; it holds an adapter ({PEFT_CONFIG}), which would be left "
         "out; merge it into its model (peft: merge_and_unload) and save that"
     )
 
 
-def _check_values(config: Mapping[str, Any], what: str) -> None:
+def _check_values(config: Mapping[str, Any], model_name: str) -> None:
     """Check the values with which transformers would stop without naming them."""
     names, dtype = config.get("id2label"), config.get("dtype")
     numbered = isinstance(names, dict) and all(re.fullmatch(r"-?\d+", key) for key in names)
     if names is not None and not numbered:
         raise InputError(
-            f"expected as id2label in the config.json of {what} a name for each output's number, such as "
+            f"expected as id2label in the config.json of {model_name} a name for each output's number, such as "
             f'{{"0": "negative", "1": "positive"}}, got {names!r:.60}; correct it'
         )
     named = isinstance(dtype, str) and isinstance(getattr(torch, dtype, None), torch.dtype)
     if dtype is not None and not named and not isinstance(dtype, dict):
         raise InputError(
-            f"expected as dtype in the config.json of {what} a type of torch, such as float32, got "
+            f"expected as dtype in the config.json of {model_name} a type of torch, such as float32, got "
             f"{dtype!r:.60}; correct it, or remove it"
         )
 
@@ -133,14 +137,14 @@ def check_weights(place: Place) -> set[str]:
     return {name for name, kind in kinds.items() if not kind.startswith(("F", "BF"))}
 
 
-def dropped_layers(unexpected: Iterable[str], known: Iterable[str]) -> list[str]:
+def dropped_layers(unexpected: Iterable[str], model_names: Iterable[str]) -> list[str]:
     """Return the weights of missing layers: names that differ from the model's own in the layer number only."""
 
     def anywhere(name: str) -> str:
         return re.sub(r"(?<=\.)\d+(?=\.)", "*", f".{name}")
 
     # A checkpoint of the body alone lacks the prefix that the classifier puts before its names.
-    shapes = {anywhere(name) for name in known}
+    shapes = {anywhere(name) for name in model_names}
     shapes |= {"." + shape.split(".", 2)[2] for shape in shapes if shape.count(".") > 1}
     return [name for name in unexpected if "*" in anywhere(name) and anywhere(name) in shapes]
 
@@ -191,17 +195,17 @@ def _weight_files(place: Place, config: Mapping[str, Any]) -> list[Path]:
     return [_weight_file(place, named, name) for name in dict.fromkeys(map(str, shards.values()))]
 
 
-def _weight_file(place: Place, where: str, name: object) -> Path:
-    """Return the path of a weight file that `where` names."""
+def _weight_file(place: Place, naming_file: str, name: object) -> Path:
+    """Return the path of a weight file that `naming_file` names."""
     file = str(plain(Path(place.source), name))
     if not file.endswith(".safetensors"):
         raise InputError(
-            f"expected .safetensors weights in {place.what}; {where} names {file:.80}, which may be a pickle "
-            "and run anything when read; save the model anew with `save_pretrained`"
+            f"expected .safetensors weights in {place.what}; {naming_file} names {file:.80}, which may be a "
+            "pickle and run anything when read; save the model anew with `save_pretrained`"
         )
     if (path := _file(place, file)) is None:
         raise InputError(
-            f"expected the weights that {where} names in {place.what}; {file:.80} is not there; copy or "
+            f"expected the weights that {naming_file} names in {place.what}; {file:.80} is not there; copy or "
             "download the model again"
         )
     if place.local:

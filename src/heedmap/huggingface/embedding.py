@@ -42,6 +42,7 @@ def embedded_as(
 
     def replace(module: Any, args: Any, output: Tensor) -> Tensor:
         looked_up = args[0]
+        # Compared by content: the model may look up its ids several times, or others (of the target) as well.
         if torch.equal(looked_up, ids):
             return embedded
         if looked_up.shape == ids.shape and torch.equal(looked_up[:, 1:], ids[:, :-1]):

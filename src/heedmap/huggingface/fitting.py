@@ -46,15 +46,17 @@ def fit(
         if sizes[row] <= longest:
             parts = [(0, len(words), words)]
         elif cut is not None:
-            start, end, kept, exact = cut(words) or Truncated(0, len(words), words, exact=True)
-            parts, at_words = [(start, end, kept)], at_words + (not exact)
+            start, end, kept_words, exact = cut(words) or Truncated(
+                0, len(words), words, exact=True
+            )
+            parts, at_words = [(start, end, kept_words)], at_words + (not exact)
         else:
             parts = [(a, b, words[a:b]) for a, b in _windows(words, lengths, longest)]
-        for number, (start, end, kept) in enumerate(parts):
+        for number, (start, end, kept_words) in enumerate(parts):
             rows.append(row)
             keys.append(split.keys[row] + (f"#{number}" if len(parts) > 1 else ""))
             spans.append((start, end))
-            tokens.append(kept)
+            tokens.append(kept_words)
     spread = split.take(rows)
     marks = spread.rationale
     if marks is not None:
@@ -74,18 +76,24 @@ def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
     A merged word is in the rationale if any part of it is.
     """
     starts = list(own_words(split.tokens))
-    sizes = [len(words) - len(own) for words, own in zip(split.tokens, starts, strict=True)]
+    sizes = [
+        len(words) - len(word_starts)
+        for words, word_starts in zip(split.tokens, starts, strict=True)
+    ]
     if not any(sizes):
         return split, {}
     tokens = [
-        ["".join(words[a:b]) for a, b in zip(own, [*own[1:], len(words)], strict=True)]
-        for words, own in zip(split.tokens, starts, strict=True)
+        [
+            "".join(words[a:b])
+            for a, b in zip(word_starts, [*word_starts[1:], len(words)], strict=True)
+        ]
+        for words, word_starts in zip(split.tokens, starts, strict=True)
     ]
     marks = split.rationale
     if marks is not None:
         marks = [
-            np.logical_or.reduceat(mask, own) if own else mask
-            for mask, own in zip(marks, starts, strict=True)
+            np.logical_or.reduceat(mask, word_starts) if word_starts else mask
+            for mask, word_starts in zip(marks, starts, strict=True)
         ]
     texts = split.take(np.flatnonzero(sizes)).whole_texts
     count = f"words merged with a neighbour that shares a sub-word, in {texts} texts (kept)"

@@ -1,4 +1,4 @@
-"""A classifier and its tokenizer that are loaded already, as objects or in a pipeline.
+"""Open a classifier and its tokenizer that are loaded already, as objects or in a pipeline.
 
 What is put on trial is a copy, which is saved and loaded as any other model and then compared with the user's
 own on a few texts. The user's objects stay as they are.
@@ -22,16 +22,17 @@ from transformers import (
 
 from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
-from heedmap.huggingface.entrance import evaluating
 from heedmap.huggingface.logging import quiet
+from heedmap.huggingface.measuring import roundings
+from heedmap.huggingface.model_adapter import evaluating
 from heedmap.huggingface.opening import open_classifier
+from heedmap.huggingface.refusals import first_line
 from heedmap.huggingface.sample_texts import SENTENCES
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.settings import MODEL_IN_MEMORY, TransformerSettings
 
 Loaded = tuple[PreTrainedModel, PreTrainedTokenizerBase] | TextClassificationPipeline
 WHAT = "the model in memory"
-ROUNDINGS = {torch.float32: 1024, torch.float64: 1024}  # of half precision 64; as in the handshake
 
 
 def loaded_parts(source: object) -> tuple[PreTrainedModel, PreTrainedTokenizerBase] | None:
@@ -102,20 +103,20 @@ def saved(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterato
     Raises:
         InputError: they cannot be saved.
     """
-    before = {name: getattr(model.config, name, None) for name in ("dtype", "architectures")}
+    # `save_pretrained` writes both into the configuration of the user's own model.
+    originals = {name: getattr(model.config, name, None) for name in ("dtype", "architectures")}
     with TemporaryDirectory(prefix="heedmap-") as folder:
         try:
             with quiet():
                 model.save_pretrained(folder)
                 tokenizer.save_pretrained(folder)
         except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise InputError(
                 f"expected a model that can be saved, of which a copy is put on trial; {kind_of(model)} cannot "
-                f"({first})"
+                f"({first_line(error)})"
             ) from error
         finally:
-            for name, value in before.items():
+            for name, value in originals.items():
                 setattr(model.config, name, value)
         yield Path(folder)
 
@@ -131,17 +132,21 @@ def _compare(
     """
     coarser = max(model.dtype, copy.precision, key=lambda dtype: torch.finfo(dtype).eps)
     for text in SENTENCES:
-        own, again = (each(text, return_tensors="pt") for each in (tokenizer, copy.tokenizer))
-        if own["input_ids"].tolist() != again["input_ids"].tolist():
+        encoding, copy_encoding = (
+            tokenize(text, return_tensors="pt") for tokenize in (tokenizer, copy.tokenizer)
+        )
+        if encoding["input_ids"].tolist() != copy_encoding["input_ids"].tolist():
             raise InputError(
                 f"expected a tokenizer that reads the same after it is saved and loaded; {kind_of(tokenizer)} "
                 f"does not, for example {text!r}"
             )
         with quiet(), evaluating(model):
-            expected: Tensor = model(**own.to(model.device), return_dict=True).logits.float().cpu()
-        got = copy.model(**again.to(copy.model.device)).logits.float().cpu()
+            expected: Tensor = (
+                model(**encoding.to(model.device), return_dict=True).logits.float().cpu()
+            )
+        got = copy.model(**copy_encoding.to(copy.model.device)).logits.float().cpu()
         size = max(1.0, float(expected.abs().max()))
-        limit = ROUNDINGS.get(coarser, 64) * torch.finfo(coarser).eps * size
+        limit = roundings(coarser) * torch.finfo(coarser).eps * size
         gap = float((expected - got).abs().max()) if expected.shape == got.shape else math.inf
         if not gap <= limit:
             raise InputError(

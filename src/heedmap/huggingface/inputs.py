@@ -48,6 +48,7 @@ def encode(
     position and weight 0. Shorter texts are padded on the tokenizer's side with the token `padding`, or with
     one that no text of the batch has.
     """
+    # Padded below and not by the tokenizer, whose padding token may be missing or stand in a text.
     encoding = tokenizer(
         ["".join(words) for words in texts],
         return_offsets_mapping=True,
@@ -151,14 +152,14 @@ def truncated(
         parts = [(start, len(text)), (start - blank, len(text))] if on_left else [(0, end)]
         for a, b in parts:
             if tokenizer(text[a:b], verbose=False)["input_ids"] == ids:
-                kept = [
+                kept_parts = [
                     (word, text[max(a, c) : min(b, d)])
                     for word, (c, d) in enumerate(pairwise(ends))
                     if text[max(a, c) : min(b, d)].strip()
                 ]
-                if kept and "".join(piece for _, piece in kept) == text[a:b]:
-                    pieces = [piece for _, piece in kept]
-                    return Truncated(kept[0][0], kept[-1][0] + 1, pieces, exact=True)
+                if kept_parts and "".join(piece for _, piece in kept_parts) == text[a:b]:
+                    pieces = [piece for _, piece in kept_parts]
+                    return Truncated(kept_parts[0][0], kept_parts[-1][0] + 1, pieces, exact=True)
     low, high = 0, min(len(words), longest)  # a word has at least one position
     while low < high:
         middle = (low + high + 1) // 2
@@ -169,8 +170,10 @@ def truncated(
             high = middle - 1
     if low == 0:
         raise too_long(words[-1] if on_left else words[0], longest)
-    first = len(words) - low if on_left else 0
-    return Truncated(first, first + low, list(words[first : first + low]), exact=False)
+    start_word = len(words) - low if on_left else 0
+    return Truncated(
+        start_word, start_word + low, list(words[start_word : start_word + low]), exact=False
+    )
 
 
 def too_long(word: str, longest: int) -> InputError:
@@ -201,8 +204,8 @@ def own_words_of(
             verbose=False,
         )
         spans, special = encoding["offset_mapping"], encoding["special_tokens_mask"]
-        for words, where, marks in zip(chunk, spans, special, strict=True):
-            yield own_words(words, where, marks)
+        for words, offsets, marks in zip(chunk, spans, special, strict=True):
+            yield own_words(words, offsets, marks)
 
 
 def kinds_of(
@@ -218,5 +221,7 @@ def kinds_of(
     pieces = [str(tokenizer.decode([token])) for token in ids.tolist()]
     of_word = [int(not any(c.isalnum() for c in piece)) for piece in pieces]
     of_none = [special.get(token, 0) for token in ids.tolist()]
-    inside, outside = (batch.ids.new_tensor(kinds)[which] for kinds in (of_word, of_none))
-    return torch.where(batch.words < 0, outside, inside).masked_fill(~batch.real, -1)
+    inside_words, outside_words = (
+        batch.ids.new_tensor(kinds)[which] for kinds in (of_word, of_none)
+    )
+    return torch.where(batch.words < 0, outside_words, inside_words).masked_fill(~batch.real, -1)

@@ -1,7 +1,7 @@
 """Read and replace weights at the softmax, for architectures that do not use the interface.
 
 Every softmax over the last axis of a 4-dimensional tensor inside the model is assumed to be
-attention (B, H, Q, N). `entrance.py` compares it with what the model itself reports, and the handshake
+attention (B, H, Q, N). `model_adapter` compares it with what the model itself reports, and the verification
 checks that the output is a weighted sum of it.
 """
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from heedmap.huggingface.door import Call, Visitor
+from heedmap.huggingface.attention_hook import Call, Visitor
 
 _SOFTMAXES = (functional.softmax, torch.softmax, Tensor.softmax, torch.special.softmax)
 
@@ -23,15 +23,16 @@ _SOFTMAXES = (functional.softmax, torch.softmax, Tensor.softmax, torch.special.s
 def visiting_softmax(model: nn.Module, visitor: Visitor) -> Iterator[list[str]]:
     """Call `visitor.weights` on the result of each attention softmax of `model` within the block.
 
-    As `door.visiting`, it yields the names of the calling modules, and each forward pass counts its calls
-    from 0. `Visitor.attend` is not called: queries, keys and values are not available.
+    As `attention_hook.visiting`, it yields the names of the calling modules, and each forward pass counts its
+    calls from 0. `Visitor.attend` is not called: queries, keys and values are not available.
     """
     stack: list[str] = []
     mode = _Interception(visitor, stack)
     hooks = []
     for name, module in model.named_modules():
-        hooks.append(module.register_forward_pre_hook(_entering(stack, name)))
-        hooks.append(module.register_forward_hook(_leaving(stack), always_call=True))
+        hooks.append(module.register_forward_pre_hook(_pushing(stack, name)))
+        # Called after an error too, or the stack would keep the module.
+        hooks.append(module.register_forward_hook(_popping(stack), always_call=True))
     hooks.append(model.register_forward_pre_hook(mode.start))
     try:
         with mode:
@@ -76,15 +77,15 @@ def _is_attention(result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any])
     return result.ndim == 4 and axis in (-1, 3)
 
 
-def _entering(stack: list[str], name: str) -> Callable[..., None]:
-    def enter(*_: Any) -> None:
+def _pushing(stack: list[str], name: str) -> Callable[..., None]:
+    def push(*_: Any) -> None:
         stack.append(name)
 
-    return enter
+    return push
 
 
-def _leaving(stack: list[str]) -> Callable[..., None]:
-    def leave(*_: Any) -> None:
+def _popping(stack: list[str]) -> Callable[..., None]:
+    def pop(*_: Any) -> None:
         stack.pop()
 
-    return leave
+    return pop

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedmap.errors import InputError
-from heedmap.huggingface.door import Call, Output, Visitor, weighted_sum
+from heedmap.huggingface.attention_hook import Call, Output, Visitor, weighted_sum
 from heedmap.models.normalisers import normalise
 
 ACTIVATIONS = ("softmax", "entmax15", "sparsemax")
@@ -68,9 +68,9 @@ class Intervention(Visitor):
         if edited is None and not call.dropout:
             return output, weights
         whole = weights if edited is None else edited
-        used = functional.dropout(whole, call.dropout) if call.dropout else whole
+        applied = functional.dropout(whole, call.dropout) if call.dropout else whole
         assert call.value is not None
-        return weighted_sum(used, call.value), whole
+        return weighted_sum(applied, call.value), whole
 
     def _concerns(self, call: Call) -> bool:
         return self.layers is None or call.index in self.layers
@@ -203,32 +203,32 @@ class ShuffledKeys(Intervention):
         self,
         mask: Shaped[Tensor, "B N"],
         generator: torch.Generator,
-        how: str = "positions",
+        reading: str = "positions",
         layers: Collection[int] | None = None,
     ) -> None:
         super().__init__(layers)
-        if how not in SHUFFLES:
-            raise InputError(f"expected how = positions, weights or entries; got {how!r}")
-        self.mask, self.generator, self.how = mask.bool(), generator, how
+        if reading not in SHUFFLES:
+            raise InputError(f"expected reading = positions, weights or entries; got {reading!r}")
+        self.mask, self.generator, self.reading = mask.bool(), generator, reading
 
     def edit_keys(self, call: Call) -> Float[Tensor, "B Hk N D"] | None:
-        """Return shuffled keys; None if `how` is "weights"."""
-        if self.how == "weights":
+        """Return shuffled keys; None if `reading` is "weights"."""
+        if self.reading == "weights":
             return None
         assert call.key is not None
         mask = self.mask
-        if self.how == "positions":
+        if self.reading == "positions":
             order = rearrangement(mask, self.generator)[:, None, :, None]
             return call.key.gather(2, order.expand_as(call.key))
-        every = mask[:, None, :, None].expand_as(call.key).flatten(1)
-        order = rearrangement(every, self.generator)
+        entry_mask = mask[:, None, :, None].expand_as(call.key).flatten(1)
+        order = rearrangement(entry_mask, self.generator)
         return call.key.flatten(1).gather(1, order).view_as(call.key)
 
     def edit_weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"] | None:
-        """Return weights shuffled within each row's support; None unless `how` is "weights"."""
-        if self.how != "weights":
+        """Return weights shuffled within each row's support; None unless `reading` is "weights"."""
+        if self.reading != "weights":
             return None
         return weights.gather(-1, rearrangement(weights > 0, self.generator))
 
@@ -280,7 +280,7 @@ class KeyAdversary(nn.Module):
         def keys(call: Call) -> Shaped[Tensor, "B Hk N D"]:
             assert call.key is not None
             noise = torch.rand(call.key.shape, generator=generator).to(call.key)
-            made: Tensor = self(call.index, noise)
-            return made
+            noise_keys: Tensor = self(call.index, noise)
+            return noise_keys
 
         return Keys(keys, self.layers)

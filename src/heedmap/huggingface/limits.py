@@ -1,4 +1,4 @@
-"""How many tokens a model reads at most."""
+"""Find how many tokens a model reads at most."""
 
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -25,18 +25,18 @@ from heedmap.data.streams import reading
 from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, check_name, is_there, name_of
 from heedmap.huggingface.checkpoints import (
-    ADAPTER,
-    adapter_alone,
+    PEFT_CONFIG,
     asked_attention,
     check_class_numbers,
     check_config,
     check_weights,
     config_of,
     dropped_layers,
+    unmerged_peft,
 )
 from heedmap.huggingface.class_names import class_names, contradiction
-from heedmap.huggingface.heads import check_head
-from heedmap.huggingface.heads import untrained as untrained_head
+from heedmap.huggingface.classification_head import check_head
+from heedmap.huggingface.classification_head import untrained as untrained_head
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.padding import declare_in_batches
 from heedmap.huggingface.refusals import first_line, no_config, no_weights
@@ -72,9 +72,8 @@ def load_classifier(
     _check_shapes(place, model, info["mismatched_keys"])
     body = f"{model.base_model_prefix}."
     if untrained := set(info["missing_keys"]):
-        names = sorted(
-            untrained, key=lambda name: (name.startswith(body), name)
-        )  # the head's first
+        # The head's first.
+        names = sorted(untrained, key=lambda name: (name.startswith(body), name))
         raise InputError(
             f"expected a trained classifier in {place.what}; {untrained_head(config_of(place))}"
             f"{_some(names)} of "
@@ -172,8 +171,8 @@ def _locate(source: object) -> Place:
         exists, is_dir = path.exists(), path.is_dir()
     if is_dir:
         if not (path / "config.json").is_file():
-            if (path / ADAPTER).is_file():
-                raise adapter_alone(f"the folder {path}")
+            if (path / PEFT_CONFIG).is_file():
+                raise unmerged_peft(f"the folder {path}")
             raise InputError(
                 f"expected a model in the folder {path}; it holds no config.json; "
                 "give the folder that `save_pretrained` wrote"
@@ -243,9 +242,9 @@ def _check_floats(place: Place, model: PreTrainedModel, not_floats: Collection[s
     parameters = {name for name, _ in model.named_parameters()}
     body = f"{model.base_model_prefix}."
     # A checkpoint of the body alone lacks the prefix.
-    if found := sorted(name for name in not_floats if parameters & {name, f"{body}{name}"}):
+    if quantised := sorted(name for name in not_floats if parameters & {name, f"{body}{name}"}):
         raise InputError(
-            f"expected weights of floating point in {place.what}; those of {_some(found)} are integers or "
+            f"expected weights of floating point in {place.what}; those of {_some(quantised)} are integers or "
             "truth values, as a quantisation leaves them; choose the model before it was quantised, or save it "
             "dequantised"
         )
@@ -253,22 +252,26 @@ def _check_floats(place: Place, model: PreTrainedModel, not_floats: Collection[s
 
 def _check_shapes(place: Place, model: PreTrainedModel, wrong: Iterable[_Mismatch]) -> None:
     """Refuse weights of other shapes than the configuration says, with both."""
-    if not (pairs := sorted(wrong, key=lambda one: (-len(one[1]), one[0]))):
+    if not (pairs := sorted(wrong, key=lambda mismatch: (-len(mismatch[1]), mismatch[0]))):
         return
-    name, found, wanted = pairs[0]
+    name, weight_shape, model_shape = pairs[0]
     classes = model.config.num_labels
-    if not _of_body(model, name) and (*found[1:], wanted[0]) == (*wanted[1:], classes):
+    if not _of_body(model, name) and (*weight_shape[1:], model_shape[0]) == (
+        *model_shape[1:],
+        classes,
+    ):
         said = f"it has {classes} name{'s' * (classes != 1)} (id2label)"
         if config_of(place).get("id2label") is None:
             said = f"it names none (id2label), which stands for {classes}"
         raise InputError(
             f"expected in the config.json of {place.what} a class name for each output; {said}, and the "
-            f"weights ({name}) have {found[0]} outputs; correct id2label"
+            f"weights ({name}) have {weight_shape[0]} outputs; correct id2label"
         )
-    more = f" ({len(pairs) - 1} more differ)" if len(pairs) > 1 else ""
+    others_differ = f" ({len(pairs) - 1} more differ)" if len(pairs) > 1 else ""
     raise InputError(
         f"expected weights of the shapes that config.json says in {place.what}; {name} is "
-        f"{_shape(found)}, not {_shape(wanted)}{more}; bring back the config.json of these weights"
+        f"{_shape(weight_shape)}, not {_shape(model_shape)}{others_differ}; bring back the config.json "
+        "of these weights"
     )
 
 
@@ -277,12 +280,16 @@ def _shape(sizes: Iterable[int]) -> str:
 
 
 def _of_body(model: PreTrainedModel, name: str) -> bool:
-    """Whether a weight is needed of any checkpoint; a pooler belongs to the head."""
+    """Return whether every checkpoint needs this weight; a pooler belongs to the head."""
     return name.startswith(f"{model.base_model_prefix}.") and "pooler" not in name
 
 
 def _check_body(place: Place, model: PreTrainedModel, info: dict[str, Any]) -> None:
-    _check_shapes(place, model, [one for one in info["mismatched_keys"] if _of_body(model, one[0])])
+    _check_shapes(
+        place,
+        model,
+        [mismatch for mismatch in info["mismatched_keys"] if _of_body(model, mismatch[0])],
+    )
     if lost := [name for name in sorted(info["missing_keys"]) if _of_body(model, name)]:
         raise InputError(
             f"expected the weights of a {type(model).__name__} in {place.what}; {_some(lost)} not in it; "
@@ -291,8 +298,8 @@ def _check_body(place: Place, model: PreTrainedModel, info: dict[str, Any]) -> N
 
 
 def _some(names: list[str]) -> str:
-    first = ", ".join(names[:3])
-    return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"
+    shortened = ", ".join(names[:3])
+    return shortened if len(names) <= 3 else f"{shortened} and {len(names) - 3} more"
 
 
 def _check_classes(place: Place, config: PreTrainedConfig) -> None:

@@ -10,12 +10,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from heedmap.huggingface.door import Call, Output, Then, Visitor
-from heedmap.huggingface.entrance import Entrance
+from heedmap.huggingface.attention_hook import Call, Output, Then, Visitor
+from heedmap.huggingface.attention_layout import AttentionLayout, at_rows
 from heedmap.huggingface.inputs import SubwordBatch, kinds_of
 from heedmap.huggingface.measuring import Leaves
+from heedmap.huggingface.model_adapter import ModelAdapter
 from heedmap.huggingface.projections import transformed_values
-from heedmap.huggingface.survey import AttentionLayout, at_rows
 from heedmap.importance.effective import effective_attention, effective_share, freedom
 from heedmap.importance.flow import LONGEST, flow
 from heedmap.importance.rollout import extend
@@ -37,13 +37,13 @@ class Maps:
 
     def __init__(
         self,
-        entrance: Entrance,
+        adapter: ModelAdapter,
         tokenizer: PreTrainedTokenizerBase,
-        survey: AttentionLayout,
+        layout: AttentionLayout,
         projections: Mapping[str, nn.Module],
     ) -> None:
-        self.entrance, self.tokenizer = entrance, tokenizer
-        self.survey, self.projections = survey, projections
+        self.adapter, self.tokenizer = adapter, tokenizer
+        self.layout, self.projections = layout, projections
 
     def available(self) -> list[Map]:
         """List all maps, in order. Rollout and flow need self-attention in all layers, from the input up."""
@@ -53,44 +53,44 @@ class Maps:
     def missing(self) -> dict[str, tuple[int, str]]:
         """Return the views that this model lacks: how many maps each would be, and why."""
         missing = {}
-        if self.entrance.model.config.is_encoder_decoder:
-            why = "its cross-attention is on trial, and no path leads through that to the input"
-            missing = {view: (len(self._of(view)), why) for view in ("rollout", "flow")}
+        if self.adapter.model.config.is_encoder_decoder:
+            reason = "its cross-attention is on trial, and no path leads through that to the input"
+            missing = {view: (len(self._of(view)), reason) for view in ("rollout", "flow")}
         if not self.projections:
-            why = (
+            reason = (
                 "no linear module reads what its heads put out"
-                if self.entrance.kind == "interface"
+                if self.adapter.kind == "interface"
                 else "its values are out of reach: it is entered by its softmax"
             )
-            missing["effective"] = (len(self._of("effective")), why)
+            missing["effective"] = (len(self._of("effective")), reason)
         return missing
 
     def _of(self, view: str) -> list[Map]:
-        heads = [None, *(range(self.survey.heads) if view in PER_HEAD else ())]
-        return [Map(view, layer, head) for layer in range(len(self.survey.calls)) for head in heads]
+        heads = [None, *(range(self.layout.heads) if view in PER_HEAD else ())]
+        return [Map(view, layer, head) for layer in range(len(self.layout.calls)) for head in heads]
 
     def read(
-        self, batch: SubwordBatch, wanted: Sequence[Map], edit: Visitor | None = None
+        self, batch: SubwordBatch, maps: Sequence[Map], edit: Visitor | None = None
     ) -> Float[Tensor, "B M T"]:
         """Compute the wanted maps over words, each scaled to sum to 1; NaN for a flow that would take too long.
 
         With `edit`, the maps are of the model as changed by that visitor.
         """
-        reader = _Reader(self, batch, wanted)
+        reader = _Reader(self, batch, maps)
         visitor = reader if edit is None else Then(edit, reader)
         inputs = batch.inputs(self.tokenizer.model_input_names)
-        with torch.set_grad_enabled(reader.needs_gradient), self.entrance.visiting(visitor):
-            by_map = reader.finish(self.entrance.model(**inputs).logits.float())
-        values = torch.stack([by_map[m] for m in wanted], dim=1)
-        words = batch.words.unsqueeze(1).expand(-1, len(wanted), -1).flatten(0, 1)
+        with torch.set_grad_enabled(reader.needs_gradient), self.adapter.visiting(visitor):
+            by_map = reader.finish(self.adapter.model(**inputs).logits.float())
+        values = torch.stack([by_map[m] for m in maps], dim=1)
+        words = batch.words.unsqueeze(1).expand(-1, len(maps), -1).flatten(0, 1)
         summed = sum_by_word(values.flatten(0, 1), words, batch.mask.shape[1])
         return shares(summed.reshape(*values.shape[:2], -1)).float()
 
     def rows(self, batch: SubwordBatch) -> Int[Tensor, " B"] | None:
         """Return the row that the classifier reads of each text; None if it reads all."""
-        if self.survey.reads == "all":
+        if self.layout.reads == "all":
             return None
-        return self.survey.read_rows(batch.inputs(self.tokenizer.model_input_names))
+        return self.layout.read_rows(batch.inputs(self.tokenizer.model_input_names))
 
 
 def _mean_row(
@@ -108,10 +108,10 @@ def _read_row(
 
 
 class _Reader(Visitor):
-    def __init__(self, maps: Maps, batch: SubwordBatch, wanted: Sequence[Map]) -> None:
-        self.maps, self.batch, self.wanted = maps, batch, list(wanted)
-        self.layer_of = {call: layer for layer, call in enumerate(maps.survey.calls)}
-        self.views = {m.view for m in wanted}
+    def __init__(self, maps: Maps, batch: SubwordBatch, requested: Sequence[Map]) -> None:
+        self.maps, self.batch, self.requested = maps, batch, list(requested)
+        self.layer_of = {call: layer for layer, call in enumerate(maps.layout.calls)}
+        self.views = {m.view for m in requested}
         self.needs_gradient = "gradient" in self.views
         self.rows = maps.rows(batch)
         self.values: dict[Map, Tensor] = {}
@@ -166,12 +166,13 @@ class _Reader(Visitor):
     def finish(self, logits: Float[Tensor, "B C"]) -> dict[Map, Tensor]:
         """Compute the maps that need the whole pass, and return all."""
         if self.needs_gradient:
+            # One backward pass for all texts: each one's log-odds depend on its own weights alone.
             y = log_odds(logits, logits.argmax(-1)).sum()
             gradients = torch.autograd.grad(y, list(self.leaves.leaves.values()))
             for call, gradient in zip(self.leaves.leaves, gradients, strict=True):
                 rows = self._row(gradient * self.clean[call])
                 self._put("gradient", self.layer_of[call], rows.abs())
-        layers = {m.layer for m in self.wanted if m.view == "flow"}
+        layers = {m.layer for m in self.requested if m.view == "flow"}
         for layer in layers:
             stacked = torch.stack(self.averages[: layer + 1]).float()
             self.values[Map("flow", layer, None)] = self._flow(stacked)
@@ -182,7 +183,7 @@ class _Reader(Visitor):
         flows = torch.full(real.shape, torch.nan, dtype=torch.float64, device=real.device)
         starts = self.rows if self.rows is not None else real.long().argmax(1)
         for i in range(len(real)):
-            if len(self.wanted) == 1 or int(real[i].sum()) <= LONGEST:
+            if len(self.requested) == 1 or int(real[i].sum()) <= LONGEST:
                 flows[i] = flow(layers[:, i].double(), int(starts[i]), real[i])
         return flows
 
@@ -196,8 +197,8 @@ def layer_facts(maps: Maps, batch: SubwordBatch, kinds: Sequence[str]) -> dict[s
     al. 2019). `effective_share`: ‖A⊥‖ / ‖A‖ of the read row.
     """
     reader = _Facts(maps, batch, kinds)
-    with torch.no_grad(), maps.entrance.visiting(reader):
-        maps.entrance.model(**batch.inputs(maps.tokenizer.model_input_names))
+    with torch.no_grad(), maps.adapter.visiting(reader):
+        maps.adapter.model(**batch.inputs(maps.tokenizer.model_input_names))
     return {name: torch.stack(values, dim=1) for name, values in reader.values.items()}
 
 
@@ -205,7 +206,7 @@ class _Facts(Visitor):
     def __init__(self, maps: Maps, batch: SubwordBatch, kinds: Sequence[str]) -> None:
         self.maps, self.batch, self.kinds = maps, batch, kinds
         self.values: dict[str, list[Tensor]] = {}
-        self.calls = set(maps.survey.calls)
+        self.calls = set(maps.layout.calls)
         self.rows = maps.rows(batch)
         self.keys = kinds_of(maps.tokenizer, batch, kinds)
 

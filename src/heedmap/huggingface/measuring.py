@@ -1,4 +1,4 @@
-"""The handshake's instruments: visitors that record or replace weights, and exact comparisons."""
+"""Provide the instruments of the verification: visitors that record or replace weights, and comparisons."""
 
 import math
 from collections.abc import Mapping
@@ -10,13 +10,24 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedmap.counterfactual.row_weights import uniform
-from heedmap.huggingface.door import Call, Visitor
+from heedmap.huggingface.attention_hook import Call, Visitor
 from heedmap.measures import change_in_prediction
 
 Inputs = Mapping[str, Tensor]
+SAME_SHAPES = (
+    64  # rounding units (ε of the dtype) by which the same operations on the same shapes may differ
+)
 
 
-class Recording(Visitor):
+def roundings(dtype: torch.dtype) -> int:
+    """Return the rounding units by which answers may differ where shapes do.
+
+    Other kernels then sum in another order; half precision sums in single precision, so it needs fewer units.
+    """
+    return 1024 if dtype in (torch.float32, torch.float64) else SAME_SHAPES
+
+
+class WeightRecorder(Visitor):
     """Record the weights of every call, (B, H, Q, N) each."""
 
     def __init__(self) -> None:
@@ -74,14 +85,14 @@ class Drift:
     tvd: float | None
 
 
-def drift_between(default: str, before: Tensor, eager: Tensor) -> Drift:
+def drift_between(default: str, default_answer: Tensor, eager: Tensor) -> Drift:
     """Compare the two answers to the same inputs."""
-    logits = difference(before, eager)
-    if before.ndim != 2:
+    logits = difference(default_answer, eager)
+    if default_answer.ndim != 2:
         return Drift(default, logits, None)
     if not math.isfinite(logits):
         return Drift(default, logits, math.inf)
-    return Drift(default, logits, float(change_in_prediction(before, eager).max()))
+    return Drift(default, logits, float(change_in_prediction(default_answer, eager).max()))
 
 
 def answer(output: Any) -> Tensor:
@@ -166,6 +177,6 @@ def off_one(weights: Float[Tensor, "B H Q N"], real: Bool[Tensor, "B T"] | None)
     return float(gap.max()) if gap.numel() else 0.0
 
 
-def nearest(weights: Tensor, others: list[Tensor]) -> float:
+def nearest(weights: Tensor, candidates: list[Tensor]) -> float:
     """Return the difference to the most similar of the others."""
-    return min((difference(weights, other) for other in others), default=math.inf)
+    return min((difference(weights, candidate) for candidate in candidates), default=math.inf)

@@ -1,4 +1,4 @@
-"""Open a run on an existing transformer: its classifier, the texts to audit it on, and facts on both."""
+"""Open an existing transformer: its classifier, the texts to audit it on, and facts on both."""
 
 import math
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.manifest import folder_written
 from heedmap.huggingface.class_names import class_names, contradiction
-from heedmap.huggingface.entrance import leave
 from heedmap.huggingface.fitting import AT_WORDS, Cut, fit, merge
-from heedmap.huggingface.handshake import drift, handshake
 from heedmap.huggingface.limits import longest
 from heedmap.huggingface.loading import load_classifier
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.pairs import sign_of_pairs
+from heedmap.huggingface.model_adapter import detach
+from heedmap.huggingface.pair_models import sign_of_pairs
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
+from heedmap.huggingface.verification import drift, verify
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings, TransformerSettings
 from heedmap.terminal.output import remark, some_of
@@ -39,17 +39,17 @@ def open_classifier(
     """Load the model of the settings (from `folder`, if the run has its own), and hash its weights.
 
     Raises:
-        InputError: it cannot be loaded, or fails the handshake.
+        InputError: it cannot be loaded, or fails the verification.
     """
     model, tokenizer = load_classifier(folder or settings.source, settings.dtype)
-    _shake_hands(model, tokenizer)
+    _check_verified(model, tokenizer)
     names = class_names(model.config.id2label, settings.source)
     settings = settings.model_copy(update={"weights": fingerprint(model)})
     return TransformerClassifier(model, tokenizer, settings, names), settings
 
 
-def _shake_hands(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    if (refusal := handshake(model, tokenizer).refusal) is not None:
+def _check_verified(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    if (refusal := verify(model, tokenizer).refusal) is not None:
         raise InputError(refusal)
 
 
@@ -62,12 +62,12 @@ def rehearse(
     """Check before a training whether the model can be put on trial as the settings say.
 
     Raises:
-        InputError: it fails the handshake, or has no such layer or head.
+        InputError: it fails the verification, or has no such layer or head.
     """
     model.train(False)
-    _shake_hands(model, tokenizer)
+    _check_verified(model, tokenizer)
     TransformerClassifier(model, tokenizer, settings, classes)
-    leave(model)
+    detach(model)
     model.train()
 
 
@@ -80,14 +80,14 @@ def save_classifier(model: Model, folder: Path) -> None:
 
 
 def corpus_for(
-    model: TransformerClassifier, settings: DataSettings, given: InMemory | None = None
+    model: TransformerClassifier, settings: DataSettings, in_memory: InMemory | None = None
 ) -> Corpus:
-    """Read test texts that fit the model, with its classes as labels; `given` if they are in memory.
+    """Read test texts that fit the model, with its classes as labels; or take them from `in_memory`.
 
     Raises:
         InputError: labels that are not the model's classes, or what `load_corpus` raises.
     """
-    return fitted(model, load_corpus(settings, model.classes, given))
+    return fitted(model, load_corpus(settings, model.classes, in_memory))
 
 
 def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
@@ -113,7 +113,7 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
 
 
 def fitted_text(
-    model: TransformerClassifier, words: list[str], how: str
+    model: TransformerClassifier, words: list[str], long_texts: str
 ) -> tuple[Split, list[str]]:
     """Return a split of one text that fits the model, cut or in windows, and notes on what was changed.
 
@@ -124,27 +124,27 @@ def fitted_text(
         raise InputError(f"expected a text that does not {_TWO_ENDS}; take it out of it")
     limit = longest(model.model, model.tokenizer)
     text = Split(["text"], [words], np.zeros(1, dtype=np.int64))
-    split, counted = fit(text, model.lengths, limit, _cut(model, limit, how))
-    notes, kept = [], sum(map(len, split.tokens))
+    split, counted = fit(text, model.lengths, limit, _cut(model, limit, long_texts))
+    notes, word_count = [], sum(map(len, split.tokens))
     if split.tokens != text.tokens:
         side = "last" if model.tokenizer.truncation_side == "left" else "first"
         done = (
-            f"cut to its {side} {kept} of {len(words)} words"
-            if how == "cut"
+            f"cut to its {side} {word_count} of {len(words)} words"
+            if long_texts == "cut"
             else f"read in {len(split)} windows, each by itself"
         )
         notes.append(f"the text is longer than the {limit} positions that the model reads: {done}")
     if AT_WORDS in counted:
         notes.append(f"the text is {AT_WORDS.removesuffix(' (kept)')}")
     split, _ = merge(split, model.own_words)
-    if merged := kept - sum(map(len, split.tokens)):
+    if merged := word_count - sum(map(len, split.tokens)):
         notes.append(f"words that share a sub-word are shown as one: {merged} fewer")
     return split, notes
 
 
-def _cut(model: TransformerClassifier, limit: int, how: str) -> Cut | None:
+def _cut(model: TransformerClassifier, limit: int, long_texts: str) -> Cut | None:
     """Return what cuts a text as the model's tokenizer does; None where long texts are read in windows."""
-    return partial(model.truncated, longest=limit) if how == "cut" else None
+    return partial(model.truncated, longest=limit) if long_texts == "cut" else None
 
 
 def unread_words(
@@ -166,12 +166,12 @@ def unread_words(
         marks.append(of_unknown | without)
     total = sum(map(len, texts))
     notes = [
-        f"{what} {len(some)} of {total} words: {some_of([*dict.fromkeys(some)])}"
-        for what, some in (
+        f"{description} {len(words_unread)} of {total} words: {some_of([*dict.fromkeys(words_unread)])}"
+        for description, words_unread in (
             ("the tokenizer does not know", unknown),
             ("the tokenizer drops", dropped),
         )
-        if some
+        if words_unread
     ]
     return marks, notes
 
@@ -195,7 +195,7 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
     }
     return {
         "architecture": type(model.model).__name__,
-        "entered": model.entrance.kind,
+        "entered": model.adapter.kind,
         "layers": len(model.calls),
         "heads": model.heads,
         "parameters": sum(p.numel() for p in model.model.parameters()),
@@ -206,24 +206,25 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
         ),
         "reads": model.reads,
         "drift": _drift(model),
-        "maps_left_out": {view: f"{n} maps: {why}" for view, (n, why) in model.missing.items()},
+        "maps_left_out": {
+            view: f"{n} maps: {reason}" for view, (n, reason) in model.missing.items()
+        },
     }
 
 
 def notes(model: TransformerClassifier) -> dict[str, object]:
     """Return the report's caveats about the model, and give them as warnings."""
     said = contradiction(model.model.config)
-    found = (
-        [] if said is None else [f"{model.settings.source}: {said}"]
-    )  # a warning when it was loaded
+    # A warning when it was loaded.
+    caveats = [] if said is None else [f"{model.settings.source}: {said}"]
     if (sign := sign_of_pairs(model.model.config)) is not None:
         note = (
             f"{model.settings.source} looks like a model of pairs of texts ({sign}): on single texts, and it "
             "is given nothing else here, its predictions may mean nothing"
         )
         remark(note)
-        found.append(note)
-    return {"notes": found} if found else {}
+        caveats.append(note)
+    return {"notes": caveats} if caveats else {}
 
 
 def _drift(model: TransformerClassifier) -> dict[str, object]:

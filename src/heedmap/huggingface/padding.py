@@ -29,7 +29,7 @@ def vocabulary_size(model: PreTrainedModel) -> int | None:
 
 
 def counts_from_no_padding(model: PreTrainedModel) -> bool:
-    """Whether the model numbers positions from its padding token on (as RoBERTa), and has no such token."""
+    """Return whether the model counts positions from its padding token (as RoBERTa) but has no such token."""
     starts: list[Any] = [
         module.padding_idx
         for module in model.modules()
@@ -58,7 +58,7 @@ class _Declaration:
     """Declare a token that no text of a batch has as padding, for one pass. An object, so that it is copied."""
 
     def __init__(self) -> None:
-        self.before: list[tuple[PreTrainedConfig, Any]] = []
+        self.replaced: list[tuple[PreTrainedConfig, Any]] = []
 
     def __call__(
         self, model: PreTrainedModel, args: Any, inputs: dict[str, Any]
@@ -68,14 +68,16 @@ class _Declaration:
         if ids is None:
             return None
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
+        # A text alone is read as the model was loaded: without a declared padding token.
         if len(ids) == 1 and bool(real.all()):
             return None
         padding = torch.unique(ids[~real]).tolist()
         token = padding[0] if len(padding) == 1 else absent_token(ids[real])
+        # A text that has this token itself would be read at an earlier row.
         if bool((ids[real] == token).any()):
             token = absent_token(ids[real])
         configs = {id(config): config for config in (model.config, model.config.get_text_config())}
-        self.before = [(config, config.pad_token_id) for config in configs.values()]
+        self.replaced = [(config, config.pad_token_id) for config in configs.values()]
         for config in configs.values():
             config.pad_token_id = token
         if padding in ([], [token]):
@@ -84,6 +86,6 @@ class _Declaration:
 
     def withdraw(self, *_: Any) -> None:
         """Restore the configuration."""
-        while self.before:
-            config, token = self.before.pop()
+        while self.replaced:
+            config, token = self.replaced.pop()
             config.pad_token_id = token

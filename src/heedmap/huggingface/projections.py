@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedmap.huggingface.door import Call, Output, Visitor, visiting
+from heedmap.huggingface.attention_hook import Call, Output, Visitor, visiting
 from heedmap.importance.effective import narrow
 
 
@@ -22,9 +22,8 @@ def projections_of(
     projection. Takes one pass of a model that was entered by the interface.
     """
     projections: dict[str, nn.Module] = {}
-    pending: list[
-        tuple[str, Tensor]
-    ] = []  # the last call's layer and output, until a module reads them
+    # The last call's layer and output, until a module reads them.
+    pending: list[tuple[str, Tensor]] = []
 
     class Watch(Visitor):
         def attend(self, call: Call, eager: Callable[..., Output]) -> Output:

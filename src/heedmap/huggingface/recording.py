@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.huggingface.door import Call
+from heedmap.huggingface.attention_hook import Call
 from heedmap.huggingface.interventions import Intervention
 from heedmap.measures import jensen_shannon, total_variation
 
@@ -19,7 +19,7 @@ class Recorder(Intervention):
 
     def __init__(self, live: bool = False, weights: bool = True) -> None:
         super().__init__()
-        self.live, self.wanted = live, weights
+        self.live, self.keeps_weights = live, weights
         self.seen_keys: dict[int, Tensor] = {}
         self.seen_weights: dict[int, Tensor] = {}
 
@@ -30,7 +30,7 @@ class Recorder(Intervention):
 
     def edit_weights(self, call: Call, weights: Float[Tensor, "B H Q N"]) -> None:
         """Record the weights."""
-        if self.wanted:
+        if self.keeps_weights:
             self.seen_weights[call.index] = weights if self.live else weights.detach()
 
 
@@ -47,29 +47,31 @@ class Distances:
     key: Float[Tensor, "layers B"]
 
 
-def distances(before: Recorder, after: Recorder, mask: Bool[Tensor, "B N"]) -> Distances:
+def distances(original: Recorder, changed: Recorder, mask: Bool[Tensor, "B N"]) -> Distances:
     """Measure two recorded passes over the same batch; `mask` is true at tokens."""
     tvd: list[Tensor] = []
     jsd: list[Tensor] = []
     key: list[Tensor] = []
-    for layer, old in before.seen_weights.items():
-        new = after.seen_weights[layer]
+    for layer, old in original.seen_weights.items():
+        new = changed.seen_weights[layer]
         for gathered, measure in ((tvd, total_variation), (jsd, jensen_shannon)):
             gathered.append(mean_over_rows(measure(old.float(), new.float()), mask))
-        key.append(key_distance(before.seen_keys[layer], after.seen_keys[layer], mask))
+        key.append(key_distance(original.seen_keys[layer], changed.seen_keys[layer], mask))
     return Distances(torch.stack(tvd), torch.stack(jsd), torch.stack(key))
 
 
 def key_distance(
-    before: Float[Tensor, "B Hk N D"], after: Float[Tensor, "B Hk N D"], mask: Bool[Tensor, "B N"]
+    original: Float[Tensor, "B Hk N D"],
+    changed: Float[Tensor, "B Hk N D"],
+    mask: Bool[Tensor, "B N"],
 ) -> Float[Tensor, " B"]:
     """Return ‖K − K'‖_F / ‖K‖_F over the real positions, which does not grow with a text's length."""
     real = mask[:, None, :, None]
-    change = (before - after).masked_fill(~real, 0.0).float().flatten(1)
-    size: Tensor = before.masked_fill(~real, 0.0).float().flatten(1).norm(dim=1)
+    change = (original - changed).masked_fill(~real, 0.0).float().flatten(1)
+    size: Tensor = original.masked_fill(~real, 0.0).float().flatten(1).norm(dim=1)
     # The root has no derivative at 0: equal keys would give a gradient of NaN.
-    apart: Tensor = (change.square().sum(1) + 1e-12).sqrt()
-    relative: Tensor = apart / size.clamp(min=1e-6)
+    distance: Tensor = (change.square().sum(1) + 1e-12).sqrt()
+    relative: Tensor = distance / size.clamp(min=1e-6)
     return relative
 
 

@@ -14,10 +14,12 @@ _OF_THE_CONFIGURATION = (
 )  # fmt: skip
 
 
-def first_line(error: BaseException, most: int = 160) -> str:
+def first_line(error: BaseException, longest: int = 160) -> str:
     """Return the first line of what an error says, cut between words, or its type."""
     line = (str(error).strip().splitlines() or [""])[0].rstrip(".: ") or type(error).__name__
-    return line if len(line) <= most else f"{line[:most].rpartition(' ')[0] or line[:most]} …"
+    return (
+        line if len(line) <= longest else f"{line[:longest].rpartition(' ')[0] or line[:longest]} …"
+    )
 
 
 def no_config(place: Place, error: Exception) -> InputError:

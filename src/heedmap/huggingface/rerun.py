@@ -8,7 +8,7 @@ There are three ways to the same numbers; the fastest that the model allows is u
 * upward: the blocks below the one on trial are skipped and return their recorded outputs.
 * full: the whole model runs again.
 
-A way is used only if it gives the same numbers as the full one on a probe.
+A way is used only if it gives the same numbers as the full one on a sample.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +22,10 @@ from torch import Tensor, nn
 
 from heedmap.counterfactual.row_weights import uniform
 from heedmap.huggingface import blocks
-from heedmap.huggingface.door import Call, Output, Visitor
-from heedmap.huggingface.entrance import Entrance, Inputs
+from heedmap.huggingface.attention_hook import Call, Output, Visitor
+from heedmap.huggingface.attention_layout import at_rows
 from heedmap.huggingface.interventions import Imposed
-from heedmap.huggingface.survey import at_rows
+from heedmap.huggingface.model_adapter import Inputs, ModelAdapter
 
 Way = Literal["narrow", "upward", "full"]
 Rows = Int[Tensor, " B"]
@@ -38,7 +38,7 @@ class Pass:
 
     `weights` are those of all rows, or of the read row alone. The rest only if the way needs it: the
     values, the hidden states that entered the block, the outputs of the last skipped block of each stack
-    (`below`), and those of the other attention calls in the same block (`beside`).
+    (`below`), and those of the other attention calls in the same block (`sibling_outputs`).
     """
 
     way: Way
@@ -47,49 +47,49 @@ class Pass:
     value: Tensor | None = None
     entering: Tensor | None = None
     below: dict[int, Any] = field(default_factory=dict)
-    beside: dict[int, Tensor] = field(default_factory=dict)
+    sibling_outputs: dict[int, Tensor] = field(default_factory=dict)
 
 
 class Rerun:
     """Passes of a model with the weights of one attention call on trial.
 
     `names` are the layers of all calls of a pass. `reads` finds the row that the classifier reads of each
-    text; None if all rows are on trial. `way` is the fastest one that agrees with the full one on `probe`.
+    text; None if all rows are on trial. `way` is the fastest one that agrees with the full one on `sample`.
     """
 
     def __init__(
         self,
-        entrance: Entrance,
+        adapter: ModelAdapter,
         names: Sequence[str],
         call: int,
         reads: Callable[[Inputs], Rows] | None,
-        probe: Inputs,
+        sample: Inputs,
     ) -> None:
-        self.entrance, self.call, self.reads = entrance, call, reads
-        self.blocks = blocks.blocks_of(entrance.model, names)
-        self.place = blocks.place_of(entrance, self.blocks, call, probe)
-        self.way = self._fastest(probe)
+        self.adapter, self.call, self.reads = adapter, call, reads
+        self.blocks = blocks.blocks_of(adapter.model, names)
+        self.place = blocks.place_of(adapter, self.blocks, call, sample)
+        self.way = self._fastest(sample)
 
     @torch.no_grad()
     def base(self, inputs: Inputs, way: Way | None = None) -> Pass:
         """Run one whole pass, and record what later runs need."""
         way = way or self.way
         rows = None if self.reads is None else self.reads(inputs)
-        recorder = _Recorder(self.call, self.call - self.place.within)
+        recorder = _BlockRecorder(self.call, self.call - self.place.call_in_block)
         recorded: dict[str, Any] = {"below": {}}
         turn = iter(range(1 << 30))
 
         def record(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-            at = next(turn)
-            if at == self.place.turn:
+            run = next(turn)
+            if run == self.place.turn:
                 recorded["entering"] = blocks.entering(args, kwargs)
             result = forward(*args, **kwargs)
-            if at in self.place.last:
-                recorded["below"][at] = result
+            if run in self.place.stack_ends:
+                recorded["below"][run] = result
             return result
 
-        with blocks.patched(self.blocks, record), self.entrance.visiting(recorder):
-            logits = self.entrance.model(**inputs).logits
+        with blocks.patched(self.blocks, record), self.adapter.visiting(recorder):
+            logits = self.adapter.model(**inputs).logits
         weights = recorder.final_weights
         if weights is None:
             raise ValueError(f"expected call {self.call} of the attention, the model made fewer")
@@ -97,13 +97,17 @@ class Rerun:
             weights = at_rows(weights.transpose(1, 2), rows)
         if way == "full":
             return Pass(way, logits, weights)
-        entering, beside = recorded["entering"], recorder.beside
+        entering, sibling_outputs = recorded["entering"], recorder.sibling_outputs
         if way == "upward":
-            return Pass(way, logits, weights, recorder.value, entering, recorded["below"], beside)
+            return Pass(
+                way, logits, weights, recorder.value, entering, recorded["below"], sibling_outputs
+            )
         assert rows is not None
-        beside = {i: at_rows(output, rows).unsqueeze(1) for i, output in beside.items()}
+        sibling_outputs = {
+            i: at_rows(output, rows).unsqueeze(1) for i, output in sibling_outputs.items()
+        }
         entering = at_rows(entering, rows).unsqueeze(1)
-        return Pass(way, logits, weights, recorder.value, entering, {}, beside)
+        return Pass(way, logits, weights, recorder.value, entering, {}, sibling_outputs)
 
     def logits(
         self, inputs: Inputs, base: Pass, weights: Float[Tensor, "S B H *Q N"]
@@ -114,10 +118,10 @@ class Rerun:
         flat = weights.flatten(0, 1)
         repeated_rows = None if rows is None else rows.repeat(times)
         if base.way == "full":
-            with self.entrance.visiting(Imposed(self.call, flat, repeated_rows)):
-                logits: Tensor = self.entrance.model(**_repeat_inputs(inputs, times)).logits
+            with self.adapter.visiting(Imposed(self.call, flat, repeated_rows)):
+                logits: Tensor = self.adapter.model(**_repeat_inputs(inputs, times)).logits
         elif base.way == "upward":
-            visitor: Visitor = Imposed(self.place.within, flat, repeated_rows)
+            visitor: Visitor = Imposed(self.place.call_in_block, flat, repeated_rows)
             logits = self._above(
                 _repeat_inputs(inputs, times), base.entering, base.below, times, visitor
             )
@@ -129,12 +133,14 @@ class Rerun:
             grouped = weights.reshape(groups).to(base.value.dtype)
             context = torch.einsum("sbgrn,bgnd->sbgrd", grouped, base.value)
             output = context.flatten(2, 3).flatten(0, 1).unsqueeze(1)
-            beside = {i: blocks.repeated(o, times) for i, o in base.beside.items()}
+            sibling_outputs = {
+                i: blocks.repeated(o, times) for i, o in base.sibling_outputs.items()
+            }
             row_inputs = {
                 name: at_rows(part, rows).unsqueeze(1).repeat(times, 1)
                 for name, part in inputs.items()
             }
-            ready = _ReadyOutputs(self.place.within, output, beside)
+            ready = _ReadyOutputs(self.place.call_in_block, output, sibling_outputs)
             logits = self._above(row_inputs, base.entering, base.below, times, ready)
         return logits.reshape(*weights.shape[:2], -1)
 
@@ -145,7 +151,7 @@ class Rerun:
         """
         assert self.reads is not None
         rows = self.reads(inputs)
-        recorder = _Recorder(self.call, self.call - self.place.within, stop=True)
+        recorder = _BlockRecorder(self.call, self.call - self.place.call_in_block, stop=True)
         turn = iter(range(1 << 30))
         entering: list[Tensor] = []
 
@@ -157,28 +163,31 @@ class Rerun:
         with (
             suppress(_Stop),
             blocks.patched(self.blocks, record),
-            self.entrance.visiting(recorder),
+            self.adapter.visiting(recorder),
         ):
-            self.entrance.model(**inputs)
-        answers = {i: at_rows(output, rows).unsqueeze(1) for i, output in recorder.beside.items()}
+            self.adapter.model(**inputs)
+        answers = {
+            i: at_rows(output, rows).unsqueeze(1) for i, output in recorder.sibling_outputs.items()
+        }
         state = at_rows(entering[0], rows).unsqueeze(1)
         row_inputs = {name: at_rows(part, rows).unsqueeze(1) for name, part in inputs.items()}
-        output = answers.pop(self.place.within)
-        ready = _ReadyOutputs(self.place.within, output, answers)
+        output = answers.pop(self.place.call_in_block)
+        ready = _ReadyOutputs(self.place.call_in_block, output, answers)
         return self._above(row_inputs, state, {}, 1, ready)
 
     @torch.no_grad()
-    def _fastest(self, probe: Inputs) -> Way:
-        full = self.base(probe, "full")
+    def _fastest(self, sample: Inputs) -> Way:
+        full = self.base(sample, "full")
+        # Other weights too: a way that loses the imposed weights would pass with the model's own.
         weights = torch.stack([full.weights, uniform(full.weights, full.weights > 0)])
-        expected = self.logits(probe, full, weights)
+        expected = self.logits(sample, full, weights)
         # A model that is entered by its softmax does not show its values.
-        narrow = self.reads is not None and self.entrance.kind == "interface"
+        narrow = self.reads is not None and self.adapter.kind == "interface"
         ways: tuple[Way, ...] = ("narrow", "upward") if narrow else ("upward",)
         for way in ways:
             # Skip a way that the model's own code does not support.
             try:
-                logits = self.logits(probe, self.base(probe, way), weights)
+                logits = self.logits(sample, self.base(sample, way), weights)
             except (RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError):
                 continue
             if logits.shape == expected.shape and (logits - expected).abs().max() <= TOLERANCE:
@@ -197,17 +206,17 @@ class Rerun:
         turn, count = iter(range(1 << 30)), len(entering)
 
         def skip(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-            at = next(turn)
-            if at in below:
-                return blocks.mapped(below[at], lambda t: _repeat_output(t, times, count))
-            if at < self.place.turn:
-                return blocks.through(self.place.shapes[at], blocks.entering(args, kwargs))
-            if at == self.place.turn:
+            run = next(turn)
+            if run in below:
+                return blocks.mapped(below[run], lambda t: _repeat_output(t, times, count))
+            if run < self.place.turn:
+                return blocks.through(self.place.shapes[run], blocks.entering(args, kwargs))
+            if run == self.place.turn:
                 args, kwargs = blocks.replaced(blocks.repeated(entering, times), args, kwargs)
             return forward(*args, **kwargs)
 
-        with blocks.patched(self.blocks, skip), self.entrance.visiting(visitor):
-            logits: Tensor = self.entrance.model(**inputs).logits
+        with blocks.patched(self.blocks, skip), self.adapter.visiting(visitor):
+            logits: Tensor = self.adapter.model(**inputs).logits
         return logits
 
 
@@ -215,12 +224,12 @@ class _Stop(Exception):
     """The rest of the pass is not needed."""
 
 
-class _Recorder(Visitor):
-    def __init__(self, call: int, first: int, *, stop: bool = False) -> None:
-        self.call, self.first, self.stop = call, first, stop
+class _BlockRecorder(Visitor):
+    def __init__(self, call: int, first_call: int, *, stop: bool = False) -> None:
+        self.call, self.first_call, self.stop = call, first_call, stop
         self.final_weights: Tensor | None = None
         self.value: Tensor | None = None
-        self.beside: dict[int, Tensor] = {}
+        self.sibling_outputs: dict[int, Tensor] = {}
 
     def weights(self, call: Call, weights: Tensor) -> None:
         if call.index == self.call:
@@ -228,8 +237,10 @@ class _Recorder(Visitor):
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
         output, weights = super().attend(call, eager)
-        if self.first <= call.index < self.first + 3 and (self.stop or call.index != self.call):
-            self.beside[call.index - self.first] = output
+        if self.first_call <= call.index < self.first_call + 3 and (
+            self.stop or call.index != self.call
+        ):
+            self.sibling_outputs[call.index - self.first_call] = output
         if self.stop and call.index == self.call:
             raise _Stop
         return output, weights
@@ -238,8 +249,8 @@ class _Recorder(Visitor):
 class _ReadyOutputs(Visitor):
     """Return ready outputs to the calls of one block."""
 
-    def __init__(self, call: int, output: Tensor, beside: dict[int, Tensor]) -> None:
-        self.outputs = {call: output, **{i: o for i, o in beside.items() if i != call}}
+    def __init__(self, call: int, output: Tensor, sibling_outputs: dict[int, Tensor]) -> None:
+        self.outputs = {call: output, **{i: o for i, o in sibling_outputs.items() if i != call}}
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
         if call.index not in self.outputs:

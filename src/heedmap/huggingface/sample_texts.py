@@ -1,4 +1,4 @@
-"""Texts on which a model is compared with itself as loaded: all kinds at which the two could part."""
+"""Make the texts on which a model is compared with itself as loaded: all kinds at which the two could part."""
 
 import math
 import re
@@ -46,10 +46,10 @@ def sample_texts(
         sizes[limit - 1] = f"a text of {limit - 1} positions, one less than the limit"
         sizes[limit] = f"a text of {limit} positions, the limit"
         sizes[limit + 1] = f"a text of {limit + 1} positions, cut to the limit of {limit}"
-    most = _affordable(model)
+    affordable = _affordable(model)
     texts: dict[str, str] = {}
     for size, name in sorted(sizes.items(), reverse=True):
-        text = _of_length(tokenizer, size) if special < size <= min(limit + 1, most) else None
+        text = _of_length(tokenizer, size) if special < size <= min(limit + 1, affordable) else None
         if text is not None:
             texts[name] = text
     mark = tokenizer.pad_token or tokenizer.eos_token
@@ -68,12 +68,14 @@ def sample_texts(
         twice = model.config.is_encoder_decoder and isinstance(end, int) and ids.count(end) > 1
         if ids and len(ids) <= limit and not twice:
             texts[name] = text
-    return texts, next((size for size in sorted(sizes) if size > most and size <= limit), None)
+    return texts, next(
+        (size for size in sorted(sizes) if size > affordable and size <= limit), None
+    )
 
 
 def thresholds(config: PreTrainedConfig) -> dict[str, int]:
     """Return the lengths that a configuration names at which attention may change, by name."""
-    found: dict[str, int] = {}
+    lengths_by_name: dict[str, int] = {}
 
     def collect(values: Mapping[Any, Any]) -> None:
         for name, value in values.items():
@@ -83,15 +85,15 @@ def thresholds(config: PreTrainedConfig) -> dict[str, int]:
                 sizes = value if isinstance(value, list | tuple) else [value]
                 for size in sizes:
                     if isinstance(size, int) and not isinstance(size, bool) and size > 1:
-                        found.setdefault(f"{name} = {size}", size)
+                        lengths_by_name.setdefault(f"{name} = {size}", size)
 
     collect(config.to_dict())
     blocks, random = getattr(config, "block_size", None), getattr(config, "num_random_blocks", None)
     if isinstance(blocks, int) and isinstance(random, int):  # BigBird's rule
-        found[f"block_size = {blocks} with num_random_blocks = {random}"] = (
+        lengths_by_name[f"block_size = {blocks} with num_random_blocks = {random}"] = (
             5 + 2 * random
         ) * blocks
-    return found
+    return lengths_by_name
 
 
 def _affordable(model: PreTrainedModel) -> int:
@@ -125,9 +127,9 @@ def _of_length(tokenizer: PreTrainedTokenizerBase, size: int) -> str | None:
         for filler in _FILLERS:
             text = start
             for _ in range(24):
-                if (now := count(text)) >= size:
+                if (length := count(text)) >= size:
                     break
                 text += filler
-            if now == size and text.strip():
+            if length == size and text.strip():
                 return text.lstrip() if count(text.lstrip()) == size else text
     return None

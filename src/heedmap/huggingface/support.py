@@ -1,11 +1,11 @@
-"""Measure which architectures can be audited: the handshake with a tiny model of each in the zoo."""
+"""Measure which architectures can be audited: verify a tiny model of each in the zoo."""
 
 from importlib.metadata import version
 
 import torch
 
 from heedmap.errors import InputError
-from heedmap.huggingface.handshake import Handshake, handshake_on
+from heedmap.huggingface.verification import VerificationResult, verify_on
 from heedmap.huggingface.zoo import ZOO, Architecture
 from heedmap.terminal.progress import doing, track
 
@@ -13,8 +13,8 @@ _INTRODUCTION = """\
 # Supported architectures
 
 Measured by `heedmap support` with transformers {transformers} and torch {torch}: each row is a tiny model with
-random weights that went through the same handshake as `heedmap check MODEL` runs on yours. An architecture
-that is not here may work as well: the handshake tells.
+random weights that went through the same verification as `heedmap check MODEL` runs on yours. An architecture
+that is not here may work as well: the verification tells.
 
 * **Entered** by transformers' attention *interface* (queries, keys and values are known too), by its *softmax*
   where the model file has attention of its own, or *refused*.
@@ -27,7 +27,7 @@ that is not here may work as well: the handshake tells.
 * **Off eager** is the largest difference between the answer of the model as entered and with its own eager
   attention.
 
-| architecture | kind | entered | reading | replacing | layers | off eager | handshake | note |
+| architecture | kind | entered | reading | replacing | layers | off eager | verification | note |
 |---|---|---|---|---|---|---|---|---|
 """
 
@@ -59,16 +59,16 @@ def _page() -> str:
     )
 
 
-def try_out(row: Architecture) -> Handshake:
-    """Shake hands with one architecture of the zoo."""
+def try_out(row: Architecture) -> VerificationResult:
+    """Verify one architecture of the zoo."""
     model = row.build()
     try:
-        return handshake_on(model, row.tensors())
+        return verify_on(model, row.tensors())
     except InputError as error:
-        return Handshake(type(model).__name__, "refused", (), (), (), str(error))
+        return VerificationResult(type(model).__name__, "refused", (), (), (), str(error))
 
 
-def _line(row: Architecture, result: Handshake) -> str:
+def _line(row: Architecture, result: VerificationResult) -> str:
     off = result.value("entered as eager")
     cells = (
         row.name,
@@ -88,7 +88,7 @@ def _exact(yes: bool) -> str:
     return "exact" if yes else "no"
 
 
-def _notes(row: Architecture, result: Handshake) -> list[str]:
+def _notes(row: Architecture, result: VerificationResult) -> list[str]:
     if result.kind == "refused":
         return ["no weights of tokens over tokens to be had"]
     if result.kind == "reading":

@@ -17,7 +17,7 @@ class Place(NamedTuple):
 
     @property
     def what(self) -> str:
-        """The place, as messages name it."""
+        """Return the place as messages name it."""
         return f"the folder {self.source}" if self.local else f"{self.source} on the Hub"
 
 
@@ -33,9 +33,9 @@ def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
                 place.source, local_files_only=place.local, trust_remote_code=False
             )
         except Exception as error:
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".: ")
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".: ")
             raise InputError(
-                f"expected a tokenizer in {place.what}; {first}; save it beside the model"
+                f"expected a tokenizer in {place.what}; {reason}; save it beside the model"
             ) from error
     # Without its files, transformers makes a tokenizer that knows the special tokens only.
     if len(tokenizer) <= len(set(tokenizer.all_special_ids)):

@@ -1,4 +1,4 @@
-"""A Hugging Face sequence classifier on trial: `heedmap.models.trace.Model` for transformers."""
+"""Put a Hugging Face sequence classifier on trial: `heedmap.models.trace.Model` for transformers."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -15,15 +15,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from heedmap.data.batches import Batch
 from heedmap.errors import InputError
 from heedmap.huggingface import inputs
+from heedmap.huggingface.attention_layout import find_layout
 from heedmap.huggingface.embedding import embedded_as, look_up
-from heedmap.huggingface.entrance import Entrance, Inputs, enter
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.maps import Maps, layer_facts
+from heedmap.huggingface.model_adapter import Inputs, ModelAdapter, attach
 from heedmap.huggingface.padding import declare_in_batches, padding_token
 from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
-from heedmap.huggingface.survey import survey
 from heedmap.huggingface.views import View, on_words
 from heedmap.importance.words import sum_by_word
 from heedmap.models.layered import Map
@@ -31,7 +31,7 @@ from heedmap.models.trace import Trace
 from heedmap.settings import TransformerSettings
 
 ROWS = ("row", "gradient", "effective")  # views of the read row; the others use all rows
-PROBE = (
+SAMPLE_WORDS = (
     ["The", " acting", " is", " wonderful", ",", " but", " the", " unbelievable", " plot", " is", " not."],
     ["It", " bored", " me", "."],
     ["A", " film"],
@@ -54,7 +54,7 @@ class TransformerClassifier:
     The heat map is over words.
 
     Raises:
-        InputError: the model cannot be entered, or has no such layer or head.
+        InputError: the model's attention cannot be attached to, or it has no such layer or head.
     """
 
     def __init__(
@@ -67,19 +67,20 @@ class TransformerClassifier:
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
         self.classes = list(classes)
         self.tokens_at_once = settings.batch_tokens
+        # A cache of keys and values serves generation alone, and would be filled in every pass.
         model.config.use_cache = False
         declare_in_batches(model)
         self.padding = padding_token(model)
-        probe = self.inputs(self.batch(PROBE, range(len(PROBE))))
-        self.entrance: Entrance = enter(model, probe)
-        if self.entrance.kind == "reading":
+        sample = self.inputs(self.batch(SAMPLE_WORDS, range(len(SAMPLE_WORDS))))
+        self.adapter: ModelAdapter = attach(model, sample)
+        if self.adapter.kind == "reading":
             raise InputError(
                 f"{settings.source}: {type(model).__name__} reports its attention but does not let it be "
                 "replaced, so it cannot be put on trial; `heedmap support` lists what can"
             )
-        self.survey = survey(self.entrance, probe)
-        self.calls, self.heads, self.reads = self.survey.calls, self.survey.heads, self.survey.reads
-        self.read_rows = self.survey.read_rows
+        self.layout = find_layout(self.adapter, sample)
+        self.calls, self.heads, self.reads = self.layout.calls, self.layout.heads, self.layout.reads
+        self.read_rows = self.layout.read_rows
         self.layer, self.head = settings.on_trial(len(self.calls), self.heads)
         if settings.view in ("rollout", "flow") and self.head is not None:
             raise InputError(
@@ -88,9 +89,9 @@ class TransformerClassifier:
             )
         self.one_row = self.reads != "all" and settings.view in ROWS
         reads = self.read_rows if self.one_row else None
-        self.rerun = Rerun(self.entrance, self.survey.names, self.calls[self.layer], reads, probe)
-        self.quick = self._quick(probe)
-        self._maps = Maps(self.entrance, tokenizer, self.survey, self._projections())
+        self.rerun = Rerun(self.adapter, self.layout.names, self.calls[self.layer], reads, sample)
+        self.quick = self._quick(sample)
+        self._maps = Maps(self.adapter, tokenizer, self.layout, self._projections())
         self.missing = self._maps.missing()
         if settings.view in self.missing:
             raise InputError(
@@ -102,7 +103,7 @@ class TransformerClassifier:
 
     @property
     def precision(self) -> torch.dtype:
-        """The weights' dtype; logits are computed in it and returned in float32."""
+        """Return the weights' dtype; logits are computed in it and returned in float32."""
         return self.model.dtype
 
     def parameters(self) -> Iterator[Tensor]:
@@ -126,20 +127,21 @@ class TransformerClassifier:
 
         Padded on the left, a decoder does not find the first position of a text of padding tokens alone.
         """
-        if self.survey.end is not None:
-            return np.equal(inputs.holding(self.tokenizer, texts, self.survey.end), 1)
-        left = self.reads == "last" and self.tokenizer.padding_side == "left"
-        if left and self.padding is not None:
+        if self.layout.end is not None:
+            return np.equal(inputs.holding(self.tokenizer, texts, self.layout.end), 1)
+        pads_left = self.reads == "last" and self.tokenizer.padding_side == "left"
+        if pads_left and self.padding is not None:
             return inputs.holding(self.tokenizer, texts, self.padding) < self.lengths(texts)
         return np.ones(len(texts), dtype=bool)
 
     def mask_token(self, text: Sequence[str], place: int) -> Sequence[str]:
         """Replace one word by the tokenizer's mask token, or else its unknown or padding token."""
         word, tokenizer = text[place], self.tokenizer
-        before, after = word[: len(word) - len(word.lstrip())], word[len(word.rstrip()) :]
+        # White space around the word stays, since a tokenizer may make it part of a sub-word.
+        leading, trailing = word[: len(word) - len(word.lstrip())], word[len(word.rstrip()) :]
         mark = tokenizer.mask_token or tokenizer.unk_token or tokenizer.pad_token
         mark = mark or tokenizer.eos_token or ""
-        return [*text[:place], f"{before}{mark}{after}", *text[place + 1 :]]
+        return [*text[:place], f"{leading}{mark}{trailing}", *text[place + 1 :]]
 
     def batch(self, texts: Sequence[Sequence[str]], rows: Sequence[int]) -> SubwordBatch:
         """Tokenise some texts, padded."""
@@ -158,6 +160,7 @@ class TransformerClassifier:
         weights = base.weights.float()
         real = batch.real.unsqueeze(1)
         support = (weights > 0) & (real if self.one_row else real.unsqueeze(1))
+        # Rows of padding are computed, but nothing reads them.
         if not self.one_row:
             support = support & batch.real[:, None, :, None]
         if self.head is not None:
@@ -165,11 +168,11 @@ class TransformerClassifier:
         weights = weights.masked_fill(~support, 0.0)
         attention, support = (t.reshape(len(t), -1, t.shape[-1]) for t in (weights, support))
         if self.settings.view in ("row", "received"):
-            heat = on_words(attention.mean(1), batch)
+            heatmap = on_words(attention.mean(1), batch)
         else:
-            heat = self.heat_maps(batch, [self.map_on_trial()]).squeeze(1)
+            heatmap = self.heat_maps(batch, [self.map_on_trial()]).squeeze(1)
         return Trace(
-            batch.rows, batch.mask, attention, support, heat, base.logits.float(),
+            batch.rows, batch.mask, attention, support, heatmap, base.logits.float(),
             state=_State(batch, base), words=batch.words.masked_fill(~batch.real, -2),
             all_rows=not self.one_row,
         )  # fmt: skip
@@ -228,7 +231,7 @@ class TransformerClassifier:
 
     def reach(self, trace: Trace) -> Float[Tensor, " B"]:
         """Bound how far any weights of the layer can move the view (see `View.reach`)."""
-        return self._view(trace).reach(trace.attention, trace.support, trace.heat)
+        return self._view(trace).reach(trace.attention, trace.support, trace.heatmap)
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
         """Look up each position's embedding, before position embeddings and norms."""
@@ -252,7 +255,7 @@ class TransformerClassifier:
             if attention is None:
                 logits: Tensor = self.model(**self.inputs(batch)).logits
             else:
-                with self.entrance.visiting(self._imposing(batch, attention)):
+                with self.adapter.visiting(self._imposing(batch, attention)):
                     logits = self.model(**self.inputs(batch)).logits
         return logits.float()
 
@@ -265,12 +268,12 @@ class TransformerClassifier:
         return Map(self.settings.view, self.layer, self.head)
 
     def heat_maps(
-        self, batch: Batch, wanted: Sequence[Map], attention: Tensor | None = None
+        self, batch: Batch, maps: Sequence[Map], attention: Tensor | None = None
     ) -> Float[Tensor, "B M T"]:
         """Compute the wanted heat maps, each scaled to sum to 1, under imposed weights (B, K, P) if given."""
         assert isinstance(batch, SubwordBatch)
         edit = None if attention is None else self._imposing(batch, attention)
-        return self._maps.read(batch, wanted, edit)
+        return self._maps.read(batch, maps, edit)
 
     def layer_facts(self, batch: Batch) -> dict[str, Float[Tensor, "B layers H"]]:
         """Measure every head (see `heedmap.huggingface.maps.layer_facts`)."""
@@ -295,29 +298,31 @@ class TransformerClassifier:
         rows = self.read_rows(inputs) if self.one_row else None
         return Imposed(self.calls[self.layer], weights.to(self.model.dtype), rows)
 
-    def _quick(self, probe: Inputs) -> Rerun | None:
+    def _quick(self, sample: Inputs) -> Rerun | None:
         """Return a rerun that leaves out unread rows, if it gives the model's own logits."""
         if self.reads == "all":
             return None
-        last = self.rerun
+        last_layer_rerun = self.rerun
         if not self.one_row or self.layer != len(self.calls) - 1:
-            last = Rerun(self.entrance, self.survey.names, self.calls[-1], self.read_rows, probe)
-        if last.way != "narrow":
+            last_layer_rerun = Rerun(
+                self.adapter, self.layout.names, self.calls[-1], self.read_rows, sample
+            )
+        if last_layer_rerun.way != "narrow":
             return None
         with torch.no_grad():
-            off = (last.fast_logits(probe) - self.model(**probe).logits).abs().max()
-        return last if off <= TOLERANCE else None
+            off = (last_layer_rerun.fast_logits(sample) - self.model(**sample).logits).abs().max()
+        return last_layer_rerun if off <= TOLERANCE else None
 
     def _projections(self) -> dict[str, torch.nn.Module]:
         """Return output projections by layer; empty if the values are unknown or any is not found."""
-        if self.entrance.kind != "interface":
+        if self.adapter.kind != "interface":
             return {}
-        probe = self.inputs(self.batch(PROBE[1:2], [0]))
-        return projections_of(self.model, self.survey.layers, probe)
+        sample = self.inputs(self.batch(SAMPLE_WORDS[1:2], [0]))
+        return projections_of(self.model, self.layout.layers, sample)
 
 
 def _with_head(weights: Tensor, whole: Tensor, head: int) -> Tensor:
     """Put the weights of one head among the other heads' own: (S, B, 1, …) → (S, B, H, …)."""
-    others = whole.unsqueeze(0).expand(len(weights), *whole.shape).to(weights.dtype)
-    parts = [others[:, :, :head], weights, others[:, :, head + 1 :]]
+    repeated = whole.unsqueeze(0).expand(len(weights), *whole.shape).to(weights.dtype)
+    parts = [repeated[:, :, :head], weights, repeated[:, :, head + 1 :]]
     return torch.cat(parts, dim=2)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from heedmap.huggingface.door import Call, Visitor
+from heedmap.huggingface.attention_hook import Call, Visitor
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.maps import Maps
 from heedmap.huggingface.projections import transformed_values
@@ -35,17 +35,17 @@ class View:
     except `flow`, which solves a maximum flow for every text, word and weighting.
     """
 
-    def __init__(self, maps: Maps, batch: SubwordBatch, shown: Map, one_row: bool) -> None:
-        self.batch, self.map, self.one_row = batch, shown, one_row
+    def __init__(self, maps: Maps, batch: SubwordBatch, map_on_trial: Map, one_row: bool) -> None:
+        self.batch, self.map, self.one_row = batch, map_on_trial, one_row
         rows, real = maps.rows(batch), batch.real
         self.starts = real.long().argmax(1) if rows is None else rows  # of a flow
-        read = real if rows is None else one_hot(rows, real.shape[1])
-        self.read: Float[Tensor, "B N"] = read / read.sum(1, keepdim=True)
-        self.below = _Below(maps, batch, shown)
-        if shown.view not in ("row", "received", "gradient"):
+        read_rows = real if rows is None else one_hot(rows, real.shape[1])
+        self.read: Float[Tensor, "B N"] = read_rows / read_rows.sum(1, keepdim=True)
+        self.below = _Below(maps, batch, map_on_trial)
+        if map_on_trial.view not in ("row", "received", "gradient"):
             inputs = batch.inputs(maps.tokenizer.model_input_names)
-            with torch.no_grad(), maps.entrance.visiting(self.below):
-                maps.entrance.model(**inputs)
+            with torch.no_grad(), maps.adapter.visiting(self.below):
+                maps.adapter.model(**inputs)
 
     def __call__(
         self, attention: Float[Tensor, "S B K P"], predict: Predict
@@ -68,9 +68,9 @@ class View:
         self,
         attention: Float[Tensor, "B K P"],
         support: Bool[Tensor, "B K P"],
-        heat: Float[Tensor, "B T"],
+        heatmap: Float[Tensor, "B T"],
     ) -> Float[Tensor, " B"]:
-        """Bound JSD(map, heat) over all weights of the layer, whatever is predicted.
+        """Bound JSD(map, heatmap) over all weights of the layer, whatever is predicted.
 
         The bound is ln 2 except for rollout. A rollout is (Σ_r w_r (a_r + e_r)) R up to its sum, with R the
         rollout of the layers below, r the rows read and a_r the mean over heads, which keeps its mass m_r.
@@ -78,14 +78,14 @@ class View:
         support. The divergence is convex, so its maximum is at one of these.
         """
         if self.map.view != "rollout":
-            return torch.full_like(heat[:, 0], LN2, dtype=torch.float64)
+            return torch.full_like(heatmap[:, 0], LN2, dtype=torch.float64)
         rolled = self.below.rolled
         mass = self._square(attention.unsqueeze(0))[0].double().mean(1).sum(-1)
         weight = self.read / (1 + mass)
-        most = (weight * mass).sum(1)[:, None, None]
+        movable_mass = (weight * mass).sum(1)[:, None, None]
         fixed = torch.einsum("bn,bnm->bm", weight, rolled).unsqueeze(1)
-        corners = on_words((most * rolled + fixed).transpose(0, 1), self.batch)  # (N, B, T)
-        divergences = jensen_shannon(corners.double(), heat.double().expand_as(corners))
+        corners = on_words((movable_mass * rolled + fixed).transpose(0, 1), self.batch)  # (N, B, T)
+        divergences = jensen_shannon(corners.double(), heatmap.double().expand_as(corners))
         looked_at = self._square(support.unsqueeze(0))[0].any(1) & (self.read > 0).unsqueeze(-1)
         return divergences.transpose(0, 1).masked_fill(~looked_at.any(1), 0.0).amax(1)
 
@@ -119,6 +119,7 @@ class View:
         weights = attention if differentiable else attention.detach().requires_grad_()
         with torch.enable_grad():
             logits = predict(weights)
+            # One backward pass for all texts: each one's log-odds depend on its own weights alone.
             y = log_odds(logits, logits.argmax(-1)).sum()
             (gradient,) = torch.autograd.grad(y, weights, create_graph=differentiable)
         return self._row(gradient * attention).abs().mean(2)
@@ -138,9 +139,9 @@ def on_words(values: Float[Tensor, "*lead B P"], batch: SubwordBatch) -> Float[T
 class _Below(Visitor):
     """Record what a view needs beside its layer's weights: the layers below it, and its values."""
 
-    def __init__(self, maps: Maps, batch: SubwordBatch, shown: Map) -> None:
-        self.maps, self.batch, self.map = maps, batch, shown
-        self.layer_of = {call: layer for layer, call in enumerate(maps.survey.calls)}
+    def __init__(self, maps: Maps, batch: SubwordBatch, map_on_trial: Map) -> None:
+        self.maps, self.batch, self.map = maps, batch, map_on_trial
+        self.layer_of = {call: layer for layer, call in enumerate(maps.layout.calls)}
         texts, size = batch.real.shape
         start = torch.eye(size, dtype=torch.float64, device=batch.real.device)
         self.rolled = start.expand(texts, -1, -1)

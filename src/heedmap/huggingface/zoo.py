@@ -1,4 +1,4 @@
-"""Tiny models of many architectures, with random weights, on which support is measured.
+"""Make tiny models of many architectures, with random weights, on which support is measured.
 
 A row is a configuration, the numbers that make it small, and how its inputs are made. Models are classifiers
 if transformers has one, otherwise base models. Weights and inputs are always the same.
@@ -76,8 +76,8 @@ class Architecture:
         place = torch.arange(longest)
         lengths = torch.tensor(LENGTHS)[:, None]
         mask = place < lengths if self.pads == "right" else place >= longest - lengths
-        last = place == (lengths if self.pads == "right" else longest) - 1
-        ids = ids.where(~last, torch.tensor(END)).where(mask, torch.tensor(self.pad))
+        is_last = place == (lengths if self.pads == "right" else longest) - 1
+        ids = ids.where(~is_last, torch.tensor(END)).where(mask, torch.tensor(self.pad))
         if self.inputs == "sound":
             sound = torch.randn(rows, 8, 16, generator=generator)
             return {"input_features": sound, "decoder_input_ids": ids}
@@ -114,16 +114,16 @@ _VIT = {
 _GEMMA = {**_GROUPED, "query_pre_attn_scalar": 4, "sliding_window": 4}
 
 
-def _encoder(name: str, config: str, options: Mapping[str, Any], **more: Any) -> Architecture:
-    return Architecture(name, config, "encoder", options, **more)
+def _encoder(name: str, config: str, options: Mapping[str, Any], **fields: Any) -> Architecture:
+    return Architecture(name, config, "encoder", options, **fields)
 
 
-def _decoder(name: str, config: str, options: Mapping[str, Any], **more: Any) -> Architecture:
-    return Architecture(name, config, "decoder", options, **more)
+def _decoder(name: str, config: str, options: Mapping[str, Any], **fields: Any) -> Architecture:
+    return Architecture(name, config, "decoder", options, **fields)
 
 
-def _both(name: str, config: str, options: Mapping[str, Any], **more: Any) -> Architecture:
-    return Architecture(name, config, "encoder-decoder", options, **more)
+def _both(name: str, config: str, options: Mapping[str, Any], **fields: Any) -> Architecture:
+    return Architecture(name, config, "encoder-decoder", options, **fields)
 
 
 ZOO: tuple[Architecture, ...] = (

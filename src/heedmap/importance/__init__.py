@@ -1,1 +1,1 @@
-"""Other measures of a token's importance: gradients, integrated gradients, leave-one-out, flow, rollout."""
+"""Measure a token's importance: gradients, integrated gradients, leave-one-out, flow, rollout."""

@@ -1,4 +1,4 @@
-"""Leave-one-out as in the papers: delete one token, read the whole text again.
+"""Compute leave-one-out as in the papers: delete one token, and read the whole text again.
 
 This is the slow, obvious way, for any model. Texts of equal length share batches, so that little is
 padded. leave_one_out.py has faster ways to the same numbers for our own encoders.
@@ -20,26 +20,19 @@ AT_ONCE = 4096  # deletions per block: a text of n tokens has n, each about as l
 
 
 def reread_without_each(
-    model: Model, texts: Sequence[Text], how: str = "remove"
+    model: Model, texts: Sequence[Text], deletion: str = "remove"
 ) -> list[Float[Tensor, "n C"]]:
     """Return logits of every text without each of its tokens; NaN for the only token of a text.
 
-    `how`: "remove" deletes the token, "mask" replaces it by the model's mask or unknown word.
+    `deletion`: "remove" deletes the token, "mask" replaces it by the model's mask or unknown word.
     """
     jobs = [(i, j) for i, text in enumerate(texts) for j in range(len(text)) if len(text) > 1]
     results = [torch.full((len(text), len(model.classes)), torch.nan) for text in texts]
     for start in track(range(0, len(jobs), AT_ONCE)):
         chunk = jobs[start : start + AT_ONCE]
-        changed = [
-            exchanged(texts[i], j) if how == "remove" else model.mask_token(texts[i], j)
-            for i, j in chunk
-        ]
-        for rows in track(sorted_batches(model.lengths(changed), model.tokens_at_once)):
-            batch = model.batch([changed[row] for row in rows], range(len(rows)))
-            logits = model.logits(batch).cpu().float()
-            for row, row_logits in zip(rows, logits, strict=True):
-                i, j = chunk[row]
-                results[i][j] = row_logits
+        changed = [_without_token(model, texts[i], j, deletion) for i, j in chunk]
+        for (i, j), row_logits in zip(chunk, read(model, changed), strict=True):
+            results[i][j] = row_logits
     return results
 
 
@@ -53,27 +46,31 @@ def read(model: Model, texts: Sequence[Text]) -> Float[Tensor, "N C"]:
     return logits
 
 
+def _without_token(model: Model, text: Text, j: int, deletion: str) -> Text:
+    return exchanged(text, j) if deletion == "remove" else model.mask_token(text, j)
+
+
 def reread_kept(
-    model: Model, texts: Sequence[Text], kept: Sequence[Bool[np.ndarray, "_ _"]]
+    model: Model, texts: Sequence[Text], keep_masks: Sequence[Bool[np.ndarray, "_ _"]]
 ) -> list[Float[Tensor, "_ C"]]:
     """Return logits of every text with only some of its tokens, J masks of them per text, in float64.
 
-    Equal masks of a text are read once. A mask must keep at least one token: not every model reads an empty
-    text.
+    Equal masks of a text are read once: the words of one ranking are often those of another. A mask must keep
+    at least one token: not every model reads an empty text.
     """
-    distinct = [np.unique(masks, axis=0, return_inverse=True) for masks in kept]
+    distinct = [np.unique(masks, axis=0, return_inverse=True) for masks in keep_masks]
     jobs = [(i, j) for i, (masks, _) in enumerate(distinct) for j in range(len(masks))]
-    found = [
+    results = [
         torch.zeros(len(masks), len(model.classes), dtype=torch.float64) for masks, _ in distinct
     ]
     for start in track(range(0, len(jobs), AT_ONCE)):
         chunk = jobs[start : start + AT_ONCE]
         logits = read(model, [shortened(texts[i], distinct[i][0][j]) for i, j in chunk])
         for (i, j), row_logits in zip(chunk, logits, strict=True):
-            found[i][j] = row_logits
+            results[i][j] = row_logits
     return [
         logits[torch.from_numpy(inverse.reshape(-1))]
-        for logits, (_, inverse) in zip(found, distinct, strict=True)
+        for logits, (_, inverse) in zip(results, distinct, strict=True)
     ]
 
 
@@ -83,7 +80,7 @@ def reread_under(
     trace: Trace,
     texts: Sequence[Text],
     attention: Float[Tensor, "S B K P"],
-    how: str = "remove",
+    deletion: str = "remove",
 ) -> Float[Tensor, "S B T C"]:
     """Return logits without each token under S weightings imposed on the whole text, and kept."""
     jobs = [(i, j) for i, text in enumerate(texts) for j in range(len(text)) if len(text) > 1]
@@ -91,23 +88,20 @@ def reread_under(
     results = torch.full(shape, torch.nan)
     for start in track(range(0, len(jobs), AT_ONCE)):
         chunk = jobs[start : start + AT_ONCE]
-        changed = [
-            exchanged(texts[i], j) if how == "remove" else model.mask_token(texts[i], j)
-            for i, j in chunk
-        ]
+        changed = [_without_token(model, texts[i], j, deletion) for i, j in chunk]
         for rows in track(sorted_batches(model.lengths(changed), model.tokens_at_once)):
             without = model.trace(model.batch([changed[row] for row in rows], range(len(rows))))
             imposed = attention.new_zeros(len(attention), *without.attention.shape)
-            same = []
+            is_aligned = []
             for place, row in enumerate(rows):
                 i, j = chunk[row]
-                weights = _without(trace, i, attention[:, i], j, without, place, how)
-                same.append(weights is not None)
+                weights = _without(trace, i, attention[:, i], j, without, place, deletion)
+                is_aligned.append(weights is not None)
                 if weights is not None:
                     imposed[:, place] = weights
             logits = model.predict(without, imposed).cpu().float()
             for place, row in enumerate(rows):
-                if same[place]:
+                if is_aligned[place]:
                     i, j = chunk[row]
                     results[:, i, j] = logits[:, place]
     return results
@@ -120,25 +114,26 @@ def _without(
     j: int,
     without: Trace,
     place: int,
-    how: str,
+    deletion: str,
 ) -> Float[Tensor, "S K2 P2"] | None:
     """Return text i's weights for the text without token j; None if the other words' positions differ."""
-    before, after = _words(trace, i), _words(without, place)
-    old = ((before > -2) & (before != j)).nonzero().squeeze(1)
-    new = ((after > -2) & ((after != j) | (how == "remove"))).nonzero().squeeze(1)
-    token, mark = (before == j).nonzero().squeeze(1), (after == j).nonzero().squeeze(1)
+    old_words, new_words = _words(trace, i), _words(without, place)
+    old = ((old_words > -2) & (old_words != j)).nonzero().squeeze(1)
+    new = ((new_words > -2) & ((new_words != j) | (deletion == "remove"))).nonzero().squeeze(1)
+    token, mark = (old_words == j).nonzero().squeeze(1), (new_words == j).nonzero().squeeze(1)
     if len(old) != len(new):
         return None
-    moves = attention.new_zeros(len(after), len(before))  # of mass, from old to new positions
+    # Of mass, from old to new positions.
+    moves = attention.new_zeros(len(new_words), len(old_words))
     moves[new, old] = 1.0
-    rows = torch.zeros_like(after)
+    rows = torch.zeros_like(new_words)
     rows[new] = old
-    if how != "remove" and len(mark) and len(token):
+    if deletion != "remove" and len(mark) and len(token):
         moves[mark.unsqueeze(1), token] = 1 / len(mark)
         rows[mark] = token[0]
     if trace.all_rows:
-        squares = attention.reshape(len(attention), -1, len(before), len(before))[:, :, rows]
-        squares = squares * (after > -2).unsqueeze(1)
+        squares = attention.reshape(len(attention), -1, len(old_words), len(old_words))[:, :, rows]
+        squares = squares * (new_words > -2).unsqueeze(1)
         attention = squares.flatten(1, 2)
     return rescaled(attention @ moves.T)
 

@@ -1,4 +1,4 @@
-"""Identifiability: which part of the attention reaches the output, and how free the rest is.
+"""Find which part of the attention reaches the output, and how free the rest is: identifiability.
 
 A head outputs A T, with T = V W_O its values through its slice of the output projection, before the
 sum over heads. The part of a row of A in the left null space {x : xᵀT = 0} has no effect (Brunner et al.
@@ -21,16 +21,15 @@ class Freedom:
     rank: Int[Tensor, "*batch"]
     rank_with_ones: Int[Tensor, "*batch"]
     tokens: Int[Tensor, "*batch"]
-    head_dim: int  # columns of T: no rank is higher
 
     @property
     def dimension(self) -> Int[Tensor, "*batch"]:
-        """Dimension n − rank T of the left null space, in which a row may move."""
+        """Return the dimension n − rank T of the left null space, in which a row may move."""
         return self.tokens - self.rank
 
     @property
     def dimension_on_simplex(self) -> Int[Tensor, "*batch"]:
-        """The same for rows that must still sum to 1: n − rank [T, 1]."""
+        """Return the same for rows that must still sum to 1: n − rank [T, 1]."""
         return self.tokens - self.rank_with_ones
 
 
@@ -61,19 +60,19 @@ def effective_attention(
     Unlike in the released code of Sun & Marasović 2021, the cut-off is relative to σ_max, and each text
     and head has its own rank.
     """
-    left = kept_directions(transformed, mask)
+    directions = kept_directions(transformed, mask)
     keys = mask.unsqueeze(-2)
     rows = torch.where(keys, attention, 0).double()
-    return torch.where(keys, rows @ left @ left.mT, 0)
+    return torch.where(keys, rows @ directions @ directions.mT, 0)
 
 
 def kept_directions(
     transformed: Float[Tensor, "*batch N D"], mask: Bool[Tensor, "*batch N"]
 ) -> Float[Tensor, "*batch N R"]:
     """Return U_r of `effective_attention`, in float64; columns past r are 0."""
-    left, singular, _ = torch.linalg.svd(_real(transformed, mask), full_matrices=False)
-    kept: Tensor = singular > _cut_off(singular, transformed, mask).unsqueeze(-1)
-    directions: Tensor = left * kept.unsqueeze(-2)
+    left_vectors, singular, _ = torch.linalg.svd(_real(transformed, mask), full_matrices=False)
+    is_significant: Tensor = singular > _cut_off(singular, transformed, mask).unsqueeze(-1)
+    directions: Tensor = left_vectors * is_significant.unsqueeze(-2)
     return directions
 
 
@@ -103,7 +102,7 @@ def freedom(transformed: Float[Tensor, "*batch N D"], mask: Bool[Tensor, "*batch
     # One cut-off for both: rounding in T is rounding in the centred T too.
     cut_off = _cut_off(singular, transformed, mask).unsqueeze(-1)
     rank, rank_centred = ((values > cut_off).sum(-1) for values in (singular, centred))
-    return Freedom(rank, rank_centred + (tokens > 0), tokens, transformed.shape[-1])
+    return Freedom(rank, rank_centred + (tokens > 0), tokens)
 
 
 def same_prediction_dimension(

@@ -1,4 +1,4 @@
-"""Attention flow: the largest flow from a state at the top to each input, through all paths.
+"""Compute attention flow: the largest flow from a state at the top to each input, through all paths.
 
 Abnar & Zuidema 2020. Attention with its residual connection (rollout.py) is read as a network of
 pipes, one column of nodes per layer:

@@ -1,4 +1,4 @@
-"""The size of the gradient at every token, attention held fixed or not (Jain & Wallace 2019, section 4.1).
+"""Measure the gradient at every token, attention held fixed or not (Jain & Wallace 2019, section 4.1).
 
 The released code also stores the gradient at the encoder's states. It is not offered here: with the
 attention held fixed it is α_t p(1 − p) Σ_d w_d, proportional to the attention by construction.
@@ -22,7 +22,7 @@ def gradient_importance(
     trace: Trace,
     *,
     path: Literal["closed", "open"] = "closed",
-    of: Literal["log-odds", "probability"] = "log-odds",
+    quantity: Literal["log-odds", "probability"] = "log-odds",
     form: Literal["times-input", "norm"] = "times-input",
 ) -> Float[Tensor, "B T"]:
     """Return |Σ_e ∂y/∂x_te · x_te|, the derivative by the one-hot entry of the token's own word.
@@ -32,7 +32,7 @@ def gradient_importance(
     Args:
         path: `closed` (the paper's): the gradient flows through the states but not through the attention,
             whose weights are imposed; `open`: it flows through everything.
-        of: y is the log-odds of the predicted class, or (the paper's) its probability p. They differ by a
+        quantity: y is the log-odds of the predicted class, or (the paper's) its probability p. They differ by a
             positive factor p(1 − p), so the ranks are the same until p rounds to 1: then every gradient of p
             is 0 and tau undefined.
         form: `norm` is ‖∂y/∂x_t‖ instead, which ignores the word's own vector.
@@ -40,7 +40,7 @@ def gradient_importance(
     embedded = model.embed(batch).detach().requires_grad_()
     imposed = trace.attention if path == "closed" else None
     logits = model.logits_from(embedded, batch, imposed)
-    if of == "log-odds":
+    if quantity == "log-odds":
         target = log_odds(logits, trace.predicted).sum()
     else:
         target = logits.softmax(-1).gather(-1, trace.predicted.unsqueeze(-1)).sum()
@@ -48,6 +48,7 @@ def gradient_importance(
     if form == "times-input":
         parts = gradient * embedded
         sizes = model.on_tokens(parts.sum(-1), batch).detach().abs()
+        # The rounding error of a sum grows with the sizes of its parts, also where these cancel.
         summed = model.on_tokens(parts.abs().sum(-1), batch).detach()
     else:  # The squared norms of a word's sub-words sum to its squared norm.
         sizes = model.on_tokens(gradient.square().sum(-1), batch).detach().sqrt()

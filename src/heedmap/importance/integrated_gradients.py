@@ -1,4 +1,4 @@
-"""Integrated gradients (Sundararajan et al. 2017), computed by Captum."""
+"""Compute integrated gradients (Sundararajan et al. 2017) with Captum."""
 
 from jaxtyping import Float
 from torch import Tensor
@@ -7,7 +7,7 @@ from heedmap.data.batches import Batch
 from heedmap.measures import levelled, log_odds, rounding_of
 from heedmap.models.trace import Model, Trace
 
-POSITIONS = 16_384  # whose graphs are held at a time
+POSITIONS = 16_384  # at most so many positions have their graphs held at a time
 
 
 def integrated_gradients(

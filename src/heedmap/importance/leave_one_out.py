@@ -1,4 +1,4 @@
-"""Leave-one-out without reading the text again: reuse everything that a deletion leaves unchanged.
+"""Compute leave-one-out without reading again: reuse everything that a deletion leaves unchanged.
 
 Every encoder computes, for each deletion j and position t, the score of t in the text without j, and the
 context of j under any weights; one attention and one read-out then decode all deletions. The numbers are
@@ -39,15 +39,15 @@ ELEMENTS = 1 << 25  # of the new states or their projections, over (text, deleti
 
 
 def logits_without_each(
-    model: Model, batch: Batch, texts: Sequence[Text], how: str = "remove"
+    model: Model, batch: Batch, texts: Sequence[Text], deletion: str = "remove"
 ) -> Float[Tensor, "B T C"]:
     """Return logits of each text without its token t; NaN where t is padding or the only token.
 
-    `how`: the token is removed, or masked (`Model.mask_token`).
+    `deletion`: the token is removed, or masked (`Model.mask_token`).
     """
-    if isinstance(model, AttentionClassifier) and _is_reusable(model, batch, how):
+    if isinstance(model, AttentionClassifier) and _is_reusable(model, batch, deletion):
         return _reuse(model, batch, None).squeeze(0)
-    lists = reread_without_each(model, texts, how)
+    lists = reread_without_each(model, texts, deletion)
     return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)
 
 
@@ -57,23 +57,24 @@ def logits_without_each_under(
     trace: Trace,
     texts: Sequence[Text],
     attention: Float[Tensor, "S B K P"],
-    how: str = "remove",
+    deletion: str = "remove",
 ) -> Float[Tensor, "S B T C"]:
     """Return logits of each text without its token t under S imposed weightings; NaN as above.
 
     What is imposed on the text stays: without the token, the others' weights are scaled to sum to what they
     did. A masked token keeps its weight. NaN also where a tokenizer reads the other words differently.
     """
-    if isinstance(model, AttentionClassifier) and _is_reusable(model, batch, how):
+    if isinstance(model, AttentionClassifier) and _is_reusable(model, batch, deletion):
         return _reuse(model, batch, attention.squeeze(2))
-    return reread_under(model, trace, texts, attention, how)
+    return reread_under(model, trace, texts, attention, deletion)
 
 
-def _is_reusable(model: AttentionClassifier, batch: Batch, how: str) -> bool:
+def _is_reusable(model: AttentionClassifier, batch: Batch, deletion: str) -> bool:
+    # The exact type: of a subclass it is not known what a deletion changes.
     return (
         type(model.encoder) in ENCODERS.values()
         and not isinstance(model.score, Lexical)  # scores of words, not of states: read again
-        and how == "remove"
+        and deletion == "remove"
         and batch.mask.shape[1] ** 2 * _stored_size(model) <= MOST
     )
 
@@ -96,8 +97,8 @@ def _reuse(
         part = batch.taken(rows)
         weights = None if imposed is None else imposed[:, rows, : part.mask.shape[1]]
         logits = _without_each(model, part, weights)
-        more = batch.mask.shape[1] - part.mask.shape[1]
-        parts.append(functional.pad(logits, (0, 0, 0, more), value=torch.nan))
+        missing_columns = batch.mask.shape[1] - part.mask.shape[1]
+        parts.append(functional.pad(logits, (0, 0, 0, missing_columns), value=torch.nan))
     return torch.cat(parts, dim=1)
 
 
@@ -106,11 +107,11 @@ def _without_each(
 ) -> Float[Tensor, "S B J C"]:
     query, mask, size = model.encode_query(batch), batch.mask, batch.mask.shape[1]
     scores, project = _states(model, batch, query)
-    others = mask.unsqueeze(1) & ~torch.eye(size, dtype=torch.bool, device=mask.device)
+    remaining = mask.unsqueeze(1) & ~torch.eye(size, dtype=torch.bool, device=mask.device)
     if imposed is None:
-        weightings = normalise(scores, others, model.settings.normaliser).unsqueeze(0)
+        weightings = normalise(scores, remaining, model.settings.normaliser).unsqueeze(0)
     else:
-        weightings = rescaled(imposed.unsqueeze(2) * others)
+        weightings = rescaled(imposed.unsqueeze(2) * remaining)
     logits = []
     for weights in weightings:
         projected = project(weights) + model.projection.bias
@@ -122,14 +123,16 @@ def _without_each(
 def _states(
     model: AttentionClassifier, batch: Batch, query: Tensor | None
 ) -> tuple[Float[Tensor, "B J T"], Project]:
-    """Return the scores of position t without token j (J = T; t = j is meaningless), and a function from
-    weights (B, J, T), 0 at t = j, to the contexts projected by the decoder's linear part.
+    """Return the scores of position t without token j, and a function that projects contexts.
+
+    J = T, and t = j is meaningless. The function takes weights (B, J, T), 0 at t = j, to the contexts projected
+    by the decoder's linear part.
     """
     inputs, marks = _inputs(model, batch)
     if isinstance(model.encoder, LSTM | GRU):
         return recurrent_without_each(model, model.encoder, inputs, batch, query, marks=marks)
-    read = inputs if marks else inputs[:, 1:-1]
-    states: Tensor = model.encoder(read, batch.lengths + 2 * marks)
+    encoder_inputs = inputs if marks else inputs[:, 1:-1]
+    states: Tensor = model.encoder(encoder_inputs, batch.lengths + 2 * marks)
     states = states[:, 1:-1] if marks else states
     scores = model.score(states, query).unsqueeze(1).repeat(1, states.shape[1], 1)
     relevance = torch.matmul(states, model.projection.weight.T)
@@ -168,8 +171,8 @@ def _cnn_without_each(
     reach = max(c.kernel_size[0] // 2 for c in encoder.windows)
     size = scores.shape[1]
     changes: list[tuple[Tensor, Tensor, Tensor]] = []
-    for near in (*range(-reach, 0), *range(1, reach + 1)):
-        if abs(near) >= size:
+    for seam_offset in (*range(-reach, 0), *range(1, reach + 1)):
+        if abs(seam_offset) >= size:
             continue
         columns = []
         for convolution in encoder.windows:
@@ -177,18 +180,25 @@ def _cnn_without_each(
             half = convolution.kernel_size[0] // 2
             window = torch.zeros((), device=embedded.device)
             for offset in range(-half, half + 1):
-                place = near + offset  # relative to j in the shortened text; `source` skips j
+                # Relative to j in the shortened text; `source` skips j.
+                place = seam_offset + offset
                 source = (
-                    place + 1 if near < 0 <= place else place - 1 if place <= 0 < near else place
+                    place + 1
+                    if seam_offset < 0 <= place
+                    else place - 1
+                    if place <= 0 < seam_offset
+                    else place
                 )
                 tap = functional.linear(embedded, convolution.weight[:, :, offset + half])
                 window = window + _shift(tap, source)
             columns.append(window + convolution.bias)
         states = functional.relu(torch.cat(columns, dim=-1))[:, 1:-1]  # one per deletion j
-        deleted = torch.arange(max(0, -near), size - max(0, near), device=embedded.device)
-        scores[:, deleted, deleted + near] = model.score(states[:, deleted], query)
+        deleted = torch.arange(
+            max(0, -seam_offset), size - max(0, seam_offset), device=embedded.device
+        )
+        scores[:, deleted, deleted + seam_offset] = model.score(states[:, deleted], query)
         new = torch.matmul(states[:, deleted], model.projection.weight.T)
-        changes.append((deleted, deleted + near, new - relevance[:, deleted + near]))
+        changes.append((deleted, deleted + seam_offset, new - relevance[:, deleted + seam_offset]))
 
     def project(weights: Float[Tensor, "B J T"]) -> Float[Tensor, "B J O"]:
         total = torch.matmul(weights, relevance)
@@ -199,8 +209,8 @@ def _cnn_without_each(
     return project
 
 
-def _shift(values: Float[Tensor, "B L D"], by: int) -> Float[Tensor, "B L D"]:
+def _shift(values: Float[Tensor, "B L D"], shift: int) -> Float[Tensor, "B L D"]:
     """Return values[:, t + by], 0 beyond the ends."""
-    return functional.pad(values, (0, 0, max(0, -by), max(0, by)))[
-        :, max(0, by) : max(0, by) + values.shape[1]
+    return functional.pad(values, (0, 0, max(0, -shift), max(0, shift)))[
+        :, max(0, shift) : max(0, shift) + values.shape[1]
     ]

@@ -1,4 +1,4 @@
-"""What each source position says about a target word (Snell et al. 2021): its output relevance.
+"""Compute the output relevance: what each source position says about a target word (Snell et al. 2021).
 
 Through the model's own non-linear head: log p(y_t | d_t, context := h_s), as if all attention were on s. In
 the linear form of the authors' slides: the logit of y_t in W h_s, without the decoder's state.
@@ -28,16 +28,16 @@ def output_relevance(
     from_decoder = decoded @ weight[:, :size].T + model.hidden.bias
     from_source = _contexts(model, states) @ weight[:, size:].T
     count, steps, length = *targets.shape, states.shape[1]
-    found = from_source.new_empty(count, steps, length)
+    relevance = from_source.new_empty(count, steps, length)
     rows = max(1, BLOCK // max(1, length * len(model.output.weight)))
     for text in range(count):
         for start in range(0, steps, rows):
             part = slice(start, start + rows)
             pairs = act(from_decoder[text, part, None] + from_source[text])
             share = model.output(pairs).log_softmax(-1)
-            wanted = targets[text, part, None, None].expand(-1, length, 1)
-            found[text, part] = share.gather(-1, wanted).squeeze(-1)
-    return found
+            target_index = targets[text, part, None, None].expand(-1, length, 1)
+            relevance[text, part] = share.gather(-1, target_index).squeeze(-1)
+    return relevance
 
 
 def linear_relevance(
@@ -50,4 +50,4 @@ def linear_relevance(
 
 def _contexts(model: EncoderDecoder, states: Float[Tensor, "B S D"]) -> Float[Tensor, "B S H"]:
     """Return what the decoder gets if every head looks at one position alone."""
-    return torch.stack([one(states) for one in model.contexts]).mean(0)
+    return torch.stack([project(states) for project in model.contexts]).mean(0)

@@ -1,4 +1,4 @@
-"""All deletions of a recurrent encoder, in one pass per direction.
+"""Compute all deletions of a recurrent encoder in one pass per direction.
 
 Deleting token j leaves the forward states before j unchanged: the deletion branches off the base text
 at j. At step s the pass carries only the deletions before s. So it takes half the cell steps of reading
@@ -43,24 +43,26 @@ def recurrent_without_each(
     *,
     marks: bool,
 ) -> tuple[Float[Tensor, "B J T"], Project]:
-    """Return the scores of position t without token j (t = j is meaningless), and a function from weights
-    (B, J, T), 0 at t = j, to the contexts projected by `model.projection` without its bias.
+    """Return the scores of position t without token j, and a function that projects contexts.
 
-    `inputs` has a mark at both ends, which is read or not.
+    t = j is meaningless. The function takes weights (B, J, T), 0 at t = j, to the contexts projected by
+    `model.projection` without its bias. `inputs` has a mark at both ends, which is read or not.
     """
     lengths = batch.lengths
     cells = _cells(encoder)
     features = _Features(model, encoder.size // 2, query, cells[0].scale)
-    both = (inputs, reverse_rows(inputs, lengths + 2))
+    inputs_by_way = (inputs, reverse_rows(inputs, lengths + 2))
     ways = [
         _Direction(cell, values, decoder, marks)
-        for cell, values, decoder in zip(cells, both, features.decoder, strict=True)
+        for cell, values, decoder in zip(cells, inputs_by_way, features.decoder, strict=True)
     ]
     tables = []
     for way, direction in enumerate(ways):
         # The other direction's states in the whole text, in this direction's order.
-        other = reverse_rows(ways[1 - way].base, lengths)
-        tables.append(direction.scores_without_each(features, way, features.of(other, 1 - way)))
+        opposite = reverse_rows(ways[1 - way].base, lengths)
+        tables.append(
+            direction.scores_without_each(features, way, features.project(opposite, 1 - way))
+        )
     later, earlier = tables[0], _reversed_table(tables[1], lengths)
     place = torch.arange(batch.mask.shape[1], device=later.device)
     scores = torch.where(place > place[:, None], later, earlier)  # later: position after deletion
@@ -105,26 +107,26 @@ class _Features:
         elif isinstance(score, Linear):
             self.bias = score.vector.bias
         if isinstance(score, Uniform):  # every score is 0, as if of a vector of zeros
-            first = model.projection.weight.new_zeros(1, 2 * hidden)
+            score_weight = model.projection.weight.new_zeros(1, 2 * hidden)
         else:
-            first = (score.vector if isinstance(score, Dot) else score.hidden).weight
-        self.first = [scale * first[:, half].T.contiguous() for half in halves]
+            score_weight = (score.vector if isinstance(score, Dot) else score.hidden).weight
+        self.score_weight = [scale * score_weight[:, half].T.contiguous() for half in halves]
 
-    def of(self, states: Float[Tensor, "B T D"], way: int) -> Float[Tensor, "B T A"]:
+    def project(self, states: Float[Tensor, "B T D"], way: int) -> Float[Tensor, "B T A"]:
         """Return the score's projection of one half, its bias included."""
         if isinstance(self.score, PairDot):
             return torch.matmul(states, self.query[way].unsqueeze(-1))
-        projected = torch.matmul(states, self.first[way])
+        projected = torch.matmul(states, self.score_weight[way])
         return projected if self.bias is None else projected + self.bias
 
     def complete(
-        self, states: Float[Tensor, "J B D"], way: int, other: Float[Tensor, "B A"]
+        self, states: Float[Tensor, "J B D"], way: int, opposite: Float[Tensor, "B A"]
     ) -> Float[Tensor, "J B"]:
         """Return scores of one half, given the other half's projection."""
         if isinstance(self.score, PairDot):
-            return ((states * self.query[way]).sum(-1) + other[:, 0]) * self.score.scale
-        hidden = states.new_empty(*states.shape[:2], other.shape[-1]).copy_(other)
-        hidden = hidden.flatten(0, 1).addmm_(states.flatten(0, 1), self.first[way])
+            return ((states * self.query[way]).sum(-1) + opposite[:, 0]) * self.score.scale
+        hidden = states.new_empty(*states.shape[:2], opposite.shape[-1]).copy_(opposite)
+        hidden = hidden.flatten(0, 1).addmm_(states.flatten(0, 1), self.score_weight[way])
         if isinstance(self.score, Uniform):
             scores = hidden
         elif isinstance(self.score, Dot):
@@ -179,7 +181,7 @@ class _Direction:
         return gates, self.projected.new_empty(rows, self.count, self.cell.hidden)
 
     def scores_without_each(
-        self, features: _Features, way: int, other: Float[Tensor, "B T A"]
+        self, features: _Features, way: int, opposite: Float[Tensor, "B T A"]
     ) -> Float[Tensor, "B J T"]:
         """Return scores of every position after the deletion, and fill the history, in the order of reading.
 
@@ -189,7 +191,7 @@ class _Direction:
         projects = self.decoder.shape[1] < hidden
         buffers = _Buffers(self.states, projects)
         memory = self.memories.new_empty(size, self.count, self.cell.memory)
-        scores = other.new_zeros(size, size, self.count)
+        scores = opposite.new_zeros(size, size, self.count)
         block = max(1, BLOCK // (hidden * self.count))
         gates, spare = self._scratch(block)
         previous = buffers.next(0)
@@ -199,12 +201,12 @@ class _Direction:
             current = buffers.next(step)
             for start in range(0, step, block):
                 rows = slice(start, min(start + block, step))
-                used = slice(0, rows.stop - start)
+                columns = slice(0, rows.stop - start)
                 self.cell.step(
-                    previous[rows], current[rows], memory[rows], gates[used], spare[used],
+                    previous[rows], current[rows], memory[rows], gates[columns], spare[columns],
                     self.projected[step + 1],
                 )  # fmt: skip
-                scores[step, rows] = features.complete(current[rows], way, other[:, step])
+                scores[step, rows] = features.complete(current[rows], way, opposite[:, step])
             new = current[:step]
             self.history.append(torch.matmul(new, self.decoder) if projects else new)
             previous = current
@@ -212,14 +214,14 @@ class _Direction:
 
     def projected_context(self, weights: Float[Tensor, "B J T"]) -> Float[Tensor, "B J O"]:
         """Return Σ_t w_jt W h_t of this half: new states after the deletion, the base's before it."""
-        after = weights.permute(2, 1, 0).contiguous()
+        by_position = weights.permute(2, 1, 0).contiguous()
         base = self.base
         projects = self.decoder.shape[1] < self.cell.hidden
         if projects:
             base = torch.matmul(base, self.decoder)
         total = base.new_zeros(self.tokens, self.count, base.shape[-1])
         for step, new in enumerate(self.history, start=1):
-            total[:step].addcmul_(after[step, :step].unsqueeze(-1), new)
+            total[:step].addcmul_(by_position[step, :step].unsqueeze(-1), new)
         context = torch.baddbmm(total.transpose(0, 1), weights.tril(-1), base)
         return context if projects else torch.matmul(context, self.decoder)
 
@@ -300,7 +302,7 @@ class _LSTMCell(_Cell):
         spare: Tensor,
         projected: Tensor,
     ) -> None:
-        """Gates i, f, g, o are in PyTorch's order."""
+        """Take one step; the gates i, f, g, o are in PyTorch's order."""
         gates.copy_(projected)
         gates.flatten(0, 1).addmm_(previous.flatten(0, 1), self.of_state)
         gates.tanh_()
@@ -335,7 +337,7 @@ class _GRUCell(_Cell):
         spare: Tensor,
         projected: Tensor,
     ) -> None:
-        """Gates r, z, n are in PyTorch's order."""
+        """Take one step; the gates r, z, n are in PyTorch's order."""
         gates.copy_(self.own)
         gates.flatten(0, 1).addmm_(previous.flatten(0, 1), self.of_state)
         sigmoids, new = gates[..., : 2 * self.hidden], gates[..., 2 * self.hidden :]

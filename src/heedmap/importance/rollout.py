@@ -1,4 +1,4 @@
-"""Attention rollout: how much of each input would be in each state if layers only mixed by attention.
+"""Compute attention rollout: how much of each input is in each state if layers only mix by attention.
 
 Abnar & Zuidema 2020. Attention is averaged over heads, and the residual connection counts as a
 position that attends to itself. The product of the layers then leads from a state at the top to the

@@ -1,4 +1,4 @@
-"""Where a head's attention goes by kind of token: words, [CLS], [SEP], punctuation (Clark et al. 2019).
+"""Measure where a head attends by kind of token: words, [CLS], [SEP], punctuation (Clark et al. 2019).
 
 Kinds are numbered by the caller: 0 a word, 1 and up the special kinds, −1 padding.
 """

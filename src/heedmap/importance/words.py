@@ -36,12 +36,12 @@ def own_words(
     weight. Arguments and errors are those of `word_of_positions`.
     """
     ends = _first_and_last(pieces, offsets, special)
-    inside = {
+    continuing = {
         word
-        for first, last in ends[ends[:, 0] < ends[:, 1]].tolist()
-        for word in range(first + 1, last + 1)
+        for first_word, last_word in ends[ends[:, 0] < ends[:, 1]].tolist()
+        for word in range(first_word + 1, last_word + 1)
     }
-    return [word for word in range(len(pieces)) if word not in inside]
+    return [word for word in range(len(pieces)) if word not in continuing]
 
 
 def _first_and_last(
@@ -60,14 +60,18 @@ def _first_and_last(
     owner = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
     visible = np.array([not character.isspace() for character in text], dtype=bool)
     place = np.arange(len(text))
-    before = np.maximum.accumulate(np.where(visible, place, -1))
-    after = np.minimum.accumulate(np.where(visible, place, len(text))[::-1])[::-1]
+    visible_before = np.maximum.accumulate(np.where(visible, place, -1))
+    visible_from = np.minimum.accumulate(np.where(visible, place, len(text))[::-1])[::-1]
     words = np.full(spans.shape, -1)
     present = (start < end) & ~np.array(special, dtype=bool)
-    first, last = after[start[present]], before[end[present] - 1]
-    blank = first >= end[present]
+    first_visible, last_visible = visible_from[start[present]], visible_before[end[present] - 1]
+    blank = first_visible >= end[present]
     ends = np.stack(
-        [np.where(blank, end[present] - 1, first), np.where(blank, end[present] - 1, last)], 1
+        [
+            np.where(blank, end[present] - 1, first_visible),
+            np.where(blank, end[present] - 1, last_visible),
+        ],
+        1,
     )
     words[present] = owner[ends]
     return words

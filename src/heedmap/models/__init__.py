@@ -1,4 +1,4 @@
-"""Attention models, and the trace that a forward pass returns."""
+"""Define attention models, and the trace that a forward pass returns."""
 
 from heedmap.models.released import from_jain_wallace
 

@@ -1,4 +1,4 @@
-"""The papers' classifiers: embedding → encoder → score → normaliser → decoder."""
+"""Build the papers' classifiers: embedding → encoder → score → normaliser → decoder."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class AttentionClassifier(Classifier):
     @property
     @abstractmethod
     def projection(self) -> nn.Linear:
-        """The decoder's first linear map, which commutes with the weighted sum of states."""
+        """Return the decoder's first linear map, which commutes with the weighted sum of states."""
 
     def encode_query(self, batch: Batch) -> Float[Tensor, "B 1 D"] | None:
         """Return the queries' vectors; None for single texts."""
@@ -47,6 +47,7 @@ class AttentionClassifier(Classifier):
         self, states: Float[Tensor, "B T D"], batch: Batch, query: Tensor | None = None
     ) -> Float[Tensor, "B T"]:
         """Return the scores that the weights are made of."""
+        # Scores of words are looked up by the words' numbers, without the two marks; others read the states.
         lexical = isinstance(self.score, Lexical)
         scores: Tensor = self.score(batch.ids[:, 1:-1]) if lexical else self.score(states, query)
         return scores
@@ -112,7 +113,7 @@ class TextClassifier(AttentionClassifier):
 
     @property
     def projection(self) -> nn.Linear:
-        """The decoder itself."""
+        """Return the decoder itself."""
         return self.decoder
 
     def attention_parameters(self) -> list[nn.Parameter]:
@@ -127,9 +128,11 @@ class TextClassifier(AttentionClassifier):
         relevance = self.as_logits(torch.matmul(states, self.decoder.weight.T)).unsqueeze(1)
         readout = Readout(relevance, self.as_logits(self.decoder.bias))
         logits = decode(readout, attention.unsqueeze(0)).squeeze(0)
-        heat, support = attention.squeeze(1), batch.mask.unsqueeze(1)
-        made = self.normalised(states, batch)
-        return Trace(batch.rows, batch.mask, attention, support, heat, logits, readout, **made)
+        heatmap, support = attention.squeeze(1), batch.mask.unsqueeze(1)
+        normalisation = self.normalised(states, batch)
+        return Trace(
+            batch.rows, batch.mask, attention, support, heatmap, logits, readout, **normalisation
+        )
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
         """Return logits under S other weightings each, from the read-out."""

@@ -29,27 +29,28 @@ def translate(
     finished: list[tuple[float, list[int]]] = []
     for _ in range(longest):
         decoded, state = model.decode(words[:, -1:], state)
-        many = states.expand(len(words), -1, -1)
-        weights = model.attend(decoded, many)
-        logits = model.emit(decoded, weights @ many.unsqueeze(1))[:, 0]
-        each = total[:, None] + logits.log_softmax(-1)
-        best, index = each.flatten().topk(min(beams, each.numel()))
-        beam, symbol = index // each.shape[1], index % each.shape[1]
+        beam_states = states.expand(len(words), -1, -1)
+        weights = model.attend(decoded, beam_states)
+        logits = model.emit(decoded, weights @ beam_states.unsqueeze(1))[:, 0]
+        scores = total[:, None] + logits.log_softmax(-1)
+        best, index = scores.flatten().topk(min(beams, scores.numel()))
+        beam, symbol = index // scores.shape[1], index % scores.shape[1]
         is_end = symbol == end
         for i in is_end.nonzero()[:, 0].tolist():
-            found = words[beam[i], 1:].tolist()
-            finished.append((float(best[i]) / (len(found) + 1), found))
+            # Per symbol, the end included: a sum alone would favour short translations.
+            translation = words[beam[i], 1:].tolist()
+            finished.append((float(best[i]) / (len(translation) + 1), translation))
         keep = ~is_end
         if len(finished) >= beams or not keep.any():
             break
         words = torch.cat([words[beam[keep]], symbol[keep, None]], 1)
         total, state = best[keep], _taken(state, beam[keep])
     if not finished:
-        return [int(one) for one in words[0, 1:]]
+        return [int(word) for word in words[0, 1:]]
     return max(finished, key=lambda pair: pair[0])[1]
 
 
 def _taken(state: State, beam: Int[Tensor, " K"]) -> State:
     if isinstance(state, tuple):
-        return tuple(one[:, beam].contiguous() for one in state)
+        return tuple(part[:, beam].contiguous() for part in state)
     return state[:, beam].contiguous()

@@ -1,4 +1,4 @@
-"""The base of all word-level classifiers: a vocabulary, an embedding, an encoder and an output per class."""
+"""Share what word-level classifiers have: a vocabulary, an embedding, an encoder and an output per class."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -56,12 +56,12 @@ class Classifier(nn.Module, ABC):
 
     @property
     def device(self) -> torch.device:
-        """The weights' device."""
+        """Return the weights' device."""
         return self.embedding.weight.device
 
     @property
     def precision(self) -> torch.dtype:
-        """The weights' dtype."""
+        """Return the weights' dtype."""
         return self.embedding.weight.dtype
 
     def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
@@ -79,8 +79,8 @@ class Classifier(nn.Module, ABC):
 
     def encoded(self, texts: Sequence[Text], labels: NDArray[np.int64]) -> Encoded:
         """Encode texts as word numbers; the same list of tokens is encoded once."""
-        known = {id(text): text for text in texts}
-        numbers = {key: self.vocabulary.encode(text) for key, text in known.items()}
+        text_by_id = {id(text): text for text in texts}
+        numbers = {key: self.vocabulary.encode(text) for key, text in text_by_id.items()}
         return Encoded([numbers[id(text)] for text in texts], labels)
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
@@ -103,8 +103,8 @@ class Classifier(nn.Module, ABC):
 
     def forward(self, batch: Batch) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
         """Return raw outputs and the weights used: those of a `GuidedBatch`, or the model's own."""
-        given = batch.weights.unsqueeze(1) if isinstance(batch, GuidedBatch) else None
-        return self.outputs(self.embed(batch), batch, given)
+        guide = batch.weights.unsqueeze(1) if isinstance(batch, GuidedBatch) else None
+        return self.outputs(self.embed(batch), batch, guide)
 
     def as_logits(self, outputs: Float[Tensor, "*batch O"]) -> Float[Tensor, "*batch C"]:
         """Turn raw outputs into one logit per class: (0, z) for one sigmoid output."""

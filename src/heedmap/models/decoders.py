@@ -1,4 +1,4 @@
-"""From the attended context to one number per class (Jain & Wallace 2019)."""
+"""Map the attended context to one number per class (Jain & Wallace 2019)."""
 
 from jaxtyping import Float
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""An encoder and a decoder with attention between them, as of Snell et al. (2021).
+"""Build an encoder and a decoder with attention between them, as Snell et al. (2021).
 
 The decoder reads the target alone, not the contexts before: under teacher forcing its states, the weights and
 the outputs of all steps are computed at once.
@@ -80,8 +80,8 @@ class EncoderDecoder(nn.Module):
         lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B K T S"]]:
         """Return the logits of every target step and the weights; `inputs` are the target, one step later."""
-        states, last = self.encode(self.source(source), lengths)
-        decoded, _ = self.decode(inputs, last)
+        states, final_state = self.encode(self.source(source), lengths)
+        decoded, _ = self.decode(inputs, final_state)
         weights = self.attend(decoded, states, lengths)
         return self.emit(decoded, weights @ states.unsqueeze(1)), weights
 
@@ -89,11 +89,13 @@ class EncoderDecoder(nn.Module):
         """Give each head the query and context weights of another model's first; the rest stays."""
         assert self.queries is not None
         with torch.no_grad():
-            own = self.queries.weight.view(self.settings.heads, -1, self.settings.size)
-            for mine, context, other in zip(own, self.contexts, heads, strict=True):
-                assert other.queries is not None
-                mine.copy_(other.queries.weight[: len(mine)])
-                context.load_state_dict(other.contexts[0].state_dict())
+            query_weights = self.queries.weight.view(self.settings.heads, -1, self.settings.size)
+            for query_weight, context, source_model in zip(
+                query_weights, self.contexts, heads, strict=True
+            ):
+                assert source_model.queries is not None
+                query_weight.copy_(source_model.queries.weight[: len(query_weight)])
+                context.load_state_dict(source_model.contexts[0].state_dict())
 
     def encode(
         self, embedded: Float[Tensor, "B S E"], lengths: Int[Tensor, " B"] | None = None
@@ -101,20 +103,22 @@ class EncoderDecoder(nn.Module):
         """Return the encoder's states, 0 at padding, and what the decoder starts from."""
         embedded = self.dropout(embedded)
         if lengths is None:
-            states, last = self.encoder(embedded)
+            states, final = self.encoder(embedded)
         else:
             packed = pack_padded_sequence(
                 embedded, lengths.cpu(), batch_first=True, enforce_sorted=False
             )
-            found, last = self.encoder(packed)
-            states, _ = pad_packed_sequence(found, batch_first=True, total_length=embedded.shape[1])
-        if isinstance(last, tuple):
-            return states, tuple(self._bridged(one) for one in last)
-        return states, self._bridged(last)
+            packed_states, final = self.encoder(packed)
+            states, _ = pad_packed_sequence(
+                packed_states, batch_first=True, total_length=embedded.shape[1]
+            )
+        if isinstance(final, tuple):
+            return states, tuple(self._bridged(part) for part in final)
+        return states, self._bridged(final)
 
-    def _bridged(self, last: Float[Tensor, "L B H"]) -> Float[Tensor, "_ B H"]:
+    def _bridged(self, final: Float[Tensor, "L B H"]) -> Float[Tensor, "_ B H"]:
         """Join the directions of each layer."""
-        by_layer = last.view(self.settings.layers, -1, *last.shape[1:])
+        by_layer = final.view(self.settings.layers, -1, *final.shape[1:])
         joined: Tensor = self.bridge(by_layer.transpose(1, 2).flatten(2))
         return joined.contiguous()
 
@@ -156,8 +160,8 @@ class EncoderDecoder(nn.Module):
         """Return the logits from the heads' weighted sums of states."""
         context = torch.zeros_like(decoded)
         if self.settings.attention != "none":
-            each = [one(sums[:, head]) for head, one in enumerate(self.contexts)]
-            context = torch.stack(each).mean(0)
+            head_contexts = [project(sums[:, head]) for head, project in enumerate(self.contexts)]
+            context = torch.stack(head_contexts).mean(0)
         act = ACTIVATIONS[self.settings.activation]
         logits: Tensor = self.output(
             self.dropout(act(self.hidden(torch.cat([decoded, context], -1))))

@@ -1,4 +1,4 @@
-"""Encoders: one state per position, padding included.
+"""Encode texts: one state per position, padding included.
 
 LSTM, CNN and average are Jain & Wallace's (2019), who mark the start and the end of a text; GRU, small CNN and
 none are Serrano & Smith's (2019), who do not.
@@ -27,9 +27,13 @@ def reverse_rows(
     place = torch.arange(size, device=values.device)
     mirrored = lengths[:, None] - 1 - place
     index = torch.where(mirrored >= 0, mirrored, place)
-    first = size * torch.arange(count, device=values.device)
+    row_starts = size * torch.arange(count, device=values.device)
     # Whole rows of a flat view: several times faster than `gather`, forward and backward.
-    return values.flatten(0, 1).index_select(0, (index + first[:, None]).flatten()).view_as(values)
+    return (
+        values.flatten(0, 1)
+        .index_select(0, (index + row_starts[:, None]).flatten())
+        .view_as(values)
+    )
 
 
 class Encoder(nn.Module, ABC):
@@ -122,6 +126,7 @@ class GRU(Encoder):
 def _both_ways(
     forward: nn.Module, backward: nn.Module, embedded: Tensor, lengths: Tensor
 ) -> Float[Tensor, "B L D"]:
+    # Padding stays behind the reversed positions, so that neither pass reads it first.
     reverse = backward(reverse_rows(embedded, lengths))[0]
     return torch.cat([forward(embedded)[0], reverse_rows(reverse, lengths)], dim=-1)
 
@@ -129,6 +134,7 @@ def _both_ways(
 def _final(states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
     forward, backward = states.chunk(2, dim=-1)
     rows = torch.arange(len(states), device=states.device)
+    # The backward pass ends at the first position.
     return torch.cat([forward[rows, lengths - 1], backward[:, 0]], dim=-1)
 
 
@@ -147,7 +153,7 @@ class CNN(Encoder):
 
     @property
     def windows(self) -> list[nn.Conv1d]:
-        """The convolutions, narrowest first."""
+        """Return the convolutions, narrowest first."""
         return [c for c in self.convolutions if isinstance(c, nn.Conv1d)]
 
     def forward(

@@ -1,4 +1,4 @@
-"""Hierarchical attention: words make sentences, sentences make the text (Yang et al. 2016).
+"""Build hierarchical attention: words make sentences, sentences make the text (Yang et al. 2016).
 
 A text's tokens are its sentences, each written as its words with a space between them. Attention on trial is
 over the sentences; that of the words can be read (`word_attention`).
@@ -35,7 +35,7 @@ class SentenceBatch(Batch):
     sentence: Int[Tensor, "B L"]
 
     def taken(self, rows: slice) -> "SentenceBatch":
-        """Some of the texts, padded to the longest of them."""
+        """Return some of the texts, padded to the longest of them."""
         part = self._each(lambda value: value[rows])
         assert isinstance(part, SentenceBatch)
         sentences, words = int(part.lengths.max()), int((part.sentence >= 0).sum(1).max())
@@ -62,18 +62,20 @@ class EncodedSentences(Encoded):
         self.sizes = [np.array([len(sentence) for sentence in text]) for text in texts]
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> SentenceBatch:
-        """The texts of some rows, padded to the most words and the most sentences."""
-        at = np.asarray(rows, dtype=np.int64)
-        sizes = [self.sizes[row] for row in at]
-        ids = np.full((len(at), int(self.words[at].max(initial=0))), PAD, dtype=np.int64)
+        """Return the texts of some rows, padded to the most words and the most sentences."""
+        row_numbers = np.asarray(rows, dtype=np.int64)
+        sizes = [self.sizes[row] for row in row_numbers]
+        ids = np.full(
+            (len(row_numbers), int(self.words[row_numbers].max(initial=0))), PAD, dtype=np.int64
+        )
         sentence = np.full(ids.shape, -1, dtype=np.int64)
-        mask = np.zeros((len(at), max(map(len, sizes), default=0)), dtype=bool)
-        for i, row in enumerate(at):
+        mask = np.zeros((len(row_numbers), max(map(len, sizes), default=0)), dtype=bool)
+        for i, row in enumerate(row_numbers):
             count = self.words[row]
             ids[i, :count] = self.ids[self.offsets[row] : self.offsets[row + 1]]
             sentence[i, :count] = np.repeat(np.arange(len(sizes[i])), sizes[i])
             mask[i, : len(sizes[i])] = True
-        parts = (at, ids, mask, self.labels[at], sentence)
+        parts = (row_numbers, ids, mask, self.labels[row_numbers], sentence)
         return SentenceBatch(*map(torch.from_numpy, parts))
 
 
@@ -138,9 +140,10 @@ class HierarchicalClassifier(TextClassifier):
         flat, sizes, order = self._sentences(embedded, batch)
         if not len(sizes):
             return vectors
-        found = torch.cat([self._read(flat, sizes, rows)[0] for rows in order])
-        found = found[torch.argsort(torch.cat(order))]
-        return vectors.masked_scatter(batch.mask.unsqueeze(-1), found)
+        sentences = torch.cat([self._read(flat, sizes, rows)[0] for rows in order])
+        # Read sorted by length, so that little is padded; back into the order of the texts.
+        sentences = sentences[torch.argsort(torch.cat(order))]
+        return vectors.masked_scatter(batch.mask.unsqueeze(-1), sentences)
 
     def _sentences(
         self, embedded: Float[Tensor, "B L E"], batch: Batch
@@ -173,10 +176,13 @@ class HierarchicalClassifier(TextClassifier):
     def word_attention(self, batch: Batch) -> list[list[list[float]]]:
         """Return the weights of each text's words, by sentence; those of a sentence sum to 1."""
         flat, sizes, order = self._sentences(self.embed(batch), batch)
-        found: dict[int, list[float]] = {}
+        weights_of_sentence: dict[int, list[float]] = {}
         for rows in order:
             _, weights = self._read(flat, sizes, rows)
-            for row, some in zip(rows.tolist(), weights.tolist(), strict=True):
-                found[row] = some[: int(sizes[row])]
+            for row, padded_weights in zip(rows.tolist(), weights.tolist(), strict=True):
+                weights_of_sentence[row] = padded_weights[: int(sizes[row])]
         number = iter(range(len(sizes)))
-        return [[found[next(number)] for _ in range(size)] for size in batch.lengths.tolist()]
+        return [
+            [weights_of_sentence[next(number)] for _ in range(size)]
+            for size in batch.lengths.tolist()
+        ]

@@ -1,4 +1,4 @@
-"""Models whose attention has layers and heads, and so several heat maps."""
+"""Define models whose attention has layers and heads, and so several heat maps."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -34,7 +34,7 @@ class Layered(Protocol):
         ...
 
     def heat_maps(
-        self, batch: Batch, wanted: Sequence[Map], attention: Tensor | None = None
+        self, batch: Batch, maps: Sequence[Map], attention: Tensor | None = None
     ) -> Float[Tensor, "B M T"]:
         """Compute the wanted heat maps, each scaled to sum to 1, under imposed weights (B, K, P) if given."""
         ...

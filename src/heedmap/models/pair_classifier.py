@@ -1,4 +1,4 @@
-"""The papers' classifier of pairs: score and decoder use the query (or hypothesis) as one vector."""
+"""Build the papers' classifier of pairs: score and decoder use the query (or hypothesis) as one vector."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ class Query(nn.Module):
     def forward(self, batch: PairBatch) -> Float[Tensor, "B 1 D"]:
         """Return one vector per query."""
         embedded = self.embedding(batch.query_ids)
-        read, lengths = self.encoder.reads(embedded, batch.query_lengths)
-        states = self.encoder(read, lengths)
+        inputs, lengths = self.encoder.reads(embedded, batch.query_lengths)
+        states = self.encoder(inputs, lengths)
         return self.encoder.last(states, lengths).unsqueeze(1)
 
 
@@ -61,7 +61,7 @@ class PairClassifier(AttentionClassifier):
 
     @property
     def projection(self) -> nn.Linear:
-        """The decoder's W_c and b."""
+        """Return the decoder's W_c and b."""
         return self.decoder.inner
 
     def embeddings(self) -> list[nn.Embedding]:
@@ -102,9 +102,18 @@ class PairClassifier(AttentionClassifier):
         attention = self.attend(states, batch, query)
         state = _State(torch.matmul(states, self.projection.weight.T), query, batch)
         logits = self._decode(state, attention)[:, 0]
-        heat, support = attention.squeeze(1), batch.mask.unsqueeze(1)
-        made = self.normalised(states, batch, query)
-        return Trace(batch.rows, batch.mask, attention, support, heat, logits, state=state, **made)
+        heatmap, support = attention.squeeze(1), batch.mask.unsqueeze(1)
+        normalisation = self.normalised(states, batch, query)
+        return Trace(
+            batch.rows,
+            batch.mask,
+            attention,
+            support,
+            heatmap,
+            logits,
+            state=state,
+            **normalisation,
+        )
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
         """Return logits under S other weightings each, without running the encoders again."""

@@ -146,31 +146,33 @@ def _names(encoder: str, score: str) -> dict[str, str]:
             names[f"encoder.rnn.{part}"] = f"encoder.forward_lstm.{part}"
             names[f"encoder.rnn.{part}_reverse"] = f"encoder.backward_lstm.{part}"
     elif encoder == "cnn":
-        same = [f"encoder.convolutions.{i}" for i in range(len(KERNELS))]
+        convolutions = [f"encoder.convolutions.{i}" for i in range(len(KERNELS))]
         names |= {
-            f"{name}.{part}": f"{name}.{part}" for name in same for part in ("weight", "bias")
+            f"{name}.{part}": f"{name}.{part}"
+            for name in convolutions
+            for part in ("weight", "bias")
         }
     else:
         names |= {
             f"encoder.projection.{part}": f"encoder.projection.{part}"
             for part in ("weight", "bias")
         }
-    first, second = "decoder.attention.attn1", "decoder.attention.attn2"
+    inner, outer = "decoder.attention.attn1", "decoder.attention.attn2"
     if score == "additive":
-        names |= {f"{first}.{part}": f"score.hidden.{part}" for part in ("weight", "bias")}
-        names[f"{second}.weight"] = "score.vector.weight"
+        names |= {f"{inner}.{part}": f"score.hidden.{part}" for part in ("weight", "bias")}
+        names[f"{outer}.weight"] = "score.vector.weight"
     else:
-        names[f"{first}.weight"] = "score.vector.weight"
+        names[f"{inner}.weight"] = "score.vector.weight"
     return names | {OUTPUT: "decoder.weight", "decoder.linear_1.bias": "decoder.bias"}
 
 
 def _settings(tensors: Mapping[str, Tensor], encoder: str, score: str) -> ModelSettings:
     source, shape = SIZE_SOURCES[encoder]
     ranks = {EMBEDDING: ("words", "embedding"), source: shape, OUTPUT: ("1", "state")}
-    for name, wanted in ranks.items():
-        if tensors[name].dim() != len(wanted):
+    for name, rank in ranks.items():
+        if tensors[name].dim() != len(rank):
             raise InputError(
-                f"{name}: expected shape ({', '.join(wanted)}), got {tuple(tensors[name].shape)}"
+                f"{name}: expected shape ({', '.join(rank)}), got {tuple(tensors[name].shape)}"
             )
     if (outputs := len(tensors[OUTPUT])) != 1:
         raise InputError(
@@ -192,9 +194,9 @@ def _settings(tensors: Mapping[str, Tensor], encoder: str, score: str) -> ModelS
 
 
 def _check_shapes(
-    tensors: Mapping[str, Tensor], wanted: Mapping[str, torch.Size], source: str
+    tensors: Mapping[str, Tensor], expected: Mapping[str, torch.Size], source: str
 ) -> None:
-    for name, shape in wanted.items():
+    for name, shape in expected.items():
         if tensors[name].shape != shape:
             raise InputError(
                 f"{name}: expected shape {tuple(shape)}, got {tuple(tensors[name].shape)} (sizes are read from "
@@ -217,8 +219,10 @@ def _words(vocabulary: str | Path | Mapping[str, SupportsIndex], rows: int) -> l
                 f"vocabulary: expected numbers from 0 to {rows - 1}, as many as there are embeddings, "
                 f"got {number} for {word!r}"
             )
-        if (other := word_at.setdefault(number, word)) != word:
-            raise InputError(f"vocabulary: {other!r} and {word!r} both have the number {number}")
+        if (earlier_word := word_at.setdefault(number, word)) != word:
+            raise InputError(
+                f"vocabulary: {earlier_word!r} and {word!r} both have the number {number}"
+            )
     if gaps := [number for number in range(rows) if number not in word_at]:
         raise InputError(
             f"vocabulary: expected a word for every embedding, 0 to {rows - 1} (0 to 3 are padding, unknown "

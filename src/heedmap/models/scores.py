@@ -1,4 +1,4 @@
-"""Attention scores of positions, given a query if there is one (Jain & Wallace 2019, section 2)."""
+"""Score positions for attention, given a query if there is one (Jain & Wallace 2019, section 2)."""
 
 import math
 from typing import ClassVar

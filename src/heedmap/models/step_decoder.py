@@ -1,4 +1,4 @@
-"""An encoder and a decoder that reads a context before each step: additive attention (Bahdanau et al. 2015).
+"""Build a decoder that reads a context before each step, with additive attention (Bahdanau et al. 2015).
 
 What a step predicts is what the next one reads, unless the right symbol is given to it (teacher forcing), so
 that steps are computed one by one.
@@ -60,9 +60,9 @@ class StepDecoder(nn.Module):
         self.query = nn.Linear(size, size) if learned else None
         self.key = nn.Linear(2 * size, size, bias=False) if learned else None
         self.score = nn.Linear(size, 1, bias=False) if learned else None
-        for one in (self.query, self.key, self.score):
-            if one is not None:
-                self._draw(one.named_parameters())
+        for layer in (self.query, self.key, self.score):
+            if layer is not None:
+                self._draw(layer.named_parameters())
 
     @staticmethod
     def _draw(parameters: Iterable[tuple[str, nn.Parameter]]) -> None:
@@ -73,31 +73,33 @@ class StepDecoder(nn.Module):
         self,
         source: Int[Tensor, "B S"],
         lengths: Int[Tensor, " B"],
-        first: int,
+        start: int,
         steps: int,
-        given: Int[Tensor, "B T"] | None = None,
+        targets: Int[Tensor, "B T"] | None = None,
         forced: Bool[Tensor, " T"] | None = None,
         allowed: Bool[Tensor, "B T S"] | None = None,
     ) -> Decoded:
         """Return logits and weights of `steps` steps.
 
         Args:
-            source, lengths: padded symbols.
-            first: the symbol that the first step reads.
-            steps: how many.
-            given, forced: the right symbols, and after which steps the next one reads them; by default every
-                step reads the likeliest symbol of the one before.
+            source, lengths: the padded source symbols, and their number in each row.
+            start: the symbol that the first step reads.
+            steps: the number T of steps.
+            targets, forced: the right symbols, and after which steps the next one reads them (teacher forcing);
+                by default every step reads the likeliest symbol of the step before.
             allowed: other positions have their weights set to 0, and nothing in their place.
         """
         packed = pack_padded_sequence(
             self.dropout(self.source(source)), lengths.cpu(), batch_first=True, enforce_sorted=False
         )
-        found, last = self.encoder(packed)
-        states, _ = pad_packed_sequence(found, batch_first=True, total_length=source.shape[1])
-        state = torch.tanh(self.bridge(torch.cat([last[0], last[1]], -1)))
+        packed_states, final = self.encoder(packed)
+        states, _ = pad_packed_sequence(
+            packed_states, batch_first=True, total_length=source.shape[1]
+        )
+        state = torch.tanh(self.bridge(torch.cat([final[0], final[1]], -1)))
         real = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
         keys = None if self.key is None else self.key(states)
-        symbol = source.new_full((len(source),), first)
+        symbol = source.new_full((len(source),), start)
         logits, weights = [], []
         for step in range(steps):
             embedded = self.dropout(self.target(symbol))
@@ -108,8 +110,8 @@ class StepDecoder(nn.Module):
             context = (alpha.unsqueeze(1) @ states).squeeze(1)
             state = self.decoder(torch.cat([embedded, context], -1), state)
             logits.append(self.output(torch.cat([state, context, embedded], -1)))
-            is_given = given is not None and forced is not None and bool(forced[step])
-            symbol = given[:, step] if is_given else logits[-1].argmax(-1)  # type: ignore[index]
+            is_given = targets is not None and forced is not None and bool(forced[step])
+            symbol = targets[:, step] if is_given else logits[-1].argmax(-1)  # type: ignore[index]
         return Decoded(torch.stack(logits, 1), torch.stack(weights, 1))
 
     def _attend(

@@ -1,4 +1,4 @@
-"""The trace of one forward pass, and the protocol of a model on trial."""
+"""Define the trace of one forward pass, and the protocol of a model on trial."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Trace:
     """Tokens' mask, attention weights, heat map and logits of one batch.
 
     `attention` is what the model uses, K rows per instance over P positions; `support` is where a row may have
-    weight. `heat` is the heat map, one number per token, 0 where `mask` is False. If each token is one
+    weight. `heatmap` has one number per token, 0 where `mask` is False. If each token is one
     position, P = T; otherwise `words` is the token of each position, −1 for special tokens and −2 for padding.
     With `all_rows` there is a row per position: K = heads × P. `readout` is None if the model has no linear
     one. `state` is private to the model: what `Model.predict` needs of the pass. `normaliser` makes the weights
@@ -45,7 +45,7 @@ class Trace:
     mask: Bool[Tensor, "B T"]
     attention: Float[Tensor, "B K P"]
     support: Bool[Tensor, "B K P"]
-    heat: Float[Tensor, "B T"]
+    heatmap: Float[Tensor, "B T"]
     logits: Float[Tensor, "B C"]
     readout: Readout | None = None
     state: object = None
@@ -56,17 +56,17 @@ class Trace:
 
     @property
     def token_positions(self) -> Bool[Tensor, "B P"] | None:
-        """The positions that belong to a token; None if all do."""
+        """Return which positions belong to a token; None if all do."""
         return None if self.words is None else self.words >= 0
 
     @cached_property
-    def ranked_heat(self) -> Float[Tensor, "B T"]:
+    def ranked_heatmap(self) -> Float[Tensor, "B T"]:
         """Return the heat map for rankings, in which weights that differ by rounding alone are equal."""
-        return levelled(self.heat, self.mask)
+        return levelled(self.heatmap, self.mask)
 
     @property
     def predicted(self) -> Int[Tensor, " B"]:
-        """The class of the largest logit."""
+        """Return the class of the largest logit."""
         return self.logits.argmax(-1)
 
 
@@ -80,7 +80,7 @@ class Model(Protocol):
 
     @property
     def precision(self) -> torch.dtype:
-        """The dtype in which logits are computed."""
+        """Return the dtype in which logits are computed."""
         ...
 
     def parameters(self) -> Iterable[Tensor]:
@@ -138,5 +138,6 @@ class Model(Protocol):
 
 def decode(readout: Readout, attention: Float[Tensor, "S B K T"]) -> Float[Tensor, "S B C"]:
     """Return logits of a linear read-out under S weightings."""
+    # One product of matrices per instance serves all S weightings.
     flat = attention.flatten(2).transpose(0, 1)  # (B, S, K·T)
     return torch.matmul(flat, readout.relevance.flatten(1, 2)).transpose(0, 1) + readout.bias

@@ -22,7 +22,7 @@ from heedmap.measures import change_in_prediction
 from heedmap.report.heatmaps import Token
 from heedmap.report.page import environment
 from heedmap.report.scripts import policy
-from heedmap.report.trials import Trial, trials
+from heedmap.report.trials import Probe, trials
 
 MOST = 150_000  # words on the page; a larger picture shows only the chosen layer
 
@@ -136,12 +136,12 @@ def page(picture: Picture) -> str:
 
 @torch.no_grad()
 def _read(
-    model: TransformerClassifier, batch: SubwordBatch, trial: Trial
+    model: TransformerClassifier, batch: SubwordBatch, trial: Probe
 ) -> tuple[Float[Tensor, " C"], Float[Tensor, "layers maps N"]]:
     """Return the logits of one pass and, per layer, the shown row of each head and of their mean."""
     recorder = Recorder()
     inputs = model.inputs(batch)
-    with model.entrance.visiting(trial.chained(recorder)):
+    with model.adapter.visiting(trial.chained(recorder)):
         logits = model.model(**inputs).logits[0].float()
     rows = []
     for call in model.calls:

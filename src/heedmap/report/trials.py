@@ -8,7 +8,7 @@ from torch import Tensor
 
 from heedmap.experiments.methods.adversary_search import most_different_met
 from heedmap.experiments.rounding import number
-from heedmap.huggingface.door import Call
+from heedmap.huggingface.attention_hook import Call
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import (
     Activation,
@@ -24,7 +24,7 @@ from heedmap.settings import AuditSettings
 
 
 @dataclass(frozen=True)
-class Trial:
+class Probe:
     """An intervention with the name of its column; `note` describes it in a few words."""
 
     name: str
@@ -38,28 +38,28 @@ class Trial:
 
 def trials(
     model: TransformerClassifier, batch: SubwordBatch, seed: int
-) -> tuple[list[Trial], list[str]]:
+) -> tuple[list[Probe], list[str]]:
     """Return the columns for one text, the model's own first, and notes on those left out.
 
     Random numbers depend on the seed alone: the same text and seed give the same picture.
     """
     generator = torch.Generator().manual_seed(seed)
-    keys = model.entrance.kind == "interface"
+    keys = model.adapter.kind == "interface"
     columns = [
-        Trial("own", "the model as it is", Intervention()),
-        Trial("uniform", "even weights in every layer", Uniform()),
-        Trial(
+        Probe("own", "the model as it is", Intervention()),
+        Probe("uniform", "even weights in every layer", Uniform()),
+        Probe(
             "shuffled keys" if keys else "shuffled weights",
             f"{'keys' if keys else 'each row’s weights'} change places in every layer",
             ShuffledKeys(batch.real, generator, "positions" if keys else "weights"),
         ),
-        Trial("entmax15", "in place of softmax", Activation("entmax15")),
-        Trial("sparsemax", "in place of softmax", Activation("sparsemax")),
+        Probe("entmax15", "in place of softmax", Activation("entmax15")),
+        Probe("sparsemax", "in place of softmax", Activation("sparsemax")),
     ]
     left_out = []
     if keys:
         columns.append(
-            Trial(
+            Probe(
                 "random keys",
                 "noise with the mean and spread of each layer's keys",
                 Keys(partial(_noise, generator)),
@@ -78,7 +78,7 @@ def _noise(generator: torch.Generator, call: Call) -> Tensor:
     return call.key.mean() + spread * noise
 
 
-def _adversary(model: TransformerClassifier, batch: SubwordBatch, seed: int) -> Trial:
+def _adversary(model: TransformerClassifier, batch: SubwordBatch, seed: int) -> Probe:
     """Search for the most different heat map at the same prediction, in the layer on trial."""
     settings = AuditSettings()
     trace = model.trace(batch)
@@ -87,7 +87,7 @@ def _adversary(model: TransformerClassifier, batch: SubwordBatch, seed: int) -> 
     rows = model.read_rows(model.inputs(batch)) if model.one_row else None
     size = attention.shape[2]
     weights = attention if model.one_row else attention.reshape(1, model.heads, -1, size)
-    return Trial(
+    return Probe(
         "adversarial search",
         f"layer {model.layer} alone, TVD ≤ {settings.epsilon:g}: JSD {number(float(best.jsd[0]))} "
         f"from the model's own, at most {number(float(best.upper[0]))}",

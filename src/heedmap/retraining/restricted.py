@@ -23,10 +23,10 @@ from heedmap.data.corpus import Split
 from heedmap.data.marks import marks_of
 from heedmap.errors import InputError
 from heedmap.experiments.variants import Penalty, Variant
-from heedmap.huggingface.door import Call, Output, Visitor, weighted_sum
+from heedmap.huggingface.attention_hook import Call, Output, Visitor, weighted_sum
+from heedmap.huggingface.attention_layout import at_rows
 from heedmap.huggingface.fitting import fit
 from heedmap.huggingface.inputs import SubwordBatch
-from heedmap.huggingface.survey import at_rows
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.words import sum_by_word
 from heedmap.models.trace import Model
@@ -51,7 +51,7 @@ def check(model: Model, name: str) -> None:
         obstacle = "one that reads the mean of all rows"
     elif model.model.config.is_encoder_decoder:
         obstacle = "one of two stacks"
-    elif model.entrance.kind != "interface":
+    elif model.adapter.kind != "interface":
         obstacle = "one whose attention cannot be entered by transformers' interface"
     if obstacle is not None:
         raise InputError(
@@ -135,7 +135,7 @@ def restricted_pass(
     if int(getattr(model.model.config, "type_vocab_size", 0) or 0) > 1:
         inputs["token_type_ids"] = marked.long()
     visitor = Restriction(marked, model.read_rows(inputs), model.calls[-1], blocked)
-    with model.entrance.visiting(visitor):
+    with model.adapter.visiting(visitor):
         logits: Tensor = model.model(**inputs).logits
     assert visitor.shown is not None
     return logits.float(), visitor.shown.float()

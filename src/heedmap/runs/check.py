@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from heedmap.huggingface.from_memory import Loaded
-    from heedmap.huggingface.handshake import Check, Handshake
+    from heedmap.huggingface.verification import Check, VerificationResult
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,7 +23,7 @@ class Verification:
     """
 
     model: str
-    result: "Handshake"
+    result: "VerificationResult"
 
     def __bool__(self) -> bool:
         return self.passes
@@ -86,11 +86,11 @@ def check(model: Union[str, Path, "Loaded"], *, dtype: str = "float32") -> Verif
         TypeError: a model of another kind.
     """
     from heedmap.huggingface.from_memory import WHAT, loaded_parts, saved
-    from heedmap.huggingface.handshake import handshake
     from heedmap.huggingface.loading import load_classifier
+    from heedmap.huggingface.verification import verify
 
     if (parts := loaded_parts(model)) is not None:
         with saved(*parts) as folder:
-            return Verification(WHAT, handshake(*load_classifier(folder, dtype)))
+            return Verification(WHAT, verify(*load_classifier(folder, dtype)))
     name = name_of(model, MODEL)
-    return Verification(name, handshake(*load_classifier(name, dtype)))
+    return Verification(name, verify(*load_classifier(name, dtype)))

@@ -60,7 +60,7 @@ def check_adversary(run: Run, row: int) -> Imposed:
         imposed = model.heat_maps(batch, [model.map_on_trial()], attention)[:, 0]
     else:
         imposed = model.to_heatmap(trace, attention.unsqueeze(0))[0]
-    heat, model_heat = imposed.double(), trace.heat.double()
+    heat, model_heat = imposed.double(), trace.heatmap.double()
     visible = bool((heat > 0).any() and (model_heat > 0).any())  # a map of zeros shows nothing
     return Imposed(
         tvd=float(change_in_prediction(trace.logits, logits)[0]),

@@ -20,7 +20,7 @@ from heedmap.files.identity import identity
 from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder
 from heedmap.importance.deletions import reread_kept
-from heedmap.importance.plausibility import chosen, spans
+from heedmap.importance.rationale_agreement import chosen, spans
 from heedmap.runs.audit import open_audit
 from heedmap.runs.audit_defaults import audited_split
 from heedmap.runs.folder import RunFolder

@@ -7,7 +7,7 @@ import numpy as np
 
 from heedmap.data.documents import Document
 from heedmap.data.eraser_predictions import LOSSES, Prediction
-from heedmap.importance.plausibility import (
+from heedmap.importance.rationale_agreement import (
     average_precision,
     average_precision_by_chance,
     chosen,

@@ -150,7 +150,7 @@ def _text_rows(
     ]
     if vectors:
         columns = {
-            "attention": trace.ranked_heat,
+            "attention": trace.ranked_heatmap,
             "relevance": relevance_of(trace, gold),
             "influence": influence(model, batch, gold),
         }

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.constrained import Found, search
+from heedmap.counterfactual.constrained import SearchResult, search
 from heedmap.counterfactual.jain_wallace_autograd import best_of, descend
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods import adversary_weights
@@ -90,7 +90,7 @@ def most_different_met(
     settings: AuditSettings,
     generators: Sequence[torch.Generator],
     known: Float[Tensor, "N B K P"] | None = None,
-) -> Found:
+) -> SearchResult:
     """Run the constrained search on the model itself, with the audit's ε, restarts and steps.
 
     One generator per text. The result is as different as any of the `known` weightings that predict the same.
@@ -108,7 +108,7 @@ def most_different_met(
         restarts=settings.search_restarts,
         steps=settings.search_steps,
         generators=generators,
-        known=known,
+        candidates=known,
     )
     shown = partial(model.to_heatmap, trace)
     if not isinstance(model, Layered) or model.map_on_trial().view in PLAIN:

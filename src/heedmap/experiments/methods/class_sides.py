@@ -45,7 +45,7 @@ def sides(
 ) -> dict[str, Float[Tensor, "B R"]]:
     """Return the shares of the tokens and of the map's weight for and against some classes of each text."""
     change = changes(context, trace, classes)
-    heat = trace.heat.double().unsqueeze(-1)
+    heat = trace.heatmap.double().unsqueeze(-1)
     size = trace.mask.sum(-1, keepdim=True).clamp(min=1)
     numbers = {}
     for side, on_it in zip(SIDES, (change < 0, change > 0), strict=True):
@@ -87,7 +87,7 @@ def _tau(
 ) -> dict[str, tuple[Float[Tensor, "b R"], Float[Tensor, "b R"]]]:
     """Return tau-b of the map with the size of the changes, by side, and the largest that ties allow."""
     change = changes(context, trace, classes)[asked].transpose(1, 2).cpu()  # (b, R, T)
-    heat = trace.ranked_heat[asked].double().cpu().unsqueeze(1).expand_as(change)
+    heat = trace.ranked_heatmap[asked].double().cpu().unsqueeze(1).expand_as(change)
     found = {}
     for side, on_it in zip(SIDES, (change < 0, change > 0), strict=True):
         pair = [values.flatten(0, 1) for values in (heat, change.abs())]

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedmap.counterfactual import erasure as closed
+from heedmap.counterfactual import weight_erasure as closed
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.errors import InputError
 from heedmap.experiments.context import AuditContext
@@ -76,7 +76,7 @@ def shuffled(context: AuditContext, trace: Trace, name: str) -> Iterator[Trace]:
             weights = one.attention.unsqueeze(0)
             with torch.no_grad():
                 logits = context.model.predict(trace, weights)[0]
-            yield replace(one, heat=context.model.to_heatmap(trace, weights)[0], logits=logits)
+            yield replace(one, heatmap=context.model.to_heatmap(trace, weights)[0], logits=logits)
 
 
 def differs(trace: Trace) -> bool:
@@ -104,8 +104,8 @@ def without_each(model: Model, trace: Trace, how: Renormalise = "scale") -> Floa
 
 def _without_each_again(model: Model, trace: Trace) -> Float[Tensor, "B T C"]:
     """Normalise again without each token that has weight: without another, the threshold stays where it is."""
-    order = ranked(trace.ranked_heat, trace.mask)
-    weighty = int((trace.heat > 0).sum(-1).max())
+    order = ranked(trace.ranked_heatmap, trace.mask)
+    weighty = int((trace.heatmap > 0).sum(-1).max())
     place = order.argsort(-1)
     others = (
         torch.arange(weighty + 1, device=place.device)[:, None, None] - 1
@@ -126,7 +126,7 @@ def along(
     order = ranked(ranking, trace.mask)
     place = order.argsort(dim=-1)
     size = trace.mask.shape[1]
-    heat = trace.heat.double().gather(1, order)
+    heat = trace.heatmap.double().gather(1, order)
     if size < 2:
         return closed.Flip(torch.zeros_like(order[:, 0]), torch.zeros_like(heat[:, 0]))
     counts = torch.arange(1, size, device=place.device)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedmap.counterfactual.erasure import smallest, split_along
+from heedmap.counterfactual.weight_erasure import smallest, split_along
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.erasure_predictions import imposed, is_closed, ranked, traces_of
 from heedmap.experiments.methods.readout import linear

@@ -5,8 +5,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedmap.counterfactual.bending import largest_divergence
 from heedmap.counterfactual.row_weights import permuted, uniform
+from heedmap.counterfactual.smallest_change import largest_divergence
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import BACKWARD
 from heedmap.experiments.methods.adversary_search import SEARCH_SHARE
@@ -64,7 +64,7 @@ def search_all(context: AuditContext) -> dict[str, np.ndarray]:
                 for i, name in enumerate(names)
             },
             "shuffled_flipped": flipped,
-            "own_maximum": largest_divergence(trace.heat, trace.mask),
+            "own_maximum": largest_divergence(trace.heatmap, trace.mask),
         }
         for name, values in found.items():
             columns[name][rows] = values.double().numpy(force=True)

@@ -69,7 +69,9 @@ def ease(context: AuditContext) -> pa.Table:
         for trace in own.traces:
             width = trace.mask.shape[1]
             other = outcomes[i + 1].attention.padded(trace.rows.cpu(), width).double()
-            between[trace.rows.numpy(force=True)] = jensen_shannon(trace.heat.double().cpu(), other)
+            between[trace.rows.numpy(force=True)] = jensen_shannon(
+                trace.heatmap.double().cpu(), other
+            )
         parts.append(
             text_table(
                 context,

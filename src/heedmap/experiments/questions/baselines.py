@@ -112,11 +112,11 @@ def baselines(context: AuditContext) -> pa.Table:
             texts = [context.texts[row] for row in rows]
             others = _maps_of_other_seeds(context, rows, texts)
             if others:
-                alike = [_tau(trace.heat, levelled(other, mask), mask) for other in others]
+                alike = [_tau(trace.heatmap, levelled(other, mask), mask) for other in others]
                 columns.put(rows, "tau_other_seed", torch.stack(alike).nanmean(0))
             for name in OTHERS:
                 values = _padded([own[name][row].as_py() for row in rows], trace)
-                largest = _tau(_sorted(trace.heat, mask), _sorted(values, mask), mask)
+                largest = _tau(_sorted(trace.heatmap, mask), _sorted(values, mask), mask)
                 columns.put(rows, f"tau_largest_{name}", largest)
                 if others:
                     alike = [_tau(other, values, mask) for other in others]
@@ -145,7 +145,7 @@ def baselines(context: AuditContext) -> pa.Table:
             rows = batch.rows.tolist()
             texts = [context.texts[row] for row in rows]
             for name, values in _importances_of_twin(context, batch, trace, texts):
-                columns.put(rows, f"tau_twin_{name}", _tau(trace.heat, values, trace.mask))
+                columns.put(rows, f"tau_twin_{name}", _tau(trace.heatmap, values, trace.mask))
     return text_table(context, columns.arrays())
 
 
@@ -153,7 +153,7 @@ def _maps_of_other_seeds(
     context: AuditContext, rows: Sequence[int], texts: Sequence[Text]
 ) -> list[Float[Tensor, "B T"]]:
     """Return the heat maps of the model from other trainings."""
-    return [other.trace(other.batch(texts, rows)).heat for other in context.other_seeds]
+    return [other.trace(other.batch(texts, rows)).heatmap for other in context.other_seeds]
 
 
 @contextmanager
@@ -213,7 +213,7 @@ def _under(
         "gradient",
         torch.stack(
             [
-                gradient_importance(model, batch, each, of=settings.gradient_of, form=form)
+                gradient_importance(model, batch, each, quantity=settings.gradient_of, form=form)
                 for each in traces
             ]
         ),
@@ -246,7 +246,7 @@ def _importances_of_twin(
             batch,
             trace,
             path=settings.gradient_path,
-            of=settings.gradient_of,
+            quantity=settings.gradient_of,
             form=settings.gradient_form,
         ),
     )

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedmap.counterfactual.erasure import along_each, smallest_each
+from heedmap.counterfactual.weight_erasure import along_each, smallest_each
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
@@ -155,7 +155,7 @@ def _counts(
     exact = smallest_each(*rest)[0].count
     found = {
         "count_exact": exact,
-        "count_attention": along_each(trace.ranked_heat.double().unsqueeze(-1), *rest),
+        "count_attention": along_each(trace.ranked_heatmap.double().unsqueeze(-1), *rest),
         "count_product": along_each(_products(trace, weights, of_classes(relevance, asked)), *rest),
     }
     chance = _by_chance(context, trace, classes).masked_fill(exact == 0, torch.nan)
@@ -196,7 +196,7 @@ def _by_chance(
             torch.zeros_like(one.predicted),
         )
         least = smallest_each(*rest)[0].count
-        count = along_each(one.ranked_heat.double().unsqueeze(-1), *rest)
+        count = along_each(one.ranked_heatmap.double().unsqueeze(-1), *rest)
         share = torch.where(count > 0, least / count.clamp(min=1), 0.0).masked_fill(
             least == 0, torch.nan
         )

@@ -1,6 +1,6 @@
 """How much must be erased before the decision flips, along the map and at the very least?
 
-Serrano & Smith 2019; the smallest set is exact (`heedmap.counterfactual.erasure`).
+Serrano & Smith 2019; the smallest set is exact (`heedmap.counterfactual.weight_erasure`).
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedmap.counterfactual.erasure import smallest
+from heedmap.counterfactual.weight_erasure import smallest
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import BACKWARD, CostProbe
@@ -143,7 +143,7 @@ def _by_chance(context: AuditContext, trace: Trace) -> np.ndarray:
     for one in shuffled_traces(context, trace, "flips_shuffled"):
         weights, relevance, bias = linear(one)
         least, _ = smallest(weights, relevance, bias, one.mask, one.predicted)
-        flip = along(context.model, one, one.ranked_heat.double(), context.settings.renormalise)
+        flip = along(context.model, one, one.ranked_heatmap.double(), context.settings.renormalise)
         counts = (each.count.double() for each in (least, flip))
         shares.append(torch.from_numpy(efficiency(*(each.numpy(force=True) for each in counts))))
     return torch.stack(shares).nanmean(0).numpy()
@@ -184,7 +184,7 @@ def rankings(
     context: AuditContext, trace: Trace, importance: pa.ChunkedArray
 ) -> dict[str, Float[Tensor, "B T"]]:
     """Return the tokens' numbers in each of RANKINGS; `importance` is leave-one-out."""
-    heat = trace.ranked_heat.double()
+    heat = trace.ranked_heatmap.double()
     gradient, product = slopes(context.model, trace)
     without = torch.zeros_like(heat)
     for i, row in enumerate(trace.rows.tolist()):

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedmap.counterfactual.erasure import split_along
+from heedmap.counterfactual.weight_erasure import split_along
 from heedmap.data.eraser_predictions import BINS, LOSSES
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
@@ -33,7 +33,7 @@ from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
 from heedmap.experiments.text_tables import null_where_nan, text_table
 from heedmap.importance.deletions import reread_kept
-from heedmap.importance.plausibility import number_of, order_of
+from heedmap.importance.rationale_agreement import number_of, order_of
 from heedmap.models.trace import Trace
 from heedmap.terminal.progress import portion
 

@@ -147,7 +147,7 @@ def _by_chance(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, "
     model, how = context.model, context.settings.renormalise
     above, decides = [], []
     for one in shuffled(context, trace, "erasure_shuffled"):
-        top = {"top": ranked(one.ranked_heat, one.mask)[:, 0]}
+        top = {"top": ranked(one.ranked_heatmap, one.mask)[:, 0]}
         effects = _effects(one, without_each(model, one, how), top)
         above.append(effects["above"])
         decides.append(effects["flip_top"].masked_fill(effects["flips"] == 0, torch.nan))
@@ -170,7 +170,7 @@ def _effects(
     before = trace.logits.double().unsqueeze(1).expand_as(after)
     top_class = trace.predicted.unsqueeze(1).expand(mask.shape)
     numbers = {
-        "weight": trace.heat.double(),
+        "weight": trace.heatmap.double(),
         "js": jensen_shannon(before.softmax(-1), after.softmax(-1)),
         "margin": log_odds(before, top_class) - log_odds(after, top_class),
         "tvd": change_in_prediction(before, after),
@@ -193,7 +193,7 @@ def _effects(
 
 def _places(context: AuditContext, trace: Trace) -> dict[str, Int[Tensor, " B"]]:
     """Return the erased token of each text, by item."""
-    scores = dict(zip(PAIRS, (trace.ranked_heat, *slopes(context.model, trace)), strict=True))
+    scores = dict(zip(PAIRS, (trace.ranked_heatmap, *slopes(context.model, trace)), strict=True))
     orders = {name: ranked(values, trace.mask) for name, values in scores.items()}
     order = orders["attention"]
     last = (trace.mask.sum(-1) - 1).clamp(min=0)

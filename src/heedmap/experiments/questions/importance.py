@@ -57,7 +57,7 @@ def gradient(context: AuditContext) -> pa.Table:
             batch,
             trace,
             path=settings.gradient_path,
-            of=settings.gradient_of,
+            quantity=settings.gradient_of,
             form=settings.gradient_form,
         )
         importances.add(batch, values)

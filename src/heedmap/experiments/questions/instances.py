@@ -72,10 +72,10 @@ def instances(context: AuditContext) -> pa.Table:
         "label": pa.array(split.labels, pa.int64(), mask=split.labels == UNKNOWN),
         "predicted": logits.argmax(-1),
         "probabilities": pa.array(list(logits.double().softmax(-1).numpy(force=True))),
-        "max_attention": scatter_rows(rows, [trace.heat.amax(-1) for trace in traces]),
-        "entropy": scatter_rows(rows, [entropy(trace.heat) for trace in traces]),
+        "max_attention": scatter_rows(rows, [trace.heatmap.amax(-1) for trace in traces]),
+        "entropy": scatter_rows(rows, [entropy(trace.heatmap) for trace in traces]),
         "attention": ragged(
-            rows, [trace.heat for trace in traces], [trace.mask for trace in traces]
+            rows, [trace.heatmap for trace in traces], [trace.mask for trace in traces]
         ),
     }
     if split.text_of is not None:

@@ -18,7 +18,7 @@ from heedmap.experiments.methods.rankings import RANKINGS, scores_of, shuffles_o
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
 from heedmap.experiments.text_tables import null_where_nan, text_table
-from heedmap.importance.plausibility import (
+from heedmap.importance.rationale_agreement import (
     average_precision,
     average_precision_by_chance,
     chosen,

@@ -10,16 +10,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedmap.counterfactual import exact
-from heedmap.counterfactual.bending import (
-    Bent,
-    largest_divergence,
-    largest_least_mass,
-    least_divergence,
-    least_mass,
-)
 from heedmap.counterfactual.local_search import best_pair
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.counterfactual.simplex_share import share_drawn, share_within
+from heedmap.counterfactual.smallest_change import (
+    Change,
+    farthest_order_mass,
+    largest_divergence,
+    smallest_divergence,
+    smallest_mass,
+)
 from heedmap.counterfactual.tolerance import Instances, canonical_order
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.columns import Columns, shared
@@ -102,10 +102,10 @@ COLUMNS = Columns(
 def bending(context: AuditContext) -> pa.Table:
     """Return the distance to the nearest weights that change the predicted class, and how free the map is.
 
-    Where the read-out is linear all distances are global optima (`counterfactual.bending`). If the weights had
-    nothing to do with what they are on, they would be as far from a change as the `shuffled_...` are on
-    average, each at *its own* predicted class. `shuffled_from_answer_...` is larger for the model's own weights
-    even if those are random, for it is them that the answer was made with.
+    Where the read-out is linear all distances are global optima (`counterfactual.smallest_change`). If the
+    weights had nothing to do with what they are on, they would be as far from a change as the `shuffled_...`
+    are on average, each at *its own* predicted class. `shuffled_from_answer_...` is larger for the model's own
+    weights even if those are random, because the answer was computed from them.
 
     Elsewhere the distances are upper bounds, of the heat map (see `bending_search`). Nothing depends on the
     order of the tokens.
@@ -158,16 +158,16 @@ def _of_batch(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " 
     epsilon, answer = context.settings.epsilon, trace.predicted.expand(len(maps), -1)
     # The model's own prediction is that of its logits in its own precision.
     predicted = torch.cat([answer[:1], logits[1:].argmax(-1)])
-    mass, _ = _distances(least_mass, maps, *rest, predicted)
-    from_answer, _ = _distances(least_mass, shuffles, *rest, answer[1:])
-    divergence, bound = _distances(least_divergence, maps, *rest, predicted)
+    mass, _ = _distances(smallest_mass, maps, *rest, predicted)
+    from_answer, _ = _distances(smallest_mass, shuffles, *rest, answer[1:])
+    divergence, bound = _distances(smallest_divergence, maps, *rest, predicted)
     pairs = torch.stack([_share_by_pairs(one, *rest, epsilon) for one in maps])
     if len(bias) == 2:
         shares = share_within(logits, *rest, epsilon)
     else:
         shares = share_drawn(logits, *rest, epsilon, DRAWS, rngs)
     columns = {
-        "least_tvd_largest": largest_least_mass(weights, *rest, answer[0]),
+        "least_tvd_largest": farthest_order_mass(weights, *rest, answer[0]),
         "least_jsd_gap": divergence[0] - bound[0],
         "shuffled_from_answer_tvd": from_answer.mean(0),
         "shuffled_flipped": (predicted[1:] != answer[1:]).double().mean(0),
@@ -184,7 +184,7 @@ def _of_batch(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " 
 
 
 def _distances(
-    least: Callable[..., Bent],
+    least: Callable[..., Change],
     maps: Float[Tensor, "S B T"],
     relevance: Float[Tensor, "B T C"],
     bias: Float[Tensor, " C"],
@@ -197,10 +197,10 @@ def _distances(
     for weights, of in zip(torch.split(maps, some), torch.split(predicted, some), strict=True):
         times = len(weights)
         problem = (relevance.repeat(times, 1, 1), bias, mask.repeat(times, 1), of.flatten())
-        bent = least(weights.flatten(0, 1), *problem)
-        parts.append(torch.stack([bent.distance, bent.at_least]).reshape(2, times, -1))
-    distance, at_least = torch.cat(parts, dim=1)
-    return distance, at_least
+        change = least(weights.flatten(0, 1), *problem)
+        parts.append(torch.stack([change.distance, change.lower_bound]).reshape(2, times, -1))
+    distance, bound = torch.cat(parts, dim=1)
+    return distance, bound
 
 
 def _share_by_pairs(
@@ -214,7 +214,7 @@ def _share_by_pairs(
     if len(bias) == 2:
         jsd = exact.adversary(weights, relevance, bias, mask, epsilon).jsd
     else:
-        found = best_pair(Instances.of(weights, relevance, bias, mask, epsilon))
+        found = best_pair(Instances.from_readout(weights, relevance, bias, mask, epsilon))
         jsd = jensen_shannon(found, weights)
     largest = largest_divergence(weights, mask)
     return torch.where(largest > 0, jsd / largest, torch.nan)

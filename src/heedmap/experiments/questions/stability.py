@@ -72,7 +72,7 @@ def stability(context: AuditContext) -> pa.Table:
     columns = {name: np.full(total, np.nan) for name in names}
     jsd, tvd = np.zeros((total, len(outcomes))), np.zeros((total, len(outcomes)))
     for trace in context.traces:
-        rows, own = trace.rows.numpy(force=True), trace.heat.double().cpu()
+        rows, own = trace.rows.numpy(force=True), trace.heatmap.double().cpu()
         mask, width = trace.mask.cpu(), trace.mask.shape[1]
         others = torch.stack(
             [o.attention.padded(trace.rows.cpu(), width) for o in outcomes], 1

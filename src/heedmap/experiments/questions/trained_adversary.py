@@ -74,7 +74,7 @@ def _compared(context: AuditContext, variant: Variant, outcome: Outcome) -> pa.T
     total = len(context.split)
     columns = {name: np.zeros(total) for name in ("tvd", "jsd", "kl_adversary", "kl_base")}
     for trace in context.traces:
-        rows, own = trace.rows.numpy(force=True), trace.heat.double().cpu()
+        rows, own = trace.rows.numpy(force=True), trace.heatmap.double().cpu()
         other = outcome.attention.padded(trace.rows.cpu(), own.shape[1]).double()
         after = torch.from_numpy(outcome.logits[rows]).softmax(-1)
         columns["tvd"][rows] = total_variation(trace.logits.double().cpu().softmax(-1), after)

@@ -149,7 +149,7 @@ class AttackObjective(Objective):
         if not is_random(self.attack):
             with torch.no_grad():
                 self.subject.logits(batch, recorder=clean)
-        live = Recorder(live=True, weights=clean.wanted)
+        live = Recorder(live=True, weights=clean.keeps_weights)
         keys = keys_for(self.attack, self.model, clean, self.noise)
         logits = self.subject.logits(batch, keys, recorder=live)
         distance = _distance(self.attack, clean, live, real_positions(batch), self.layers)

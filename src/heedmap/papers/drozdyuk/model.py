@@ -20,7 +20,7 @@ from heedmap.data.batches import scatter_rows, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import PAD, Vocabulary
 from heedmap.errors import InputError
-from heedmap.huggingface.door import NAME, visiting
+from heedmap.huggingface.attention_hook import NAME, visiting
 from heedmap.huggingface.interventions import Activation, Chain, Intervention
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.training.fit import fit
@@ -131,7 +131,7 @@ class ProbedClassifier:
         """Return logits with an edit of the scores, the model's own activation or another, and a recorder last.
 
         Raises:
-            InputError: the model makes no call at the door.
+            InputError: the model makes no call of the attention hook.
         """
         links = (edit, activation or Activation(self.activation), recorder)
         with visiting(self.model, Chain(*(link for link in links if link is not None))) as seen:

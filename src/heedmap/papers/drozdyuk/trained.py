@@ -9,7 +9,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.matching import match
 from heedmap.data.readers import SPLITS
 from heedmap.errors import InputError
-from heedmap.huggingface.door import NAME
+from heedmap.huggingface.attention_hook import NAME
 from heedmap.papers.drozdyuk.model import ProbedClassifier, Texts
 
 
@@ -22,7 +22,7 @@ def load(model: str, classes: Sequence[str]) -> tuple[ProbedClassifier, Any]:
 
 
 def subject_of(model: Any, classes: Sequence[str]) -> ProbedClassifier:
-    """Prepare a trained classifier: attention at the door, frozen, in eval mode.
+    """Prepare a trained classifier: attention by the hook, frozen, in eval mode.
 
     Raises:
         InputError: it has another number of classes.

@@ -44,10 +44,10 @@ def substitution(
     before = _read(model, split)
     predicted = before.logits.argmax(1).tolist()
     rng = AuditContext(model, split, AuditSettings(seed=seed), {}).generator("substitution")
-    attended = [np.argsort(-heat, kind="stable") for heat in before.heat]
+    attended = [np.argsort(-heat, kind="stable") for heat in before.heatmap]
     places = {
         f"{count} most attended replaced": attended,
-        f"{count} at random replaced": [rng.permutation(len(heat)) for heat in before.heat],
+        f"{count} at random replaced": [rng.permutation(len(heat)) for heat in before.heatmap],
     }
     rows = []
     for name, orders in places.items():
@@ -73,7 +73,7 @@ def substitution(
 
 class _Read(NamedTuple):
     logits: Float[Tensor, "B C"]
-    heat: list[NDArray[np.float32]]
+    heatmap: list[NDArray[np.float32]]
 
 
 def _read(model: Model, split: Split) -> _Read:
@@ -81,7 +81,7 @@ def _read(model: Model, split: Split) -> _Read:
     for trace in AuditContext(model, split, AuditSettings(), {}).traces:
         rows.append(trace.rows.cpu())
         logits.append(trace.logits.cpu())
-        for row, mask, values in zip(trace.rows.tolist(), trace.mask, trace.heat, strict=True):
+        for row, mask, values in zip(trace.rows.tolist(), trace.mask, trace.heatmap, strict=True):
             heat[row] = values[mask].numpy(force=True)
     return _Read(scatter_rows(rows, logits), [heat[row] for row in range(len(split))])
 

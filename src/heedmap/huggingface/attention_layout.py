@@ -9,8 +9,8 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 from transformers import PreTrainedConfig
 
-from heedmap.huggingface.entrance import Entrance, Inputs
 from heedmap.huggingface.measuring import Leaves
+from heedmap.huggingface.model_adapter import Inputs, ModelAdapter
 
 Reads = Literal["first", "last", "all"]
 Rows = Callable[[Inputs], Int[Tensor, " B"]]
@@ -36,7 +36,7 @@ class AttentionLayout:
 
     @property
     def layers(self) -> list[str]:
-        """The names of the layers on trial, in the order of their calls."""
+        """Return the names of the layers on trial, in the order of their calls."""
         return [self.names[call] for call in self.calls]
 
     def read_rows(self, inputs: Inputs) -> Int[Tensor, " B"]:
@@ -45,30 +45,30 @@ class AttentionLayout:
         return self.rows(inputs)
 
 
-def survey(entrance: Entrance, inputs: Inputs) -> AttentionLayout:
+def find_layout(adapter: ModelAdapter, inputs: Inputs) -> AttentionLayout:
     """Find the layout from passes over the inputs, texts of several lengths with an `attention_mask`."""
-    config = entrance.model.config
-    leaves, total, names = _pass(entrance, inputs)
+    config = adapter.model.config
+    leaves, total, names = _pass(adapter, inputs)
     calls = list(range(len(names)))
     if config.is_encoder_decoder:
         crossing = [i for i in calls if any(mark in names[i].lower() for mark in CROSS)]
         calls = crossing or calls
-    last = calls[-1]
-    is_read = _read(total, leaves[last])
+    last_call = calls[-1]
+    is_read = _read(total, leaves[last_call])
     # Some rules agree on usual texts, and differ on texts with other endings.
-    others = []
-    for other in _other_endings(inputs, config):
+    passes_by_ending = []
+    for changed_inputs in _other_endings(inputs, config):
         try:
-            other_leaves, total, _ = _pass(entrance, other)
+            other_leaves, total, _ = _pass(adapter, changed_inputs)
         except (RuntimeError, ValueError, IndexError):
             continue  # BART refuses a text without an end-of-text token
-        others.append((other, _read(total, other_leaves[last])))
-    heads = leaves[last].shape[1]
+        passes_by_ending.append((changed_inputs, _read(total, other_leaves[last_call])))
+    heads = leaves[last_call].shape[1]
     for reads, rows, end in _rules(config):
         only = _only(rows(inputs), is_read)
         if bool((is_read == only).all()) and not any(
-            bool((other_rows & ~_only(rows(other), other_rows)).any())
-            for other, other_rows in others
+            bool((other_rows & ~_only(rows(changed_inputs), other_rows)).any())
+            for changed_inputs, other_rows in passes_by_ending
         ):
             return AttentionLayout(names, calls, heads, reads, rows, end)
     return AttentionLayout(names, calls, heads, "all", None)
@@ -81,11 +81,11 @@ def at_rows(
     return values[torch.arange(len(rows), device=rows.device), rows]
 
 
-def _pass(entrance: Entrance, inputs: Inputs) -> tuple[dict[int, Tensor], Tensor, list[str]]:
+def _pass(adapter: ModelAdapter, inputs: Inputs) -> tuple[dict[int, Tensor], Tensor, list[str]]:
     """Return a leaf per call's weights, a weighted sum of the logits, and the calls' layers."""
     visitor = Leaves(held=False)
-    with torch.enable_grad(), entrance.visiting(visitor) as names:
-        logits = entrance.model(**inputs).logits
+    with torch.enable_grad(), adapter.visiting(visitor) as names:
+        logits = adapter.model(**inputs).logits
         # Uneven weights, so that symmetric terms (of a softmax, a mean) do not cancel.
         scale = torch.arange(1, logits.shape[1] + 1, device=logits.device).to(logits.dtype)
         total = (logits * scale).sum()
@@ -122,15 +122,18 @@ def _other_endings(inputs: Inputs, config: PreTrainedConfig) -> Iterator[dict[st
     """Yield the texts with padding as their last token, then with their last two tokens swapped."""
     ids, real = inputs["input_ids"], inputs["attention_mask"].bool()
     texts = torch.arange(len(ids), device=ids.device)
-    last = real.shape[1] - 1 - real.flip(1).long().argmax(1)
-    before = torch.where(real.sum(1) > 1, last - 1, last)
+    last_token = real.shape[1] - 1 - real.flip(1).long().argmax(1)
+    token_before = torch.where(real.sum(1) > 1, last_token - 1, last_token)
     pad = config.get_text_config().pad_token_id
     if pad is not None:
         padded = ids.clone()
-        padded[texts, last] = pad
+        padded[texts, last_token] = pad
         yield {**inputs, "input_ids": padded}
     turned = ids.clone()
-    turned[texts, last], turned[texts, before] = ids[texts, before], ids[texts, last]
+    turned[texts, last_token], turned[texts, token_before] = (
+        ids[texts, token_before],
+        ids[texts, last_token],
+    )
     yield {**inputs, "input_ids": turned}
 
 

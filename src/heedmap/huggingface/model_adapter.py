@@ -1,4 +1,4 @@
-"""Find a way to a model's attention: the interface, its softmax, or only the weights that it reports.
+"""Attach to a model's attention: by the interface, by its softmax, or only to the weights that it reports.
 
 Support is never looked up by name: a model that does not know the interface ignores it silently, or fails
 in the middle of a pass. So the calls of a small pass are counted.
@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from heedmap.errors import InputError
-from heedmap.huggingface.door import NAME, Call, Visitor, visiting
+from heedmap.huggingface.attention_hook import NAME, Call, Visitor, visiting
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.logging import quiet
+from heedmap.huggingface.measuring import WeightRecorder
 
 Kind = Literal["interface", "softmax", "reading"]
 Inputs = Mapping[str, Tensor]
@@ -28,10 +29,10 @@ _REPORTED = (
 
 
 @dataclass(frozen=True)
-class Entrance:
-    """A model that has been entered.
+class ModelAdapter:
+    """A model whose attention is attached to.
 
-    `kind` is the way in: "interface" and "softmax" read and replace the weights, "reading" only reads
+    `kind` is the way: "interface" and "softmax" read and replace the weights, "reading" only reads
     them, after the pass. Only "interface" has queries, keys and values.
     """
 
@@ -41,7 +42,7 @@ class Entrance:
     def visiting(self, visitor: Visitor) -> AbstractContextManager[list[str]]:
         """Let `visitor` see every attention call of the model within the block.
 
-        Yields the names of the calling layers. A "reading" entrance raises InputError if the visitor
+        Yields the names of the calling layers. A "reading" adapter raises InputError if the visitor
         returns other weights.
         """
         ways: dict[Kind, Callable[..., AbstractContextManager[list[str]]]] = {
@@ -51,13 +52,13 @@ class Entrance:
         }
         return ways[self.kind](self.model, visitor)
 
-    def leave(self) -> None:
-        """See the function `leave`."""
-        leave(self.model)
+    def detach(self) -> None:
+        """Detach from the model (see the function `detach`)."""
+        detach(self.model)
 
 
-def enter(model: PreTrainedModel, inputs: Inputs | None = None) -> Entrance:
-    """Open the best way into `model`; `leave` closes it. The model keeps its mode and its weights.
+def attach(model: PreTrainedModel, inputs: Inputs | None = None) -> ModelAdapter:
+    """Attach to `model` in the best way that it allows; its mode and its weights stay as they are.
 
     Args:
         model: On any device.
@@ -66,46 +67,47 @@ def enter(model: PreTrainedModel, inputs: Inputs | None = None) -> Entrance:
     Raises:
         InputError: No attention weights of tokens over tokens can be read.
     """
-    leave(model)
-    inputs = probe(model) if inputs is None else inputs
-    before = _Before.of(model)
+    # Else a second `attach` would take our function for the implementation that `detach` has to restore.
+    detach(model)
+    inputs = example_inputs(model) if inputs is None else inputs
+    settings = _Settings.saved_from(model)
     with quiet(), evaluating(model):
-        _entered[model] = before
+        _attached[model] = settings
         try:
-            kind = _find(model, inputs)
+            kind = _find_access(model, inputs)
         except BaseException:
-            leave(model)
+            detach(model)
             raise
     if kind is None:
-        leave(model)
+        detach(model)
         raise InputError(
             f"expected attention weights of tokens over tokens; {type(model).__name__} has no such layer "
             "or hides it from transformers' interface; `heedmap support` lists what can be audited"
         )
-    return Entrance(model, kind)
+    return ModelAdapter(model, kind)
 
 
-def leave(model: PreTrainedModel) -> None:
-    """Restore the attention implementation that the model had before `enter`, if it was entered."""
-    before = _entered.pop(model, None)
-    if before is not None:
-        before.restore()
+def detach(model: PreTrainedModel) -> None:
+    """Restore the attention implementation that the model had before `attach`, if it was attached."""
+    settings = _attached.pop(model, None)
+    if settings is not None:
+        settings.restore()
 
 
-def entered(model: PreTrainedModel) -> bool:
-    """Return whether the model is between `enter` and `leave`."""
-    return model in _entered
+def is_attached(model: PreTrainedModel) -> bool:
+    """Return whether the model is between `attach` and `detach`."""
+    return model in _attached
 
 
 @contextmanager
 def eagerly(model: PreTrainedModel) -> Iterator[None]:
-    """Use the model's own eager attention within the block; not while it is entered."""
-    before = _Before.of(model)
+    """Use the model's own eager attention within the block; not while it is attached."""
+    settings = _Settings.saved_from(model)
     try:
         use_eager(model)
         yield
     finally:
-        before.restore()
+        settings.restore()
 
 
 @contextmanager
@@ -121,13 +123,14 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def use_eager(model: PreTrainedModel) -> None:
-    """Set the model's own eager attention, for good or until `leave`."""
+    """Set the model's own eager attention, for good or until `detach`."""
+    # Fused kernels (sdpa, flash) never form the weights, so that none could be reported or compared.
     model.config._attn_implementation = "eager"
     for config in _configs(model):
         config._attn_implementation = "eager"
 
 
-def probe(model: PreTrainedModel) -> dict[str, Tensor]:
+def example_inputs(model: PreTrainedModel) -> dict[str, Tensor]:
     """Return two rows of eight made-up tokens that end as texts do, the second padded on the right."""
     config = model.config.get_text_config()
     size = int(getattr(config, "vocab_size", 2))
@@ -148,6 +151,14 @@ def probe(model: PreTrainedModel) -> dict[str, Tensor]:
     return inputs
 
 
+def with_weights(model: PreTrainedModel, inputs: Inputs) -> Any:
+    """Return the model's output with the weights that it reports; without them if it knows no such option."""
+    try:
+        return model(**inputs, output_attentions=True)
+    except TypeError:
+        return model(**inputs)
+
+
 def reported(output: Any) -> list[Float[Tensor, "B H Q N"]]:
     """Return the attention weights that an output reports, layer by layer; empty if it reports none."""
     weights: list[Tensor] = []
@@ -158,8 +169,8 @@ def reported(output: Any) -> list[Float[Tensor, "B H Q N"]]:
 
 
 @dataclass(frozen=True)
-class _Before:
-    """The settings of a model's configurations before it was entered.
+class _Settings:
+    """The settings of a model's configurations before it was attached.
 
     Holds the configurations and not the model, which could not be freed otherwise.
     """
@@ -167,14 +178,14 @@ class _Before:
     settings: list[tuple[PreTrainedConfig, str | None, bool]]
 
     @classmethod
-    def of(cls, model: PreTrainedModel) -> "_Before":
-        before = cls(
+    def saved_from(cls, model: PreTrainedModel) -> "_Settings":
+        saved = cls(
             [(c, c._attn_implementation, bool(c.output_attentions)) for c in _configs(model)]
         )
-        for config, _, always in before.settings:
+        for config, _, always in saved.settings:
             if always:  # a configuration that asks for weights insists on eager
                 config.output_attentions = False
-        return before
+        return saved
 
     def restore(self) -> None:
         # Parents first: setting one sets its parts as well.
@@ -186,7 +197,7 @@ class _Before:
                     config.output_attentions = True
 
 
-_entered: "WeakKeyDictionary[PreTrainedModel, _Before]" = WeakKeyDictionary()
+_attached: "WeakKeyDictionary[PreTrainedModel, _Settings]" = WeakKeyDictionary()
 
 
 def _configs(model: nn.Module) -> list[PreTrainedConfig]:
@@ -206,42 +217,31 @@ def _configs(model: nn.Module) -> list[PreTrainedConfig]:
     return list(configs.values())
 
 
-def _find(model: PreTrainedModel, inputs: Inputs) -> Kind | None:
+def _find_access(model: PreTrainedModel, inputs: Inputs) -> Kind | None:
     if model._can_set_attn_implementation():
         # Models that refuse the name may raise anything at any point of the pass.
         with suppress(Exception), torch.no_grad():
             model.set_attn_implementation(NAME)
-            interface = _Recorder()
+            interface = WeightRecorder()
             with visiting(model, interface):
                 model(**inputs)
-            if interface.weights_:
-                tokens = all(_over_tokens(weights, inputs) for weights in interface.weights_)
+            if interface.taken:
+                tokens = all(_over_tokens(weights, inputs) for weights in interface.taken)
                 return "interface" if tokens else None
     use_eager(model)
-    softmaxes = _Recorder()
+    softmaxes = WeightRecorder()
     with torch.no_grad(), visiting_softmax(model, softmaxes):
-        try:
-            output = model(**inputs, output_attentions=True)
-        except TypeError:
-            output = model(**inputs)
-    reports = reported(output)
+        reports = reported(with_weights(model, inputs))
     if not reports or not all(_over_tokens(weights, inputs) for weights in reports):
         return None
-    same = len(softmaxes.weights_) == len(reports) and all(
+    # Not every 4-dimensional softmax is attention: those that are must be the weights that the model reports.
+    is_reported = len(softmaxes.taken) == len(reports) and all(
         any(
             w.shape == r.shape and torch.allclose(w.to(r.dtype), r, equal_nan=True) for r in reports
         )
-        for w in softmaxes.weights_
+        for w in softmaxes.taken
     )
-    return "softmax" if same else "reading"
-
-
-class _Recorder(Visitor):
-    def __init__(self) -> None:
-        self.weights_: list[Tensor] = []
-
-    def weights(self, call: Call, weights: Float[Tensor, "B H Q N"]) -> None:
-        self.weights_.append(weights.detach())
+    return "softmax" if is_reported else "reading"
 
 
 def _over_tokens(weights: Tensor, inputs: Inputs) -> bool:

@@ -1,4 +1,4 @@
-"""One attention function for transformers' attention interface, which every layer of a model calls.
+"""Provide the one attention function that every layer of a model calls, by transformers' interface.
 
 It never computes attention itself. It calls the model file's own eager function, and lets a visitor read
 or replace its inputs and outputs. A hand-written softmax(QKᵀ) would be wrong for every model that adds
@@ -20,7 +20,7 @@ from transformers.masking_utils import eager_mask
 
 from heedmap.errors import InputError
 
-NAME = "heedmap_door"  # letters and underscores only: transformers takes other names for kernels on the Hub
+NAME = "heedmap_hook"  # letters and underscores only: transformers takes other names for kernels on the Hub
 
 Output = tuple[Tensor, Tensor | None]
 
@@ -44,7 +44,7 @@ class Call:
 
 
 class Visitor:
-    """Called for every attention call; this one changes nothing. Subclasses override one of the two methods."""
+    """Observe every attention call and change nothing; subclasses override one of the two methods."""
 
     def weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
@@ -68,22 +68,22 @@ class Visitor:
 
 
 class Then(Visitor):
-    """Two visitors: the second sees the result of the first."""
+    """Combine two visitors: the second sees the result of the first."""
 
-    def __init__(self, first: Visitor, second: Visitor) -> None:
-        self.first, self.second = first, second
+    def __init__(self, earlier: Visitor, later: Visitor) -> None:
+        self.earlier, self.later = earlier, later
 
     def weights(
         self, call: Call, weights: Float[Tensor, "B H Q N"]
     ) -> Float[Tensor, "B H Q N"] | None:
         """Return the weights after both; None if neither changed them."""
-        after_first = self.first.weights(call, weights)
-        after_second = self.second.weights(call, weights if after_first is None else after_first)
-        return after_first if after_second is None else after_second
+        after_earlier = self.earlier.weights(call, weights)
+        after_later = self.later.weights(call, weights if after_earlier is None else after_earlier)
+        return after_earlier if after_later is None else after_later
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
         """Return the second's output, with the first's as the model's own."""
-        return self.second.attend(call, lambda: self.first.attend(call, eager))
+        return self.later.attend(call, lambda: self.earlier.attend(call, eager))
 
 
 def weighted_sum(
@@ -92,6 +92,7 @@ def weighted_sum(
     """Return weights @ value, laid out as attention functions do; heads may share values (GQA)."""
     shared = weights.shape[1] // value.shape[1]
     repeated = value.repeat_interleave(shared, dim=1)
+    # Weights may be edited in single precision while the model computes in half precision.
     return torch.matmul(weights.to(value.dtype), repeated).transpose(1, 2).contiguous()
 
 
@@ -103,6 +104,7 @@ class _Visit:
     seen: list[str] = field(default_factory=list)
 
 
+# Of the context and not of the process: a pass in another thread must not meet this visitor.
 _current: ContextVar[_Visit | None] = ContextVar("heedmap_visit", default=None)
 
 
@@ -116,6 +118,7 @@ def visiting(model: nn.Module, visitor: Visitor) -> Iterator[list[str]]:
     """
     visit = _Visit(visitor, {id(module): name for name, module in model.named_modules()})
 
+    # Every pass counts anew, because layers that share a module (ALBERT) are told apart by the count alone.
     def start(*_: Any) -> None:
         visit.calls = 0
 
@@ -128,7 +131,7 @@ def visiting(model: nn.Module, visitor: Visitor) -> Iterator[list[str]]:
         hook.remove()
 
 
-def attend_at_door(
+def attend(
     module: nn.Module,
     query: Tensor,
     key: Tensor,
@@ -141,7 +144,7 @@ def attend_at_door(
     Raises:
         InputError: The model's file has no eager function of the usual name.
     """
-    own = _own_eager(type(module))
+    eager_function = _own_eager(type(module))
 
     dropping = float(kwargs.get("dropout") or 0.0)
 
@@ -150,7 +153,7 @@ def attend_at_door(
     ) -> Output:
         options = kwargs if dropout == dropping else {**kwargs, "dropout": dropout}
         mask = attention_mask if allowed is None else _within(allowed, attention_mask, query.dtype)
-        result: Output = own(module, query, key, value, mask, **options)
+        result: Output = eager_function(module, query, key, value, mask, **options)
         return result
 
     visit = _current.get()
@@ -165,8 +168,8 @@ def attend_at_door(
 
 def _within(allowed: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
     """Return an additive mask that forbids what is not allowed, and what `mask` forbids."""
-    least = torch.finfo(dtype).min
-    return torch.where(allowed, 0.0 if mask is None else mask, least).to(dtype)
+    lowest = torch.finfo(dtype).min
+    return torch.where(allowed, 0.0 if mask is None else mask, lowest).to(dtype)
 
 
 def _own_eager(kind: type[nn.Module]) -> Callable[..., Output]:
@@ -183,5 +186,5 @@ def _own_eager(kind: type[nn.Module]) -> Callable[..., Output]:
 
 
 # The mask needs the same name, or the models silently run without one.
-AttentionInterface.register(NAME, attend_at_door)
+AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, eager_mask)

@@ -1,4 +1,4 @@
-"""How well does a ranking of a text's tokens agree with the tokens that people marked? (DeYoung et al. 2020)
+"""Measure how well a ranking of tokens agrees with the tokens that people marked (DeYoung et al. 2020).
 
 ERASER's measures of agreement with human rationales, each with what a random ranking reaches and what the best
 one would. A text has n tokens, m of them marked; of a hard rationale, k are chosen. Where the released scorer
@@ -58,11 +58,11 @@ def average_precision_by_chance(marked: Marks) -> float:
     A marked token at place j has, of the j − 1 before it, (j − 1)(m − 1) / (n − 1) marked ones on average, and
     is at each place equally often: (1/n) Σ_j [1 + (j − 1)(m − 1)/(n − 1)] / j.
     """
-    total, inside = len(marked), int(marked.sum())
-    if not 0 < inside < total:
+    total, marked_count = len(marked), int(marked.sum())
+    if not 0 < marked_count < total:
         return math.nan
     places = np.arange(1, total + 1)
-    return float(((1 + (places - 1) * (inside - 1) / (total - 1)) / places).mean())
+    return float(((1 + (places - 1) * (marked_count - 1) / (total - 1)) / places).mean())
 
 
 def token_f1(marked: Marks, predicted: Marks) -> float:
@@ -72,14 +72,14 @@ def token_f1(marked: Marks, predicted: Marks) -> float:
 
 def token_f1_by_chance(marked: Marks, count: int) -> float:
     """Return the expected F1 of `count` random tokens, of which count · m / n are marked: 2km / (n (k + m))."""
-    inside = int(marked.sum())
-    return 2 * count * inside / (len(marked) * (count + inside))
+    marked_count = int(marked.sum())
+    return 2 * count * marked_count / (len(marked) * (count + marked_count))
 
 
 def token_f1_at_best(marked: Marks, count: int) -> float:
     """Return the largest F1 of any `count` tokens: 2 min(k, m) / (k + m)."""
-    inside = int(marked.sum())
-    return 2 * min(count, inside) / (count + inside)
+    marked_count = int(marked.sum())
+    return 2 * min(count, marked_count) / (count + marked_count)
 
 
 def spans(mask: Sequence[bool] | Marks) -> list[tuple[int, int]]:
@@ -88,20 +88,21 @@ def spans(mask: Sequence[bool] | Marks) -> list[tuple[int, int]]:
     >>> spans([True, True, False, True])
     [(0, 2), (3, 4)]
     """
-    found, start = [], None
-    for place, inside in enumerate([*np.asarray(mask, dtype=bool).tolist(), False]):
-        if inside and start is None:
+    runs, start = [], None
+    for place, is_marked in enumerate([*np.asarray(mask, dtype=bool).tolist(), False]):
+        if is_marked and start is None:
             start = place
-        elif not inside and start is not None:
-            found.append((start, place))
+        elif not is_marked and start is not None:
+            runs.append((start, place))
             start = None
-    return found
+    return runs
 
 
-def matches(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether the IOU of two spans, the tokens that both have of those that either has, is larger than ½."""
-    shared = min(one[1], other[1]) - max(one[0], other[0])
-    return 3 * shared > one[1] - one[0] + other[1] - other[0]
+def matches(predicted: tuple[int, int], reference: tuple[int, int]) -> bool:
+    """Return whether the IOU of two spans, the tokens in both by the tokens in either, is larger than ½."""
+    # |A ∩ B| / |A ∪ B| > ½, with |A ∪ B| = |A| + |B| − |A ∩ B|, in whole numbers.
+    shared = min(predicted[1], reference[1]) - max(predicted[0], reference[0])
+    return 3 * shared > predicted[1] - predicted[0] + reference[1] - reference[0]
 
 
 def iou_f1(marked: Marks, predicted: Marks) -> float:
@@ -109,18 +110,18 @@ def iou_f1(marked: Marks, predicted: Marks) -> float:
 
     Spans are maximal. As the IOU has to be larger, no two predicted spans match one marked span, nor one two.
     """
-    mine, theirs = spans(predicted), spans(marked)
-    right = at = 0
-    for span in mine:  # both in the order of the text
-        while at < len(theirs) and theirs[at][1] <= span[0]:
-            at += 1
-        near = at
-        while near < len(theirs) and theirs[near][0] < span[1]:
-            if matches(span, theirs[near]):
+    predicted_spans, marked_spans = spans(predicted), spans(marked)
+    right = index = 0
+    for span in predicted_spans:  # both in the order of the text
+        while index < len(marked_spans) and marked_spans[index][1] <= span[0]:
+            index += 1
+        candidate = index
+        while candidate < len(marked_spans) and marked_spans[candidate][0] < span[1]:
+            if matches(span, marked_spans[candidate]):
                 right += 1
                 break
-            near += 1
-    return 2 * right / (len(mine) + len(theirs))
+            candidate += 1
+    return 2 * right / (len(predicted_spans) + len(marked_spans))
 
 
 def iou_f1_at_most(marked: Marks, count: int) -> float:

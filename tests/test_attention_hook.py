@@ -12,11 +12,18 @@ from transformers import AutoModelForSequenceClassification as Classifier
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from heedmap.errors import InputError
-from heedmap.huggingface.door import NAME, Call, Visitor, visiting, weighted_sum
-from heedmap.huggingface.entrance import eagerly, enter, entered, leave, probe, reported
+from heedmap.huggingface.attention_hook import NAME, Call, Visitor, visiting, weighted_sum
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.measuring import Copying, Recording, Spreading, answer
+from heedmap.huggingface.measuring import Copying, Spreading, WeightRecorder, answer
+from heedmap.huggingface.model_adapter import (
+    attach,
+    detach,
+    eagerly,
+    example_inputs,
+    is_attached,
+    reported,
+)
 from heedmap.huggingface.zoo import ZOO, architecture
 
 QUICK = ("bert", "distilbert", "gpt2", "llama", "gpt_oss", "t5", "vit", "bloom", "deberta-v2")
@@ -33,10 +40,10 @@ def say(model, inputs):
     return answer(model(**inputs))
 
 
-def record(entrance, inputs):
-    visitor = Recording()
-    with entrance.visiting(visitor) as names:
-        said = say(entrance.model, inputs)
+def record(adapter, inputs):
+    visitor = WeightRecorder()
+    with adapter.visiting(visitor) as names:
+        said = say(adapter.model, inputs)
     return said, visitor.taken, names
 
 
@@ -45,8 +52,8 @@ def test_entered_a_model_answers_as_eager_and_its_weights_are_those_it_reports(r
     model, inputs = row.build(), row.tensors()
     with eagerly(model), torch.no_grad():
         output = model(**inputs, output_attentions=True)
-    entrance = enter(model, inputs)
-    said, taken, names = record(entrance, inputs)
+    adapter = attach(model, inputs)
+    said, taken, names = record(adapter, inputs)
     assert torch.equal(said, answer(output))
     assert len(taken) == len(names) == len(reported(output))
     for weights in taken:
@@ -55,9 +62,9 @@ def test_entered_a_model_answers_as_eager_and_its_weights_are_those_it_reports(r
             for w in reported(output)
         )
     for visitor, same in ((Visitor(), True), (Copying(), True), (Spreading(), False)):
-        with entrance.visiting(visitor):
+        with adapter.visiting(visitor):
             assert torch.equal(say(model, inputs), said) == same
-    leave(model)
+    detach(model)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -66,20 +73,20 @@ def test_architectures_without_weights_of_tokens_over_tokens_are_refused(name):
     model = row.build()
     before = model.config._attn_implementation
     with pytest.raises(InputError, match="tokens over tokens"):
-        enter(model, row.tensors())
+        attach(model, row.tensors())
     assert model.config._attn_implementation == before
 
 
 @pytest.mark.parametrize("row", [r for r in CLAIMED if r.values[0].inputs == "text"])
 def test_made_up_tokens_do_to_enter_a_model(row):
     model = row.build()
-    entrance = enter(model)
-    inputs = probe(model)
+    adapter = attach(model)
+    inputs = example_inputs(model)
     assert torch.isfinite(say(model, inputs)).all()
-    assert entrance.kind == (
-        "interface" if entrance.model.config._attn_implementation == NAME else "softmax"
+    assert adapter.kind == (
+        "interface" if adapter.model.config._attn_implementation == NAME else "softmax"
     )
-    entrance.leave()
+    adapter.detach()
 
 
 # --- the traps --------------------------------------------------------------------------------------------
@@ -91,14 +98,14 @@ def test_an_ignored_name_is_found_by_counting_calls():
         model = Classifier.from_config(row.configuration(), attn_implementation=NAME).eval()
     with visiting(model, Visitor()) as names:
         say(model, row.tensors())
-    assert names == []  # it was built with the door's name, and never knocked
-    assert enter(model, row.tensors()).kind == "softmax"
+    assert names == []  # it was built with the hook's name, and makes no call
+    assert attach(model, row.tensors()).kind == "softmax"
 
 
 def test_a_name_that_stops_the_model_in_the_middle_of_a_pass():
     row = architecture("gptj")
     model = GPTJForSequenceClassification(GPTJConfig(**row.options, pad_token_id=0, vocab_size=48))
-    assert enter(model.eval(), row.tensors()).kind == "softmax"
+    assert attach(model.eval(), row.tensors()).kind == "softmax"
 
 
 def test_heads_that_share_keys_and_values():
@@ -113,9 +120,9 @@ def test_heads_that_share_keys_and_values():
             )
             return weights.clone()
 
-    with enter(model, inputs).visiting(Visitor()):
+    with attach(model, inputs).visiting(Visitor()):
         said = say(model, inputs)
-    with enter(model, inputs).visiting(Looking()):
+    with attach(model, inputs).visiting(Looking()):
         assert torch.equal(say(model, inputs), said)
     assert shapes == [(4, 4, 2, 2)] * 2
     value = torch.randn(1, 2, 5, 3)
@@ -139,11 +146,11 @@ def test_layers_that_share_a_module_are_told_apart_by_their_order():
             calls.append((call.index, call.name))
             return super().weights(call, weights) if call.index == self.which else None
 
-    entrance = enter(model, inputs)
+    adapter = attach(model, inputs)
     answers = []
     for which in (0, 1, None):
         calls.clear()
-        with entrance.visiting(Only(which)):
+        with adapter.visiting(Only(which)):
             answers.append(say(model, inputs))
     assert [index for index, _ in calls] == [0, 1]
     assert len({name for _, name in calls}) == 1
@@ -154,7 +161,7 @@ def test_layers_that_share_a_module_are_told_apart_by_their_order():
 def test_layers_without_an_index_or_with_a_repeated_one_have_names(name):
     row = architecture(name)
     model, inputs = row.build(), row.tensors()
-    _, _, names = record(enter(model, inputs), inputs)
+    _, _, names = record(attach(model, inputs), inputs)
     modules = dict(model.named_modules())
     assert len(set(names)) == len(names)
     if name == "distilbert":
@@ -164,7 +171,7 @@ def test_layers_without_an_index_or_with_a_repeated_one_have_names(name):
 def test_softmax_is_named_by_the_module_it_is_in():
     row = architecture("mpnet")
     model, inputs = row.build(), row.tensors()
-    _, _, names = record(enter(model, inputs), inputs)
+    _, _, names = record(attach(model, inputs), inputs)
     assert [name.split(".")[3] for name in names] == ["0", "1"]
 
 
@@ -172,7 +179,7 @@ def test_each_pass_counts_its_calls_anew_and_softmax_outside_a_model_is_let_alon
     for way, name in ((visiting, "bert"), (visiting_softmax, "mpnet")):
         row = architecture(name)
         model, inputs = row.build(), row.tensors()
-        enter(model, inputs)
+        attach(model, inputs)
         indices = []
 
         class Counting(Visitor):
@@ -185,14 +192,14 @@ def test_each_pass_counts_its_calls_anew_and_softmax_outside_a_model_is_let_alon
             say(model, inputs)
         assert indices == [0, 1, 0, 1]
         assert len(names) == 4
-        leave(model)
+        detach(model)
 
 
 def test_sinks_take_their_share_and_survive_an_edit():
     row = architecture("gpt_oss")
     model, inputs = row.build(), row.tensors()
-    entrance = enter(model, inputs)
-    _, taken, _ = record(entrance, inputs)
+    adapter = attach(model, inputs)
+    _, taken, _ = record(adapter, inputs)
     sums = torch.cat([w.sum(-1).flatten() for w in taken])
     assert sums.min() < 0.9
     spread = Spreading().weights(Call(0, "any"), taken[0])
@@ -215,15 +222,15 @@ class ByHand(Visitor):
 def test_position_biases_and_sinks_are_the_models_own(name):
     row = architecture(name)
     model, inputs = row.build(), row.tensors()
-    entrance = enter(model, inputs)
-    said, _, _ = record(entrance, inputs)
-    with entrance.visiting(ByHand()):
+    adapter = attach(model, inputs)
+    said, _, _ = record(adapter, inputs)
+    with adapter.visiting(ByHand()):
         assert (say(model, inputs) - said).abs().max() > 1e-3
     row = architecture("bert")  # the yardstick is right where there is nothing to forget
     model, inputs = row.build(), row.tensors()
-    entrance = enter(model, inputs)
-    said, _, _ = record(entrance, inputs)
-    with entrance.visiting(ByHand()):
+    adapter = attach(model, inputs)
+    said, _, _ = record(adapter, inputs)
+    with adapter.visiting(ByHand()):
         assert (say(model, inputs) - said).abs().max() < 1e-6
 
 
@@ -233,8 +240,8 @@ def test_even_weights_do_not_let_a_decoder_see_the_future():
     ids = torch.arange(5, 14)[None]
     changed = ids.clone()
     changed[0, -1] = 40
-    entrance = enter(model, {"input_ids": ids})
-    with entrance.visiting(Spreading()):
+    adapter = attach(model, {"input_ids": ids})
+    with adapter.visiting(Spreading()):
         first, second = say(model, {"input_ids": ids}), say(model, {"input_ids": changed})
     assert torch.equal(first[:, :-1], second[:, :-1])
     assert not torch.equal(first[:, -1], second[:, -1])
@@ -243,7 +250,7 @@ def test_even_weights_do_not_let_a_decoder_see_the_future():
 def test_checkpointing_calls_every_layer_twice_in_a_training_step():
     row = architecture("bert")
     model, inputs = row.build(), row.tensors()
-    enter(model, inputs)
+    attach(model, inputs)
     model.activation_checkpointing_enable()
     model.train().requires_grad_(True)
     with visiting(model, Visitor()) as names:
@@ -253,20 +260,20 @@ def test_checkpointing_calls_every_layer_twice_in_a_training_step():
 
 
 @pytest.mark.parametrize("name", ["bert", "bloom"])
-def test_leaving_restores_the_implementation_and_the_mode(name):
+def test_detaching_restores_the_implementation_and_the_mode(name):
     row = architecture(name)
     model = row.build().train()
     before = model.config._attn_implementation
-    entrance = enter(model, row.tensors())
+    adapter = attach(model, row.tensors())
     assert model.training
-    assert entered(model)
-    enter(model, row.tensors())  # a second time
-    leave(model)
-    assert not entered(model)
+    assert is_attached(model)
+    attach(model, row.tensors())  # a second time
+    detach(model)
+    assert not is_attached(model)
     assert model.config._attn_implementation == before
-    leave(model)
+    detach(model)
     assert ALL_ATTENTION_FUNCTIONS[NAME]  # registered for good; the name is our own
-    assert entrance.model is model
+    assert adapter.model is model
 
 
 def test_parts_of_a_model_get_back_what_each_had():
@@ -275,9 +282,9 @@ def test_parts_of_a_model_get_back_what_each_had():
     with quiet():
         model.set_attn_implementation("eager")
     row2 = copy.deepcopy(model)
-    enter(model, row.tensors())
+    attach(model, row.tensors())
     assert model.transformer.encoder.config._attn_implementation == NAME
-    leave(model)
+    detach(model)
     for one, other in zip(model.modules(), row2.modules(), strict=True):
         if hasattr(one, "config"):
             assert one.config._attn_implementation == other.config._attn_implementation == "eager"
@@ -288,23 +295,23 @@ def test_a_configuration_that_asks_for_weights_is_entered_too():
     model = row.build()
     model.set_attn_implementation("eager")
     model.config.output_attentions = True
-    enter(model, row.tensors())
+    attach(model, row.tensors())
     assert not model.config.output_attentions
-    leave(model)
+    detach(model)
     assert model.config.output_attentions
 
 
 def test_an_error_in_the_middle_of_a_visit_ends_the_visit():
     row = architecture("mpnet")
     model, inputs = row.build(), row.tensors()
-    entrance = enter(model, inputs)
+    adapter = attach(model, inputs)
 
     class Failing(Visitor):
         def weights(self, call, weights):
             raise ZeroDivisionError
 
     said = say(model, inputs)
-    with pytest.raises(ZeroDivisionError), entrance.visiting(Failing()):
+    with pytest.raises(ZeroDivisionError), adapter.visiting(Failing()):
         say(model, inputs)
     assert torch.equal(say(model, inputs), said)
     assert all(not m._forward_hooks and not m._forward_pre_hooks for m in model.modules())
@@ -314,10 +321,10 @@ def test_a_model_that_only_reports_can_be_read_and_not_replaced(monkeypatch):
     row = architecture("mpnet")
     model, inputs = row.build(), row.tensors()
     monkeypatch.setattr("heedmap.huggingface.interception._SOFTMAXES", ())
-    entrance = enter(model, inputs)
-    assert entrance.kind == "reading"
-    _, taken, names = record(entrance, inputs)
+    adapter = attach(model, inputs)
+    assert adapter.kind == "reading"
+    _, taken, names = record(adapter, inputs)
     assert names == ["attentions.0", "attentions.1"]
     assert taken[0].shape == (3, 4, 9, 9)
-    with pytest.raises(InputError, match="only reports"), entrance.visiting(Copying()):
+    with pytest.raises(InputError, match="only reports"), adapter.visiting(Copying()):
         say(model, inputs)

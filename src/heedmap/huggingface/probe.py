@@ -1,4 +1,4 @@
-"""Run one model on the handshake's texts in every way that the handshake measures."""
+"""Probe a model: run it on a few texts in every way that the verification measures."""
 
 from collections.abc import Mapping
 
@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from heedmap.huggingface.door import Visitor
+from heedmap.huggingface.attention_hook import Visitor
 from heedmap.huggingface.embedding import embedded_as, look_up
-from heedmap.huggingface.entrance import eagerly, enter, reported
 from heedmap.huggingface.measuring import (
+    SAME_SHAPES,
     Copying,
     Drift,
     Leaves,
-    Recording,
     Spreading,
+    WeightRecorder,
     ahead,
     alone,
     answer,
@@ -26,17 +26,18 @@ from heedmap.huggingface.measuring import (
     other_side,
     real_part,
     real_tokens,
+    roundings,
 )
+from heedmap.huggingface.model_adapter import attach, eagerly, reported, with_weights
 
 _EMBEDDED = ("input_ids", "decoder_input_ids", "pixel_values")
-_SAME, _SHAPES = 64, {torch.float32: 1024, torch.float64: 1024}
 
 
-class Trial:
-    """Passes over the same inputs: with the model's default attention, its eager one, and entered.
+class Probe:
+    """Passes over the same inputs: with the model's default attention, its eager one, and attached.
 
-    The model must be in eval mode. It is entered here, and the caller must `leave` it.
-    `same` and `shapes` are the two tolerances of the handshake.
+    The model must be in eval mode. It is attached here, and the caller must `detach` it.
+    `same` and `shapes` are the two tolerances of the verification, multiplied by the size of the answer.
 
     Raises:
         InputError: There is no way in. The model's own errors on inputs that it cannot read pass through.
@@ -50,30 +51,27 @@ class Trial:
         self.default = str(model.config._attn_implementation)
         self._default = self._own(answer(model(**inputs)))
         with eagerly(model):
-            try:
-                output = model(**inputs, output_attentions=True)
-            except TypeError:
-                output = model(**inputs)
+            output = with_weights(model, inputs)
         self.eager, self.reported = self._own(answer(output)), reported(output)
-        self.entrance = enter(model, inputs)
-        self.kind = self.entrance.kind
-        recording = Recording()
-        with self.entrance.visiting(recording) as seen:
+        self.adapter = attach(model, inputs)
+        self.kind = self.adapter.kind
+        recorder = WeightRecorder()
+        with self.adapter.visiting(recorder) as seen:
             self.output = self._own(answer(model(**inputs)))
-        self.weights, self.layers = recording.taken, list(seen)
+        self.weights, self.layers = recorder.taken, list(seen)
         self.finite = bool(self.output.isfinite().all())
         size = max(1.0, float(self.eager.abs().nan_to_num(0.0, 0.0, 0.0).max()))
         unit = torch.finfo(self.output.dtype).eps * size
-        self.same, self.shapes = _SAME * unit, _SHAPES.get(self.output.dtype, _SAME) * unit
+        self.same, self.shapes = SAME_SHAPES * unit, roundings(self.output.dtype) * unit
 
     def calls_again(self) -> int:
         """Count the calls of a second pass."""
-        with torch.no_grad(), self.entrance.visiting(Visitor()) as seen:
+        with torch.no_grad(), self.adapter.visiting(Visitor()) as seen:
             self.model(**self.inputs)
         return len(seen)
 
     def to_eager(self) -> float:
-        """Compare the entered model with its own eager attention."""
+        """Compare the attached model with its own eager attention."""
         return difference(self.output, self.eager)
 
     def drift(self) -> Drift:
@@ -104,7 +102,7 @@ class Trial:
     def gradients(self) -> list[float]:
         """Return the largest |∂ answer / ∂ weights| per layer; NaN if the answer does not depend on them."""
         visitor = Leaves()
-        with torch.enable_grad(), self.entrance.visiting(visitor):
+        with torch.enable_grad(), self.adapter.visiting(visitor):
             total = _uneven(answer(self.model(**self.inputs)))
         leaves = list(visitor.leaves.values())
         if not total.requires_grad:
@@ -113,8 +111,9 @@ class Trial:
         return [float("nan") if g is None else float(g.abs().max()) for g in gradients]
 
     def embedded(self) -> tuple[float, float]:
-        """Return how far the answer moves if the looked-up embeddings are put back by hand, and the smallest
-        over texts of the largest |∂ answer / ∂ embeddings|; NaN if there is none.
+        """Return how far the answer moves if its embeddings are put back by hand, and their gradient.
+
+        The gradient is the smallest over texts of the largest |∂ answer / ∂ embeddings|; NaN if there is none.
         """
         ids = next(self.inputs[name] for name in _EMBEDDED if name in self.inputs)
         with torch.no_grad():
@@ -124,7 +123,7 @@ class Trial:
         with (
             torch.enable_grad(),
             embedded_as(self.model, ids, leaf),
-            self.entrance.visiting(Visitor()),
+            self.adapter.visiting(Visitor()),
         ):
             output = answer(self.model(**self.inputs))
         moved = difference(self._own(output), self.output)
@@ -165,13 +164,14 @@ class Trial:
 
     @torch.no_grad()
     def _with(self, visitor: Visitor) -> Tensor:
-        with self.entrance.visiting(visitor):
+        with self.adapter.visiting(visitor):
             return self._own(answer(self.model(**self.inputs)))
 
     @torch.no_grad()
     def _rows(self, inputs: Mapping[str, Tensor], real: Tensor | None, *, cut: bool) -> float:
         """Compare each text in its batch with the same text alone (if `cut`, unpadded); return the largest."""
         together = answer(self.model(**inputs))
+        # One text at a time: some models couple the rows of a batch, which shows only against the text alone.
         worst = 0.0
         for i in range(len(next(iter(inputs.values())))):
             by_itself, in_batch = (
@@ -179,10 +179,10 @@ class Trial:
                 together[i : i + 1],
             )
             if real is not None:
-                own = real[i : i + 1]
+                text_mask = real[i : i + 1]
                 by_itself, in_batch = (
-                    real_part(by_itself, own[:, own[0]] if cut else own),
-                    real_part(in_batch, own),
+                    real_part(by_itself, text_mask[:, text_mask[0]] if cut else text_mask),
+                    real_part(in_batch, text_mask),
                 )
             worst = max(worst, difference(in_batch, by_itself))
         return worst

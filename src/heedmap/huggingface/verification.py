@@ -1,4 +1,4 @@
-"""The handshake: check that a model's attention is read and replaced exactly, before it is audited.
+"""Verify that a model's attention is read and replaced exactly, before it is audited.
 
 Every claim about a model is measured on the model itself, on a few texts of different lengths. A lost mask,
 a skipped layer or an output that does not come from the weights shows as a number.
@@ -21,13 +21,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
 from heedmap.huggingface import as_loaded
-from heedmap.huggingface.entrance import eagerly, enter, entered, evaluating, leave
 from heedmap.huggingface.inputs import encode
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import Drift, answer, drift_between
+from heedmap.huggingface.model_adapter import attach, detach, eagerly, evaluating, is_attached
 from heedmap.huggingface.padding import declare_in_batches, padding_token
+from heedmap.huggingface.probe import Probe
 from heedmap.huggingface.sample_texts import SENTENCES
-from heedmap.huggingface.trial import Trial
 
 Part = Literal["reading", "editing", "batches", "as loaded", "report"]
 
@@ -44,8 +44,8 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Handshake:
-    """The result. `kind` is the way in: interface, softmax, reading, or refused.
+class VerificationResult:
+    """All measurements of a model. `kind` is the way in: interface, softmax, reading, or refused.
 
     `calls` names the attention layers and `heads` counts their heads, in the order of the calls.
     """
@@ -61,22 +61,22 @@ class Handshake:
 
     @property
     def ok(self) -> bool:
-        """Whether the model can be audited."""
+        """Return whether the model can be audited."""
         return self.reason is None and all(check.passed for check in self.checks)
 
     @property
     def reads(self) -> bool:
-        """Whether the weights are exactly those the model computes with."""
+        """Return whether the weights are exactly those the model computes with."""
         return self._part("reading")
 
     @property
     def edits(self) -> bool:
-        """Whether the weights can be replaced exactly."""
+        """Return whether the weights can be replaced exactly."""
         return self.reads and self.kind != "reading" and self._part("editing")
 
     @property
     def refusal(self) -> str | None:
-        """One line with reason and remedy; None if the model can be audited."""
+        """Return one line with reason and remedy; None if the model can be audited."""
         if self.ok:
             return None
         if self.reason is not None:
@@ -97,69 +97,69 @@ class Handshake:
 
     @property
     def size(self) -> str:
-        """Layers × heads, as in "12 × 12"."""
-        least, most = min(self.heads, default=0), max(self.heads, default=0)
-        return f"{len(self.calls)} × {least}" + (f"–{most}" if most > least else "")
+        """Return layers × heads, as in "12 × 12"."""
+        fewest, largest = min(self.heads, default=0), max(self.heads, default=0)
+        return f"{len(self.calls)} × {fewest}" + (f"–{largest}" if largest > fewest else "")
 
     def value(self, name: str) -> float | None:
         """Return the number that a check measured; None if it was not made."""
         return next((check.value for check in self.checks if check.name == name), None)
 
     def _part(self, part: Part) -> bool:
-        own = [check.passed for check in self.checks if check.part == part]
-        return bool(own) and all(own)
+        passed = [check.passed for check in self.checks if check.part == part]
+        return bool(passed) and all(passed)
 
 
 _CHOOSE = "choose another model"
 _UNTRAINED = "its attention hardly moves its answers: is it trained? else " + _CHOOSE
 
 
-def handshake(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Handshake:
+def verify(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> VerificationResult:
     """Try the model on English sentences, padded on the tokenizer's side, and compare it with itself as loaded.
 
-    The model is measured in eval mode. Its mode, its attention implementation and whether it is entered
+    The model is measured in eval mode. Its mode, its attention implementation and whether it is attached
     are the same afterwards.
 
     Raises:
         InputError: The model cannot read the tokenizer's output at all.
     """
-    again = entered(model)
-    leave(model)
+    was_attached = is_attached(model)
+    detach(model)
     declare_in_batches(model)
     with quiet(), evaluating(model):
         readings, untried = as_loaded.read(model, tokenizer)
         inputs = _sentences(model, tokenizer)
-        result = handshake_on(model, inputs)
+        result = verify_on(model, inputs)
         try:
             if result.reason is None:
-                found = as_loaded.compare(readings, untried, enter(model, inputs), tokenizer)
-                result = replace(result, checks=(*result.checks, _as_loaded(found)))
+                comparison = as_loaded.compare(readings, untried, attach(model, inputs), tokenizer)
+                result = replace(result, checks=(*result.checks, _as_loaded(comparison)))
         finally:
-            leave(model)
-            if again:
-                enter(model, inputs)
+            detach(model)
+            if was_attached:
+                attach(model, inputs)
     return result
 
 
-def _as_loaded(found: as_loaded.Comparison) -> Check:
-    passed = found.different is None
-    return Check("as loaded", "as loaded", passed, found.answer, found.explanation)
+def _as_loaded(comparison: as_loaded.Comparison) -> Check:
+    passed = comparison.different is None
+    return Check("as loaded", "as loaded", passed, comparison.answer, comparison.explanation)
 
 
 @torch.no_grad()
 def drift(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Drift:
-    """Measure the handshake's last two numbers alone, in two passes; the model is left unchanged."""
-    inputs, again = _sentences(model, tokenizer), entered(model)
-    leave(model)
+    """Measure the verification's last two numbers alone, in two passes; the model is left unchanged."""
+    inputs, was_attached = _sentences(model, tokenizer), is_attached(model)
+    detach(model)
     with quiet(), evaluating(model):
         try:
             default = str(model.config._attn_implementation)
-            before = answer(model(**inputs))
+            default_answer = answer(model(**inputs))
             with eagerly(model):
-                return drift_between(default, before, answer(model(**inputs)))
+                return drift_between(default, default_answer, answer(model(**inputs)))
         finally:
-            if again:
-                enter(model, inputs)
+            if was_attached:
+                attach(model, inputs)
 
 
 def _sentences(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Tensor]:
@@ -168,54 +168,54 @@ def _sentences(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> di
     return as_loaded.accepted(model, batch.inputs(tokenizer.model_input_names))
 
 
-def handshake_on(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Handshake:
-    """Do as `handshake`, on ready tensors: `input_ids` (B, N), `attention_mask` and what else it takes.
+def verify_on(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> VerificationResult:
+    """Do as `verify`, on ready tensors: `input_ids` (B, N), `attention_mask` and what else it takes.
 
     The rows should be of different lengths, and the mask should say so.
     """
-    again = entered(model)
-    leave(model)
+    was_attached = is_attached(model)
+    detach(model)
     with quiet(), evaluating(model):
         try:
             return _measure(model, inputs)
         finally:
-            if again:
-                enter(model, inputs)
+            if was_attached:
+                attach(model, inputs)
 
 
-def _measure(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Handshake:
+def _measure(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> VerificationResult:
     name = type(model).__name__
     try:
         with torch.no_grad():
-            trial = Trial(model, inputs)
+            probe = Probe(model, inputs)
     except InputError as error:
-        return Handshake(name, "refused", (), (), (), str(error))
+        return VerificationResult(name, "refused", (), (), (), str(error))
     except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
         raise as_loaded.stopped(model, inputs.get("input_ids"), "the texts", error) from error
     try:
-        checks = [*_reading(trial)]
-        if trial.kind != "reading":
-            checks += _editing(trial)
-        checks += [*_batches(trial), *_reports(trial, other := trial.other_side())]
+        checks = [*_reading(probe)]
+        if probe.kind != "reading":
+            checks += _editing(probe)
+        checks += [*_batches(probe), *_reports(probe, other_side := probe.other_side())]
     finally:
-        leave(model)
+        detach(model)
     reason = None
-    if trial.kind == "reading" and all(check.passed for check in checks):
+    if probe.kind == "reading" and all(check.passed for check in checks):
         reason = (
             f"expected attention that can be replaced; {name} only reports its weights, and computes "
             f"its output where they cannot be reached; {_CHOOSE}"
         )
-    heads = tuple(weights.shape[1] for weights in trial.weights)
+    heads = tuple(weights.shape[1] for weights in probe.weights)
     dtype = str(model.dtype).removeprefix("torch.")
-    either = other is not None and other <= trial.shapes
-    return Handshake(
-        name, trial.kind, tuple(trial.layers), heads, tuple(checks), reason, dtype, either
+    either = other_side is not None and other_side <= probe.shapes
+    return VerificationResult(
+        name, probe.kind, tuple(probe.layers), heads, tuple(checks), reason, dtype, either
     )
 
 
-def _reading(trial: Trial) -> list[Check]:
-    again, layers = trial.calls_again(), len(trial.layers)
-    gap, count = trial.to_reported(), len(trial.reported)
+def _reading(probe: Probe) -> list[Check]:
+    again, layers = probe.calls_again(), len(probe.layers)
+    gap, count = probe.to_reported(), len(probe.reported)
     compared = (
         "the model reports none to compare with" if gap is None else f"they differ by {gap:.2g}"
     )
@@ -225,36 +225,36 @@ def _reading(trial: Trial) -> list[Check]:
             f"{layers} attention layers called, {again} in a second pass; the model reports {count or 'none'}",
         ),
         Check(
-            "finite answer", "reading", trial.finite, None,
-            "the answer holds numbers only" if trial.finite else "the answer is infinite or not a number",
+            "finite answer", "reading", probe.finite, None,
+            "the answer holds numbers only" if probe.finite else "the answer is infinite or not a number",
         ),
         _at_most(
-            "entered as eager", "reading", trial.to_eager(), trial.same,
+            "entered as eager", "reading", probe.to_eager(), probe.same,
             "the answer differs from the model's own eager attention by",
         ),
         Check(
-            "weights as reported", "reading", gap is None or gap <= trial.same, gap,
+            "weights as reported", "reading", gap is None or gap <= probe.same, gap,
             f"the weights against those the model itself reports: {compared}",
         ),
         _at_most(
-            "no weight on padding", "reading", trial.on_padding(), 0.0,
+            "no weight on padding", "reading", probe.on_padding(), 0.0,
             "the largest weight from a token to padding is",
         ),
     ]  # fmt: skip
 
 
-def _editing(trial: Trial) -> list[Check]:
-    moved = trial.spread()
-    gradients = trial.gradients()
+def _editing(probe: Probe) -> list[Check]:
+    moved = probe.spread()
+    gradients = probe.gradients()
     smallest = min(gradients, default=math.nan)
-    put_back, slope = trial.embedded()
+    put_back, slope = probe.embedded()
     return [
         _at_most(
-            "same weights, same answer", "editing", trial.copied(), trial.same,
+            "same weights, same answer", "editing", probe.copied(), probe.same,
             "putting back the same weights moves the answer by",
         ),
         Check(
-            "other weights, other answer", "editing", moved > trial.same, moved,
+            "other weights, other answer", "editing", moved > probe.same, moved,
             f"even weights move the answer by {moved:.2g}",
         ),
         Check(
@@ -263,7 +263,7 @@ def _editing(trial: Trial) -> list[Check]:
             if math.isfinite(smallest) else "there is no gradient by some layer's weights",
         ),
         _at_most(
-            "same embeddings, same answer", "editing", put_back, trial.same,
+            "same embeddings, same answer", "editing", put_back, probe.same,
             "putting the looked-up embeddings in their place again moves the answer by",
         ),
         Check(
@@ -274,32 +274,32 @@ def _editing(trial: Trial) -> list[Check]:
     ]  # fmt: skip
 
 
-def _batches(trial: Trial) -> list[Check]:
-    side = "left" if trial.pads_left else "right"
+def _batches(probe: Probe) -> list[Check]:
+    side = "left" if probe.pads_left else "right"
     return [
         _at_most(
-            "alone as in a batch", "batches", trial.one_by_one(), trial.shapes,
+            "alone as in a batch", "batches", probe.one_by_one(), probe.shapes,
             "a text read alone is answered differently from the same text in a batch by",
         ),
         _at_most(
-            "padded as unpadded", "batches", trial.unpadded(), trial.shapes,
+            "padded as unpadded", "batches", probe.unpadded(), probe.shapes,
             f"padding on the {side} moves the answer by",
         ),
     ]  # fmt: skip
 
 
-def _reports(trial: Trial, other: float | None) -> list[Check]:
-    causal, off, drift = trial.causal(), trial.off_one(), trial.drift()
-    side = "right" if trial.pads_left else "left"
-    effect = "the inputs hold no padding" if other is None else (
-        f"moves the answer by {other:.2g}"
-        + (", so pad on the other side alone" if other > trial.shapes else "")
+def _reports(probe: Probe, other_side: float | None) -> list[Check]:
+    causal, off, drift = probe.causal(), probe.off_one(), probe.drift()
+    side = "right" if probe.pads_left else "left"
+    effect = "the inputs hold no padding" if other_side is None else (
+        f"moves the answer by {other_side:.2g}"
+        + (", so pad on the other side alone" if other_side > probe.shapes else "")
     )  # fmt: skip
     return [
-        Check("padding on the other side", "report", True, other, f"padding on the {side}: {effect}"),
+        Check("padding on the other side", "report", True, other_side, f"padding on the {side}: {effect}"),
         Check(
             "causal", "report", True, float(causal),
-            f"{causal} of {len(trial.weights)} layers never look ahead",
+            f"{causal} of {len(probe.weights)} layers never look ahead",
         ),
         Check(
             "rows sum to one", "report", True, off,

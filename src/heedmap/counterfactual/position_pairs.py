@@ -1,4 +1,4 @@
-"""The best pair of positions mixed to a given logit: all pairs of all rows, in bounded memory."""
+"""Find the best pair of positions mixed to a given logit: all pairs of all rows, in bounded memory."""
 
 from dataclasses import dataclass
 
@@ -14,15 +14,16 @@ BLOCK = 1 << 18
 
 @dataclass(frozen=True)
 class Pair:
-    """Per row: mass 1 − w on `first`, w on `second`, w ≤ ½, and its gain; −∞ where no pair exists.
+    """The best pair of each row: mass 1 − w on `major_position`, w on `minor_position`, w ≤ ½.
 
-    The gain is JSD − ½ ln 2 · Σα̂: the divergence less what it would be with no shared position.
+    `gain` is JSD − ½ ln 2 · Σα̂: the divergence less what it would be with no shared position; −∞ where no
+    pair exists.
     """
 
     gain: Float[Tensor, " B"]
-    first: Int[Tensor, " B"]
-    second: Int[Tensor, " B"]
-    weight_second: Float[Tensor, " B"]
+    major_position: Int[Tensor, " B"]
+    minor_position: Int[Tensor, " B"]
+    minor_weight: Float[Tensor, " B"]
 
 
 def best_pair(
@@ -58,20 +59,20 @@ def best_pair(
     j = torch.zeros_like(i)
     for start, stop in _blocks(shorts, longs):
         block = shape_order[start:stop]
-        side = _Side.take(z, q, block, long_start, long, max(longs[start:stop]))
-        columns = side.z.shape[1]
+        long_side = _Side.take(z, q, block, long_start, long, max(longs[start:stop]))
+        columns = long_side.z.shape[1]
         step = max(1, BLOCK // (len(block) * columns))
         for offset in range(0, shorts[stop - 1], step):
             size = min(step, shorts[stop - 1] - offset)
-            other = _Side.take(z, q, block, short_start + offset, short - offset, size)
-            value, flat = _gain(other, side, bound[block]).flatten(1).max(-1)
+            short_side = _Side.take(z, q, block, short_start + offset, short - offset, size)
+            value, flat = _gain(short_side, long_side, bound[block]).flatten(1).max(-1)
             better = value > gain[block]
             gain[block] = torch.where(better, value, gain[block])
             i[block] = torch.where(
-                better, other.index.gather(1, flat[:, None] // columns)[:, 0], i[block]
+                better, short_side.index.gather(1, flat[:, None] // columns)[:, 0], i[block]
             )
             j[block] = torch.where(
-                better, side.index.gather(1, flat[:, None] % columns)[:, 0], j[block]
+                better, long_side.index.gather(1, flat[:, None] % columns)[:, 0], j[block]
             )
 
     z_i, z_j = z.gather(1, i[:, None])[:, 0], z.gather(1, j[:, None])[:, 0]
@@ -80,22 +81,25 @@ def best_pair(
     distance = torch.where(exists, z_j - z_i, 1.0)
     on_i = torch.where(exists, (z_j - bound) / distance, 1.0)
     on_j = torch.where(exists, (bound - z_i) / distance, 0.0)
-    i_first = on_i >= on_j
+    i_is_major = on_i >= on_j
     return Pair(
-        gain, torch.where(i_first, i, j), torch.where(i_first, j, i), torch.minimum(on_i, on_j)
+        gain,
+        torch.where(i_is_major, i, j),
+        torch.where(i_is_major, j, i),
+        torch.minimum(on_i, on_j),
     )
 
 
 def _blocks(shorts: list[int], longs: list[int]) -> list[tuple[int, int]]:
     """Return consecutive ranges of rectangles, at most BLOCK entries when padded; skip empty ones."""
     ranges = []
-    start = next((at for at, short in enumerate(shorts) if short), len(shorts))
+    start = next((index for index, short in enumerate(shorts) if short), len(shorts))
     widest = 0
-    for at in range(start, len(shorts)):
-        widest = max(widest, longs[at])
-        if at > start and (at + 1 - start) * shorts[at] * widest > BLOCK:
-            ranges.append((start, at))
-            start, widest = at, longs[at]
+    for index in range(start, len(shorts)):
+        widest = max(widest, longs[index])
+        if index > start and (index + 1 - start) * shorts[index] * widest > BLOCK:
+            ranges.append((start, index))
+            start, widest = index, longs[index]
     if start < len(shorts):
         ranges.append((start, len(shorts)))
     return ranges

@@ -5,9 +5,9 @@ import torch
 from tiny_transformers import TEXTS, tiny_model, tiny_tokenizer
 from tokenizers import processors
 
-from heedmap.huggingface.entrance import enter
+from heedmap.huggingface.attention_layout import find_layout
 from heedmap.huggingface.measuring import Leaves
-from heedmap.huggingface.survey import survey
+from heedmap.huggingface.model_adapter import attach
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.zoo import END, FIRST, ZOO
 from heedmap.importance.deletions import reread_without_each
@@ -21,11 +21,11 @@ READ_ONE = [
 CLOSE = 1e-4
 
 
-def rows_with_a_gradient(entrance, inputs, call):
+def rows_with_a_gradient(adapter, inputs, call):
     """The slow, obvious way: those rows of a layer's weights that the logits depend on."""
     leaves = Leaves()
-    with torch.enable_grad(), entrance.visiting(leaves):
-        logits = entrance.model(**inputs).logits
+    with torch.enable_grad(), adapter.visiting(leaves):
+        logits = adapter.model(**inputs).logits
     total = (logits * torch.arange(1.0, 1 + logits.shape[1])).sum()
     (found,) = torch.autograd.grad(total, leaves.leaves[call])
     return [row.nonzero()[:, 0].tolist() for row in found.abs().amax(dim=(1, 3)) > 0]
@@ -34,8 +34,8 @@ def rows_with_a_gradient(entrance, inputs, call):
 @pytest.mark.parametrize("row", READ_ONE, ids=[row.name for row in READ_ONE])
 def test_the_row_is_found_wherever_padding_and_ends_of_text_stand_in_it(row):
     model, inputs = row.build(), row.tensors()
-    entrance = enter(model, inputs)
-    found = survey(entrance, inputs)
+    adapter = attach(model, inputs)
+    found = find_layout(adapter, inputs)
     generator = torch.Generator().manual_seed(1)
     for _ in range(4):
         ids = inputs["input_ids"].clone()
@@ -45,7 +45,7 @@ def test_the_row_is_found_wherever_padding_and_ends_of_text_stand_in_it(row):
             some = places[torch.randperm(len(places), generator=generator)[:3]]
             ids[text, some] = torch.tensor([END, row.pad, row.pad])
         given = {**inputs, "input_ids": ids}
-        expected = rows_with_a_gradient(entrance, given, found.calls[-1])
+        expected = rows_with_a_gradient(adapter, given, found.calls[-1])
         assert [[int(r)] for r in found.read_rows(given)] == expected
 
 
@@ -76,14 +76,14 @@ def test_a_masked_word_is_read_as_the_model_reads_it_where_the_mark_is_the_paddi
         if len(text) > 1:
             slow = [alone(on_trial.mask_token(text, j)) for j in range(len(text))]
             assert torch.allclose(masked, torch.stack(slow), atol=CLOSE)
-    last = rows_with_a_gradient(on_trial.entrance, on_trial.inputs(batch), on_trial.calls[-1])
+    last = rows_with_a_gradient(on_trial.adapter, on_trial.inputs(batch), on_trial.calls[-1])
     assert [[int(r)] for r in on_trial.read_rows(on_trial.inputs(batch))] == last
 
 
 def test_of_an_encoder_and_a_decoder_the_attention_between_them_is_on_trial():
     model = tiny_model("bart")
     ids = torch.tensor([[2, 5, 6, 3]])
-    entrance = enter(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
-    found = survey(entrance, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+    adapter = attach(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+    found = find_layout(adapter, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
     assert len(found.names) == 6  # two layers of each of three kinds
     assert [name.split(".")[-1] for name in found.layers] == ["encoder_attn"] * 2

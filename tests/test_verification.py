@@ -1,4 +1,4 @@
-"""The handshake passes what is exact and catches what is not."""
+"""The verification passes what is exact and catches what is not."""
 
 import json
 import math
@@ -10,10 +10,8 @@ import torch
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 from heedmap.errors import InputError
-from heedmap.huggingface import door
-from heedmap.huggingface.door import NAME, Call, Visitor
-from heedmap.huggingface.entrance import enter, entered, leave
-from heedmap.huggingface.handshake import handshake, handshake_on
+from heedmap.huggingface import attention_hook
+from heedmap.huggingface.attention_hook import NAME, Call, Visitor
 from heedmap.huggingface.loading import load_classifier
 from heedmap.huggingface.measuring import (
     alone,
@@ -22,7 +20,9 @@ from heedmap.huggingface.measuring import (
     on_padding,
     other_side,
 )
+from heedmap.huggingface.model_adapter import attach, detach, is_attached
 from heedmap.huggingface.support import support_table, try_out
+from heedmap.huggingface.verification import verify, verify_on
 from heedmap.huggingface.zoo import architecture
 
 ROOT = Path(__file__).parents[1]
@@ -32,15 +32,15 @@ def failed(found):
     return [check.name for check in found.checks if not check.passed]
 
 
-def greet(name, **changes):
+def verified(name, **changes):
     row = architecture(name)
     model = row.build()
-    return handshake_on(model, {**row.tensors(), **changes})
+    return verify_on(model, {**row.tensors(), **changes})
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "albert", "llama", "bart", "bloom", "xlnet"])
 def test_exact_models_pass(name):
-    found = greet(name)
+    found = verified(name)
     assert found.ok, found.refusal
     assert found.reads
     assert found.edits
@@ -57,11 +57,11 @@ def test_exact_models_pass(name):
 
 
 def test_what_it_counts():
-    found = greet("bart")
+    found = verified("bart")
     assert (len(found.calls), found.size) == (6, "6 × 4")
     assert found.value("causal") == 2  # the decoder's own
-    assert greet("llama").value("causal") == 2
-    assert greet("bert").value("causal") == 0
+    assert verified("llama").value("causal") == 2
+    assert verified("bert").value("causal") == 0
 
 
 # --- what is broken is caught ------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_what_it_counts():
 
 @pytest.fixture
 def unregistered_mask():
-    """The door's name without a mask of its name: models then go without any mask, and say nothing."""
+    """The hook's name without a mask of its name: models then go without any mask, and say nothing."""
     own = ALL_MASK_ATTENTION_FUNCTIONS._global_mapping
     kept = own.pop(NAME)
     yield
@@ -78,7 +78,7 @@ def unregistered_mask():
 
 @pytest.mark.parametrize("name", ["bert", "llama", "gpt2"])
 def test_a_lost_mask_is_caught(unregistered_mask, name):
-    found = greet(name)
+    found = verified(name)
     assert not found.ok
     assert not found.reads
     assert {"entered as eager", "no weight on padding"} <= set(failed(found))
@@ -88,7 +88,7 @@ def test_a_lost_mask_is_caught(unregistered_mask, name):
 
 def test_without_padding_an_encoder_that_lost_its_mask_would_pass(unregistered_mask):
     row = architecture("bert")
-    found = handshake_on(row.build(), alone(row.tensors(), 0, None))
+    found = verify_on(row.build(), alone(row.tensors(), 0, None))
     assert found.ok
     check = next(check for check in found.checks if check.name == "no weight on padding")
     assert check.explanation.startswith("not tried")  # and says so
@@ -96,11 +96,11 @@ def test_without_padding_an_encoder_that_lost_its_mask_would_pass(unregistered_m
 
 def test_an_output_that_does_not_come_of_the_weights_is_caught(monkeypatch):
     def offset(weights, value):
-        return door_sum(weights, value) + 0.01
+        return hook_sum(weights, value) + 0.01
 
-    door_sum = door.weighted_sum
-    monkeypatch.setattr(door, "weighted_sum", offset)
-    found = greet("bert")
+    hook_sum = attention_hook.weighted_sum
+    monkeypatch.setattr(attention_hook, "weighted_sum", offset)
+    found = verified("bert")
     assert found.reads
     assert not found.edits
     assert failed(found) == ["same weights, same answer"]
@@ -112,18 +112,18 @@ def test_weights_that_are_not_the_models_own_are_caught(monkeypatch):
         return output, self.weights(call, weights.flip(-1))
 
     monkeypatch.setattr(Visitor, "attend", attend)
-    found = greet("bert")
+    found = verified("bert")
     assert "weights as reported" in failed(found)
     assert "no weight on padding" in failed(found)
 
 
 def test_a_detached_layer_has_no_gradient(monkeypatch):
     def detached(weights, value):
-        return door_sum(weights, value).detach()
+        return hook_sum(weights, value).detach()
 
-    door_sum = door.weighted_sum
-    monkeypatch.setattr(door, "weighted_sum", detached)
-    found = greet("bert")
+    hook_sum = attention_hook.weighted_sum
+    monkeypatch.setattr(attention_hook, "weighted_sum", detached)
+    found = verified("bert")
     assert failed(found) == ["gradient in every layer"]
     assert math.isnan(found.value("gradient in every layer"))
 
@@ -150,8 +150,8 @@ def test_embeddings_that_are_not_put_in_their_place_are_caught(monkeypatch, spoi
         finally:
             handle.remove()
 
-    monkeypatch.setattr("heedmap.huggingface.trial.embedded_as", embedded_as)
-    found = greet("bert")
+    monkeypatch.setattr("heedmap.huggingface.probe.embedded_as", embedded_as)
+    found = verified("bert")
     assert found.reads
     assert not found.edits
     assert check in failed(found)
@@ -170,33 +170,33 @@ def test_the_wrong_side_is_refused_and_the_right_one_named():
     row = architecture("gpt2")
     inputs = row.tensors()
     turned, _ = other_side(inputs, inputs["attention_mask"].bool())
-    found = handshake_on(row.build(), turned)
+    found = verify_on(row.build(), turned)
     assert failed(found) == ["padded as unpadded"]
     assert "padding on the left" in found.refusal
     assert "padding_side" in found.refusal
-    assert handshake_on(row.build(), inputs).ok
+    assert verify_on(row.build(), inputs).ok
 
 
 def test_numbers_that_are_none_are_caught():
     row = architecture("bert")
     model = row.build()
     model.classifier.bias.fill_(float("nan"))
-    found = handshake_on(model, row.tensors())
+    found = verify_on(model, row.tensors())
     assert "finite answer" in failed(found)
     assert "not a number" in found.refusal
 
 
 def test_no_way_in_is_a_refusal_and_unreadable_inputs_an_error():
-    found = greet("longformer")
+    found = verified("longformer")
     assert (found.kind, found.ok, found.reads, found.edits) == ("refused", False, False, False)
     assert "tokens over tokens" in found.refusal
     with pytest.raises(InputError, match="tokenizer"):
-        greet("bert", input_ids=torch.full((3, 9), 4000))
+        verified("bert", input_ids=torch.full((3, 9), 4000))
 
 
 def test_a_model_that_only_reports_is_read_and_refused(monkeypatch):
     monkeypatch.setattr("heedmap.huggingface.interception._SOFTMAXES", ())
-    found = greet("mpnet")
+    found = verified("mpnet")
     assert (found.kind, found.reads, found.edits, found.ok) == ("reading", True, False, False)
     assert "only reports" in found.refusal
 
@@ -204,11 +204,11 @@ def test_a_model_that_only_reports_is_read_and_refused(monkeypatch):
 # --- it leaves things as they were -------------------------------------------------------------------------
 
 
-def test_training_mode_is_left_for_the_handshake_and_taken_up_again():
+def test_training_mode_is_left_for_the_verification_and_taken_up_again():
     row = architecture("bert")
     model = row.build().train()
     model.bert.eval()
-    enter(model, row.tensors())
+    attach(model, row.tensors())
     taken = []
 
     class Looking(Visitor):
@@ -216,12 +216,12 @@ def test_training_mode_is_left_for_the_handshake_and_taken_up_again():
             taken.append(weights)
 
     model.bert.train()
-    with torch.random.fork_rng(), enter(model, row.tensors()).visiting(Looking()):
+    with torch.random.fork_rng(), attach(model, row.tensors()).visiting(Looking()):
         torch.manual_seed(0)
         model(**row.tensors())
     assert off_one(taken[0], None) > 0.05  # the trap: weights after dropout
     model.bert.eval()
-    found = handshake_on(model, row.tensors())
+    found = verify_on(model, row.tensors())
     assert found.ok
     assert found.value("rows sum to one") < 1e-6
     assert model.training
@@ -232,7 +232,7 @@ def test_checkpointing_does_not_count_a_layer_twice():
     row = architecture("bert")
     model = row.build()
     model.activation_checkpointing_enable()
-    found = handshake_on(model.train(), row.tensors())
+    found = verify_on(model.train(), row.tensors())
     assert found.ok
     assert len(found.calls) == 2
 
@@ -241,19 +241,19 @@ def test_an_entered_model_stays_entered_and_another_is_left():
     row = architecture("bert")
     model = row.build()
     before = model.config._attn_implementation
-    handshake_on(model, row.tensors())
+    verify_on(model, row.tensors())
     assert model.config._attn_implementation == before
-    entrance = enter(model, row.tensors())
-    handshake_on(model, row.tensors())
-    assert entered(model)
-    with entrance.visiting(Visitor()) as names:
+    adapter = attach(model, row.tensors())
+    verify_on(model, row.tensors())
+    assert is_attached(model)
+    with adapter.visiting(Visitor()) as names:
         model(**row.tensors())
     assert len(names) == 2
-    leave(model)
+    detach(model)
 
 
 def test_sinks_are_noted_and_pass():
-    found = greet("gpt_oss")
+    found = verified("gpt_oss")
     assert found.ok
     assert found.value("rows sum to one") > 0.1
     check = next(check for check in found.checks if check.name == "rows sum to one")
@@ -296,10 +296,10 @@ def test_fully_masked_rows_are_left_out_of_every_number():
             taken.append(weights)
 
     model = row.build()
-    with enter(model, row.tensors()).visiting(Looking()):
+    with attach(model, row.tensors()).visiting(Looking()):
         model(**row.tensors())
     assert (taken[0][2, :, 0] > 0.1).all()  # the trap: padding on the left looks everywhere
-    found = handshake_on(model, row.tensors())
+    found = verify_on(model, row.tensors())
     assert found.value("no weight on padding") == 0
     assert found.value("causal") == 2
 
@@ -314,7 +314,7 @@ def size_of(folder):
 
 
 def test_a_classifier_passes(classifier):
-    found = handshake(*load_classifier(classifier))
+    found = verify(*load_classifier(classifier))
     assert found.ok, found.refusal
     assert (found.kind, found.size) == ("interface", size_of(classifier))
     assert found.value("entered as eager") == found.value("same weights, same answer") == 0
@@ -322,7 +322,7 @@ def test_a_classifier_passes(classifier):
 
 @pytest.mark.slow
 def test_half_precision_passes(minilm):
-    assert handshake(*load_classifier(minilm, dtype="bfloat16")).ok
+    assert verify(*load_classifier(minilm, dtype="bfloat16")).ok
 
 
 def test_the_check_command(heedmap, classifier, tmp_path):

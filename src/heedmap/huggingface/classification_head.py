@@ -27,8 +27,8 @@ _HEADLESS = {
 }
 
 
-def check_head(config: Mapping[str, Any], what: str) -> None:
-    """Check what a config.json says of the outputs; `what` names the model in errors.
+def check_head(config: Mapping[str, Any], model_name: str) -> None:
+    """Check what a config.json says of the outputs; errors name it as `model_name`.
 
     Raises:
         InputError: amounts, several labels at once, classes of tokens, or quantised weights.
@@ -36,7 +36,7 @@ def check_head(config: Mapping[str, Any], what: str) -> None:
     if (quantised := config.get("quantization_config")) is not None:
         method = quantised.get("quant_method") if isinstance(quantised, dict) else None
         raise InputError(
-            f"expected weights of floating point in {what}; they are quantised"
+            f"expected weights of floating point in {model_name}; they are quantised"
             f"{f' by {method}' if method else ''} (quantization_config in its config.json), which "
             "is not read; choose the model before it was quantised, or save it dequantised"
         )
@@ -44,28 +44,28 @@ def check_head(config: Mapping[str, Any], what: str) -> None:
     for ending, does in _OTHER_HEADS.items():
         if name.endswith(ending):
             raise InputError(
-                f"expected a text classifier in {what}; it is a {name}: {does}; choose a model of sequence "
-                "classification"
+                f"expected a text classifier in {model_name}; it is a {name}: {does}; choose a model of "
+                "sequence classification"
             )
     kind = config.get("problem_type")
     if kind == SINGLE:
         return
     if kind not in (None, "regression", "multi_label_classification"):
         raise InputError(
-            f"expected as problem_type in the config.json of {what} {SINGLE}, multi_label_classification or "
-            f"regression, got {kind!r:.60}; correct it, or remove it"
+            f"expected as problem_type in the config.json of {model_name} {SINGLE}, multi_label_classification "
+            f"or regression, got {kind!r:.60}; correct it, or remove it"
         )
     signs = [("problem_type", kind), *_functions(config)]
     for key, value in signs:
         said = f"its config.json has {key} = {value!s:.60}"
         if value == "regression" or _names(value, "none"):
             raise InputError(
-                f"expected a classifier in {what}; its outputs are amounts (a regression), not classes: "
+                f"expected a classifier in {model_name}; its outputs are amounts (a regression), not classes: "
                 f"{said}; choose a model of single-label classification"
             )
         if value == "multi_label_classification" or _names(value, "sigmoid"):
             raise InputError(
-                f"expected one class a text in {what}; it was trained to give several labels at once: "
+                f"expected one class a text in {model_name}; it was trained to give several labels at once: "
                 f"{said}; choose a model of single-label classification"
             )
 

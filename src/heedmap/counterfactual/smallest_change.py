@@ -1,4 +1,4 @@
-"""How far must the weights be bent before another class is predicted? Global optima for a linear read-out.
+"""Find the smallest change of the weights that changes the predicted class: global optima, linear read-out.
 
 z(α) = Σ_t α_t R_t + b is linear in the weights. Let a_t be how far position t alone is from the rival class
 c, less that of the best position for c:
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize.elementwise import find_root
 from torch import Tensor
 
+from heedmap.counterfactual.tolerance import check_positions
 from heedmap.measures import LN2, jensen_shannon
 
 Values = NDArray[np.float64]
@@ -32,48 +33,50 @@ NEGLIGIBLE = 1e-18  # a stretch of the weights by less changes none
 
 
 @dataclass(frozen=True)
-class Bent:
+class Change:
     """The nearest weighting of each row that changes the class.
 
-    `distance` is attained by `attention`, and no weighting that changes the class is nearer than `at_least`,
+    `distance` is attained by `attention`, and no weighting that changes the class is nearer than `lower_bound`,
     up to the rounding of float64. Both are infinite, and `attention` is α̂, where no weighting changes the
     class.
     """
 
     distance: Float[Tensor, " B"]
-    at_least: Float[Tensor, " B"]
+    lower_bound: Float[Tensor, " B"]
     attention: Float[Tensor, "B T"]
 
 
-def least_mass(
+def smallest_mass(
     attention: Float[Tensor, "B T"],
     readout: Float[Tensor, "B T C"],
     bias: Float[Tensor, " C"],
     mask: Bool[Tensor, "B T"],
     predicted: Int[Tensor, " B"],
-) -> Bent:
-    """Minimise TVD(α, α̂) = ½ Σ |α_t − α̂_t|, the mass that is moved, over all weightings that change the
-    class.
+) -> Change:
+    """Minimise TVD(α, α̂) = ½ Σ |α_t − α̂_t|, the mass that is moved, over the weightings that change the class.
 
     A fractional knapsack per rival: mass moves to the best position for c, from those of largest a_t first.
+
+    Raises:
+        ValueError: a row without real positions.
     """
-    rivals = _Rivals.of(attention, readout, bias, mask, predicted)
-    return _nearest(*_least_mass(rivals, rivals.repeated()))
+    rivals = _Rivals.from_readout(attention, readout, bias, mask, predicted)
+    return _nearest(*_mass_per_rival(rivals, rivals.repeated()))
 
 
-def largest_least_mass(
+def farthest_order_mass(
     attention: Float[Tensor, "B T"],
     readout: Float[Tensor, "B T C"],
     bias: Float[Tensor, " C"],
     mask: Bool[Tensor, "B T"],
     predicted: Int[Tensor, " B"],
 ) -> Float[Tensor, " B"]:
-    """Return the largest least mass that the same weights reach in any order; at most that for more classes.
+    """Bound the `smallest_mass` of these weights in any order; for two classes the bound is attained.
 
     Against one rival the farthest order has the largest weights where a_t is largest: any other leaves less to
     move. For several rivals, the least over their farthest orders bounds that of every single order.
     """
-    rivals = _Rivals.of(attention, readout, bias, mask, predicted)
+    rivals = _Rivals.from_readout(attention, readout, bias, mask, predicted)
     order = rivals.shortfall.masked_fill(~mask.unsqueeze(1), -1.0).argsort(-1, descending=True)
     weights = (
         rivals.attention.masked_fill(~mask, -1.0).sort(-1, descending=True).values.clamp(min=0)
@@ -81,44 +84,44 @@ def largest_least_mass(
     farthest = torch.zeros_like(rivals.shortfall).scatter(
         -1, order, weights.unsqueeze(1).expand_as(order)
     )
-    return _least_mass(rivals, farthest)[0].amin(1)
+    return _mass_per_rival(rivals, farthest)[0].amin(1)
 
 
-def least_divergence(
+def smallest_divergence(
     attention: Float[Tensor, "B T"],
     readout: Float[Tensor, "B T C"],
     bias: Float[Tensor, " C"],
     mask: Bool[Tensor, "B T"],
     predicted: Int[Tensor, " B"],
-) -> Bent:
+) -> Change:
     """Minimise JSD(α, α̂) in nats over all weightings that change the class.
 
-    A convex problem with one linear constraint per rival (`_least_divergence`). A weighting at a total
+    A convex problem with one linear constraint per rival (`_minimise_divergence`). A weighting at a total
     variation distance δ has a divergence of at least ½ [(1+δ) ln(1+δ) + (1−δ) ln(1−δ)] (Topsøe 2000), so that
     only rivals that may be nearest are solved.
     """
-    rivals = _Rivals.of(attention, readout, bias, mask, predicted)
-    own = rivals.repeated()
-    mass, weights = _least_mass(rivals, own)
-    distance = jensen_shannon(weights, own).masked_fill(mass.isinf(), torch.inf)
+    rivals = _Rivals.from_readout(attention, readout, bias, mask, predicted)
+    original = rivals.repeated()
+    mass, weights = _mass_per_rival(rivals, original)
+    distance = jensen_shannon(weights, original).masked_fill(mass.isinf(), torch.inf)
     share = mass.clamp(max=1.0)
-    at_least = 0.5 * (torch.xlogy(1 + share, 1 + share) + torch.xlogy(1 - share, 1 - share))
-    at_least = at_least.masked_fill(mass.isinf(), torch.inf)
-    near = (mass > 0) & mass.isfinite() & (at_least <= distance.amin(1, keepdim=True))
-    row, rival = near.nonzero(as_tuple=True)
+    lower_bound = 0.5 * (torch.xlogy(1 + share, 1 + share) + torch.xlogy(1 - share, 1 - share))
+    lower_bound = lower_bound.masked_fill(mass.isinf(), torch.inf)
+    may_be_nearest = (mass > 0) & mass.isfinite() & (lower_bound <= distance.amin(1, keepdim=True))
+    row, rival = may_be_nearest.nonzero(as_tuple=True)
     if len(row):
         q, pair = rivals.attention[row], (row, rival)
         problem = (q, rivals.shortfall[pair], rivals.limit[pair], rivals.target[pair])
-        found, bound = _least_divergence(*(x.numpy(force=True) for x in problem))
-        solved = torch.from_numpy(found).to(q)
-        weights, distance, at_least = weights.clone(), distance.clone(), at_least.clone()
+        solutions, bound = _minimise_divergence(*(x.numpy(force=True) for x in problem))
+        solved = torch.from_numpy(solutions).to(q)
+        weights, distance, lower_bound = weights.clone(), distance.clone(), lower_bound.clone()
         weights[row, rival] = solved
         distance[row, rival] = jensen_shannon(solved, q)
-        at_least[row, rival] = torch.from_numpy(bound).to(q)
-    bent = _nearest(distance, weights)
+        lower_bound[row, rival] = torch.from_numpy(bound).to(q)
+    change = _nearest(distance, weights)
     # Only rounding can put a bound above what is attained.
-    least = torch.minimum(at_least.amin(1), bent.distance).clamp(min=0.0)
-    return Bent(bent.distance, least, bent.attention)
+    lower_bound = torch.minimum(lower_bound.amin(1), change.distance).clamp(min=0.0)
+    return Change(change.distance, lower_bound, change.attention)
 
 
 def largest_divergence(
@@ -145,7 +148,7 @@ class _Rivals:
     target: Int[Tensor, "B C"]
 
     @classmethod
-    def of(
+    def from_readout(
         cls,
         attention: Float[Tensor, "B T"],
         readout: Float[Tensor, "B T C"],
@@ -153,18 +156,15 @@ class _Rivals:
         mask: Bool[Tensor, "B T"],
         predicted: Int[Tensor, " B"],
     ) -> "_Rivals":
-        if not bool(mask.any(-1).all()):
-            raise ValueError(
-                "expected at least one real position in every row, got a row with none: "
-                "mask is True on real positions"
-            )
+        check_positions(mask)
+        # In float64, as a_t is a difference of logits and the optimum a quotient of such differences.
         alone = (readout.double() + bias.double()).transpose(1, 2)
-        own = predicted.reshape(-1, 1, 1)
-        lead = alone - torch.take_along_dim(alone, own, 1)
+        predicted_index = predicted.reshape(-1, 1, 1)
+        lead = alone - torch.take_along_dim(alone, predicted_index, 1)
         real = mask.unsqueeze(1)
         limit, target = lead.masked_fill(~real, -torch.inf).max(-1)
         shortfall = (limit.unsqueeze(-1) - lead).masked_fill(~real, 0.0)
-        limit = limit.scatter(1, own.squeeze(-1), -torch.inf)
+        limit = limit.scatter(1, predicted_index.squeeze(-1), -torch.inf)
         return cls(attention.double().masked_fill(~mask, 0.0), shortfall, limit, target)
 
     def repeated(self) -> Float[Tensor, "B C T"]:
@@ -172,42 +172,46 @@ class _Rivals:
         return self.attention.unsqueeze(1).expand_as(self.shortfall)
 
 
-def _least_mass(
-    rivals: _Rivals, own: Float[Tensor, "B C T"]
+def _mass_per_rival(
+    rivals: _Rivals, original: Float[Tensor, "B C T"]
 ) -> tuple[Float[Tensor, "B C"], Float[Tensor, "B C T"]]:
-    """Return the least mass moved from `own` and its weighting per rival; ∞ and `own` where none suffices."""
+    """Return the smallest mass moved from `original` per rival, and its weighting.
+
+    Where no weighting reaches the rival, they are ∞ and `original`. A fractional knapsack: each unit of mass
+    that moves from t to the target, where a = 0, lowers Σ α_t a_t by a_t towards L. So the greedy order,
+    largest a_t first, moves the least.
+    """
     a, order = rivals.shortfall.sort(dim=-1, descending=True, stable=True)
-    q = own.gather(-1, order)
+    q = original.gather(-1, order)
     cost = q * a
     # Sums from the end: what is left when the mass of the positions before is gone. No difference cancels.
-    left = cost.flip(-1).cumsum(-1).flip(-1)
-    after = torch.cat([left[..., 1:], torch.zeros_like(left[..., :1])], -1)
+    remaining = cost.flip(-1).cumsum(-1).flip(-1)
+    remaining_after = torch.cat([remaining[..., 1:], torch.zeros_like(remaining[..., :1])], -1)
     limit = rivals.limit.unsqueeze(-1)
     # Of the first position after which the rest is within the limit, a part stays; all later ones stay whole.
-    part = torch.where(a > 0, (limit - after) / a, torch.inf).clamp(min=0.0)
-    kept = torch.minimum(q, part)
-    moved = (q - kept).sum(-1)
-    weights = torch.zeros_like(own).scatter(-1, order, kept)
+    part = torch.where(a > 0, (limit - remaining_after) / a, torch.inf).clamp(min=0.0)
+    kept_mass = torch.minimum(q, part)
+    moved = (q - kept_mass).sum(-1)
+    weights = torch.zeros_like(original).scatter(-1, order, kept_mass)
     weights = weights.scatter_add(-1, rivals.target.unsqueeze(-1), moved.unsqueeze(-1))
     never = rivals.limit < 0
     return (
         moved.masked_fill(never, torch.inf),
-        torch.where(never.unsqueeze(-1), own, weights),
+        torch.where(never.unsqueeze(-1), original, weights),
     )
 
 
-def _nearest(distance: Float[Tensor, "B C"], weights: Float[Tensor, "B C T"]) -> Bent:
+def _nearest(distance: Float[Tensor, "B C"], weights: Float[Tensor, "B C T"]) -> Change:
     """Return the nearest of the rivals' weightings."""
-    least, rival = distance.min(1)
-    rows = torch.arange(len(least), device=least.device)
-    return Bent(least, least, weights[rows, rival])
+    shortest, rival = distance.min(1)
+    rows = torch.arange(len(shortest), device=shortest.device)
+    return Change(shortest, shortest, weights[rows, rival])
 
 
-def _least_divergence(
+def _minimise_divergence(
     q: Values, a: Values, limit: Values, target: Indices
 ) -> tuple[Values, Values]:
-    """Minimise JSD(α, q) subject to Σ α = 1, Σ α a ≤ limit, for rows with Σ q a > limit ≥ 0. a is 0 at
-    `target`.
+    """Minimise JSD(α, q) subject to Σ α = 1, Σ α a ≤ limit; rows have Σ q a > limit ≥ 0, and a = 0 at `target`.
 
     With the multipliers θ/2 of the constraint and (w − ln 2)/2 of the sum, stationarity is
 
@@ -223,12 +227,13 @@ def _least_divergence(
     """
     face = np.where(a == 0, q, 0.0).sum(-1)
     rows = np.arange(len(q))
+    # With a limit of 0 all mass must go to positions with a = 0, which is the case θ → ∞.
     theta, bounded = np.full(len(q), LARGEST), limit > 0
-    some = rows[bounded]
-    if len(some):
+    bounded_rows = rows[bounded]
+    if len(bounded_rows):
         # At θ = 1/limit the constraint holds: Σ q a/(exp(θ a) − 1) ≤ Σ q/θ.
-        high = -np.log(limit[some])
-        low = np.minimum(np.log(NEGLIGIBLE) - np.log(a[some].max(-1)), high)
+        high = -np.log(limit[bounded_rows])
+        low = np.minimum(np.log(NEGLIGIBLE) - np.log(a[bounded_rows].max(-1)), high)
 
         def excess(log_theta: Values, row: Indices) -> Values:
             multiplier = np.exp(log_theta)
@@ -238,9 +243,10 @@ def _least_divergence(
             beyond: Values = (weights * a[row]).sum(-1) - limit[row]
             return beyond
 
-        theta[some] = np.exp(_root(excess, low, high, some))
+        theta[bounded_rows] = np.exp(_root(excess, low, high, bounded_rows))
     w = _normalising(q, a, face, theta, rows)
     weights = _stationary(q, a, theta, w)
+    # expm1 keeps the digits of 1 − exp(−x) for a small x; where q is 0 the term is 0, whatever the logarithm.
     with np.errstate(over="ignore", divide="ignore"):
         logs = np.log(-np.expm1(-(w[:, None] + theta[:, None] * a)))
     logs = np.where(q > 0, logs, 0.0)
@@ -274,7 +280,7 @@ def _normalising(q: Values, a: Values, face: Values, theta: Values, row: Indices
 
 def _root(falling: Callable[..., Values], low: Values, high: Values, *arguments: Any) -> Values:
     """Return the root of a falling function between two ends; the nearer end where there is none."""
-    found = find_root(falling, (low, high), args=arguments)
+    solution = find_root(falling, (low, high), args=arguments)
     f_low, f_high = falling(low, *arguments), falling(high, *arguments)
-    inside = (f_low > 0) & (f_high < 0)
-    return np.where(inside, found.x, np.where(f_low <= 0, low, high))
+    crosses = (f_low > 0) & (f_high < 0)
+    return np.where(crosses, solution.x, np.where(f_low <= 0, low, high))

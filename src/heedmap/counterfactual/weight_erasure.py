@@ -1,4 +1,4 @@
-"""Erase some of the weights: one, along a ranking, or as few as possible. Closed forms for a linear read-out.
+"""Erase weights one at a time, along a ranking, or as few as possible: closed forms for a linear read-out.
 
 z(α) = Σ_t α_t R_t + b, and after erasing the positions I the others are divided by their mass m = Σ_{t∉I} α_t:
 
@@ -48,8 +48,8 @@ def without_each(
     weights = attention.double().masked_fill(~mask, 0.0)
     context = weights.unsqueeze(-1) * readout.double().masked_fill(~mask.unsqueeze(-1), 0.0)
     mass, rest = _others(weights.unsqueeze(-1)), _others(context)
-    left = mass > 0
-    return torch.where(left, rest / torch.where(left, mass, 1.0), 0.0) + bias.double()
+    has_weight = mass > 0
+    return torch.where(has_weight, rest / torch.where(has_weight, mass, 1.0), 0.0) + bias.double()
 
 
 def along(
@@ -66,10 +66,10 @@ def along(
     """
     order = _order(ranking.unsqueeze(-1), mask)
     flips = _ahead(order, attention, readout, bias, mask, predicted).any(-1)
-    first, some = flips.long().argmax(-1), flips.any(-1)
+    first_flip, ever_flips = flips.long().argmax(-1), flips.any(-1)
     weights = attention.double().masked_fill(~mask, 0.0).gather(1, order.squeeze(-1))
-    erased = weights.cumsum(-1).gather(1, first.unsqueeze(-1)).squeeze(-1)
-    return Flip((first + 1) * some, torch.where(some, erased, 0.0))
+    erased = weights.cumsum(-1).gather(1, first_flip.unsqueeze(-1)).squeeze(-1)
+    return Flip((first_flip + 1) * ever_flips, torch.where(ever_flips, erased, 0.0))
 
 
 def along_each(
@@ -134,12 +134,12 @@ def smallest(
     (`smallest_each`), and the best class has the smallest of all; of two that need as many, the first.
     O(C T log T).
     """
-    found, erased = smallest_each(attention, readout, bias, mask, predicted)
+    per_class, erased = smallest_each(attention, readout, bias, mask, predicted)
     never = mask.shape[1] + 1
-    best = torch.where(found.count > 0, found.count, never).argmin(-1)
+    best = torch.where(per_class.count > 0, per_class.count, never).argmin(-1)
     rows = torch.arange(len(mask), device=mask.device)
-    chosen = erased[rows, best]
-    return Flip(found.count[rows, best], found.mass[rows, best]), chosen
+    smallest_set = erased[rows, best]
+    return Flip(per_class.count[rows, best], per_class.mass[rows, best]), smallest_set
 
 
 def smallest_each(
@@ -161,6 +161,7 @@ def smallest_each(
     """
     size = mask.sum(-1)
     margins = _margins(attention, readout, bias, mask, predicted).transpose(1, 2)  # (B, C, T)
+    # Flipped before the stable sort, so that of equal margins the last in the text are kept.
     ascending, order = (
         margins.masked_fill(~mask.unsqueeze(1), torch.inf).flip(-1).sort(dim=-1, stable=True)
     )
@@ -168,12 +169,12 @@ def smallest_each(
     sums = ascending.masked_fill(ascending.isinf(), 0.0).cumsum(-1)
     place = torch.arange(1, mask.shape[1] + 1, device=mask.device)
     keep = ((sums < 0) & (place <= size[:, None, None])) * place  # 0 where this many do not flip
-    kept = keep.amax(-1)  # (B, C)
+    kept_count = keep.amax(-1)  # (B, C)
     weights = attention.double().masked_fill(~mask, 0.0).unsqueeze(1)
     erased = torch.zeros_like(order, dtype=torch.bool).scatter(
-        2, order, place > kept.unsqueeze(-1)
+        2, order, place > kept_count.unsqueeze(-1)
     ) & mask.unsqueeze(1)
-    erased = erased & (kept > 0).unsqueeze(-1)
+    erased = erased & (kept_count > 0).unsqueeze(-1)
     return Flip(erased.sum(-1), (weights * erased).sum(-1)), erased
 
 
@@ -186,9 +187,9 @@ def _margins(
 ) -> Float[Tensor, "B T C"]:
     """Return w: each position's part of the predicted class's lead over every class, 0 over itself."""
     alone = readout.double() + bias.double()
-    own = torch.take_along_dim(alone, predicted.reshape(-1, 1, 1), -1)
+    predicted_logit = torch.take_along_dim(alone, predicted.reshape(-1, 1, 1), -1)
     weights = attention.double().masked_fill(~mask, 0.0)
-    return (weights.unsqueeze(-1) * (own - alone)).masked_fill(~mask.unsqueeze(-1), 0.0)
+    return (weights.unsqueeze(-1) * (predicted_logit - alone)).masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
 def _ahead(
@@ -201,14 +202,14 @@ def _ahead(
 ) -> Bool[Tensor, "B T C"]:
     """Return whether a class is ahead of the predicted one once the first k + 1 positions are gone."""
     margins = _margins(attention, readout, bias, mask, predicted)
-    left = _from_end(margins.gather(1, order.expand_as(margins)))
+    remaining = _from_end(margins.gather(1, order.expand_as(margins)))
     # After k + 1 erasures what begins at k + 1 is left; after the last one, nothing.
-    return functional.pad(left[:, 1:] < 0, (0, 0, 0, 1))
+    return functional.pad(remaining[:, 1:] < 0, (0, 0, 0, 1))
 
 
 def _order(rankings: Float[Tensor, "B T #C"], mask: Bool[Tensor, "B T"]) -> Int[Tensor, "B T #C"]:
-    last = rankings.masked_fill(~mask.unsqueeze(-1), -torch.inf)
-    return last.argsort(dim=1, descending=True, stable=True)
+    padding_last = rankings.masked_fill(~mask.unsqueeze(-1), -torch.inf)
+    return padding_last.argsort(dim=1, descending=True, stable=True)
 
 
 def _from_end(values: Float[Tensor, "B T C"]) -> Float[Tensor, "B T C"]:
@@ -219,6 +220,6 @@ def _from_end(values: Float[Tensor, "B T C"]) -> Float[Tensor, "B T C"]:
 def _others(values: Float[Tensor, "B T C"]) -> Float[Tensor, "B T C"]:
     """Return the sum of all other positions, at each."""
     none = torch.zeros_like(values[:, :1])
-    before = torch.cat([none, values[:, :-1]], 1).cumsum(1)
-    after = torch.cat([values[:, 1:], none], 1).flip(1).cumsum(1).flip(1)
-    return before + after
+    sums_before = torch.cat([none, values[:, :-1]], 1).cumsum(1)
+    sums_after = torch.cat([values[:, 1:], none], 1).flip(1).cumsum(1).flip(1)
+    return sums_before + sums_after

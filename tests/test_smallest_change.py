@@ -8,17 +8,17 @@ import torch
 from making import padded_rows, random_rows
 from scipy.optimize import linprog, minimize
 
-from heedmap.counterfactual.bending import (
-    _least_divergence,
-    largest_divergence,
-    least_divergence,
-    least_mass,
-)
 from heedmap.counterfactual.exact import adversary
+from heedmap.counterfactual.smallest_change import (
+    _minimise_divergence,
+    largest_divergence,
+    smallest_divergence,
+    smallest_mass,
+)
 from heedmap.measures import LN2, jensen_shannon, total_variation
 
 KINDS = [{}, {"sparse": True}, {"tied": True}, {"scale": 15.0}, {"scale": 0.7}]
-BOTH = [least_mass, least_divergence]
+BOTH = [smallest_mass, smallest_divergence]
 
 
 def predicted(attention, readout, bias, mask):
@@ -68,7 +68,7 @@ def one_row(weights, logits, bias=(0.0, 0.0), of=0):
 def test_the_least_mass_is_that_of_the_linear_programs(classes, kind):
     rows = random_rows(60, 7, classes, seed=classes, **kind)
     of = predicted(*rows)
-    found = least_mass(*rows, of)
+    found = smallest_mass(*rows, of)
     for row in range(60):
         q, rivals = leads(row, *rows, of)
         expected = min(linear_program(q, lead / max(1e-9, abs(lead).max())) for lead in rivals)
@@ -89,7 +89,7 @@ def test_the_weighting_is_on_the_simplex_changes_the_class_and_is_as_far_as_it_s
     assert (other >= 0).all()
     assert other[~mask].eq(0).all()
     torch.testing.assert_close(other.sum(-1), torch.ones(200, dtype=torch.float64))
-    distance = (total_variation if least is least_mass else jensen_shannon)(other, attention)
+    distance = (total_variation if least is smallest_mass else jensen_shannon)(other, attention)
     there = found.distance.isfinite()
     assert there.any()
     torch.testing.assert_close(found.distance[there], distance[there], atol=1e-14, rtol=0)
@@ -111,12 +111,12 @@ def test_the_weighting_is_on_the_simplex_changes_the_class_and_is_as_far_as_it_s
 @pytest.mark.parametrize("classes", [2, 4])
 def test_the_least_divergence_is_certified(classes, kind):
     rows = random_rows(300, 9, classes, seed=2, **kind)
-    found = least_divergence(*rows, predicted(*rows))
+    found = smallest_divergence(*rows, predicted(*rows))
     there = found.distance.isfinite()
-    assert (found.at_least <= found.distance)[there].all()
-    assert (found.distance - found.at_least)[there].max() <= 1e-12
-    assert torch.equal(there, found.at_least.isfinite())
-    assert torch.equal(there, least_mass(*rows, predicted(*rows)).distance.isfinite())
+    assert (found.lower_bound <= found.distance)[there].all()
+    assert (found.distance - found.lower_bound)[there].max() <= 1e-12
+    assert torch.equal(there, found.lower_bound.isfinite())
+    assert torch.equal(there, smallest_mass(*rows, predicted(*rows)).distance.isfinite())
 
 
 def test_the_dual_bound_is_what_is_attained():
@@ -125,7 +125,7 @@ def test_the_dual_bound_is_what_is_attained():
     q, a = rng.dirichlet(np.ones(6), 200), rng.random((200, 6))
     a[:, 0] = 0.0
     limit = 0.5 * (q * a).sum(1)
-    found, bound = _least_divergence(q, a, limit, np.zeros(200, dtype=np.int64))
+    found, bound = _minimise_divergence(q, a, limit, np.zeros(200, dtype=np.int64))
     attained = jensen_shannon(torch.from_numpy(found), torch.from_numpy(q)).numpy()
     assert np.abs(attained - bound).max() < 1e-9
     assert ((found * a).sum(1) <= limit + 1e-12).all()
@@ -136,7 +136,7 @@ def test_the_dual_bound_is_what_is_attained():
 def test_no_general_solver_finds_a_smaller_divergence(kind):
     rows = random_rows(12, 4, 3, seed=4, shortest=2, **kind)
     of = predicted(*rows)
-    found = least_divergence(*rows, of)
+    found = smallest_divergence(*rows, of)
     rng = np.random.default_rng(0)
     reached = []
     for row in range(12):
@@ -185,7 +185,10 @@ def test_on_three_tokens_the_optima_are_those_of_a_fine_grid(weights):
     grid = grid[grid[:, 2] >= -1e-12].clamp(min=0)
     logit = (grid @ row[1][0]).diff(dim=-1)[:, 0] + row[2].diff()
     grid = grid[logit >= 0]
-    for least, distance in ((least_mass, total_variation), (least_divergence, jensen_shannon)):
+    for least, distance in (
+        (smallest_mass, total_variation),
+        (smallest_divergence, jensen_shannon),
+    ):
         best = distance(grid, row[0].expand_as(grid)).min()
         found = least(*row[:4], of).distance[0]
         assert best - 0.01 <= found <= best + 1e-12
@@ -202,22 +205,22 @@ def test_two_tokens_have_a_closed_form():
         # α₁·(−1) + α₂·3 ≥ 0 where α₂ ≥ ¼.
         row = one_row((1 - share, share), (-1.0, 3.0))
         least = max(0.0, 0.25 - share)
-        assert least_mass(*row).distance.item() == pytest.approx(least, abs=1e-15)
+        assert smallest_mass(*row).distance.item() == pytest.approx(least, abs=1e-15)
         other = torch.tensor([[0.75, 0.25]], dtype=torch.float64) if least else row[0]
         expected = jensen_shannon(other, row[0]).item()
-        assert least_divergence(*row).distance.item() == pytest.approx(expected, abs=1e-14)
+        assert smallest_divergence(*row).distance.item() == pytest.approx(expected, abs=1e-14)
 
 
 @pytest.mark.parametrize("least", BOTH)
 def test_a_bias_that_decides_alone_cannot_be_overcome(least):
     found = least(*one_row((0.5, 0.5), (-1.0, 3.0), bias=(3.5, 0.0)))
     assert found.distance.isinf().all()
-    assert found.at_least.isinf().all()
+    assert found.lower_bound.isinf().all()
     # At 3 the second position alone is tied, which counts: all the mass must be on it.
     tied = least(*one_row((0.5, 0.5), (-1.0, 3.0), bias=(3.0, 0.0)))
     torch.testing.assert_close(tied.attention, torch.tensor([[0.0, 1.0]], dtype=torch.float64))
     assert tied.distance.item() == pytest.approx(
-        0.5 if least is least_mass else 0.311278 * LN2, abs=1e-6
+        0.5 if least is smallest_mass else 0.311278 * LN2, abs=1e-6
     )
 
 
@@ -248,7 +251,7 @@ def test_the_distance_does_not_depend_on_confidence_as_the_freedom_does(classes)
 def test_mass_may_go_where_the_map_has_none(least):
     found = least(*one_row((1.0, 0.0, 0.0), (-1.0, 1.0, 1.0)))
     divergence = 0.5 * (0.5 * math.log(2 / 3) + math.log(4 / 3)) + 0.25 * LN2
-    expected = 0.5 if least is least_mass else divergence
+    expected = 0.5 if least is smallest_mass else divergence
     assert found.distance.item() == pytest.approx(expected, abs=1e-14)
     assert found.attention[0, 0].item() == pytest.approx(0.5)
 
