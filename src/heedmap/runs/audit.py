@@ -30,7 +30,7 @@ from heedmap.keywords import split, takes
 from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
-from heedmap.report.phrases import overview_number, source_text
+from heedmap.report.wording import overview_number, source_text
 from heedmap.runs.audit_folder import (
     claim_audit,
     keep_tables,

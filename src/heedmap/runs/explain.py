@@ -20,8 +20,9 @@ from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.trace import Model
-from heedmap.report.explanation import Adversary, Explanation, Explanations, Window
-from heedmap.report.phrases import architecture_text
+from heedmap.report.explained_window import Adversary, Window
+from heedmap.report.explanation import Explanation, Explanations
+from heedmap.report.wording import architecture_text
 from heedmap.runs.audit import defaults
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import UNLIMITED, model_in
