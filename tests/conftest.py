@@ -23,7 +23,7 @@ from heedmap.models.attention_classifier import TextClassifier
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
 from heedmap.settings import DataSettings, ModelSettings
-from heedmap.terminal.displays import Nothing
+from heedmap.terminal.displays import Display
 from heedmap.terminal.progress import shown_by
 
 # Tensors this small are slower on several threads, and much slower on shared cores. Processes that a test
@@ -219,7 +219,7 @@ def reviews() -> Corpus:
     return load("reviews")
 
 
-class _Watcher(Nothing):
+class _Watcher(Display):
     def __init__(self, move, step, note):
         self.moved, self.stepped, self.note = move, step, note
 

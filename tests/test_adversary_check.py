@@ -184,13 +184,13 @@ def test_of_more_weights_than_there_is_room_for_the_shortest_texts_are_kept_and_
     assert all(shape[0] == 4 for shape in sizes.values())
     assert sum(shape[1] for shape in sizes.values()) <= 20
     assert max(shape[1] for shape in sizes.values()) <= sorted(lengths)[len(rows)]
-    told = f"weights kept of {len(rows)} of 8 searched texts, the shortest"
+    told = f"weights kept for {len(rows)} of 8 searched texts, the shortest"
     assert told in printed(audit)
     assert told.removeprefix("weights ") in (tmp_path / "run" / "report.html").read_text()
     left_out = next(row for row in range(8) if row not in rows)
     with pytest.raises(hm.InputError, match=f"holds no weights of row {left_out}: .*shortest"):
         hm.check_adversary(run, left_out)
-    assert "weights kept of" not in printed(kept.audit)
+    assert "weights kept for" not in printed(kept.audit)
 
 
 def test_the_file_gives_back_what_was_packed():

@@ -86,8 +86,16 @@ def test_train_audit_report_and_list_walk_the_same_road(heedmap, csv_file, tmp_p
     answer = json.loads((run / "findings.json").read_text())["bottom_line"]["answer"]
     assert re.search(rf"\b{answer}\b", line)
     assert re.search(r"\b[01]\.\d{3}\b", line), "how accurate"
-    again = heedmap("report", run)
-    assert again.out.splitlines()[:-1] == card.out.splitlines()[:-1]
+    # The audit prints the head of the card, and the report all of it.
+    head, whole = card.out.splitlines(), heedmap("report", run).out.splitlines()
+    assert head[-1] == f"The whole card: heedmap report {run}"
+    counted = next(i for i, text in enumerate(head) if "questions for comparison" in text)
+    assert whole[:counted] == head[:counted]
+    findings = json.loads((run / "findings.json").read_text())["findings"]
+    for finding in findings:
+        measure = f"{finding['measure']}:"
+        assert any(measure in text for text in whole)
+        assert not any(measure in text for text in head)
 
 
 def test_list_of_nothing_says_how_to_begin(heedmap, tmp_path):

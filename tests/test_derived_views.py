@@ -10,7 +10,7 @@ import heedmap as hm
 from heedmap.experiments.methods.adversary_weights import FILE, rows_kept
 from heedmap.experiments.questions.adversary import HELD, NOT_ASKED
 from heedmap.measures import LN2
-from heedmap.report.picks import pick_instances
+from heedmap.report.examples import choose_examples
 
 FEW = {"permutations": 3, "instances": 8}
 pytestmark = pytest.mark.slow
@@ -111,8 +111,8 @@ def test_what_is_shuffled_is_said_to_be_the_layers_weights(audited, view, capsys
     assert "under uniform weights in the layer, at test only" in card
     assert "which word gets which weight" not in card
     page = page_of(audit)
-    assert "is the heat map on trial, made of the model's own weights" in page
-    titles = {pick.title for pick in pick_instances(audit.tables, derived=True)}
+    assert "is the heat map on trial, made from the model's own weights" in page
+    titles = {example.title for example in choose_examples(audit.tables, derived=True)}
     assert not titles & {"Pinned down", "Sharp, but it may point anywhere"}
 
 
@@ -121,7 +121,7 @@ def test_of_the_weights_themselves_nothing_else_is_said_than_before(audited, cap
     card = card_of(audit, capsys)
     assert "Does it matter which word gets which weight?" in card
     assert "under 3 shuffles of the weights: 0 = no change" in card
-    assert "is what the model uses, or with the adversarial weights could use" in page_of(audit)
+    assert "is what the model uses. Adversarial weights are what it could use" in page_of(audit)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from heedmap.data.babi_rows import row_of
 from heedmap.data.one_text import one_text
 from heedmap.errors import InputError
 from heedmap.experiments.rounding import number
-from heedmap.report.explanation_views import sentences
+from heedmap.report.window_views import sentences
 from heedmap.runs.audit_defaults import audited_split
 from heedmap.runs.explained import explained
 from heedmap.runs.train import train
@@ -104,7 +104,7 @@ def audited(request, tmp_path_factory):
 @pytest.mark.slow
 def test_the_numbers_are_those_of_the_audit_for_the_same_text(audited):
     run = hm.open_run(audited.folder)
-    split = audited_split(run.corpus, audited.audit.settings.audit)
+    split = audited_split(run, audited.audit.settings.audit)
     for i, text in enumerate(split.written or ["".join(tokens) for tokens in split.tokens]):
         query = None if split.queries is None else " ".join(split.queries[i])
         made = hm.explain(audited.folder, text, query=query)
@@ -228,7 +228,7 @@ def test_without_a_closed_form_the_words_named_do_flip(pairs_run):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("w01", "One word: nothing to leave out"),
+        ("w01", "there is nothing to leave out"),
         ("w01 w02", "The most attended word holds"),
         (TEXT, "The three most attended words hold"),
         ("zyx qux", "does not know 2 of 2 words"),
@@ -271,7 +271,7 @@ def test_the_reading_counts_what_the_arrays_have(small_run):
     most = np.argsort(-one.attention)[:3].tolist()
     assert one.most_attended() == most
     share = one.leave_one_out / one.leave_one_out.sum()
-    said = sentences(made, one)[0]
+    said = sentences(one, made.classes, made.unit, made.epsilon)[0]
     numbers = (one.attention[most].sum(), share[most].sum(), 3 / 6, np.sort(share)[-3:].sum())
     for value in numbers:
         assert f"{value:.2f}" in said
@@ -283,7 +283,7 @@ def test_words_that_are_attended_to_alike_are_not_told_apart(stars_run):
     uniform = train(small_corpus(), encoder="average", score="uniform", epochs=1, **SMALL)
     made = uniform.explain(TEXT)
     assert made.windows[0].most_attended() == []
-    assert "No word is attended to more than the others." in shown(made)
+    assert "No word gets more attention than the others." in shown(made)
     # A sparse normaliser leaves words without weight: none of these is among the most attended.
     (one,) = stars_run.explain("mark2 w01 w02 w03 w04 w05 w06").windows
     assert (one.attention == 0).any()

@@ -9,11 +9,11 @@ import pytest
 from made_audits import make_audit
 
 from heedmap.measures import LN2
+from heedmap.report.examples import Example
 from heedmap.report.figures import figures
 from heedmap.report.head_maps import means
 from heedmap.report.heatmaps import instance
 from heedmap.report.page import page
-from heedmap.report.picks import Pick
 from heedmap.runs.audited import Audit
 from heedmap.settings import TransformerSettings
 
@@ -196,7 +196,7 @@ def test_a_text_that_was_not_searched_has_no_row_for_it(audit):
     searched = audit.tables["adversary"]["jsd"].is_valid().to_pylist()
     alone = [n < 2 for n in audit.tables["instances"]["n_tokens"].to_pylist()]
     for row, found in enumerate(searched):
-        one = instance(audit.tables, audit.classes, Pick(row, "", ""))
+        one = instance(audit.tables, audit.classes, Example(row, "", ""))
         names = [r.name for r in one.rows]
         assert ("adversarial attention (best found)" in names) == found
         assert any(name == "largest JSD, at least" for name, _ in one.facts) == (

@@ -14,8 +14,8 @@ from made_rates import rates
 
 from heedmap.experiments.findings import SIGNS, ClassNumber, Level, answer_text
 from heedmap.report.page import page
-from heedmap.report.phrases import few_texts
 from heedmap.report.verdict import verdicts
+from heedmap.report.wording import few_texts, plural
 from heedmap.runs.audited import Audit
 
 
@@ -62,8 +62,8 @@ def test_the_first_screen_has_the_answer_how_sure_it_is_and_every_level(judged: 
     for finding in judged.findings:
         if finding.level != "for comparison":
             assert f"{SIGNS[finding.level]} {finding.level} {finding.topic} " in screen
-        else:
-            assert finding.topic in screen
+    compared = sum(finding.level == "for comparison" for finding in judged.findings)
+    assert f"· {plural(compared, 'question')} for comparison" in screen
     assert "+ for same order as the gradient 1.00 [1.00, 1.00]" in screen
 
 
@@ -119,17 +119,17 @@ def test_of_few_texts_it_is_said_what_they_can_show(n: int) -> None:
     said = few_texts(n)
     assert said is not None
     few = make_audit(n=n, lengths=tuple(range(2, n + 2)))
-    assert f"Mind: {said}." in plain(printed(few, 80))
-    assert f"Mind: {said}." in " ".join(Elements(page(few)).text)
+    assert f"Caution: {said}." in plain(printed(few, 80))
+    assert f"Caution: {said}." in " ".join(Elements(page(few)).text)
     if n == 12:  # Clopper and Pearson: .025 to the power of 1/12, and 6 of 12 from .211 to .789
-        assert "of only 74% of texts" in said
+        assert "for only 74% of similar texts" in said
         assert "±29 points" in said
 
 
 def test_of_thirty_texts_only_the_questions_that_ask_fewer_are_said_to() -> None:
     many = make_audit(n=30, lengths=tuple(range(2, 32)))
     text = plain(printed(many, 80))
-    assert "Mind:" not in text
+    assert "Caution:" not in text
     assert many.findings[3].n == 15  # half are sampled for integrated gradients
     assert text.count("only 15 different texts: ") == sum(f.n == 15 for f in many.findings)
 

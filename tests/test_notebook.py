@@ -70,7 +70,7 @@ def test_figures_are_those_of_the_report_by_name(audit):
 def test_a_figure_is_a_chart_with_title_n_and_legend_that_needs_no_network(audit):
     figure = next(f for f in figures(audit) if f.key == "permutation")
     drawn = audit.figures["permutation"]
-    assert isinstance(drawn.properties(title="mine"), alt.VConcatChart)
+    assert isinstance(drawn.properties(title="mine"), alt.LayerChart)
     shown = drawn._repr_mimebundle_()
     shown = shown[0] if isinstance(shown, tuple) else shown
     assert set(shown) == {"image/svg+xml"}

@@ -10,7 +10,7 @@ from made_audits import Elements
 from tiny_transformers import CONFIGS, tiny_classifier
 
 from heedmap.errors import InputError
-from heedmap.report import pictures, trials
+from heedmap.report import pictures, shown_interventions
 from heedmap.report.pictures import draw, page
 from heedmap.settings import AuditSettings
 
@@ -31,7 +31,7 @@ def short_search():
     """Where the search goes is tested elsewhere; here it may be quick."""
     quick = AuditSettings(search_steps=4, search_restarts=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trials, "AuditSettings", lambda: quick)
+        patch.setattr(shown_interventions, "AuditSettings", lambda: quick)
         yield
 
 
@@ -51,7 +51,7 @@ def test_every_architecture_is_drawn(architecture):
         assert "random keys" not in names
         assert any("random keys" in note for note in drawn.notes)
     assert [layer.number for layer in drawn.layers] == list(range(len(model.calls)))
-    assert [layer.chosen for layer in drawn.layers].index(True) == model.layer
+    assert [layer.is_on_trial for layer in drawn.layers].index(True) == model.layer
     for layer in drawn.layers:
         assert len(layer.rows) == model.heads + 1
         for _, cells in layer.rows:

@@ -9,7 +9,7 @@ from conftest import QUICK, contents, small_corpus, watched
 
 import heedmap as hm
 from heedmap.terminal import displays
-from heedmap.terminal.displays import LOGGER, Lines, NotebookBar, Nothing, TerminalBar, display_for
+from heedmap.terminal.displays import LOGGER, Display, Lines, NotebookBar, TerminalBar, display_for
 from heedmap.terminal.progress import (
     at,
     in_cell,
@@ -99,7 +99,7 @@ def test_the_time_left_is_the_forecast_at_first_and_then_the_pace(monkeypatch):
     now, left = [0.0], []
     monkeypatch.setattr("heedmap.terminal.progress.time.monotonic", lambda: now[0])
 
-    class Clock(Nothing):
+    class Clock(Display):
         def move(self, done, text, seconds):
             left.append(seconds)
 
@@ -159,7 +159,7 @@ def test_the_logging_decides_what_is_shown(monkeypatch):
     assert type(bar) is TerminalBar
     monkeypatch.setattr(LOGGER, "level", logging.ERROR)
     LOGGER.manager._clear_cache()
-    assert type(display_for("work")) is Nothing
+    assert type(display_for("work")) is Display
     monkeypatch.setattr(LOGGER, "level", logging.INFO)
     LOGGER.manager._clear_cache()
     lines = display_for("work")
@@ -189,7 +189,7 @@ def test_a_notebooks_bar_escapes_what_it_shows(monkeypatch):
 
 def test_the_results_are_the_same_bytes_whoever_looks(tmp_path):
     for name in ("seen", "unseen"):
-        with watched() if name == "seen" else shown_by(Nothing()):
+        with watched() if name == "seen" else shown_by(Display()):
             run = hm.train(small_corpus(), out=tmp_path / name, **SMALL)
     hm.train(small_corpus(), out=tmp_path / "off", progress=False, **SMALL)
     assert run.training is not None

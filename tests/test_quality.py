@@ -17,7 +17,7 @@ from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.quality import folded, notes, quoted
 from heedmap.data.rows import Row
 from heedmap.errors import InputError
-from heedmap.report.phrases import classes_text
+from heedmap.report.wording import classes_text
 from heedmap.settings import DataSettings
 
 

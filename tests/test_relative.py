@@ -6,8 +6,8 @@ import pytest
 
 from heedmap.experiments.intervals import of_mean, of_median
 from heedmap.experiments.results import Results
-from heedmap.report.phrases import scale_text
 from heedmap.report.verdict import _verdict
+from heedmap.report.wording import scale_text
 from heedmap.settings import AuditSettings
 
 
@@ -68,15 +68,17 @@ def test_on_the_page_a_scale_reaches_below_chance_where_the_map_does():
     drawn = _verdict(None, below, 40)
     assert drawn.low_end == "−80% (0% is chance 0.50)"
     half = drawn.width / 2
-    assert 0 < drawn.middle - half < drawn.at < drawn.middle + half < 100
+    assert 0 < drawn.middle - half < drawn.dot < drawn.middle + half < 100
     above = _verdict(None, finding(np.full(9, 0.7) + 0.01 * np.arange(9), 0.5, 1.0), 9)
     assert (above.low_end, above.high_end) == ("chance 0.50", "at best 1.00")
 
 
 def test_what_the_share_is_of_is_said_where_it_does_not_follow_from_the_numbers_beside_it():
     values = 0.5 + 0.001 * np.arange(9)
-    assert scale_text(finding(values, 0.1, 0.9)) == "Chance 0.10, these weights at best 0.90."
+    assert (
+        scale_text(finding(values, 0.1, 0.9)) == "Chance reaches 0.10, these weights at best 0.90."
+    )
     assert "a difference of 0.02 counts as the whole way" in scale_text(finding(values, 0.5, 0.51))
-    assert "mean over the texts, not that of these medians" in scale_text(
+    assert "mean over the texts, not the share of these medians" in scale_text(
         finding(values, 0.1, 0.9, statistic=np.median)
     )

@@ -117,8 +117,8 @@ def test_the_card_and_the_page_count_repeated_texts_and_say_what_the_interval_ho
     audit = replace(audit, about={**audit.about, "also_in": {"train": 12, "dev": 0}})
     html = " ".join(page(audit).split())
     for text in (printed(audit), html):
-        assert "36 of the 40 audited texts repeat another: intervals count each once" in text
-        assert "of the 45 test texts there are also in other splits: 12 in train (kept)" in text
+        assert "36 of the 40 audited texts repeat another; intervals count each text once" in text
+        assert "of the 45 test texts, some are in other splits too: 12 in train (kept)" in text
         assert "n = 40 (4 different)" in text
         assert "o interval of fewer than 5 distinct texts (here 4)" in text
     assert "[ ] 95 % interval over texts, of this one model" in printed(audit)

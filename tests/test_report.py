@@ -8,10 +8,10 @@ from made_audits import Elements, make_audit, printed
 
 from heedmap.experiments.registry import make_findings
 from heedmap.measures import LN2
+from heedmap.report.examples import choose_examples
 from heedmap.report.figures import figures
 from heedmap.report.page import page
-from heedmap.report.phrases import overview_number
-from heedmap.report.picks import pick_instances
+from heedmap.report.wording import overview_number
 from heedmap.runs.audited import Audit
 
 
@@ -173,26 +173,26 @@ def test_few_instances_are_points_and_the_figure_says_so() -> None:
 
 def test_telling_instances_are_chosen_once_and_always_the_same() -> None:
     audit = make_audit(n=200, lengths=(6, 9, 15, 30))
-    picks = pick_instances(audit.tables)
-    rows = [pick.row for pick in picks]
+    examples = choose_examples(audit.tables)
+    rows = [example.row for example in examples]
     assert 6 <= len(rows) <= 10
     assert len(set(rows)) == len(rows)
-    assert picks == pick_instances(audit.tables)
-    assert all(pick.reason.endswith((".", "?")) for pick in picks)
+    assert examples == choose_examples(audit.tables)
+    assert all(example.reason.endswith((".", "?")) for example in examples)
 
 
 def test_telling_instances_are_what_they_say() -> None:
     audit = make_audit(n=200, lengths=(6, 9, 15, 30))
     table = {name: t.to_pylist() for name, t in audit.tables.items()}
-    for pick in pick_instances(audit.tables):
-        one = {name: rows[pick.row] for name, rows in table.items()}
-        if pick.title == "Another heat map, the same prediction":
+    for example in choose_examples(audit.tables):
+        one = {name: rows[example.row] for name, rows in table.items()}
+        if example.title == "Another heat map, the same prediction":
             assert one["adversary"]["jsd"] >= 0.5 * LN2
-        if pick.title == "Sure and wrong":
+        if example.title == "Sure and wrong":
             assert one["instances"]["label"] != one["instances"]["predicted"]
-        if pick.title == "Attention misses the deciding words":
+        if example.title == "Attention misses the deciding words":
             assert one["rationale"]["auc_attention"] < 0.5
-        if pick.title == "Shuffling turns the answer over":
+        if example.title == "Shuffling changes the answer":
             assert one["permutation"]["flipped"] >= 0.5
 
 
@@ -200,7 +200,7 @@ def test_telling_instances_are_what_they_say() -> None:
 @pytest.mark.parametrize("lengths", [(1,), (1, 7, 2)])
 def test_tiny_audits_are_shown(n: int, lengths: tuple[int, ...]) -> None:
     audit = make_audit(n=n, lengths=lengths)
-    assert sorted(pick.row for pick in pick_instances(audit.tables)) == list(range(n))
+    assert sorted(example.row for example in choose_examples(audit.tables)) == list(range(n))
     assert "Should you heed the heat map?" in printed(audit, 80)
     html = page(audit)
     if lengths == (1,):

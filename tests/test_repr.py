@@ -9,7 +9,7 @@ from made_audits import EVIL, Elements, make_audit
 import heedmap as hm
 from heedmap.data.corpus import Split
 from heedmap.experiments.findings import SIGNS, answer_text, level_text
-from heedmap.report.phrases import overview_number
+from heedmap.report.wording import overview_number
 from heedmap.terminal.html import html_table
 
 

@@ -16,8 +16,8 @@ from heedmap.data.tokens import cut, pieces, sentences, words
 from heedmap.errors import InputError
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
+from heedmap.report.examples import Example
 from heedmap.report.heatmaps import instance
-from heedmap.report.picks import Pick
 from heedmap.runs.audit import audit
 from heedmap.runs.open import open_run
 from heedmap.runs.train import train
@@ -162,7 +162,7 @@ def test_a_run_of_sentences_is_trained_audited_and_opened_again(tmp_path):
         assert len(weights) == len(text)
         for one, same in zip(weights, table["word_attention"][row], strict=True):
             assert one == pytest.approx(same, abs=1e-6)
-    shown = instance(found.tables, corpus.classes, Pick(0, "any", "first")).rows
+    shown = instance(found.tables, corpus.classes, Example(0, "any", "first")).rows
     of_words = next(row for row in shown if row.name.startswith("words"))
     assert [t.text for t in of_words.tokens] == " ".join(table["tokens"][0]).split()
     assert sum(t.weight for t in of_words.tokens) == pytest.approx(1, abs=1e-5)

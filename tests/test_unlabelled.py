@@ -10,8 +10,8 @@ from tiny_transformers import tiny_model, tiny_tokenizer
 
 import heedmap as hm
 from heedmap.experiments.registry import make_findings
+from heedmap.report.examples import choose_examples
 from heedmap.report.page import page
-from heedmap.report.picks import pick_instances
 
 FEW = {"permutations": 3, "instances": 12}
 WORDS = ["a", "film", "great", "bad", "plot", "unwatchable", "the", "is", "films", "."]
@@ -83,7 +83,7 @@ def test_no_text_is_called_right_or_wrong(audit):
     texts = Elements(page(audit)).text
     assert "right" not in texts
     assert "wrong" not in texts
-    titles = [pick.title for pick in pick_instances(audit.tables)]
+    titles = [example.title for example in choose_examples(audit.tables)]
     assert titles
     assert "Sure and wrong" not in titles
 

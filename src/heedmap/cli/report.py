@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedmap.terminal.commands import Json, print_json
-from heedmap.terminal.output import say
+from heedmap.terminal.output import say, show
 
 FAILING = {"no": ("no",), "in-part": ("in part", "no")}  # answers by what --fail-on names
 
@@ -18,14 +18,20 @@ if TYPE_CHECKING:
 def report_command(
     folder: Annotated[Path, typer.Argument(help="The run folder.")], as_json: Json = False
 ) -> None:
-    """Write findings and report anew from a run's tables, and print the card."""
+    """Write findings and report again from the tables of a run, and print the whole card."""
     from heedmap.runs.audit import rewrite
 
-    show_audit(rewrite(folder), folder, as_json)
+    show_audit(rewrite(folder), folder, as_json, whole=True)
 
 
-def show_audit(audit: "Audit", folder: Path, as_json: bool, fail_on: str | None = None) -> None:
-    """Print the card and where the report is; or, as JSON, what findings.json holds.
+def show_audit(
+    audit: "Audit",
+    folder: Path,
+    as_json: bool,
+    fail_on: str | None = None,
+    whole: bool = False,
+) -> None:
+    """Print the head of the card, or the whole card, and the path of the report; or findings.json.
 
     Raises:
         typer.Exit: with 1, if the answer is as bad as `fail_on`, a key of FAILING, or worse.
@@ -37,8 +43,15 @@ def show_audit(audit: "Audit", folder: Path, as_json: bool, fail_on: str | None 
     if as_json:
         print_json({"folder": str(folder), "report": str(run.report), **(read_findings(run) or {})})
     else:
-        audit.show()
+        if whole:
+            audit.show()
+        else:
+            from heedmap.report.card import card_head
+
+            show(card_head(audit))
         say(f"Report: {run.report}")
+        if not whole:
+            say(f"The whole card: heedmap report {folder}")
     answer = audit.bottom_line.answer
     if fails(answer, fail_on):
         say(f"heedmap: the answer is “{answer}”: --fail-on {fail_on}", error=True)

@@ -61,9 +61,10 @@ def retrain_command(
 def retrain_run(
     run: "Run", names: Any = (), *, as_json: bool, fail_on: str | None = None, **options: Any
 ) -> None:
-    """Train and compare, and print the card."""
+    """Train further models, compare them, and print the whole card."""
     from heedmap.runs.retrain import retrain
 
     result = retrain(run, names, **options)
     assert run.folder is not None
-    show_audit(result, run.folder, as_json, fail_on)
+    # The questions that were just asked are for comparison, so the head alone would not show them.
+    show_audit(result, run.folder, as_json, fail_on, whole=True)

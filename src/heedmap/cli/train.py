@@ -41,7 +41,7 @@ def train_command(
         given.allow(RAW_TEXTS_TO_LEARN, FineTuneSettings, of=command)
         run = _fine_tune(model, data, given, out, overwrite)
     from heedmap.data.corpus import apart
-    from heedmap.report.phrases import counts
+    from heedmap.report.wording import counts
 
     training = run.training
     assert training is not None

@@ -11,7 +11,7 @@ from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specificati
 from heedmap.report.densities import quartiles
 from heedmap.report.grouping import Division, division, of_words
 from heedmap.report.histograms import Axis, by_class
-from heedmap.report.phrases import column, derived, epsilon
+from heedmap.report.wording import column, derived, epsilon
 
 JSD = Axis("largest JSD", 0, 0.7, 40, (0, 0.2, 0.4, 0.6), (LN2, "ln 2: nothing in common"), "JSD")
 SEARCHED = f"as found by the gradient search of {PAPER}, which gives a lower bound"
@@ -23,11 +23,14 @@ def jsd_histograms(audit: AuditResult) -> list[Figure]:
         return []
     columns = audit.tables["adversary"].column_names
     if is_exact(columns, len(audit.classes)):
-        how, source = "exact optimum", "the global optimum, where the paper has a search"
+        method_text, source = "exact optimum", "the global optimum, where the paper has a search"
     elif is_searched(columns):
-        how, source = "at least, by search", "the best that a search on the model itself meets"
+        method_text, source = (
+            "at least, by search",
+            "the best that a search on the model itself meets",
+        )
     else:
-        how, source = "at least", "with more than two classes a lower bound"
+        method_text, source = "at least", "with more than two classes a lower bound"
     compared = (
         "the heat map of the model's weights and that of others"
         if derived(audit)
@@ -36,7 +39,7 @@ def jsd_histograms(audit: AuditResult) -> list[Figure]:
     divided = division(audit)
     figures = []
     for key, name, method, origin in (
-        ("adversary-histogram", "jsd", how, source),
+        ("adversary-histogram", "jsd", method_text, source),
         ("search-histogram", "search_jsd", "the paper's search", SEARCHED),
     ):
         values, n = of_words(audit, column(audit.tables, "adversary", name))
@@ -70,12 +73,12 @@ def exact_and_search(audit: AuditResult) -> list[Figure]:
     theirs, _ = of_words(audit, column(audit.tables, "adversary", "search_jsd"))
     if not np.isfinite(ours).any() or not np.isfinite(theirs).any():
         return []
-    both = Division(
+    divided = Division(
         ["exact optimum" if exact else "best found (at least)", "the paper's search"],
         np.repeat([0, 1], len(ours)),
         by_class=False,
     )
-    chart, keys, _ = by_class(np.concatenate([ours, theirs]), both, JSD)
+    chart, keys, _ = by_class(np.concatenate([ours, theirs]), divided, JSD)
     return [
         Figure(
             key="exact-search",
@@ -94,8 +97,8 @@ def exact_and_search(audit: AuditResult) -> list[Figure]:
 
 def _missed(audit: AuditResult) -> list[str]:
     """Return a note with the number of texts where the paper's search found nothing."""
-    found, _ = of_words(audit, column(audit.tables, "adversary", "search_found"))
-    missed = int((found == 0).sum())
+    search_found, _ = of_words(audit, column(audit.tables, "adversary", "search_found"))
+    missed = int((search_found == 0).sum())
     return [f"the search found nothing in {missed} texts, which count as 0"] if missed else []
 
 
@@ -105,15 +108,15 @@ def curve(audit: AuditResult) -> list[Figure]:
         return []
     length = column(audit.tables, "instances", "n_tokens")
     _, n = of_words(audit, length)
-    used = length >= 2
+    long_enough = length >= 2
     steps = audit.settings.audit.curve
-    if not used.any() or not steps:
+    if not long_enough.any() or not steps:
         return []
     table = audit.tables["adversary"]
     if is_searched(table.column_names):
         return []
-    lower = np.array(table["curve_lower"].to_pylist(), dtype=float)[used]
-    upper = np.array(table["curve_upper"].to_pylist(), dtype=float)[used]
+    lower = np.array(table["curve_lower"].to_pylist(), dtype=float)[long_enough]
+    upper = np.array(table["curve_upper"].to_pylist(), dtype=float)[long_enough]
     exact = is_exact(table.column_names, len(audit.classes))
     data = [
         {"epsilon": e, "lower": lo, "upper": up, "low": q[0], "high": q[1]}

@@ -22,7 +22,7 @@ from heedmap.report.charts import (
 from heedmap.report.densities import density
 from heedmap.report.grouping import division, texts
 from heedmap.report.histograms import TAU, by_class
-from heedmap.report.phrases import column
+from heedmap.report.wording import column
 
 PAPER = "Jain & Wallace (2019)"
 AXIS = alt.Axis(values=[-1, -0.5, 0, 0.5, 1])
@@ -41,17 +41,17 @@ def tau_histograms(audit: AuditResult) -> list[Figure]:
     figures = []
     for name, words, source in measures:
         taus = column(audit.tables, "agreement", f"tau_attention_{name}")
-        used = np.isfinite(taus)
-        if not used.any():
+        defined = np.isfinite(taus)
+        if not defined.any():
             continue
         chart, keys, reading = by_class(taus, divided, TAU)
-        drawn = audit.tables[name]["importance"].is_valid().to_numpy()
-        left_out = {"not sampled": int((~drawn).sum()), WITHOUT: int((drawn & ~used).sum())}
+        sampled = audit.tables[name]["importance"].is_valid().to_numpy()
+        left_out = {"not sampled": int((~sampled).sum()), WITHOUT: int((sampled & ~defined).sum())}
         figures.append(
             Figure(
                 key=f"tau-{name.replace('_', '-')}",
                 title=f"Attention and {words}",
-                n=texts(int(used.sum()), left_out),
+                n=texts(int(defined.sum()), left_out),
                 caption=(
                     f"How alike attention and {words} rank the words of a text: 1 is the same "
                     f"order, 0 is no relation. {reading} ({source} {PAPER}, experiment 1)."
@@ -148,7 +148,7 @@ def _curves(
     caption: str,
 ) -> list[Figure]:
     """Draw the densities that can be estimated, with a note on the others. No figure if there are none."""
-    layers, keys, notes, most, total = [guide], [], [], 0, len(curves[0].values)
+    layers, keys, notes, largest_n, total = [guide], [], [], 0, len(curves[0].values)
     domain = [curve.label for curve in curves]
     for curve in curves:
         n = int(np.isfinite(curve.values).sum())
@@ -156,7 +156,7 @@ def _curves(
         if shape is None:
             notes.append(f"{curve.label}: too few texts for a curve (n = {n})")
             continue
-        most = max(most, n)
+        largest_n = max(largest_n, n)
         name, dash = curve.line
         left_out = f", {total - n} undefined" if n < total else ""
         keys.append(Key(f"{curve.label} (n = {n}{left_out})", curve.colour, name))
@@ -175,7 +175,7 @@ def _curves(
         Figure(
             key=key,
             title=title,
-            n=texts(most, {WITHOUT: total - most}),
+            n=texts(largest_n, {WITHOUT: total - largest_n}),
             caption=caption,
             spec=specification(alt.layer(*layers), 190),
             keys=keys,

@@ -7,7 +7,7 @@ from heedmap.experiments.questions.smallest_change import is_searched
 from heedmap.report.charts import Figure, specification
 from heedmap.report.grouping import Division, of_words
 from heedmap.report.histograms import Axis, by_class
-from heedmap.report.phrases import column, epsilon
+from heedmap.report.wording import column, epsilon
 
 QUARTERS = (0, 0.25, 0.5, 0.75, 1)
 MASS = Axis("least mass to move", 0, 1, 40, QUARTERS, (0, "the least change suffices"), "mass")
@@ -20,10 +20,10 @@ def bent(audit: AuditResult) -> list[Figure]:
     if "bending" not in audit.tables:
         return []
     searched = is_searched(audit.tables["bending"].column_names)
-    how = "at most: by line searches" if searched else "exactly"
+    method_text = "at most: by line searches" if searched else "exactly"
     return _own_and_shuffled(
         audit, (("bending", "least_tvd"), ("bending", "shuffled_least_tvd")), MASS, "bending",
-        f"How far must the map be bent? ({how})",
+        f"How far must the map be bent? ({method_text})",
         "The least share of the map's mass that must be moved before the model gives another answer. Texts "
         "whose answer no weights change, as far as was found, are left out.",
         "without a change, or not sampled" if searched else "that no weights change",
@@ -63,13 +63,15 @@ def _own_and_shuffled(
     caption: str,
     missing: str = "not sampled",
 ) -> list[Figure]:
-    (own, n), (shuffled, _) = (
+    (model_values, n), (shuffled, _) = (
         of_words(audit, column(audit.tables, *place), missing) for place in source
     )
-    if not np.isfinite(own).any() or not np.isfinite(shuffled).any():
+    if not np.isfinite(model_values).any() or not np.isfinite(shuffled).any():
         return []
-    both = Division(["the model's own", "shuffled"], np.repeat([0, 1], len(own)), by_class=False)
-    chart, keys, _ = by_class(np.concatenate([own, shuffled]), both, axis)
+    divided = Division(
+        ["the model's own", "shuffled"], np.repeat([0, 1], len(model_values)), by_class=False
+    )
+    chart, keys, _ = by_class(np.concatenate([model_values, shuffled]), divided, axis)
     return [
         Figure(
             key=key,

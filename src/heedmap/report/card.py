@@ -20,7 +20,7 @@ from heedmap.experiments.findings import (
 )
 from heedmap.experiments.notes import note_texts
 from heedmap.experiments.rounding import number
-from heedmap.report.phrases import (
+from heedmap.report.wording import (
     audited_text,
     caveat,
     classes_beside,
@@ -36,6 +36,7 @@ from heedmap.report.phrases import (
     model_text,
     overview_number,
     pairs_text,
+    plural,
     repeats_text,
     scale_text,
     source_text,
@@ -44,7 +45,7 @@ from heedmap.report.phrases import (
 )
 from heedmap.terminal.output import Either, cell
 
-OVERVIEW = 52  # columns of a level, a question and its number beside each other
+OVERVIEW = 52  # columns that a level, a question and its number need beside each other
 
 STYLES: dict[Level, str] = {
     "for": "green",
@@ -56,26 +57,39 @@ STYLES: dict[Level, str] = {
 
 
 def card(audit: AuditResult) -> RenderableType:
-    """Render the answer, an overview of the questions, and each with its number, interval, n and exclusions.
+    """Render the whole card: the head, then each question with its number, interval, n and exclusions.
 
     Text from the data goes in as a `cell`: brackets in it are never markup.
     """
-    whole = pooled(audit)
-    texts = distinct_texts(whole)
-    blocks: list[RenderableType] = [
-        *_bottom_line(audit, texts),
-        *_overview(audit.findings),
-        Rule(style="dim"),
-        _header(whole),
-    ]
+    texts = distinct_texts(pooled(audit))
+    blocks = _head(audit, texts, "below")
     for finding in audit.findings:
         blocks += [Rule(style="dim"), *_block(finding, texts)]
+    return _panel(blocks)
+
+
+def card_head(audit: AuditResult) -> RenderableType:
+    """Render the head of the card: the answer, the questions that have a level, and what was audited."""
+    return _panel(_head(audit, distinct_texts(pooled(audit)), "in the report"))
+
+
+def _panel(blocks: Sequence[RenderableType]) -> RenderableType:
     return Panel(
         Group(*blocks),
         title=cell("Should you heed the heat map?", style="bold"),
         subtitle=cell("[ ] 95 % interval over texts, of this one model", style="dim"),
         padding=(0, 1),
     )
+
+
+def _head(audit: AuditResult, texts: int, elsewhere: str) -> list[RenderableType]:
+    """Render the head. `texts`: the different texts; `elsewhere`: where all questions are answered."""
+    return [
+        *_bottom_line(audit, texts),
+        *_overview(audit.findings, elsewhere),
+        Rule(style="dim"),
+        _header(pooled(audit)),
+    ]
 
 
 def _bottom_line(audit: AuditResult, texts: int) -> list[RenderableType]:
@@ -85,38 +99,30 @@ def _bottom_line(audit: AuditResult, texts: int) -> list[RenderableType]:
         sentence = f"{SIGNS[line.level]} {line.sentence}"
         lines.append(cell(sentence, style=f"bold {STYLES[line.level]}"))
         lines += map(_indented, line.details)
-    if few := few_texts(texts):
-        lines.append(_indented(f"Mind: {few}."))
+    if caution := few_texts(texts):
+        lines.append(_indented(f"Caution: {caution}."))
     return [*lines, Rule(style="dim")] if lines else []
 
 
-def _overview(findings: Sequence[Finding]) -> list[RenderableType]:
-    """List the questions that have a level, one per line, and name the others."""
-    judged = Table.grid(padding=(0, 2))
-    judged.add_column(no_wrap=True)
-    judged.add_column(overflow="fold", ratio=1)
-    judged.add_column(no_wrap=True)
+def _overview(findings: Sequence[Finding], elsewhere: str) -> list[RenderableType]:
+    """List the questions that have a level, one per line, and count the others."""
+    judged = [finding for finding in findings if finding.level != "for comparison"]
+    wide = Table.grid(padding=(0, 2))
+    wide.add_column(no_wrap=True)
+    wide.add_column(overflow="fold", ratio=1)
+    wide.add_column(no_wrap=True)
     narrow: list[RenderableType] = []
-    others = []
-    for finding in findings:
-        topic = finding.topic or finding.question
-        if finding.level == "for comparison":
-            others.append(topic)
-            continue
-        style = STYLES[finding.level]
-        judged.add_row(
-            cell(level_text(finding), style=style),
-            cell(topic),
-            cell(overview_number(finding)),
+    for finding in judged:
+        topic, value = finding.topic or finding.question, overview_number(finding)
+        level = cell(level_text(finding), style=STYLES[finding.level])
+        wide.add_row(level, cell(topic), cell(value))
+        narrow += [level, _indented(topic), _indented(value)]
+    lines: list[RenderableType] = [Either(wide, Group(*narrow), OVERVIEW)] if judged else []
+    if compared := len(findings) - len(judged):
+        text = (
+            f"{SIGNS['for comparison']} {plural(compared, 'question')} for comparison: {elsewhere}"
         )
-        narrow += [cell(level_text(finding), style=style), _indented(topic)]
-        narrow.append(_indented(overview_number(finding)))
-    lines: list[RenderableType] = [Either(judged, Group(*narrow), OVERVIEW)] if narrow else []
-    if others:
-        sign = SIGNS["for comparison"]
-        lines.append(
-            cell(f"{sign} for comparison ({len(others)}): {'; '.join(others)}", style="dim")
-        )
+        lines.append(cell(text, style="dim"))
     return lines
 
 
@@ -139,8 +145,8 @@ def _header(audit: AuditResult) -> RenderableType:
         rows["vectors"] = vectors
     if maps := maps_left_out(audit):
         rows["no maps of"] = maps
-    if kept := weights_kept(audit, short=True):
-        rows["adversary"] = f"weights {kept}"
+    if weights := weights_kept(audit, short=True):
+        rows["adversary"] = f"weights {weights}"
     rows |= left_out(audit)
     if audit.rates is not None:
         rows["not tested"] = "; ".join(not_tested(audit.findings, "trainings" in audit.tables))
@@ -151,7 +157,7 @@ def _header(audit: AuditResult) -> RenderableType:
 
 
 def _block(finding: Finding, texts: int) -> list[RenderableType]:
-    """Say what the answer is, then the numbers, then how they are measured. `texts`: how many were audited."""
+    """Render the answer, then the numbers, then how they are measured. `texts`: how many were audited."""
     answer = f": {text}" if (text := answer_text(finding)) else ""
     scale = f". {reached}" if (reached := scale_text(finding)) else ""
     interval = interval_text(finding)

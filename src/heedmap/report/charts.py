@@ -1,7 +1,8 @@
-"""The parts of every figure: its texts, its legend, and a Vega-Lite specification.
+"""The parts of every figure: its texts, its legend, and its Vega-Lite specification.
 
-Titles, captions and legends are HTML outside the chart, so that they wrap on a phone and follow the page's
-colours. Charts take their colours for text and lines from the page when they are drawn.
+On the page, titles, captions and legends are HTML outside the chart, so that they wrap on a phone and follow
+the page's colours; in files and notebooks Vega-Lite draws them (`labelled_charts`). Charts take their
+colours for text and lines from the page when they are drawn.
 """
 
 from dataclasses import dataclass, field
@@ -58,7 +59,7 @@ def _rounded(value: float) -> float:
 
 
 def colour(domain: list[str]) -> alt.Color:
-    """Return the palette for some series, without a legend of its own."""
+    """Return the colours of the series, without a legend of Vega-Lite's."""
     return alt.Color(
         "series:N",
         scale=alt.Scale(
@@ -76,8 +77,8 @@ def specification(chart: Drawing, height: int) -> dict[str, Any]:
     return spec
 
 
-def vertical(at: float, title: str) -> alt.Chart:
+def vertical(value: float, title: str) -> alt.Chart:
     """Draw a thin vertical dashed line at a value."""
-    guide = alt.Chart(rows([{"at": at, "what": title}]))
+    guide = alt.Chart(rows([{"at": value, "what": title}]))
     rule: alt.Chart = guide.mark_rule(strokeDash=[3, 3], color=QUIET)
     return rule.encode(x="at:Q", tooltip="what:N")

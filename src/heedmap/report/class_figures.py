@@ -10,7 +10,7 @@ from heedmap.experiments.methods.class_sides import SIDES
 from heedmap.experiments.questions.class_erasure import MOST
 from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
 from heedmap.report.grouping import texts, unpredicted
-from heedmap.report.phrases import LISTED, column
+from heedmap.report.wording import LISTED, column
 
 TITLES = dict(zip(SIDES, ("words that speak for it", "words that speak against it"), strict=True))
 
@@ -34,32 +34,32 @@ def by_class(audit: AuditResult) -> list[Figure]:
     """Draw, for each class, the mean tau-b among the words for and against it, and under shuffled weights."""
     if "class_erasure" not in audit.tables:
         return []
-    of = column(audit.tables, "class_erasure", "class").astype(int)
-    asked = column(audit.tables, "class_erasure", "sampled") > 0
+    class_index = column(audit.tables, "class_erasure", "class").astype(int)
+    sampled = column(audit.tables, "class_erasure", "sampled") > 0
     two = len(audit.classes) == 2
     group = "predicted" if two else "label"
     with_texts = np.unique(column(audit.tables, "instances", group).astype(int))
-    drawable = [i for i in with_texts.tolist() if (asked & (of == i)).any()]
+    drawable = [i for i in with_texts.tolist() if (sampled & (class_index == i)).any()]
     names = [audit.classes[i] for i in drawable[:LISTED]]
     data = []
     for i, name in zip(drawable, names, strict=False):
-        here = asked & (of == i)
+        of_class = sampled & (class_index == i)
         for side in SIDES:
             taus = np.array(
                 [
-                    column(audit.tables, "class_erasure", f"tau_{side}{kind}")[here]
+                    column(audit.tables, "class_erasure", f"tau_{side}{kind}")[of_class]
                     for kind in ("", "_chance")
                 ]
             )
-            used = np.isfinite(taus).all(
+            defined = np.isfinite(taus).all(
                 0
             )  # a text may have words on this side under one of them alone
-            if used.any():
-                means = taus[:, used].mean(1)
+            if defined.any():
+                means = taus[:, defined].mean(1)
                 data += [
                     {
                         "class": name, "side": TITLES[side], "map": kind, "tau": float(tau),
-                        "n": int(used.sum()),
+                        "n": int(defined.sum()),
                     }
                     for kind, tau in zip(("the map", "shuffled"), means, strict=True)
                 ]  # fmt: skip
@@ -96,9 +96,9 @@ def by_class(audit: AuditResult) -> list[Figure]:
         .mark_text(align="left", dx=6, fontSize=10)
         .encode(x=alt.value("width"), text="n:Q")
     )
-    every = column(audit.tables, "instances", "predicted")
+    predicted = column(audit.tables, "instances", "predicted")
     row = column(audit.tables, "class_erasure", "row").astype(int)
-    count = len(np.unique(row[asked]))
+    count = len(np.unique(row[sampled]))
     short = int((column(audit.tables, "instances", "n_tokens") < 2).sum())
     return [
         Figure(
@@ -106,7 +106,7 @@ def by_class(audit: AuditResult) -> list[Figure]:
             title="Does the map rank what speaks against a class as well as what speaks for it?",
             n=texts(
                 count,
-                {"of one word left out": short, "not sampled": len(every) - short - count},
+                {"of one word left out": short, "not sampled": len(predicted) - short - count},
             ),
             caption=CAPTION + _row_text(len(audit.classes)),
             spec=specification(points + counts, 30 + 44 * len(names)),

@@ -36,6 +36,7 @@ def density(
     None where it cannot be estimated: fewer than FEWEST values, or values that are practically equal.
     """
     defined = values[np.isfinite(values)]
+    # Equal values have no bandwidth: gaussian_kde refuses a singular covariance.
     if len(defined) < FEWEST or np.ptp(defined) < 1e-6:
         return None
     grid = np.linspace(low, high, POINTS)

@@ -76,12 +76,12 @@ def _serve() -> None:
     for line in sys.stdin.buffer:
         function, arguments, options = json.loads(line)
         try:
-            made = getattr(vl_convert, function)(*arguments, **options)
+            content = getattr(vl_convert, function)(*arguments, **options)
         except ValueError as error:
             answer = ["error", str(error)]
         else:
-            raw = isinstance(made, bytes)
-            answer = ["bytes", base64.b64encode(made).decode()] if raw else ["text", made]
+            raw = isinstance(content, bytes)
+            answer = ["bytes", base64.b64encode(content).decode()] if raw else ["text", content]
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 

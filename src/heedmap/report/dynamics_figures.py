@@ -19,36 +19,36 @@ CHANCE = "chance, for a random order of the words"
 
 
 def texts(audit: AuditResult) -> list[Figure]:
-    """Draw the first recorded texts that are short enough to be drawn whole and answered rightly in the end."""
+    """Draw the first recorded texts that fit into a figure and that the trained model answers correctly."""
     return examples(audit.tables["dynamics"], audit.classes)
 
 
 def examples(recorded: pa.Table, classes: Sequence[str], count: int = TEXTS) -> list[Figure]:
-    """Draw some texts of a record of the test split, with the names of their classes."""
-    last = recorded.filter(pc.equal(recorded["step"], pc.max(recorded["step"])))
+    """Draw the first texts of a record of the test split, with the names of their classes."""
+    final = recorded.filter(pc.equal(recorded["step"], pc.max(recorded["step"])))
     right = [
-        one["row"]
-        for one in last.select(["row", "predicted", "label", "attention"]).to_pylist()
-        if one["predicted"] == one["label"] and 3 <= len(one["attention"]) <= LONGEST
+        text["row"]
+        for text in final.select(["row", "predicted", "label", "attention"]).to_pylist()
+        if text["predicted"] == text["label"] and 3 <= len(text["attention"]) <= LONGEST
     ]
     return [one_text(recorded, row, classes) for row in right[:count]]
 
 
 def agreement(audit: AuditResult) -> list[Figure]:
-    """Draw how well each quantity foretells the final attention, step by step, beside the chance level."""
-    found = audit.tables["dynamics"].to_pandas()
+    """Draw how well each quantity predicts the final attention, step by step, beside the chance level."""
+    records = audit.tables["dynamics"].to_pandas()
     values = []
     for name, series in zip(QUANTITIES, SERIES, strict=True):
-        means = found.groupby("step")[f"match_{name}"].mean().dropna()
+        means = records.groupby("step")[f"match_{name}"].mean().dropna()
         values += [
             {"series": series, "step": int(step), "value": value} for step, value in means.items()
         ]
-    right = (found["predicted"] == found["label"]).groupby(found["step"]).mean()
-    chance = found.groupby("step")["chance_attention"].mean()
+    right = (records["predicted"] == records["label"]).groupby(records["step"]).mean()
+    chance = records.groupby("step")["chance_attention"].mean()
     values += [
         {"series": series, "step": int(step), "value": value}
-        for series, each in (("accuracy", right), (CHANCE, chance))
-        for step, value in each.items()
+        for series, means_by_step in (("accuracy", right), (CHANCE, chance))
+        for step, value in means_by_step.items()
     ]
     names = [*SERIES, "accuracy"]
     base = alt.Chart(rows(values)).encode(
@@ -68,7 +68,7 @@ def agreement(audit: AuditResult) -> list[Figure]:
         Figure(
             key="dynamics",
             title="What comes first, relevance or attention?",
-            n=f"n = {found['row'].nunique()} texts",
+            n=f"n = {records['row'].nunique()} texts",
             caption="How often the word with the largest weight after the last step is among the top 5 % of "
             "the text's words at an earlier step, by attention, by relevance and by influence (Snell et al. "
             "2021). In a text of up to 20 words the top 5 % are one word.",
@@ -87,28 +87,28 @@ def one_text(recorded: pa.Table, row: int, classes: Sequence[str]) -> Figure:
     Each quantity is drawn as a share of its largest size at any step, so that its growth is seen.
     """
     steps = sorted(
-        (one for one in recorded.to_pylist() if one["row"] == row),
-        key=lambda one: one["step"],
+        (record for record in recorded.to_pylist() if record["row"] == row),
+        key=lambda record: record["step"],
     )
-    tokens = next(one["tokens"] for one in steps if one["tokens"] is not None)
-    shown = [f"{i + 1} {token.strip()}" for i, token in enumerate(tokens[:LONGEST])]
+    tokens = next(record["tokens"] for record in steps if record["tokens"] is not None)
+    labels = [f"{i + 1} {token.strip()}" for i, token in enumerate(tokens[:LONGEST])]
     values = []
     for name, series in zip(QUANTITIES, SERIES, strict=True):
         if steps[0][name] is None:
             continue
-        most = max(float(np.abs(np.float64(one[name])).max()) for one in steps) or 1.0
-        for index, one in enumerate(steps):
+        scale = max(float(np.abs(np.float64(record[name])).max()) for record in steps) or 1.0
+        for index, record in enumerate(steps):
             values += [
                 {
                     "series": series,
                     "token": token,
                     "index": index,
-                    "step": one["step"],
-                    "value": float(value) / most,
+                    "step": record["step"],
+                    "value": float(value) / scale,
                 }
-                for token, value in zip(shown, one[name], strict=False)
+                for token, value in zip(labels, record[name], strict=False)
             ]
-    at = alt.param(
+    slider = alt.param(
         name="at",
         value=len(steps) - 1,
         bind=alt.binding_range(min=0, max=len(steps) - 1, step=1, name="record "),
@@ -124,7 +124,7 @@ def one_text(recorded: pa.Table, row: int, classes: Sequence[str]) -> Figure:
             ),
             y=alt.Y(
                 "token:N",
-                sort=shown,
+                sort=labels,
                 title=None,
                 axis=alt.Axis(labelLimit=140, ticks=False, domain=False),
             ),
@@ -134,23 +134,25 @@ def one_text(recorded: pa.Table, row: int, classes: Sequence[str]) -> Figure:
         )
     )
     said = [
-        {"index": index, "said": f"after {one['step']} steps", "token": shown[0], "value": -1.0}
-        for index, one in enumerate(steps)
+        {"index": index, "said": f"after {record['step']} steps", "token": labels[0], "value": -1.0}
+        for index, record in enumerate(steps)
     ]
     when = (
         alt.Chart(rows(said))
         .mark_text(align="left", dx=4, fontWeight="bold")
-        .encode(x="value:Q", y=alt.Y("token:N", sort=shown), text="said:N")
+        .encode(x="value:Q", y=alt.Y("token:N", sort=labels), text="said:N")
     )
     # A layer's own filter does not reach charts with data of their own.
-    now = "datum.index == at"
-    chart = alt.layer(points.transform_filter(now).add_params(at), when.transform_filter(now))
+    at_slider = "datum.index == at"
+    chart = alt.layer(
+        points.transform_filter(at_slider).add_params(slider), when.transform_filter(at_slider)
+    )
     return Figure(
         key=f"dynamics-{row}",
         title="How does the attention come about?",
         n=f"one text, {classes[steps[0]['label']]}",
         caption=f"Before the training and after up to {steps[-1]['step']} steps: the slider goes through the "
         "records. Relevance to the right speaks for the text's label, to the left for others.",
-        spec=specification(chart, ROW * len(shown)),
+        spec=specification(chart, ROW * len(labels)),
         keys=[Key(name, PALETTE[i]) for i, name in enumerate(SERIES)],
     )

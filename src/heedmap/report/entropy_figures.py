@@ -8,7 +8,7 @@ import numpy as np
 from heedmap.experiments.findings import AuditResult
 from heedmap.report.charts import QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.grouping import division, texts
-from heedmap.report.phrases import column
+from heedmap.report.wording import column
 from heedmap.settings import AuditSettings
 
 POINTS = 800  # a larger audit is sampled
@@ -24,35 +24,35 @@ def entropy(audit: AuditResult) -> list[Figure]:
     length = column(audit.tables, "instances", "n_tokens")
     nats = column(audit.tables, "instances", "entropy")
     short = length < 2
-    used = np.flatnonzero(np.isfinite(nats) & ~short)
-    if not len(used):
+    defined = np.flatnonzero(np.isfinite(nats) & ~short)
+    if not len(defined):
         return []
     seed = (audit.settings.audit or AuditSettings()).seed
     rng = np.random.default_rng([seed, *b"entropy"])
-    drawn = np.sort(rng.permutation(used)[:POINTS])
+    sample = np.sort(rng.permutation(defined)[:POINTS])
     divided = division(audit)
     data = [
         {
-            "series": divided.labels[divided.of[i]],
+            "series": divided.labels[divided.series[i]],
             "length": int(length[i]),
             "entropy": float(nats[i]),
         }
-        for i in drawn
+        for i in sample
     ]
-    least, most = int(length[used].min()), int(length[used].max())
-    ticks = [t for t in TICKS if least <= t <= most]
+    shortest, longest = int(length[defined].min()), int(length[defined].max())
+    ticks = [t for t in TICKS if shortest <= t <= longest]
     if len(ticks) < FEWEST_TICKS:  # few lengths: evenly spaced ticks, with both ends
-        ticks = sorted({round(t) for t in np.geomspace(least, most, 5)})
+        ticks = sorted({round(t) for t in np.geomspace(shortest, longest, 5)})
     x = alt.X(
         "length:Q",
         title="words in the text (logarithmic)",
-        scale=alt.Scale(type="log", domain=[0.95 * least, 1.05 * most], nice=False),
+        scale=alt.Scale(type="log", domain=[0.95 * shortest, 1.05 * longest], nice=False),
         axis=alt.Axis(values=ticks, format="d", labelOverlap=False),
     )
     y = alt.Y(
         "entropy:Q",
         title="entropy (nats)",
-        scale=alt.Scale(domain=[0, 1.04 * max(math.log(most), float(nats[used].max()))]),
+        scale=alt.Scale(domain=[0, 1.04 * max(math.log(longest), float(nats[defined].max()))]),
     )
     points = (
         alt.Chart(rows(data))
@@ -62,21 +62,25 @@ def entropy(audit: AuditResult) -> list[Figure]:
         )
     )
     line = (
-        alt.Chart(rows([{"length": n, "entropy": math.log(n)} for n in sorted({least, most})]))
+        alt.Chart(
+            rows([{"length": n, "entropy": math.log(n)} for n in sorted({shortest, longest})])
+        )
         .mark_line(strokeDash=[6, 4], strokeWidth=1.5, color=QUIET)
         .encode(x=x, y=y)
     )
-    share = nats[used] / np.log(length[used])
-    shown = [i for i in range(len(divided.labels)) if (divided.of[used] == i).any()]
+    share = nats[defined] / np.log(length[defined])
+    present = [i for i in range(len(divided.labels)) if (divided.series[defined] == i).any()]
     undefined = int((~np.isfinite(nats) & ~short).sum())
     return [
         Figure(
             key="entropy",
             title="How sharp is the attention?",
             n=texts(
-                len(used),
+                len(defined),
                 {
-                    "of them drawn, a seeded sample": len(drawn) if len(drawn) < len(used) else 0,
+                    "of them drawn, a seeded sample": len(sample)
+                    if len(sample) < len(defined)
+                    else 0,
                     "of one word left out": int(short.sum()),
                     "without an entropy left out": undefined,
                 },
@@ -89,7 +93,10 @@ def entropy(audit: AuditResult) -> list[Figure]:
             ),
             spec=specification(alt.layer(line, points), 220),
             keys=[
-                *(divided.key(i, nats[used][divided.of[used] == i], mean=False) for i in shown),
+                *(
+                    divided.key(i, nats[defined][divided.series[defined] == i], mean=False)
+                    for i in present
+                ),
                 Key("uniform attention, ln n", QUIET, "dashed"),
             ],
             notes=divided.notes,

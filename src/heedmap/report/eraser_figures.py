@@ -1,4 +1,4 @@
-"""What people find convincing and what the model rests on, side by side: a table of all rankings."""
+"""A table of all rankings: how far people marked their words, beside what the model rests on."""
 
 import math
 
@@ -12,7 +12,7 @@ from heedmap.experiments.methods.rankings import RANKINGS
 from heedmap.experiments.questions.decision_flips import RANKINGS as FLIPPED
 from heedmap.experiments.questions.plausibility import MEASURES
 from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
-from heedmap.report.phrases import column
+from heedmap.report.wording import column
 
 AT_RANDOM = "at random"
 BEST = "at best"
@@ -40,14 +40,14 @@ def rankings(audit: AuditResult) -> list[Figure]:
     cells, counts = [], []
     for group, columns in (("plausible", plausible), ("faithful", faithful)):
         for name, values in columns.items():
-            used = np.all([np.isfinite(v) for v in values.values()], axis=0)
-            if not used.any():
+            complete = np.all([np.isfinite(v) for v in values.values()], axis=0)
+            if not complete.any():
                 continue
-            counts.append(f"{name} {int(used.sum())}")
+            counts.append(f"{name} {int(complete.sum())}")
             cells += _cells(
                 SHORT.get(name, name),
                 group,
-                {who: float(v[used].mean()) for who, v in values.items()},
+                {who: float(v[complete].mean()) for who, v in values.items()},
             )
     if not cells:
         return []
@@ -118,7 +118,7 @@ def _caption(with_people: bool) -> str:
 def _plausible(audit: AuditResult) -> dict[str, Column]:
     if "plausibility" not in audit.tables:
         return {}
-    found = {}
+    columns = {}
     for measure, words in MEASURES.items():
         values = {
             name: column(audit.tables, "plausibility", f"{measure}_{name}")
@@ -129,25 +129,25 @@ def _plausible(audit: AuditResult) -> dict[str, Column]:
             values[BEST] = np.ones_like(values[AT_RANDOM])
         else:
             values[BEST] = column(audit.tables, "plausibility", f"{measure}_best")
-        found[words] = _defined(values)
-    return found
+        columns[words] = _defined(values)
+    return columns
 
 
 def _faithful(audit: AuditResult) -> dict[str, Column]:
-    found = {}
+    columns = {}
     for measure in LOSSES:
         values = {
             words: column(audit.tables, "eraser", f"{measure}_{name}")
             for name, words in RANKINGS.items()
         }
         values[AT_RANDOM] = column(audit.tables, "eraser", f"{measure}_random")
-        found[measure] = _defined(values)
-    found["flips"] = _flips(audit)
-    return {name: values for name, values in found.items() if values}
+        columns[measure] = _defined(values)
+    columns["flips"] = _flips(audit)
+    return {name: values for name, values in columns.items() if values}
 
 
 def _flips(audit: AuditResult) -> Column:
-    """Return k_min / k; where k_min is not known, with the fewest along any ranking."""
+    """Return k_min / k; where k_min is not known, the fewest tokens along any ranking take its place."""
     if "flips" not in audit.tables:
         return {}
     values = {

@@ -11,7 +11,7 @@ from heedmap.experiments.questions.erasure import PAIRS
 from heedmap.experiments.repeats import text_numbers
 from heedmap.report.charts import PALETTE, Figure, Key, colour, rows, specification
 from heedmap.report.grouping import of_words, texts
-from heedmap.report.phrases import column
+from heedmap.report.wording import column
 from heedmap.settings import AuditSettings
 
 POINTS = 800  # a larger audit is sampled
@@ -45,13 +45,13 @@ def differences(audit: AuditResult) -> list[Figure]:
         for name in ("weight", "js")
     )
     effects, n = of_words(audit, effects)
-    used = np.flatnonzero(np.isfinite(effects) & np.isfinite(weights))
-    if not len(used):
+    defined = np.flatnonzero(np.isfinite(effects) & np.isfinite(weights))
+    if not len(defined):
         return []
     seed = (audit.settings.audit or AuditSettings()).seed
     rng = np.random.default_rng([seed, *b"erasure"])
-    drawn = np.sort(rng.permutation(used)[:POINTS])
-    data = [{"weight": float(weights[i]), "effect": float(effects[i])} for i in drawn]
+    sample = np.sort(rng.permutation(defined)[:POINTS])
+    data = [{"weight": float(weights[i]), "effect": float(effects[i])} for i in sample]
     x = alt.X("weight:Q", title=["weight of the most attended word", "− of the other"])
     y = alt.Y("effect:Q", title="JSD when erased − the other's (nats)")
     points = (
@@ -60,11 +60,11 @@ def differences(audit: AuditResult) -> list[Figure]:
         .encode(x=x, y=y)
     )
     line = (
-        alt.Chart(rows(_medians(weights[used], effects[used])))
+        alt.Chart(rows(_medians(weights[defined], effects[defined])))
         .mark_line(point=True, color=PALETTE[1])
         .encode(x=x, y=y)
     )
-    below = float((effects[used] < 0).mean())
+    below = float((effects[defined] < 0).mean())
     return [
         Figure(
             key="erasure-differences",
@@ -84,14 +84,14 @@ def differences(audit: AuditResult) -> list[Figure]:
 
 def _medians(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[dict[str, float]]:
     edges = np.linspace(x.min(), x.max(), BINS + 1)
-    of = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, BINS - 1)
+    bins = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, BINS - 1)
     return [
         {
             "weight": float((edges[b] + edges[b + 1]) / 2),
-            "effect": float(np.median(y[of == b])),
+            "effect": float(np.median(y[bins == b])),
         }
         for b in range(BINS)
-        if (of == b).sum() >= FEWEST
+        if (bins == b).sum() >= FEWEST
     ]
 
 
@@ -101,12 +101,14 @@ def decision_flips(audit: AuditResult) -> list[Figure]:
         return []
     names = audit.tables["erasure"].column_names
     cells, total, different = [], 0, text_numbers(audit.tables["instances"])
-    for score, (first, other) in PAIRS.items():
-        if f"flip_{first}" not in names:  # tables of older versions have fewer
+    for score, (top_item, other_item) in PAIRS.items():
+        if f"flip_{top_item}" not in names:  # tables of older versions have fewer
             continue
-        one, two = (column(audit.tables, "erasure", f"flip_{item}") for item in (first, other))
-        found = flip_table(one, two, different)
-        counts = (found.both, found.only_first, found.only_other, found.neither)
+        top_flips, other_flips = (
+            column(audit.tables, "erasure", f"flip_{item}") for item in (top_item, other_item)
+        )
+        table = flip_table(top_flips, other_flips, different)
+        counts = (table.both, table.only_first, table.only_other, table.neither)
         total = sum(counts)
         cells += [
             {
@@ -117,7 +119,7 @@ def decision_flips(audit: AuditResult) -> list[Figure]:
             }
             for name, count in zip(CELLS, counts, strict=True)
         ]
-        cells.append({"score": SCORES[score], "texts": TEST, "share": 0, "value": _p(found.p)})
+        cells.append({"score": SCORES[score], "texts": TEST, "share": 0, "value": _p(table.p)})
     if not total:
         return []
     base = alt.Chart(rows(cells)).encode(
@@ -187,18 +189,18 @@ def curves(audit: AuditResult) -> list[Figure]:
     lists = table["count_random"].to_pylist()
     draws = max((len(row) for row in lists if row), default=1)
     counts[RANDOM] = np.array([[np.nan] * draws if row is None else row for row in lists]).T
-    least = column(audit.tables, "flips", "count_exact")
-    if np.isfinite(least).any():
-        counts[SMALLEST] = least
-        some = least > 0
+    smallest_set = column(audit.tables, "flips", "count_exact")
+    if np.isfinite(smallest_set).any():
+        counts[SMALLEST] = smallest_set
+        flippable = smallest_set > 0
     else:
-        some = np.any([np.atleast_2d(count > 0).any(0) for count in counts.values()], axis=0)
-    if not some.any():
+        flippable = np.any([np.atleast_2d(count > 0).any(0) for count in counts.values()], axis=0)
+    if not flippable.any():
         return []
     shares = np.linspace(0, 1, GRID)
     data = []
     for name, count in counts.items():
-        reached = np.where(count > 0, count / size, np.inf)[..., some]
+        reached = np.where(count > 0, count / size, np.inf)[..., flippable]
         data += [
             {"series": name, "erased": float(s), "changed": float((reached <= s + 1e-9).mean())}
             for s in shares
@@ -219,12 +221,12 @@ def curves(audit: AuditResult) -> list[Figure]:
             ),
         )
     )
-    never = int(np.isfinite(counts[RANKINGS["attention"]]).sum() - some.sum())
+    never = int(np.isfinite(counts[RANKINGS["attention"]]).sum() - flippable.sum())
     return [
         Figure(
             key="erasure-curves",
             title="How soon does the answer change?",
-            n=texts(int(some.sum()), {"that nothing flips left out": never}),
+            n=texts(int(flippable.sum()), {"that nothing flips left out": never}),
             caption="Words are erased in the order of each ranking until the model gives another answer; the "
             "higher and further left, the better the ranking. A text that a ranking never flips is censored at "
             "100 %, and no other is, so these are Kaplan-Meier's curves. One word always stays.",

@@ -1,4 +1,4 @@
-"""What one text's answer rests on, and how far its heat map says so: the result of `heedmap.explain`."""
+"""What one text's answer rests on, and how far its heat map shows it: the result of `heedmap.explain`."""
 
 import io
 import math
@@ -8,83 +8,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from markupsafe import Markup
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
 
-from heedmap.experiments.methods.flip_sets import FlipSet
 from heedmap.files.storage import write_atomically
-from heedmap.terminal.output import show
+from heedmap.report.explained_window import Floats, Window
+from heedmap.report.scripts import policy
+from heedmap.report.templates import environment
+from heedmap.report.window_views import (
+    marked_text,
+    probability_text,
+    sentences,
+    shaded_rows,
+    token_table,
+)
+from heedmap.terminal.output import cell, show
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import RenderableType
 
-Floats = NDArray[np.float64]
-MOST_ATTENDED = 3
+NAMED = 8  # classes that are named; of more, the likeliest
 TEXT_WIDTH = 100  # columns as a string
 PER_TOKEN = ("attention", "gradient", "leave_one_out", "signed", "read_out", "read_out_attention")
-SAME = 1e-6  # of a weight: less is rounding
-
-
-@dataclass(frozen=True)
-class Adversary:
-    """The most different `weights` found that leave the answer within ε.
-
-    `jsd` is their distance from the model's own, `jsd_upper` what none exceeds; if `exact`, both are the global
-    optimum.
-    """
-
-    weights: Floats
-    jsd: float
-    jsd_upper: float
-    exact: bool
-
-
-@dataclass(frozen=True)
-class Window:
-    """The numbers of a text, or of one window of a text that is longer than the model reads.
-
-    All but the last four have one value per token (per class: `probabilities`), as in the audit's tables.
-    `signed` is what the answer loses without the token. `read_out` is what its state says for the answer,
-    `read_out_attention` the same times its weight (the gradient of the log-odds by the weight). `found` is the
-    share of leave-one-out under the map, `largest` that of the same weights in the best order. `adversary` is
-    None where it is not asked. `flip` is the smallest set of tokens that flips the answer when their weight is
-    erased, None if there is none; `smallest` says whether that is exact or the best of some rankings.
-    `flip_along_map` is how many tokens it takes in the map's order, 0 for never.
-    """
-
-    tokens: list[str]
-    unknown: NDArray[np.bool_]
-    probabilities: Floats
-    attention: Floats
-    gradient: Floats
-    leave_one_out: Floats
-    signed: Floats
-    read_out: Floats
-    read_out_attention: Floats
-    found: float
-    largest: float
-    adversary: Adversary | None
-    flip: FlipSet | None
-    smallest: bool
-    flip_along_map: int
-
-    def most_attended(self) -> list[int]:
-        """Return the places of the most attended tokens, the first first: up to three, without ties."""
-        order = np.argsort(-self.attention, kind="stable")
-        weights = self.attention[order]
-        for count in range(min(MOST_ATTENDED, len(order) - 1), 0, -1):
-            if weights[count - 1] - weights[count] > SAME * weights[count - 1]:
-                return [int(place) for place in order[:count]]
-        return []
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
     """One text: the model's answer, its heat map, and what the audit asks of the two.
 
-    `name` is the run's or the model's, `model` describes it, with the map on trial. `unit` is what a token is.
-    `epsilon` is the change (TVD) within which an answer counts as the same. `notes` say what was cut, merged or
-    not known. There is one of `windows`, unless the text is longer than the model reads.
+    `name` is that of the run or the model, `model` describes it and its map on trial. `unit` is what a token
+    is. `epsilon` is the change (TVD) within which an answer counts as the same. `notes` say what was cut,
+    merged or unknown. There is one window, unless the text is longer than the model reads.
     """
 
     name: str
@@ -115,7 +70,7 @@ class Explanation:
 
     @property
     def attention(self) -> Floats:
-        """The weights of the heat map on trial, one per token; each window's add up by themselves."""
+        """The weights of the heat map on trial, one per token; those of each window add up to 1."""
         return np.concatenate([window.attention for window in self.windows])
 
     def __repr__(self) -> str:
@@ -125,35 +80,71 @@ class Explanation:
         return f"<Explanation of {text!r}: {self.answer} ({share:.3f}), {size} {self.unit}s>"
 
     def __str__(self) -> str:
-        from rich.console import Console
-
         file = io.StringIO()
         Console(file=file, width=TEXT_WIDTH, color_system=None).print(self)
         return file.getvalue().rstrip("\n")
 
-    def __rich__(self) -> "RenderableType":
-        from heedmap.report.explanation_views import terminal
-
-        return terminal(self)
+    def __rich__(self) -> RenderableType:
+        """Render it for the terminal; bars, brackets and signs say what the colours say."""
+        answer, *alternatives = self._likeliest()
+        parts: list[RenderableType] = [
+            cell(f"{self.name}: {self.model}", style="dim"),
+            Text.assemble(
+                "predicted ",
+                cell(" ".join(answer), style="bold"),
+                *(cell(f", {name} {probability}") for name, probability in alternatives),
+            ),
+        ]
+        if self.query is not None:
+            parts.append(Text.assemble(("query     ", "dim"), cell(" ".join(self.query))))
+        parts += [cell(f"note: {note}", style="yellow") for note in self.notes]
+        for count, window in enumerate(self.windows, 1):
+            if len(self.windows) > 1:
+                likeliest = int(window.probabilities.argmax())
+                probability = probability_text(window.probabilities[likeliest])
+                title = f"Window {count} of {len(self.windows)}: {self.classes[likeliest]} {probability}"
+                parts.append(cell(title, style="bold"))
+            parts += ["", marked_text(window), "", token_table(window, self.unit), ""]
+            parts += [cell(f"● {sentence}") for sentence in self._sentences(window)]
+        return Group(*parts)
 
     def _repr_html_(self) -> str:
-        from heedmap.report.explanation_views import fragment
+        """Render it for a notebook: styles are in the elements, and nothing is fetched."""
+        windows = [
+            (
+                window,
+                probability_text(float(window.probabilities.max())),
+                shaded_rows(window),
+                self._sentences(window),
+            )
+            for window in self.windows
+        ]
+        template = environment().get_template("explanation.html")
+        return template.render(explanation=self, classes=self._likeliest(), windows=windows)
 
-        return fragment(self)
+    def _sentences(self, window: Window) -> list[str]:
+        return sentences(window, self.classes, self.unit, self.epsilon)
+
+    def _likeliest(self) -> list[tuple[str, str]]:
+        """Return the likeliest classes with their probabilities, and how many more classes there are."""
+        order = np.argsort(-self.probabilities, kind="stable")
+        pairs = [(self.classes[i], probability_text(self.probabilities[i])) for i in order[:NAMED]]
+        rest = len(order) - NAMED
+        return [*pairs, ("…", f"{rest} more classes")] if rest > 0 else pairs
 
     def show(self) -> None:
         """Print it."""
-        show(self.__rich__())
+        show(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write it as a page of its own (.html); returns the path.
+        """Write it as a self-contained page without scripts (.html); return the path.
 
         Raises:
-            InputError: the place cannot be written.
+            InputError: the file cannot be written.
         """
-        from heedmap.report.explanation_views import page
-
-        write_atomically(Path(path), page(self))
+        template = environment().get_template("explanation_page.html")
+        body = Markup(self._repr_html_())
+        write_atomically(Path(path), template.render(name=self.name, body=body, policy=policy()))
         return Path(path)
 
     def to_dataframe(self) -> "pd.DataFrame":
@@ -161,33 +152,33 @@ class Explanation:
         import pandas as pd
 
         frames = []
-        for number, one in enumerate(self.windows):
-            erased = np.zeros(len(one.tokens), dtype=bool)
-            erased[one.flip.words if one.flip else []] = True
+        for count, window in enumerate(self.windows):
+            erased = np.zeros(len(window.tokens), dtype=bool)
+            erased[window.flip.words if window.flip else []] = True
             columns: dict[str, Any] = {
-                "window": number,
-                "token": one.tokens,
-                "unknown": one.unknown,
+                "window": count,
+                "token": window.tokens,
+                "unknown": window.unknown,
             }
             for name in PER_TOKEN:
-                columns[name] = getattr(one, name)
-            columns["adversary"] = np.nan if one.adversary is None else one.adversary.weights
+                columns[name] = getattr(window, name)
+            columns["adversary"] = np.nan if window.adversary is None else window.adversary.weights
             frames.append(pd.DataFrame({**columns, "flips": erased}))
         return pd.concat(frames, ignore_index=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values; what is undefined is None.
+        """Return it as JSON values; undefined values are None.
 
-        `name`, `model`, `text`, `query` (tokens, or None), `classes`, `epsilon`, `notes` are as the attributes;
-        `answer` is the predicted class, `probabilities` are in the order of the classes. Each of `windows` has
+        `name`, `model`, `text`, `query` (tokens, or None), `classes`, `epsilon` and `notes` are the attributes;
+        `answer` is the predicted class, `probabilities` are in the order of the classes. Each window has
 
         * `tokens`, and in their order `unknown`, `attention`, `gradient`, `leave_one_out`, `signed`,
           `read_out`, `read_out_attention`;
         * its own `probabilities`, and `found` and `largest`;
         * `adversary`: `weights`, `jsd`, `jsd_upper`, `exact`; or None;
-        * `flip`: `tokens` (their places, from 0), `mass` (the attention on them), `answer`, `probability` and
-          `ranking` ("exact", or whose first tokens they are); or None where nothing flips;
-        * `smallest`: whether `flip` is exact, and None a proof; and `flip_along_map`.
+        * `flip`: `tokens` (their positions, from 0), `mass` (the attention on them), `answer`, `probability`
+          and `ranking` ("exact", or the ranking whose first tokens they are); or None where nothing flips;
+        * `smallest`: whether `flip` is exact, so that None is a proof; and `flip_along_map`.
         """
         return {
             "name": self.name,
@@ -199,17 +190,17 @@ class Explanation:
             "answer": self.answer,
             "probabilities": _numbers(self.probabilities),
             "notes": self.notes,
-            "windows": [self._window(one) for one in self.windows],
+            "windows": [self._window_values(window) for window in self.windows],
         }
 
-    def _window(self, one: Window) -> dict[str, Any]:
-        flip, adversary = one.flip, one.adversary
+    def _window_values(self, window: Window) -> dict[str, Any]:
+        flip, adversary = window.flip, window.adversary
         values = {
             name: _numbers(value) if isinstance(value, np.ndarray) else value
-            for name, value in vars(one).items()
+            for name, value in vars(window).items()
         }
-        values |= {"unknown": one.unknown.tolist()}
-        values |= {"found": _number(one.found), "largest": _number(one.largest)}
+        values |= {"unknown": window.unknown.tolist()}
+        values |= {"found": _number(window.found), "largest": _number(window.largest)}
         values["adversary"] = adversary and {
             **asdict(adversary),
             "weights": _numbers(adversary.weights),
@@ -234,28 +225,28 @@ class Explanations(list[Explanation]):
         return "\n\n".join(map(str, self))
 
     def _repr_html_(self) -> str:
-        return "<hr>".join(each._repr_html_() for each in self)
+        return "<hr>".join(explanation._repr_html_() for explanation in self)
 
     def show(self) -> None:
         """Print them."""
-        for each in self:
-            each.show()
+        for explanation in self:
+            explanation.show()
 
     def to_dataframe(self) -> "pd.DataFrame":
         """Return the numbers per token of all texts (see `Explanation.to_dataframe`).
 
-        Three columns come first: `text` counts the texts from 0, `answer` is the predicted class, `probability`
-        that of it.
+        Three columns come first: `text` counts the texts from 0, `answer` is the predicted class,
+        `probability` its probability.
         """
         import pandas as pd
 
         frames = []
-        for place, each in enumerate(self):
-            frame = each.to_dataframe()
+        for index, explanation in enumerate(self):
+            frame = explanation.to_dataframe()
             for column, value in (
-                ("probability", float(each.probabilities.max())),
-                ("answer", each.answer),
-                ("text", place),
+                ("probability", float(explanation.probabilities.max())),
+                ("answer", explanation.answer),
+                ("text", index),
             ):
                 frame.insert(0, column, value)
             frames.append(frame)

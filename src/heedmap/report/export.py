@@ -1,50 +1,26 @@
 """Export each figure as a file for a paper: PDF, SVG or PNG, a column or a page wide, on white."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 
 from heedmap.errors import InputError
 from heedmap.files.manifest import MANIFEST, Manifest, write
 from heedmap.files.storage import refuse_file
-from heedmap.report.charts import QUIET, Figure
+from heedmap.report.charts import Figure
 from heedmap.report.drawing import draw_with
-from heedmap.report.svg_text import FONT, INK, above, below, clean
+from heedmap.report.labelled_charts import CONFIG, labelled_chart
 
 WIDTHS = {"column": 84.0, "page": 178.0}  # millimetres
 NARROWEST, BROADEST = 50.0, 400.0
 UNIT = 0.75  # points in print per unit of the drawing: letters of 10 have 7.5, whatever the width
 MARGIN = 6
 DPI = 400  # of a PNG
-
-CONFIG: dict[str, Any] = {
-    "background": "white",
-    "font": FONT,
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": INK,
-        "titleColor": INK,
-        "titleFontWeight": "normal",
-        "gridColor": "#e2e2de",
-        "domainColor": QUIET,
-        "tickColor": QUIET,
-        "labelFontSize": 10,
-        "titleFontSize": 10.5,
-        "tickCount": 5,
-        "labelFlush": False,
-    },
-    "text": {"color": INK},
-    "rule": {"color": INK},
-    "point": {"color": INK},
-    "aria": False,
-}
+FORMATS = ("pdf", "svg", "png")
 
 
 def export(
-    made: Sequence[Figure],
+    figures: Sequence[Figure],
     folder: str | Path,
     formats: Sequence[str] = ("pdf",),
     only: Sequence[str] | None = None,
@@ -52,14 +28,14 @@ def export(
     width: float = WIDTHS["column"],
     bare: bool = False,
 ) -> list[Path]:
-    """Write figures as files, named by their keys; returns the paths.
+    """Write figures as files, named by their keys; return the paths.
 
     Args:
-        made: a report's figures: `heedmap.report.figures.figures(audit)`.
+        figures: the figures of a report: `heedmap.report.figures.figures(audit)`.
         folder: the output folder; figures that heedmap wrote there are replaced.
         formats: any of "pdf" (fonts embedded), "svg" and "png" (400 dots per inch).
-        only: keys of the wanted figures; None for all.
-        width: in millimetres; the letters keep their size.
+        only: the keys of the figures to write; None for all.
+        width: in millimetres; letters keep their size.
         bare: leave title, n and notes out of the picture; they and the caption go to KEY.txt beside it.
 
     Raises:
@@ -77,23 +53,21 @@ def export(
             f"{WIDTHS['column']:g}, a page {WIDTHS['page']:g}"
         )
     refuse_file(Path(folder))
-    chosen = choose(made, only)
+    selected = choose(figures, only)
     endings = [*formats, "txt"] if bare else formats
-    names = [f"{figure.key}.{ending}" for figure in chosen for ending in endings]
+    names = [f"{figure.key}.{ending}" for figure in selected for ending in endings]
     _refuse_taken(Path(folder), names)
-    # Draw all before writing any.
+    # Draw all before writing any, so that a figure that cannot be drawn leaves no folder half filled.
     files: list[tuple[Path, bytes | str]] = []
     pictures = [
         {name: render(figure, name, width, bare) for name in dict.fromkeys(formats)}
-        for figure in chosen
+        for figure in selected
     ]
-    for figure, by_format in zip(chosen, pictures, strict=True):
-        place = Path(folder) / figure.key
+    for figure, by_format in zip(selected, pictures, strict=True):
         files += [
-            (place.with_name(f"{figure.key}.{name}"), content)
-            for name, content in by_format.items()
+            (Path(folder) / f"{figure.key}.{name}", content) for name, content in by_format.items()
         ]
-        files += [(place.with_name(f"{figure.key}.txt"), caption(figure))] if bare else []
+        files += [(Path(folder) / f"{figure.key}.txt", caption(figure))] if bare else []
     if Manifest.above(files[0][0]) is None:
         Manifest(Path(folder)).start()
     for path, content in files:
@@ -104,18 +78,18 @@ def export(
 def _refuse_taken(folder: Path, names: Sequence[str]) -> None:
     """Raise InputError if other files than heedmap's have these names."""
     manifest = Manifest.above(folder / MANIFEST) or Manifest(folder)
-    place = folder.absolute().relative_to(manifest.root.absolute())
-    above = [path.as_posix() for path in (place, *place.parents) if path.parts]
-    manifest.refuse_taken([*above, *((place / name).as_posix() for name in names)])
+    relative = folder.absolute().relative_to(manifest.root.absolute())
+    folders = [path.as_posix() for path in (relative, *relative.parents) if path.parts]
+    manifest.refuse_taken([*folders, *((relative / name).as_posix() for name in names)])
 
 
-def choose(made: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
+def choose(figures: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
     """Return the figures with these keys, in the report's order.
 
     Raises:
         InputError: an unknown key, or no figures.
     """
-    available = [figure.key for figure in made]
+    available = [figure.key for figure in figures]
     if not available:
         raise InputError("the run's tables fill no figure: there is nothing to draw")
     for key in only or ():
@@ -123,77 +97,42 @@ def choose(made: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
             raise InputError(f"no figure {key!r} in this run; there are {', '.join(available)}")
     if only is not None and not only:
         raise InputError(f"no figure chosen; there are {', '.join(available)}")
-    return [figure for figure in made if only is None or figure.key in only]
+    return [figure for figure in figures if only is None or figure.key in only]
 
 
-def render(figure: Figure, form: str, width: float = WIDTHS["column"], bare: bool = False) -> bytes:
-    """Return a figure as the content of a file in one of FORMATS (see `export`)."""
-    return FORMATS[form](draw(figure, width, bare))
+def render(
+    figure: Figure, file_format: str, width: float = WIDTHS["column"], bare: bool = False
+) -> bytes:
+    """Return a figure as the content of a file in one of FORMATS (see `export`).
 
-
-def caption(figure: Figure) -> str:
-    """Return title, n, caption and notes as a paragraph: what a paper says below the picture."""
-    title = figure.title if figure.title.endswith(("?", "!", ".")) else f"{figure.title}."
-    notes = f" Note: {'; '.join(figure.notes)}." if figure.notes else ""
-    return f"{title} {figure.n}. {figure.caption}{notes}\n"
-
-
-def draw(figure: Figure, width: float = WIDTHS["column"], bare: bool = False) -> str:
-    """Return a figure as SVG: title, n and legend above the chart, notes below it; bare, the legend alone."""
-    whole = round(width / 25.4 * 72 / UNIT, 2)
-    inner = whole - 2 * MARGIN
-    chart = _chart(figure.spec, inner)
-    shown = replace(figure, title="", n="", notes=[]) if bare else figure
-    head, foot = above(shown, inner), below(shown, inner)
-    size = ElementTree.fromstring(chart)
-    wide, high = float(size.attrib["width"]), float(size.attrib["height"])
-    total = round(2 * MARGIN + head.height + high + foot.height, 2)
-    placed = f'<svg x="0" y="{head.height:g}"' + chart.removeprefix("<svg")
-    # Scale a chart that is still wider than the column.
-    shrink = f' transform="scale({inner / wide:.4f})"' if wide > inner else ""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole:g}" height="{total:g}" '
-        f'viewBox="0 0 {whole:g} {total:g}"><desc>{clean(figure.caption)}</desc>'
-        f'<rect width="{whole:g}" height="{total:g}" fill="white"/>'
-        f'<g transform="translate({MARGIN},{MARGIN})">{head.svg}<g{shrink}>{placed}</g>'
-        f'<g transform="translate(0,{head.height + high:g})">{foot.svg}</g></g></svg>\n'
-    )
-
-
-def _chart(spec: dict[str, Any], width: float) -> str:
-    fitted = {
-        **spec,
-        "width": width,
-        "padding": 0,
+    The same figure gives the same bytes, except as PDF, whose fonts vl-convert lists in random order.
+    """
+    units = round(width / 25.4 * 72 / UNIT, 2)
+    spec = {
+        **labelled_chart(figure, units - 2 * MARGIN, bare),
+        "width": units,
+        "padding": MARGIN,
         "autosize": {"type": "fit-x", "contains": "padding"},
     }
-    svg: str = draw_with("vegalite_to_svg", fitted, config=CONFIG)
-    return svg
-
-
-def _pdf(svg: str) -> bytes:
-    sized = re.sub(
-        r'width="([\d.]+)" height="([\d.]+)"',
-        lambda match: f'width="{float(match[1]) * UNIT:g}" height="{float(match[2]) * UNIT:g}"',
+    svg: str = draw_with("vegalite_to_svg", spec, config=CONFIG)
+    if file_format == "svg":
+        return svg.encode("utf-8")
+    if file_format == "png":
+        content: bytes = draw_with("svg_to_png", svg, scale=UNIT, ppi=DPI)
+        return content
+    # vl-convert takes no scale for a PDF, so the drawing itself gets its size in points.
+    points = re.sub(
+        r'(width|height)="([\d.]+)"',
+        lambda size: f'{size[1]}="{float(size[2]) * UNIT:g}"',
         svg,
-        count=1,
+        count=2,
     )
-    content: bytes = draw_with("svg_to_pdf", sized)
-    # There is no date in it, but a page's resources (fonts, shapes) are listed in random order.
-    return re.sub(
-        rb"(?:\n *\/[a-z]+\d+ \d+ 0 R)+",
-        lambda match: b"\n" + b"\n".join(sorted(match[0][1:].split(b"\n"))),
-        content,
-    )
-
-
-def _png(svg: str) -> bytes:
-    content: bytes = draw_with("svg_to_png", svg, scale=UNIT, ppi=DPI)
+    content = draw_with("svg_to_pdf", points)
     return content
 
 
-FORMATS: dict[str, Callable[[str], bytes]] = {
-    "pdf": _pdf,
-    "svg": lambda svg: svg.encode("utf-8"),
-    "png": _png,
-}
+def caption(figure: Figure) -> str:
+    """Return title, n, caption and notes as one paragraph: the caption below the picture in a paper."""
+    title = figure.title if figure.title.endswith(("?", "!", ".")) else f"{figure.title}."
+    notes = f" Note: {'; '.join(figure.notes)}." if figure.notes else ""
+    return f"{title} {figure.n}. {figure.caption}{notes}\n"

@@ -19,7 +19,7 @@ from heedmap.report.charts import (
     specification,
     vertical,
 )
-from heedmap.report.phrases import plural
+from heedmap.report.wording import plural
 from heedmap.terminal.output import some_of
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def bars(
         for row in published_records
         if row["dataset"] in datasets and row["series"] in series and math.isfinite(row["value"])
     ]
-    drawn = [cell for cell in cells if cell.values]
+    with_values = [cell for cell in cells if cell.values]
     keys = [Key(name, PALETTE[i]) for i, name in enumerate(series)]
-    if any(len(cell.values) > 1 for cell in drawn):
+    if any(len(cell.values) > 1 for cell in with_values):
         keys.append(Key("smallest to largest seed", TEXT, "solid"))
     keys += [Key(source, TEXT, "hollow") for source in dict.fromkeys(m["source"] for m in marks)]
     return Figure(
@@ -96,7 +96,7 @@ def bars(
         n=_n(cells, unit),
         caption=" ".join([*([caption] if caption else []), CAPTION]),
         spec=specification(
-            _chart(drawn, marks, datasets, series, measure, none),
+            _chart(with_values, marks, datasets, series, measure, none),
             len(datasets) * (14 * len(series) + 12),
         ),
         keys=keys,
@@ -111,18 +111,18 @@ CAPTION = (
 
 
 def _records(
-    table: "Records | pd.DataFrame", names: tuple[str, ...], what: str
+    table: "Records | pd.DataFrame", names: tuple[str, ...], argument: str
 ) -> list[dict[str, Any]]:
     rows: Any = table.to_dict("records") if hasattr(table, "to_dict") else table
     records = []
     for i, row in enumerate(rows):
         if missing := [name for name in names if name not in row]:
-            raise InputError(f"{what}: row {i} has no {', '.join(missing)}")
+            raise InputError(f"{argument}: row {i} has no {', '.join(missing)}")
         value = row["value"]
         try:
             value = math.nan if value is None else float(value)
         except (TypeError, ValueError) as error:
-            raise InputError(f"{what}: row {i}: value {value!r} is not a number") from error
+            raise InputError(f"{argument}: row {i}: value {value!r} is not a number") from error
         texts = {name: str(row[name]) for name in names if name != "value"}
         records.append({**texts, "value": value})
     return records
@@ -146,8 +146,8 @@ def _cells(records: list[dict[str, Any]]) -> list[_Cell]:
 
 def _n(cells: list[_Cell], unit: str) -> str:
     counts = [len(cell.values) for cell in cells if cell.values]
-    least, most = min(counts), max(counts)
-    seeds = plural(most, "seed") if least == most else f"{least} to {most} seeds"
+    fewest, largest = min(counts), max(counts)
+    seeds = plural(largest, "seed") if fewest == largest else f"{fewest} to {largest} seeds"
     undefined = sum(cell.undefined for cell in cells)
     return f"n = {plural(sum(counts), unit)}, {seeds} per bar" + (
         f", {plural(undefined, unit)} without a value left out" if undefined else ""
@@ -210,10 +210,10 @@ def _chart(
     )
     offset = alt.YOffset("series:N", scale=alt.Scale(domain=series))
     hint = ["dataset:N", "series:N", "mean:Q", "low:Q", "high:Q", "seeds:Q"]
-    shown = alt.Chart(rows(data)).encode(y=y, yOffset=offset, tooltip=hint)
+    base = alt.Chart(rows(data)).encode(y=y, yOffset=offset, tooltip=hint)
     spread = alt.Chart(rows([row for row in data if row["seeds"] != 1]))
     layers: list[alt.Chart] = [
-        shown.mark_bar(fillOpacity=0.8).encode(x=x, color=colour(series)),
+        base.mark_bar(fillOpacity=0.8).encode(x=x, color=colour(series)),
         spread.mark_rule(strokeWidth=1.5).encode(
             x=alt.X("low:Q", title=measure), x2="high:Q", y=y, yOffset=offset, tooltip=hint
         ),

@@ -1,4 +1,4 @@
-"""How a figure groups the texts: by predicted class, or all texts as one group."""
+"""Groups of the texts of a figure: one per predicted class, or all texts as one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.rounding import number
 from heedmap.report.charts import PALETTE, Key
-from heedmap.report.phrases import column
+from heedmap.report.wording import column
 
 MOST = len(PALETTE)  # classes that are drawn apart
 ALL = "all texts"
@@ -17,13 +17,13 @@ ALL = "all texts"
 
 @dataclass(frozen=True)
 class Division:
-    """The series of a figure, and the index of each text's; `note` says which classes are none of them.
+    """The labels of a figure's series, and each text's series by its index; `note` names classes without one.
 
     Classes are predicted ones, as in Jain & Wallace's code (the paper does not say whether predicted or gold).
     """
 
     labels: list[str]
-    of: NDArray[np.int64]
+    series: NDArray[np.int64]
     by_class: bool
     note: str = ""
 
@@ -38,12 +38,12 @@ class Division:
 
     @property
     def notes(self) -> list[str]:
-        """The note as a list, empty without one."""
+        """Return the note as a list, which is empty without one."""
         return [self.note] if self.note else []
 
 
 def division(audit: AuditResult) -> Division:
-    """Return one series per class that is predicted for a text, or for more than MOST one of all texts.
+    """Return one series per predicted class, or if these are more than MOST, one of all texts.
 
     Jain & Wallace group by class up to three classes and show all texts together from four on. These figures
     have room for up to MOST classes.
@@ -51,8 +51,8 @@ def division(audit: AuditResult) -> Division:
     predicted = column(audit.tables, "instances", "predicted").astype(int)
     present = np.unique(predicted)
     if len(present) > MOST:
-        why = f"{len(present)} classes are predicted, too many to tell apart: all texts are one"
-        return Division([ALL], np.zeros_like(predicted), False, why)
+        note = f"{len(present)} classes are predicted, too many to tell apart, so all texts are shown as one"
+        return Division([ALL], np.zeros_like(predicted), False, note)
     labels = [audit.classes[i] for i in present]
     return Division(
         labels, np.searchsorted(present, predicted), True, unpredicted(len(present), audit.classes)
@@ -60,7 +60,7 @@ def division(audit: AuditResult) -> Division:
 
 
 def unpredicted(count: int, classes: Sequence[str]) -> str:
-    """Say how many classes are predicted for no text, `count` being those that are; empty if all are.
+    """Count the classes that are predicted for no text; `count` are predicted. Empty if all are.
 
     >>> unpredicted(3, ["a", "b", "c", "d", "e"]), unpredicted(2, ["a", "b"])
     ('2 of 5 classes are predicted for no text', '')
@@ -71,23 +71,25 @@ def unpredicted(count: int, classes: Sequence[str]) -> str:
 
 
 def texts(n: int, left_out: Mapping[str, int]) -> str:
-    """Return the number of texts, and of those left out by reason.
+    """Return the number of texts, and how many were left out for each reason.
 
     >>> texts(30, {"of one word left out": 10, "not sampled": 0})
     'n = 30 texts, 10 of one word left out'
     """
-    return ", ".join([f"n = {n} texts", *(f"{c} {why}" for why, c in left_out.items() if c)])
+    return ", ".join(
+        [f"n = {n} texts", *(f"{count} {reason}" for reason, count in left_out.items() if count)]
+    )
 
 
 def of_words(
     audit: AuditResult, values: NDArray[np.float64], missing: str = "not sampled"
 ) -> tuple[NDArray[np.float64], str]:
-    """Return the values with NaN for texts of one word, where attention is trivial, and a phrase for n.
+    """Return the values, NaN for texts of one word where attention is trivial, and a phrase that states n.
 
-    `missing`: what the texts without a number are.
+    `missing`: why a text has no number.
     """
     short = column(audit.tables, "instances", "n_tokens") < 2
     masked = np.where(short, np.nan, values)
-    used = np.isfinite(masked)
-    others = {"of one word left out": int(short.sum()), missing: int((~used & ~short).sum())}
-    return masked, texts(int(used.sum()), others)
+    defined = np.isfinite(masked)
+    left_out = {"of one word left out": int(short.sum()), missing: int((~defined & ~short).sum())}
+    return masked, texts(int(defined.sum()), left_out)

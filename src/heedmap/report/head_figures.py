@@ -13,7 +13,7 @@ from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification
 from heedmap.report.head_maps import MORE, Panel
 from heedmap.report.layer_figures import sampled
-from heedmap.report.phrases import column
+from heedmap.report.wording import column
 
 NOTICEABLE = 0.02  # share of a head's mass; a kind of token below it in all heads is not drawn
 PLAIN = ("words", "punctuation")
@@ -164,12 +164,12 @@ def _freedom(audit: AuditResult) -> list[Figure]:
     length = column(audit.tables, "heads", "positions")
     free = column(audit.tables, "heads", "free_on_simplex")
     rank = column(audit.tables, "heads", "rank")
-    used = np.isfinite(free) & np.isfinite(rank)
-    if not used.any():
+    defined = np.isfinite(free) & np.isfinite(rank)
+    if not defined.any():
         return []
-    length, free, rank = length[used], free[used], rank[used]
+    length, free, rank = length[defined], free[defined], rank[defined]
     full = int(rank.max())
-    least, most = int(length.min()), int(length.max())
+    shortest, longest = int(length.min()), int(length.max())
     over = length > full
     points, counts = np.unique(np.stack([length, free], axis=1), axis=0, return_counts=True)
     data = [
@@ -179,10 +179,10 @@ def _freedom(audit: AuditResult) -> list[Figure]:
     x = alt.X(
         "positions:Q",
         title="positions of the text, special tokens included",
-        scale=alt.Scale(domain=[max(0, least - 1), most + 1], nice=False),
+        scale=alt.Scale(domain=[max(0, shortest - 1), longest + 1], nice=False),
     )
     y = alt.Y("free:Q", title="free dimensions")
-    ends = sorted({least, min(max(full, least), most), most})
+    ends = sorted({shortest, min(max(full, shortest), longest), longest})
     expected = alt.Chart(rows([{"positions": e, "free": max(0, e - full)} for e in ends]))
     dots = (
         alt.Chart(rows(data))
@@ -199,7 +199,7 @@ def _freedom(audit: AuditResult) -> list[Figure]:
         Figure(
             key="heads-freedom",
             title="From what length on are a head's weights free?",
-            n=f"{_n(audit)}, {int(used.sum())} pairs of a text and a head",
+            n=f"{_n(audit)}, {int(defined.sum())} pairs of a text and a head",
             caption=(
                 "In how many directions a row of weights can be moved, still summing to 1, without "
                 f"changing what the head puts out ({BRUNNER}); larger dots are more pairs. The "

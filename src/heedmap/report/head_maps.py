@@ -1,4 +1,8 @@
-"""Layer × head maps side by side, drawn as one chart so that they scale with the page."""
+"""Layer × head maps side by side, drawn as one chart so that they scale with the page.
+
+Vega-Lite's own facets take no width from their container: on a phone the right map is cut off, and on a wide
+page both stay small. They also cannot set the mean over heads apart.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +16,7 @@ from heedmap.experiments.rounding import number
 from heedmap.report.charts import PALETTE, QUIET, Drawing, rows, specification
 
 MORE, LESS, MARK = PALETTE[0], PALETTE[1], PALETTE[4]
-GAP = 0.9  # columns between the heads and their mean
+GAP = 0.9  # columns between the last head and the mean over heads
 MARGIN = 2.4  # columns for the layers' numbers
 TITLE, FOOT = 1.5, 2.4  # rows above a map, and below it for the axis of heads
 ROW = 13  # pixels
@@ -41,11 +45,11 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
     height = TITLE + layers + FOOT
     cells, marks, titles, ticks, sides, ups = [], [], [], [], [], []
     for i, panel in enumerate(panels):
-        left, above = (i % across) * width + MARGIN, (i // across) * height + TITLE
-        titles.append({"x": left, "y": above - 0.7, "text": panel.title})
+        x0, y0 = (i % across) * width + MARGIN, (i // across) * height + TITLE
+        titles.append({"x": x0, "y": y0 - 0.7, "text": panel.title})
         for (layer, head), value in panel.cells.items():
-            at = left + _place(head, heads)
-            box = {"x": at, "x2": at + 1, "y": above + layer, "y2": above + layer + 1}
+            x1 = x0 + _place(head, heads)
+            box = {"x": x1, "x2": x1 + 1, "y": y0 + layer, "y2": y0 + layer + 1}
             if panel.marked == (layer, head):
                 marks.append(box)
             if np.isfinite(value):
@@ -60,23 +64,23 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
                         "strength": min(abs(value) / top, 1.0) if top > 0 else 0.0,
                     }
                 )
-        shown: list[int | None] = [*_numbers(heads)]
+        tick_heads: list[int | None] = [*_numbers(heads)]
         if any(head is None for _, head in panel.cells):
-            shown.append(None)
+            tick_heads.append(None)
         ticks += [
             {
-                "x": left + _place(head, heads) + 0.5,
-                "y": above + layers + 0.7,
+                "x": x0 + _place(head, heads) + 0.5,
+                "y": y0 + layers + 0.7,
                 "text": "mean" if head is None else str(head),
             }
-            for head in shown
+            for head in tick_heads
         ]
         if i + across >= len(panels):  # the lowest map of its column
-            ticks.append({"x": left + heads / 2, "y": above + layers + 1.6, "text": "head"})
+            ticks.append({"x": x0 + heads / 2, "y": y0 + layers + 1.6, "text": "head"})
         if i % across == 0:
-            ups.append({"x": left - 1.9, "y": above + layers / 2, "text": "layer"})
+            ups.append({"x": x0 - 1.9, "y": y0 + layers / 2, "text": "layer"})
         sides += [
-            {"x": left - 0.35, "y": above + layer + 0.5, "text": str(layer)}
+            {"x": x0 - 0.35, "y": y0 + layer + 0.5, "text": str(layer)}
             for layer in _numbers(layers)
         ]
     down = -(-len(panels) // across)
@@ -96,20 +100,20 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
             tooltip=["map:N", "layer:N", "head:N", alt.Tooltip("value:N", title=name)],
         )
     )
-    drawn: list[alt.Chart] = [boxes]
+    chart_layers: list[alt.Chart] = [boxes]
     if marks:
         outline = alt.Chart(rows(marks)).mark_rect(
             fillOpacity=0, stroke=MARK, strokeWidth=2.5, strokeOpacity=1
         )
-        drawn.append(outline.encode(x=x, x2="x2:Q", y=y, y2="y2:Q"))
+        chart_layers.append(outline.encode(x=x, x2="x2:Q", y=y, y2="y2:Q"))
     for labels in (
         alt.Chart(rows(titles)).mark_text(align="left", baseline="middle", fontSize=12),
         alt.Chart(rows(ticks)).mark_text(baseline="middle", fontSize=10),
         alt.Chart(rows(sides)).mark_text(align="right", baseline="middle", fontSize=10),
         alt.Chart(rows(ups)).mark_text(angle=270, baseline="middle", fontSize=10),
     ):
-        drawn.append(labels.encode(x=x, y=y, text="text:N"))
-    whole: Drawing = alt.layer(*drawn)
+        chart_layers.append(labels.encode(x=x, y=y, text="text:N"))
+    whole: Drawing = alt.layer(*chart_layers)
     return specification(whole, round(down * height * ROW))
 
 
@@ -123,13 +127,17 @@ def means(
     """
     cells: dict[tuple[int, int | None], float] = {}
     keys = np.stack([layer, np.where(np.isfinite(head), head, -1)], axis=1)
-    places, which = np.unique(keys, axis=0, return_inverse=True)
+    positions, which = np.unique(keys, axis=0, return_inverse=True)
     which = which.ravel()
     defined = np.isfinite(values)
-    sums = np.bincount(which[defined], values[defined], minlength=len(places))
-    counts = np.bincount(which[defined], minlength=len(places))
-    for (at, h), total, count in zip(places.tolist(), sums.tolist(), counts.tolist(), strict=True):
-        cells[int(at), None if h < 0 else int(h)] = total / count if count else float("nan")
+    sums = np.bincount(which[defined], values[defined], minlength=len(positions))
+    counts = np.bincount(which[defined], minlength=len(positions))
+    for (layer_number, head_number), total, count in zip(
+        positions.tolist(), sums.tolist(), counts.tolist(), strict=True
+    ):
+        cells[int(layer_number), None if head_number < 0 else int(head_number)] = (
+            total / count if count else float("nan")
+        )
     return cells
 
 

@@ -9,14 +9,14 @@ import pyarrow as pa
 from heedmap.data.text_names import text_name
 from heedmap.experiments.registry import HeatMap, registered
 from heedmap.experiments.rounding import number
-from heedmap.report.picks import Pick
+from heedmap.report.examples import Example
 
 
 @dataclass(frozen=True)
 class Token:
-    """A word, its weight, its weight relative to the row's largest, and whether it is in the rationale.
+    """A word, its weight, and its shade, the weight relative to the row's largest.
 
-    `against`: without the word the answer is likelier.
+    `gold`: the word is in the rationale. `against`: the answer is likelier without the word.
     """
 
     text: str
@@ -28,7 +28,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Row:
-    """One heat map. `kind` is attention or importance; without tokens, `note` says why."""
+    """One heat map. `kind` is "attention" or "importance"; if there are no tokens, `note` says why."""
 
     name: str
     kind: str
@@ -38,13 +38,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Instance:
-    """An instance on the page; `expected` is the probability of its label, which may not be known.
+    """An instance on the page; `expected` is the probability of its label, None if the label is unknown.
 
-    For a pair, attention is over the text's tokens, given the `query`; `candidates` counts its possible
-    answers.
+    A pair's attention is over the text's tokens, given the `query`; `candidates` counts its possible answers.
     """
 
-    pick: Pick
+    example: Example
     name: str
     label: str | None
     predicted: str
@@ -58,32 +57,40 @@ class Instance:
     candidates: int | None = None
 
 
-def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], pick: Pick) -> Instance:
-    """Collect one picked instance from the tables."""
-    experiments = [one for name, one in registered().items() if name in tables and one.per_text]
-    row = {one.name: tables[one.name].slice(pick.row, 1).to_pylist()[0] for one in experiments}
-    own = row["instances"]
-    gold, label = own.get("rationale"), own["label"]
-    maps = [heat_map for one in experiments for heat_map in one.heat_maps(row)]
+def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], example: Example) -> Instance:
+    """Collect what the page shows of one example from the tables."""
+    experiments = [
+        experiment
+        for name, experiment in registered().items()
+        if name in tables and experiment.per_text
+    ]
+    row = {
+        experiment.name: tables[experiment.name].slice(example.row, 1).to_pylist()[0]
+        for experiment in experiments
+    }
+    values = row["instances"]
+    gold, label = values.get("rationale"), values["label"]
+    maps = [heat_map for experiment in experiments for heat_map in experiment.heat_maps(row)]
+    # Attention first, since the other rows are what it is compared with; the order among them stays.
     maps.sort(key=lambda heat_map: heat_map.kind != "attention")
-    facts = [fact for one in experiments for fact in one.facts(row)]
+    facts = [fact for experiment in experiments for fact in experiment.facts(row)]
     return Instance(
-        pick=pick,
-        name=text_name(str(own["key"])),
+        example=example,
+        name=text_name(str(values["key"])),
         label=None if label is None else classes[label],
-        predicted=classes[own["predicted"]],
-        probability=own["probabilities"][own["predicted"]],
-        expected=None if label is None else own["probabilities"][label],
-        right=None if label is None else label == own["predicted"],
+        predicted=classes[values["predicted"]],
+        probability=values["probabilities"][values["predicted"]],
+        expected=None if label is None else values["probabilities"][label],
+        right=None if label is None else label == values["predicted"],
         facts=[
             (name, number(x) if isinstance(x, float) else str(x))
             for name, x in facts
             if x is not None and math.isfinite(x)
         ],
-        rows=[shaded(heat_map, own["tokens"], gold) for heat_map in maps],
+        rows=[shaded(heat_map, values["tokens"], gold) for heat_map in maps],
         gold=bool(gold) and any(gold),
-        query=own.get("query"),
-        candidates=own.get("candidates"),
+        query=values.get("query"),
+        candidates=values.get("candidates"),
     )
 
 
@@ -91,14 +98,14 @@ def shaded(heat_map: HeatMap, tokens: list[str], gold: list[bool] | None) -> Row
     """Shade each token by its share of the largest weight; no tokens where a weight is undefined."""
     name, kind, weights = heat_map.name, heat_map.kind, heat_map.weights
     if weights is None or any(w is None or not math.isfinite(w) for w in weights):
-        why = "not defined" + (" for a text of one word" if len(tokens) == 1 else "")
-        return Row(name, kind, [], why)
+        reason = "not defined" + (" for a text of one word" if len(tokens) == 1 else "")
+        return Row(name, kind, [], reason)
     top = max([*weights, 0.0])
-    shown = heat_map.tokens or tokens
-    marks = gold if gold and shown is tokens else [False] * len(shown)
-    signs = heat_map.against or [False] * len(shown)
+    labels = heat_map.tokens or tokens
+    marks = gold if gold and labels is tokens else [False] * len(labels)
+    signs = heat_map.against or [False] * len(labels)
     row = [
         Token(token, weight, max(weight, 0.0) / top if top > 0 else 0.0, mark, sign)
-        for token, weight, mark, sign in zip(shown, weights, marks, signs, strict=True)
+        for token, weight, mark, sign in zip(labels, weights, marks, signs, strict=True)
     ]
     return Row(name, kind, row, f"largest {number(top)}" if top > 0 else "zero for every word")

@@ -35,10 +35,10 @@ def by_class(
     values: NDArray[np.float64], division: Division, axis: Axis
 ) -> tuple[Drawing, list[Key], str]:
     """Return chart, legend and how to read it; values that are not finite are excluded."""
-    used = np.isfinite(values)
+    defined = np.isfinite(values)
     data, means, keys = [], [], []
     for i, label in enumerate(division.labels):
-        group = values[used & (division.of == i)]
+        group = values[defined & (division.series == i)]
         if len(group):
             keys.append(division.key(i, group))
             data += [
@@ -110,8 +110,8 @@ def _filled(
 def _outlined(data: list[dict[str, object]], division: Division, axis: Axis) -> alt.Chart:
     # A step ends where the next begins, so the last bin needs an end point.
     ends = [{**row, "start": row["end"]} for row in data if row["end"] == axis.high]
-    drawn = alt.Chart(rows([*data, *ends])).mark_line(interpolate="step-after", strokeWidth=1.5)
-    outline: alt.Chart = drawn.encode(
+    steps = alt.Chart(rows([*data, *ends])).mark_line(interpolate="step-after", strokeWidth=1.5)
+    outline: alt.Chart = steps.encode(
         x=_x(axis, alt.Undefined),
         y=_y(division),
         color=colour(division.labels),

@@ -14,7 +14,7 @@ from heedmap.experiments.rounding import number
 from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.head_maps import LESS, MARK, MORE, Panel
-from heedmap.report.phrases import column
+from heedmap.report.wording import column
 from heedmap.settings import AuditSettings, TransformerSettings
 
 PER_HEAD = {
@@ -70,14 +70,14 @@ def scans(audit: AuditResult) -> list[Figure]:
 
 
 def _by_head(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
-    shown = _on_trial(audit, scan)
+    on_trial = _on_trial(audit, scan)
     panels, fewest = [], []
     for view, title in PER_HEAD.items():
         of_view = scan.view == view
         head = np.where(scan.head == ALL_HEADS, np.nan, scan.head)[of_view]
         cells = head_maps.means(scan.layer[of_view], head, scan.tau[of_view])
         if any(math.isfinite(value) for value in cells.values()):
-            marked = shown[1:] if shown is not None and shown[0] == view else None
+            marked = on_trial[1:] if on_trial is not None and on_trial[0] == view else None
             panels.append(Panel(title, cells, marked))
             fewest.append(_least(scan, of_view))
     if not panels:
@@ -118,7 +118,7 @@ def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
     layers = sorted(set(scan.layer.tolist()))
     views = [v for v in VIEWS if (scan.view == v).any()]
     for i, view in enumerate(views):
-        most = 0
+        largest_n = 0
         for layer in layers:
             of_map = (scan.view == view) & (scan.layer == layer) & (scan.head == ALL_HEADS)
             defined = of_map & np.isfinite(scan.tau)
@@ -134,9 +134,9 @@ def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
                 {"series": VIEWS[view], "layer": layer, "x": place, "mean": mean, "n": len(taus)}
                 | ends
             )
-            most = max(most, len(taus))
+            largest_n = max(largest_n, len(taus))
             counts.append(len(taus))
-        if most:
+        if largest_n:
             keys.append(Key(VIEWS[view], PALETTE[i]))
         else:
             notes.append(f"{VIEWS[view]} has no τ in any text")

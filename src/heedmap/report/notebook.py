@@ -1,4 +1,4 @@
-"""What a notebook shows of an audit: the verdict as a small table, and the whole report in a frame."""
+"""An audit in a notebook: the verdict as a small table, and the whole report in a frame."""
 
 from functools import cached_property
 from html import escape
@@ -13,7 +13,7 @@ from heedmap.experiments.findings import (
 )
 from heedmap.experiments.rounding import number
 from heedmap.report.page import page
-from heedmap.report.phrases import count_text, interval_text, source_text
+from heedmap.report.wording import count_text, interval_text, source_text
 from heedmap.terminal.html import escaped, html_table
 
 HEIGHT = 720  # pixels of the frame, which can be dragged; its own window has no height to take a share of
@@ -22,10 +22,10 @@ HEIGHT = 720  # pixels of the frame, which can be dragged; its own window has no
 def card_html(audit: AuditResult, line: BottomLine) -> str:
     """Return the bottom line and a row per finding, those for comparison folded; no scripts."""
     judged = [f for f in audit.findings if f.level != "for comparison"]
-    others = [f for f in audit.findings if f.level == "for comparison"]
+    compared = [f for f in audit.findings if f.level == "for comparison"]
     folded = (
-        f"<details><summary>{len(others)} for comparison</summary>{_table(others)}</details>"
-        if others
+        f"<details><summary>{len(compared)} for comparison</summary>{_table(compared)}</details>"
+        if compared
         else ""
     )
     tables = escaped(", ".join(audit.tables))
@@ -57,7 +57,7 @@ class Page:
 
     @cached_property
     def html(self) -> str:
-        """The report as a page that needs nothing else."""
+        """The report as a self-contained page."""
         return page(self._audit)
 
     def __repr__(self) -> str:

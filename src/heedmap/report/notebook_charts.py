@@ -8,23 +8,19 @@ import altair as alt
 
 from heedmap.errors import MissingError
 from heedmap.experiments.findings import AuditResult
-from heedmap.report.charts import TEXT, Figure, Key
-from heedmap.report.export import CONFIG
+from heedmap.report.charts import Figure
 from heedmap.report.figures import figures
-from heedmap.report.svg_text import INK, SOFT, lines
+from heedmap.report.labelled_charts import CONFIG, labelled_chart
 from heedmap.terminal.html import html_table
 
-WIDTH, SIZE, LINE = 460, 11, 15  # of a chart; of its text, and from line to line
-MARK = 18  # a legend's mark
-OF_THE_WHOLE = ("$schema", "datasets", "params")  # what a part of a chart cannot have
-DASHES = {"solid": [], "dashed": [6, 4], "dotted": [2, 3]}
+WIDTH = 460  # pixels
 
 
-class Chart(alt.VConcatChart):
+class Chart(alt.LayerChart):
     """A figure with its title, legend and notes.
 
-    Shown as a picture, because Altair's default fetches its scripts over the network; another renderer that was
-    enabled (`altair.renderers.enable`) is used.
+    It is shown as a picture, because Altair's default renderer fetches its scripts over the network; a renderer
+    that the user enabled (`altair.renderers.enable`) is used instead.
     """
 
     def _repr_mimebundle_(self, *args: Any, **kwargs: Any) -> Any:
@@ -35,32 +31,32 @@ class Chart(alt.VConcatChart):
 
 
 class Figures(Mapping[str, Chart]):
-    """The figures of an audit by name, in the report's order; made when first asked for."""
+    """The figures of an audit by name, in the report's order; they are made when first used."""
 
     def __init__(self, audit: AuditResult) -> None:
         self._audit = audit
 
     @cached_property
-    def _made(self) -> dict[str, Figure]:
+    def _by_key(self) -> dict[str, Figure]:
         return {figure.key: figure for figure in figures(self._audit)}
 
     def __getitem__(self, name: str) -> Chart:
-        if name not in self._made:
-            raise MissingError(f"no figure {name!r}; there are {', '.join(self._made) or 'none'}")
-        return chart(self._made[name])
+        if name not in self._by_key:
+            raise MissingError(f"no figure {name!r}; there are {', '.join(self._by_key) or 'none'}")
+        return chart(self._by_key[name])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._made)
+        return iter(self._by_key)
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._by_key)
 
     def __repr__(self) -> str:
-        shown = [f"  {name}: {figure.title} ({figure.n})" for name, figure in self._made.items()]
-        return "\n".join(["Figures", *shown])
+        lines = [f"  {name}: {figure.title} ({figure.n})" for name, figure in self._by_key.items()]
+        return "\n".join(["Figures", *lines])
 
     def _repr_html_(self) -> str:
-        rows = [(name, figure.title, figure.n) for name, figure in self._made.items()]
+        rows = [(name, figure.title, figure.n) for name, figure in self._by_key.items()]
         return html_table(rows, ["name", "figure", "n"], "Figures")
 
     def _ipython_key_completions_(self) -> list[str]:
@@ -69,63 +65,6 @@ class Figures(Mapping[str, Chart]):
 
 def chart(figure: Figure) -> Chart:
     """Return a figure as an Altair chart."""
-    own = {**figure.spec, "width": WIDTH}
-    whole: dict[str, Any] = {name: own.pop(name) for name in OF_THE_WHOLE if name in own}
-    parts = [own]
-    if figure.keys:
-        parts.insert(0, _legend(figure.keys))
-    if figure.notes:
-        parts.append(_text(f"Note: {'; '.join(figure.notes)}."))
-    title = {
-        "text": lines(figure.title, WIDTH, 13, bold=True),
-        "subtitle": lines(figure.n, WIDTH, SIZE),
-        "anchor": "start",
-        "subtitleColor": SOFT,
-    }
-    config = {**CONFIG, "concat": {"spacing": 8}}
-    made: Chart = Chart.from_dict(
-        {**whole, "vconcat": parts, "title": title, "description": figure.caption, "config": config}
-    )
-    return made
-
-
-def _legend(keys: list[Key]) -> dict[str, Any]:
-    layers, at = [], 0
-    for key in keys:
-        colour = INK if key.colour == TEXT else key.colour
-        label = lines(key.label, WIDTH - MARK, SIZE)
-        middle = at + LINE / 2
-        if key.line in DASHES:
-            mark = {"type": "rule", "strokeWidth": 2.5, "strokeDash": DASHES[key.line]}
-            place: dict[str, Any] = {"x": {"value": 0}, "x2": {"value": MARK}}
-        else:
-            shape = "diamond" if key.line == "hollow" else "square"
-            mark = {"type": "point", "shape": shape, "filled": key.line != "hollow", "size": 90}
-            place = {"x": {"value": MARK / 2}}
-        layers += [
-            _layer({**mark, "color": colour}, {**place, "y": {"value": middle}}),
-            _written(label, MARK + 6, at),
-        ]
-        at += LINE * len(label)
-    return _block(layers, at)
-
-
-def _text(text: str) -> dict[str, Any]:
-    label = lines(text, WIDTH, SIZE)
-    return _block([_written(label, 0, 0)], LINE * len(label))
-
-
-def _written(label: list[str], x: float, y: float) -> dict[str, Any]:
-    mark = {
-        "type": "text", "text": label, "align": "left", "baseline": "top", "lineHeight": LINE,
-        "fontSize": SIZE, "color": INK,
-    }  # fmt: skip
-    return _layer(mark, {"x": {"value": x}, "y": {"value": y + 2}})
-
-
-def _layer(mark: dict[str, Any], encoding: dict[str, Any]) -> dict[str, Any]:
-    return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
-
-
-def _block(layers: list[dict[str, Any]], height: float) -> dict[str, Any]:
-    return {"width": WIDTH, "height": height, "layer": layers}
+    spec = {**labelled_chart(figure, WIDTH), "config": CONFIG}
+    layered: Chart = Chart.from_dict(spec)
+    return layered

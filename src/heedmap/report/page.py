@@ -1,11 +1,8 @@
 """The report: one self-contained HTML file, a pure function of the audit's tables."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from heedmap.experiments.bottom_line import bottom_line
@@ -13,9 +10,13 @@ from heedmap.experiments.findings import SIGNS, AuditResult, pooled
 from heedmap.experiments.methods.adversary_weights import FILE
 from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.experiments.questions.adversary import is_exact, is_searched
+from heedmap.report.examples import choose_examples
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
-from heedmap.report.phrases import (
+from heedmap.report.scripts import DRAW, bundle, policy, safe_json
+from heedmap.report.templates import environment
+from heedmap.report.verdict import verdicts
+from heedmap.report.wording import (
     LISTED,
     audited_text,
     classes_text,
@@ -35,9 +36,6 @@ from heedmap.report.phrases import (
     vectors_text,
     weights_kept,
 )
-from heedmap.report.picks import pick_instances
-from heedmap.report.scripts import DRAW, bundle, policy, safe_json
-from heedmap.report.verdict import verdicts
 from heedmap.settings import AuditSettings, TransformerSettings
 
 
@@ -63,8 +61,8 @@ def page(audit: AuditResult) -> str:
             line=None if audit.rates is None else bottom_line(audit, audit.rates),
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
             instances=[
-                instance(audit.tables, audit.classes, pick)
-                for pick in pick_instances(audit.tables, derived(audit))
+                instance(audit.tables, audit.classes, example)
+                for example in choose_examples(audit.tables, derived(audit))
             ],
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,
@@ -79,37 +77,6 @@ def page(audit: AuditResult) -> str:
             settings=audit.settings.to_toml(),
         )
     )
-
-
-# Control characters become visible symbols: a page printed in a terminal must not control it.
-_PICTURES = {c: 0x2400 + c for c in range(32) if chr(c) not in "\t\n\r"} | {127: 0x2421}
-
-
-def _visible(value: object) -> object:
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return value.translate(_PICTURES)
-    return value
-
-
-@lru_cache(maxsize=1)
-def environment() -> Environment:
-    """Return the template environment of this package, with its styles; everything inserted is escaped."""
-    environment = Environment(
-        loader=PackageLoader("heedmap", "report"),
-        autoescape=True,
-        finalize=_visible,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.globals["style"] = Markup(
-        files("heedmap.report").joinpath("style.css").read_text("utf-8")
-    )
-    environment.filters["shade"] = lambda x: f"{x:z.3f}".rstrip("0").rstrip(".")
-    environment.filters["slug"] = lambda level: level.replace(" ", "-")
-    environment.filters["weight"] = lambda x: f"{x:z.4g}"
-    return environment
 
 
 def _facts(audit: AuditResult) -> list[tuple[str, str]]:
@@ -132,8 +99,8 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
             facts.append(("default attention", drift))
         if maps := maps_left_out(audit):
             facts.append(("no maps of", maps))
-        if kept := weights_kept(audit):
-            facts.append(("adversary's weights", f"{kept}, tables/{FILE}"))
+        if weights := weights_kept(audit):
+            facts.append(("adversary's weights", f"{weights}, tables/{FILE}"))
         facts.append(("weights", f"{settings.model.source}, sha256 {settings.model.weights}"))
     else:
         sizes = f"embedding {settings.model.embedding_size}, hidden {settings.model.hidden_size}"
@@ -142,9 +109,9 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
         searched = "not linear in the weights, so the most different ones are searched for"
         facts.append(("read-out", f"a tanh of text and {query}: {searched}"))
     if settings.train is not None:
-        asked, done = settings.train.epochs, len(audit.about.get("training") or ())
-        epochs = plural(asked, "epoch")
-        if done and done < asked:
+        planned, done = settings.train.epochs, len(audit.about.get("training") or ())
+        epochs = plural(planned, "epoch")
+        if done and done < planned:
             epochs = f"ended after {done} of {epochs}, at a perfect dev score"
         facts.append(("training", f"{epochs}, seed {settings.train.seed}"))
     facts.append(("audited", audited_text(audit)))

@@ -20,9 +20,9 @@ from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.words import sum_by_word
 from heedmap.measures import change_in_prediction
 from heedmap.report.heatmaps import Token
-from heedmap.report.page import environment
 from heedmap.report.scripts import policy
-from heedmap.report.trials import Probe, trials
+from heedmap.report.shown_interventions import ShownIntervention, shown_interventions
+from heedmap.report.templates import environment
 
 MOST = 150_000  # words on the page; a larger picture shows only the chosen layer
 
@@ -52,7 +52,7 @@ class Layer:
     """The heat maps of a layer: a row per head (the last is their mean), a cell per intervention."""
 
     number: int
-    chosen: bool
+    is_on_trial: bool
     rows: list[tuple[str, list[Cell]]]
 
 
@@ -84,28 +84,32 @@ def draw(model: TransformerClassifier, text: str, seed: int = 0) -> Picture:
     split, notes = fitted_text(model, words, "cut")
     words = split.tokens[0]
     batch = model.batch([words], [0])
-    interventions, left_out = trials(model, batch, seed)
+    interventions, left_out = shown_interventions(model, batch, seed)
     notes += left_out
-    passes = [_read(model, batch, trial) for trial in interventions]
-    own = passes[0][0]
+    passes = [_read(model, batch, intervention) for intervention in interventions]
+    own_logits = passes[0][0]
     columns = []
-    for trial, (logits, _) in zip(interventions, passes, strict=True):
+    for intervention, (logits, _) in zip(interventions, passes, strict=True):
         probabilities = logits.double().softmax(-1)
         best = int(probabilities.argmax())
         columns.append(
             Column(
-                name=trial.name,
-                note=trial.note,
+                name=intervention.name,
+                note=intervention.note,
                 predicted=model.classes[best],
                 probability=float(probabilities[best]),
-                tvd=max(0.0, float(change_in_prediction(own, logits))),  # rounding may give −0
-                flipped=best != int(own.argmax()),
+                tvd=max(
+                    0.0, float(change_in_prediction(own_logits, logits))
+                ),  # rounding may give −0
+                flipped=best != int(own_logits.argmax()),
             )
         )
     layers = list(range(len(model.calls)))
     if len(layers) * (model.heads + 1) * len(columns) * len(words) > MOST:
         layers = [model.layer]
-        notes.append(f"the picture of all layers would be too large: layer {model.layer} is drawn")
+        notes.append(
+            f"a picture of all layers would be too large, so only layer {model.layer} is drawn"
+        )
     maps = [weights for _, weights in passes]
     return Picture(
         model=Path(model.settings.source).name,
@@ -136,12 +140,12 @@ def page(picture: Picture) -> str:
 
 @torch.no_grad()
 def _read(
-    model: TransformerClassifier, batch: SubwordBatch, trial: Probe
+    model: TransformerClassifier, batch: SubwordBatch, intervention: ShownIntervention
 ) -> tuple[Float[Tensor, " C"], Float[Tensor, "layers maps N"]]:
     """Return the logits of one pass and, per layer, the shown row of each head and of their mean."""
     recorder = Recorder()
     inputs = model.inputs(batch)
-    with model.adapter.visiting(trial.chained(recorder)):
+    with model.adapter.visiting(intervention.chained(recorder)):
         logits = model.model(**inputs).logits[0].float()
     rows = []
     for call in model.calls:
@@ -162,8 +166,8 @@ def _layer(
 ) -> Layer:
     texts = [word.strip() for word in words]
     outside = (batch.words[0] < 0) & batch.real[0]
-    places = outside.nonzero()[:, 0].tolist()
-    names = model.tokenizer.convert_ids_to_tokens([int(batch.ids[0, i]) for i in places])
+    positions = outside.nonzero()[:, 0].tolist()
+    names = model.tokenizer.convert_ids_to_tokens([int(batch.ids[0, i]) for i in positions])
     heads = [*(f"head {h}" for h in range(model.heads)), "mean"]
     rows = []
     for h, head in enumerate(heads):
@@ -175,8 +179,8 @@ def _layer(
         cells = []
         for weights, values in zip(maps, by_word, strict=True):
             special: dict[str, float] = {}
-            for place, name in zip(places, names, strict=True):
-                special[name] = special.get(name, 0.0) + float(weights[number, h, place])
+            for position, name in zip(positions, names, strict=True):
+                special[name] = special.get(name, 0.0) + float(weights[number, h, position])
             tokens = [
                 Token(text, value, min(value / top, 1.0) if top > 0 else 0.0, False)
                 for text, value in zip(texts, values, strict=True)

@@ -16,8 +16,8 @@ from heedmap.experiments.seeds import Seeds
 from heedmap.measures import LN2, jensen_shannon
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification, vertical
 from heedmap.report.grouping import division, of_words, texts
-from heedmap.report.phrases import column, epsilon
 from heedmap.report.violin_figures import violin_figure
+from heedmap.report.wording import column, epsilon
 
 Accuracies = Mapping[str, Sequence[float]]
 ROW = 34  # height of a row of points
@@ -28,17 +28,17 @@ def necessity(audit: AuditResult) -> list[Figure]:
     """Draw the accuracy of models trained with learned and with uniform weights, seed by seed."""
     if "necessity" not in audit.tables:
         return []
-    found = audit.tables["necessity"]
+    table = audit.tables["necessity"]
     label = column(audit.tables, "necessity", "label").astype(int)
     values: dict[str, Sequence[float]] = {
-        "trained with attention": Seeds(found["learned"], label, audit.classes).accuracy,
-        "trained with uniform weights": Seeds(found["uniform"], label, audit.classes).accuracy,
+        "trained with attention": Seeds(table["learned"], label, audit.classes).accuracy,
+        "trained with uniform weights": Seeds(table["uniform"], label, audit.classes).accuracy,
     }
-    own, at_test = (
+    right, uniform_right = (
         column(audit.tables, "necessity", n) == label for n in ("predicted", "uniform_at_test")
     )
-    values["this model"] = [float(own.mean())]
-    values["this model, uniform at test"] = [float(at_test.mean())]
+    values["this model"] = [float(right.mean())]
+    values["this model, uniform at test"] = [float(uniform_right.mean())]
     shuffled = column(audit.tables, "necessity", "shuffled_right")
     values["this model, shuffled at test"] = [float(shuffled.mean())]
     return [
@@ -59,10 +59,10 @@ def guidance(audit: AuditResult) -> list[Figure]:
     """Draw the accuracy of the guided models by guide, seed by seed."""
     if "guidance" not in audit.tables:
         return []
-    found = audit.tables["guidance"]
+    table = audit.tables["guidance"]
     label = column(audit.tables, "guidance", "label").astype(int)
     values = {
-        words: Seeds(found[name], label, audit.classes).accuracy for name, words in GUIDES.items()
+        words: Seeds(table[name], label, audit.classes).accuracy for name, words in GUIDES.items()
     }
     return [
         _accuracies(
@@ -81,8 +81,14 @@ def guidance(audit: AuditResult) -> list[Figure]:
 def _accuracies(
     audit: AuditResult, values: Accuracies, label: np.ndarray, *, key: str, title: str, caption: str
 ) -> Figure:
-    data = [{"of": name, "accuracy": one} for name, some in values.items() for one in some]
-    means = [{"of": name, "mean": float(np.mean(some))} for name, some in values.items()]
+    data = [
+        {"of": name, "accuracy": accuracy}
+        for name, accuracies in values.items()
+        for accuracy in accuracies
+    ]
+    means = [
+        {"of": name, "mean": float(np.mean(accuracies))} for name, accuracies in values.items()
+    ]
     majority = float(np.bincount(label).max() / len(label))
     y = alt.Y(
         "of:N",
@@ -176,27 +182,30 @@ def stability_scatter(audit: AuditResult) -> list[Figure]:
 
 
 def adversaries(audit: AuditResult) -> list[Figure]:
-    """Draw TVD against JSD of the trained adversaries, with what they are read against."""
+    """Draw TVD against JSD of the trained adversaries, and the points that they are compared with."""
     if "trained_adversary" not in audit.tables:
         return []
-    every = trained(audit.tables["trained_adversary"])
+    trainings = trained(audit.tables["trained_adversary"])
     long = column(audit.tables, "instances", "n_tokens") > 1
     curve = [
         {
-            "series": DIRECTIONS[one.direction],
-            "strength": one.strength,
-            "tvd": float(one.tvd[long].mean()),
-            "jsd": float(one.jsd[long].mean()),
+            "series": DIRECTIONS[training.direction],
+            "strength": training.strength,
+            "tvd": float(training.tvd[long].mean()),
+            "jsd": float(training.jsd[long].mean()),
         }
-        for one in every
-        if one.strength > 0
+        for training in trainings
+        if training.strength > 0
     ]
     marks = [
-        {"what": "λ = 0, the control", "tvd": float(every[0].tvd[long].mean()),
-         "jsd": float(every[0].jsd[long].mean())},
+        {"what": "λ = 0, the control", "tvd": float(trainings[0].tvd[long].mean()),
+         "jsd": float(trainings[0].jsd[long].mean())},
         *_marks(audit, long),
     ]  # fmt: skip
-    names, kinds = list(DIRECTIONS.values()), list(dict.fromkeys(str(one["what"]) for one in marks))
+    names, kinds = (
+        list(DIRECTIONS.values()),
+        list(dict.fromkeys(str(mark["what"]) for mark in marks)),
+    )
     x = alt.X("tvd:Q", title="mean change of the prediction (TVD)", scale=alt.Scale(zero=True))
     y = alt.Y("jsd:Q", title="mean JSD of the maps", scale=alt.Scale(domain=[0, 0.72]))
     base = alt.Chart(rows(curve)).encode(
@@ -235,33 +244,34 @@ def adversaries(audit: AuditResult) -> list[Figure]:
 
 def _marks(audit: AuditResult, long: np.ndarray) -> list[dict[str, object]]:
     """Return the points of other seeds, uniform weights (trained, and at test) and adversarial ones."""
-    found: list[dict[str, object]] = []
+    marks: list[dict[str, object]] = []
     if "stability" in audit.tables:
         lists = (audit.tables["stability"][name].to_pylist() for name in ("each_tvd", "each_jsd"))
-        tvd, jsd = (np.array(one, dtype=float)[long].mean(0) for one in lists)
+        tvd, jsd = (np.array(values, dtype=float)[long].mean(0) for values in lists)
         for x, y in zip(tvd, jsd, strict=True):
-            found.append({"what": "another seed", "tvd": float(x), "jsd": float(y)})
+            marks.append({"what": "another seed", "tvd": float(x), "jsd": float(y)})
     weights = [
-        torch.tensor(one).double() for one in audit.tables["instances"]["attention"].to_pylist()
+        torch.tensor(values).double()
+        for values in audit.tables["instances"]["attention"].to_pylist()
     ]
     even = [float(jensen_shannon(w, torch.full_like(w, 1 / max(1, len(w))))) for w in weights]
-    within = np.full(len(long), epsilon(audit))
+    tolerance = np.full(len(long), epsilon(audit))
     if "necessity" in audit.tables:
         trained_apart = np.array(audit.tables["necessity"]["uniform_tvd"].to_pylist(), dtype=float)
         flat = float(np.array(even)[long].mean())
         for x in trained_apart[long].mean(0):
-            found.append({"what": "trained with uniform weights", "tvd": float(x), "jsd": flat})
+            marks.append({"what": "trained with uniform weights", "tvd": float(x), "jsd": flat})
     for name, tvd, jsd in (
         ("uniform weights at test", _of(audit, "permutation", "uniform_tvd"), np.array(even)),
-        ("adversarial weights, text by text", within, _of(audit, "adversary", "jsd")),
-        ("the paper's search for them", within, _of(audit, "adversary", "search_jsd")),
+        ("adversarial weights, text by text", tolerance, _of(audit, "adversary", "jsd")),
+        ("the paper's search for them", tolerance, _of(audit, "adversary", "search_jsd")),
     ):
-        used = long & np.isfinite(tvd) & np.isfinite(jsd)
-        if used.any():
-            found.append(
-                {"what": name, "tvd": float(tvd[used].mean()), "jsd": float(jsd[used].mean())}
+        defined = long & np.isfinite(tvd) & np.isfinite(jsd)
+        if defined.any():
+            marks.append(
+                {"what": name, "tvd": float(tvd[defined].mean()), "jsd": float(jsd[defined].mean())}
             )
-    return found
+    return marks
 
 
 def _of(audit: AuditResult, table: str, name: str) -> NDArray[np.float64]:
@@ -283,10 +293,10 @@ def deception(audit: AuditResult) -> list[Figure]:
     ]
     if not data:
         return []
-    names = list(dict.fromkeys(str(one["series"]) for one in data))
+    names = list(dict.fromkeys(str(point["series"]) for point in data))
     without = float(removed["accuracy"].mean())
     plain = present[present["strength"] == 0]
-    least = float(plain["least"].mean())
+    smallest_mass = float(plain["least"].mean())
     trainings = present.groupby("name").size().max()
     hidden = "attention to the impermissible words"
     chart = alt.layer(
@@ -320,8 +330,8 @@ def deception(audit: AuditResult) -> list[Figure]:
             "longer shown (Pruthi et al. 2020)."
             + (
                 ""
-                if np.isnan(least)
-                else f" Other weights of the same states could leave {least:.3f} on them."
+                if np.isnan(smallest_mass)
+                else f" Other weights of the same states could leave {smallest_mass:.3f} on them."
             ),
             spec=specification(chart, 240),
             keys=[
@@ -337,16 +347,16 @@ def ease(audit: AuditResult) -> list[Figure]:
     """Draw how far adversarial weights go, by encoder and normaliser, beside the map of another seed."""
     if "ease" not in audit.tables:
         return []
-    found = by_model(audit.tables["ease"])
-    normalisers = list(dict.fromkeys(found["normaliser"]))
+    models = by_model(audit.tables["ease"])
+    normalisers = list(dict.fromkeys(models["normaliser"]))
     data = [
         {"encoder": encoder, "series": normaliser, "jsd": float(jsd), "seed": float(seed)}
-        for encoder, normaliser, jsd, seed in found[
+        for encoder, normaliser, jsd, seed in models[
             ["encoder", "normaliser", "jsd", "seed_jsd"]
         ].itertuples(index=False)
     ]
     base = alt.Chart(rows(data)).encode(
-        y=alt.Y("encoder:N", title=None, sort=list(dict.fromkeys(found["encoder"]))),
+        y=alt.Y("encoder:N", title=None, sort=list(dict.fromkeys(models["encoder"]))),
         yOffset=alt.YOffset("series:N", sort=normalisers),
     )
     chart = alt.layer(
@@ -368,7 +378,7 @@ def ease(audit: AuditResult) -> list[Figure]:
             n=f"n = {len(audit.tables['instances'])} texts",
             caption="How far other weights of a text can go with the same prediction, by model; the tick is "
             "how far the map of the same model from another seed is.",
-            spec=specification(chart, 50 * found["encoder"].nunique()),
+            spec=specification(chart, 50 * models["encoder"].nunique()),
             keys=[
                 *(Key(name, PALETTE[i]) for i, name in enumerate(normalisers)),
                 Key("another seed", "currentColor", "solid"),

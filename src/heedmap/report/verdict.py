@@ -1,4 +1,4 @@
-"""The verdict card on the page: each finding on its scale."""
+"""The verdict card on the page, with each finding on its scale."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from heedmap.experiments.findings import (
 )
 from heedmap.experiments.results import signed_percent
 from heedmap.experiments.rounding import number
-from heedmap.report.phrases import (
+from heedmap.report.wording import (
     caveat,
     column,
     count_text,
@@ -33,9 +33,9 @@ UNBANDED: list[tuple[float, Level, str]] = [(-math.inf, "for comparison", "for c
 
 @dataclass(frozen=True)
 class Zone:
-    """A stretch of the scale with one reading, in percent of its width; `span` says from where to where."""
+    """A stretch of the scale with one reading, in percent of its width; `span` names its limits."""
 
-    left: float
+    start: float
     width: float
     level: Level
     words: str
@@ -57,7 +57,7 @@ class Verdict:
     answer: str
     low_end: str
     high_end: str
-    at: float | None
+    dot: float | None
     middle: float
     width: float
     zones: list[Zone]
@@ -77,8 +77,9 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
     """Draw a finding from chance to the best possible map, or a fact on the scale of its values."""
     if f.relative is not None:
         value, ends = f.relative.share, (f.relative.low, f.relative.high)
-        least = min(value, *(end for end in ends if math.isfinite(end)), 0.0)
-        low = math.floor(10 * least) / 10 if math.isfinite(least) else 0.0
+        # The scale begins below chance only if the map or its interval does, and then at a full tenth.
+        lowest = min(value, *(end for end in ends if math.isfinite(end)), 0.0)
+        low = math.floor(10 * lowest) / 10 if math.isfinite(lowest) else 0.0
         low_end = f"chance {number(f.relative.chance)}"
         if low < 0:
             low_end = f"{low:z.0%} (0% is {low_end})".replace("-", "−")
@@ -89,26 +90,26 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         low_end, high_end = f"{low:g}".replace("-", "−"), "1"
         bands = [(_on_scale(audit, f.kind, edge), level, words) for edge, level, words in _bands(f)]
 
-    def at(x: float) -> float:
+    def percent(x: float) -> float:
         return round(100 * min(max((x - low) / (1 - low), 0.0), 1.0), 2)
 
-    left, right = (at(ends[0]), at(ends[1])) if math.isfinite(ends[0]) else (0.0, 0.0)
+    start, end = (percent(ends[0]), percent(ends[1])) if math.isfinite(ends[0]) else (0.0, 0.0)
     zones = []
-    above = math.inf
+    upper_edge = math.inf
     for edge, level, words in bands:
-        top, bottom = at(min(above, 1.0)), at(max(edge, low))
-        if edge < above:
+        top, bottom = percent(min(upper_edge, 1.0)), percent(max(edge, low))
+        if edge < upper_edge:
             zones.append(
                 Zone(
                     bottom,
                     round(top - bottom, 2),
                     level,
                     words,
-                    _span(edge, above, signed_percent if f.relative else number),
+                    _span(edge, upper_edge, signed_percent if f.relative else number),
                     SIGNS[level],
                 )
             )
-        above = edge
+        upper_edge = edge
     return Verdict(
         finding=f,
         sign=SIGNS[f.level],
@@ -120,14 +121,14 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         answer=answer_text(f),
         low_end=low_end,
         high_end=high_end,
-        at=at(value) if math.isfinite(value) else None,
-        middle=round((left + right) / 2, 2),
-        width=round(right - left, 2),
+        dot=percent(value) if math.isfinite(value) else None,
+        middle=round((start + end) / 2, 2),
+        width=round(end - start, 2),
         zones=zones,
         scale=scale_text(f),
         caveat=caveat(f, texts),
         left_out=counts(f.left_out),
-        by_class=[(name, each.words) for name, each in f.by_class.items()],
+        by_class=[(name, class_finding.words) for name, class_finding in f.by_class.items()],
     )
 
 
@@ -142,11 +143,13 @@ def _bands(f: Finding) -> list[tuple[float, Level, str]]:
     return [*bands, (-math.inf, "against", "against")]
 
 
-def _span(edge: float, above: float, told: Callable[[float], str]) -> str:
-    """Say from where to where a zone goes; nothing where it is the whole scale."""
+def _span(edge: float, upper_edge: float, format_edge: Callable[[float], str]) -> str:
+    """Name the limits of a zone; return an empty text if it is the whole scale."""
     if math.isinf(edge):
-        return "" if math.isinf(above) else f"below {told(above)}"
-    return f"from {told(edge)}" + ("" if math.isinf(above) else f" to {told(above)}")
+        return "" if math.isinf(upper_edge) else f"below {format_edge(upper_edge)}"
+    return f"from {format_edge(edge)}" + (
+        "" if math.isinf(upper_edge) else f" to {format_edge(upper_edge)}"
+    )
 
 
 def _on_scale(audit: AuditResult, kind: str, edge: float) -> float:

@@ -21,7 +21,7 @@ from heedmap.report.charts import (
 )
 from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
 from heedmap.report.grouping import Division, division, of_words
-from heedmap.report.phrases import column, derived, epsilon
+from heedmap.report.wording import column, derived, epsilon
 from heedmap.settings import TransformerSettings
 
 NARROW = 0.008  # a narrower violin would be invisible and is drawn as a line
@@ -69,11 +69,11 @@ def most_different(audit: AuditResult) -> list[Figure]:
     columns = audit.tables["adversary"].column_names
     exact = is_exact(columns, len(audit.classes))
     if exact:
-        how = "an exact optimum, where the paper has a search"
+        method_text = "an exact optimum, where the paper has a search"
     elif is_searched(columns):
-        how = "found by a search on the model itself: at least this much is possible"
+        method_text = "found by a search on the model itself: at least this much is possible"
     else:
-        how = "with more than two classes a lower bound: at least this much is possible"
+        method_text = "with more than two classes a lower bound: at least this much is possible"
     which = (
         "whose heat map is furthest from the model's"
         if derived(audit)
@@ -94,7 +94,7 @@ def most_different(audit: AuditResult) -> list[Figure]:
         ),
         caption=(
             f"The weights {which} that move the prediction by at most "
-            f"{epsilon(audit):g} (TVD); {how}. Near ln 2 (dashed) the two heat maps have nothing "
+            f"{epsilon(audit):g} (TVD); {method_text}. Near ln 2 (dashed) the two heat maps have nothing "
             "in common; high values where the largest weight is high are the strongest case "
             f"(as {PAPER}, experiment 2b)."
         ),
@@ -102,10 +102,10 @@ def most_different(audit: AuditResult) -> list[Figure]:
     )
 
 
-def _of_table(audit: AuditResult, table: str, name: str, **drawn: Any) -> list[Figure]:
+def _of_table(audit: AuditResult, table: str, name: str, **options: Any) -> list[Figure]:
     values, n = of_words(audit, column(audit.tables, table, name))
     sharp = column(audit.tables, "instances", "max_attention")
-    figure = violin_figure(values, n, sharp, division(audit), **drawn)
+    figure = violin_figure(values, n, sharp, division(audit), **options)
     return [] if figure is None else [figure]
 
 
@@ -125,35 +125,35 @@ def violin_figure(
 
     `n` states the number of texts; `limit` is the measure's maximum.
     """
-    shapes = violins(values, sharp, divided.of, len(divided.labels))
+    shapes = violins(values, sharp, divided.series, len(divided.labels))
     if not shapes:
         return None
-    used = np.isfinite(values)
-    shown = sorted({v.series for v in shapes})
-    few = f"groups of fewer than {FEWEST} texts, or of all equal values, are drawn as points"
+    defined = np.isfinite(values)
+    present = sorted({v.series for v in shapes})
+    few_note = f"groups of fewer than {FEWEST} texts, or of all equal values, are drawn as points"
     return Figure(
         key=key,
         title=title,
         n=n,
         caption=f"{caption} All shapes are drawn equally wide; the white ticks are median and quartiles.",
         spec=specification(
-            _violin_chart(shapes, shown, divided.labels, axis, limit),
-            4 * max(58, 24 * len(shown) + 10),
+            _violin_chart(shapes, present, divided.labels, axis, limit),
+            4 * max(58, 24 * len(present) + 10),
         ),
-        keys=[divided.key(i, values[used & (divided.of == i)], mean=False) for i in shown],
-        notes=[*([few] if any(v.shape is None for v in shapes) else []), *divided.notes],
+        keys=[divided.key(i, values[defined & (divided.series == i)], mean=False) for i in present],
+        notes=[*([few_note] if any(v.shape is None for v in shapes) else []), *divided.notes],
     )
 
 
 def _violin_chart(
-    violins: list[Violin], shown: list[int], classes: list[str], axis: alt.X, limit: float | None
+    violins: list[Violin], present: list[int], classes: list[str], axis: alt.X, limit: float | None
 ) -> Drawing:
     """Draw horizontal violins: a row of height 1 per bin, with a slot per class."""
-    slot = 0.9 / len(shown)
+    slot = 0.9 / len(present)
     shapes, points, ticks, labels, lines = [], [], [], [], []
     for v in violins:
         # The sharpest attention is on top; within a row the first class is.
-        centre = v.bin + 0.5 - slot * (shown.index(v.series) - (len(shown) - 1) / 2)
+        centre = v.bin + 0.5 - slot * (present.index(v.series) - (len(present) - 1) / 2)
         group = {"series": classes[v.series], "bin": BIN_NAMES[v.bin], "n": v.n, "y": centre}
         labels.append({**group, "text": f"n = {v.n}"})
         if v.shape is None:
@@ -163,9 +163,9 @@ def _violin_chart(
             ends = {"low": centre - 0.46 * slot, "high": centre + 0.46 * slot}
             lines.append({**group, "x": v.quartiles[1], **ends})
             continue
-        for x, what, half in zip(v.quartiles, QUARTILES, (0.16, 0.3, 0.16), strict=True):
+        for x, quartile, half in zip(v.quartiles, QUARTILES, (0.16, 0.3, 0.16), strict=True):
             ends = {"low": centre - half * slot, "high": centre + half * slot}
-            ticks.append({**group, "x": x, "what": what, **ends})
+            ticks.append({**group, "x": x, "what": quartile, **ends})
         half = 0.46 * slot * v.shape[1] / v.shape[1].max()
         shapes += [
             {**group, "x": x, "low": centre - h, "high": centre + h}

@@ -15,7 +15,7 @@ from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import column_frame
 from heedmap.files.locking import writing
 from heedmap.files.storage import write_atomically
-from heedmap.report.phrases import overview_number, source_text
+from heedmap.report.wording import overview_number, source_text
 from heedmap.runs.audit_folder import conclude, keep_tables
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.occupancy import holds_another

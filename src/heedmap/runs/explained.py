@@ -21,8 +21,9 @@ from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.trace import Model
-from heedmap.report.explanation import Adversary, Explanation, Explanations, Window
-from heedmap.report.phrases import architecture_text
+from heedmap.report.explained_window import Adversary, Window
+from heedmap.report.explanation import Explanation, Explanations
+from heedmap.report.wording import architecture_text
 from heedmap.runs.audit_defaults import audit_defaults
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.user_texts import Texts, UserText, is_many, read_each, user_texts

@@ -1,4 +1,4 @@
-"""What every command has: options in groups, examples, --quiet, --version, -h and --json, written once."""
+"""The parts that every command shares: options in groups, examples, --quiet, --version, -h and --json."""
 
 import inspect
 import json
@@ -20,10 +20,10 @@ GENERAL = "General"
 
 
 class Command(TyperCommand):
-    """A command whose help has its options in groups, and examples."""
+    """A command whose help shows its options in groups, and examples."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write a section per group; what every command has comes last."""
+        """Write a section per group; the options of all commands come last."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             if (record := parameter.get_help_record(ctx)) is not None:
@@ -54,32 +54,32 @@ def add_command(
     cls: type[Command] = Command,
     memory: float = NEEDED,
 ) -> None:
-    """Add a command, with the options of all commands and examples at the end of its help.
+    """Add a command with the options that all commands share, and examples at the end of its help.
 
-    It does not start under a limit of less than `memory` GB.
+    It refuses to start under a memory limit of less than `memory` GB.
     """
     signature = inspect.signature(function)
-    own = [p.replace(kind=p.KEYWORD_ONLY) for p in signature.parameters.values()]
+    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in signature.parameters.values()]
 
     def run(**values: Any) -> None:
         check_memory(memory)
         function(**{name: values[name] for name in signature.parameters})
 
     run.__doc__, run.__name__ = function.__doc__, function.__name__
-    run.__signature__ = signature.replace(parameters=[*own, *_COMMON])  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in (*own, *_COMMON)}
+    run.__signature__ = signature.replace(parameters=[*parameters, *_COMMON])  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in (*parameters, *_COMMON)}
     app.command(name, cls=cls, epilog="\n".join(examples) or None)(run)
 
 
-def version(wanted: bool) -> None:
-    """Print the version and stop, if it is wanted."""
-    if wanted:
+def version(is_wanted: bool) -> None:
+    """Print the version and stop, if the user asked for it."""
+    if is_wanted:
         typer.echo(f"heedmap {__version__}")
         raise typer.Exit
 
 
-def _quiet(wanted: bool) -> None:
-    if wanted:
+def _quiet(is_wanted: bool) -> None:
+    if is_wanted:
         be_quiet()
         warnings.showwarning = lambda *_, **__: None
 
@@ -100,7 +100,7 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        help="Print the result and errors only: no progress, no notes.",
+        help="Print only the result and errors, without progress and notes.",
         callback=_quiet,
         is_eager=True,
         rich_help_panel=GENERAL,
@@ -112,10 +112,10 @@ _COMMON = [
 ]
 
 
-def _machine(wanted: bool) -> bool:
-    if wanted:
+def _machine(is_wanted: bool) -> bool:
+    if is_wanted:
         hide_start()
-    return wanted
+    return is_wanted
 
 
 Json = Annotated[
@@ -133,7 +133,7 @@ def print_json(value: Any) -> None:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _finite(one) for key, one in value.items()}
+        return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

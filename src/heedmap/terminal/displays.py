@@ -1,4 +1,4 @@
-"""What shows progress: a bar in a terminal or a notebook, lines in a log, or nothing.
+"""Displays of progress: a bar in a terminal or a notebook, lines in a log, or nothing.
 
 The logger is `heedmap.progress`. If it takes messages of level INFO, there are lines and no bar; if it is
 set to a higher level, there is nothing.
@@ -21,15 +21,15 @@ QUIET_FOR = 10.0  # seconds after which a log gets another line
 STARTING = "starting"
 
 
-def display_for(title: str) -> Any:
-    """Return the display for this process: by its logging, its notebook, its terminal, or none."""
+def display_for(title: str) -> "Display":
+    """Return the display for this process, chosen by its logging, notebook and terminal."""
     if LOGGER.isEnabledFor(logging.INFO):
         return Lines(title)
     if LOGGER.level > logging.INFO:
-        return Nothing()
+        return Display()
     if _in_notebook():
         return NotebookBar(title)
-    return TerminalBar(title) if is_terminal() else Nothing()
+    return TerminalBar(title) if is_terminal() else Display()
 
 
 @contextmanager
@@ -50,18 +50,18 @@ def lines_on_stderr() -> Iterator[None]:
 
 
 def hide_start() -> None:
-    """Do not say that a command starts: its output is for a machine."""
+    """Leave out the line that a command is starting, since its output is for a machine."""
     for handler in LOGGER.handlers:
         handler.addFilter(lambda record: record.getMessage() != STARTING)
 
 
 def be_quiet() -> None:
-    """Show no progress any more."""
+    """Turn progress off."""
     LOGGER.setLevel(logging.CRITICAL)
 
 
 def is_terminal() -> bool:
-    """Whether stderr is a terminal that can show a bar."""
+    """Return whether stderr is a terminal that can show a bar."""
     stream = sys.stderr
     return (
         stream is not None and stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
@@ -84,24 +84,24 @@ def span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-class Nothing:
-    """Shows nothing."""
+class Display:
+    """The progress of one piece of work on a screen or in a log; this base shows nothing."""
 
-    def move(self, done: float, text: str, left: float | None) -> None:
-        """Show nothing."""
+    def move(self, done: float, text: str, remaining: float | None) -> None:
+        """Show the share that is done, what is running, and the seconds that remain, if that can be guessed."""
 
     def line(self, text: str, seconds: float) -> None:
-        """Show nothing."""
+        """Show that a step began or ended, after so many seconds."""
 
     def note(self, text: str) -> None:
-        """Show nothing."""
+        """Show a remark once."""
 
     def end(self) -> None:
-        """Show nothing."""
+        """Leave the screen as it was."""
 
 
-class Lines(Nothing):
-    """A line of the log per step, and per ten seconds of a long one, also of one that moves nothing."""
+class Lines(Display):
+    """A line of the log per step, and every ten seconds of a long step, even if it reports no progress."""
 
     def __init__(self, title: str) -> None:
         self._title, self._at = title, ""
@@ -110,6 +110,7 @@ class Lines(Nothing):
             "torch" not in sys.modules
         ):  # its import takes seconds, before anything can be said of the work
             self._log(STARTING)
+        # A thread, because a step that waits in one long call cannot report anything itself.
         self._ended = threading.Event()
         threading.Thread(target=self._beat, daemon=True).start()
 
@@ -118,17 +119,17 @@ class Lines(Nothing):
         self._log(f"{text}, {span(seconds)} so far")
 
     def note(self, text: str) -> None:
-        """Log it."""
+        """Log the remark."""
         self._log(text)
 
-    def move(self, done: float, text: str, left: float | None) -> None:
-        """Log where a long step is."""
+    def move(self, done: float, text: str, remaining: float | None) -> None:
+        """Log how far a long step is."""
         share = f"{done:.0%}" if done else ""  # some work cannot say how much of it is done
         self._at = "".join(f"{part}, " for part in (text, share) if part)
-        self._say_where("" if left is None else f", {span(left)} left")
+        self._say_where("" if remaining is None else f", {span(remaining)} left")
 
     def end(self) -> None:
-        """Say no more."""
+        """Stop logging."""
         self._ended.set()
 
     def _beat(self) -> None:
@@ -136,17 +137,17 @@ class Lines(Nothing):
             self._say_where("")
 
     def _say_where(self, rest: str) -> None:
-        now = time.monotonic()
-        if now - self._spoke >= QUIET_FOR and not self._ended.is_set():
-            self._log(f"{self._title}: {self._at}{span(now - self._began)} so far{rest}")
+        seconds = time.monotonic()
+        if seconds - self._spoke >= QUIET_FOR and not self._ended.is_set():
+            self._log(f"{self._title}: {self._at}{span(seconds - self._began)} so far{rest}")
 
     def _log(self, text: str) -> None:
         self._spoke = time.monotonic()
         LOGGER.info("%s", printable(text))
 
 
-class TerminalBar(Nothing):
-    """A bar on stderr, removed at the end."""
+class TerminalBar(Display):
+    """A bar of rich's on stderr, removed at the end."""
 
     def __init__(self, title: str) -> None:
         from rich.console import Console
@@ -154,30 +155,31 @@ class TerminalBar(Nothing):
         from rich.table import Column
         from rich.text import Text
 
-        class Words(TextColumn):
+        class Words(TextColumn):  # a cell shows brackets as text, in any encoding
             def render(self, task: Task) -> Text:
                 return cell(task.fields[self.text_format])
 
         self._title = title
         one_line = Column(no_wrap=True, overflow="ellipsis")
-        what = Words("what", table_column=one_line)
-        columns = (BarColumn(24), TimeElapsedColumn(), Words("left"), what)
+        activity = Words("what", table_column=one_line)
+        columns = (BarColumn(24), TimeElapsedColumn(), Words("left"), activity)
+        # On stderr: what a command prints on stdout may go to a file or a program.
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._task = self._bar.add_task("", total=None, what=f"{title}: {STARTING}", left="")
         self._bar.start()
 
-    def move(self, done: float, text: str, left: float | None) -> None:
+    def move(self, done: float, text: str, remaining: float | None) -> None:
         """Move the bar; it pulses until anything can be measured."""
         self._bar.update(
             self._task,
             completed=done,
-            total=1.0 if done or left is not None else None,
+            total=1.0 if done or remaining is not None else None,
             what=f"{self._title}: {text}" if text else self._title,
-            left="" if left is None else f"{span(left)} left",
+            left="" if remaining is None else f"{span(remaining)} left",
         )
 
     def note(self, text: str) -> None:
-        """Print it above the bar."""
+        """Print the remark above the bar."""
         self._bar.console.print(cell(text))
 
     def end(self) -> None:
@@ -185,8 +187,11 @@ class TerminalBar(Nothing):
         self._bar.stop()
 
 
-class NotebookBar(Nothing):
-    """A bar below a notebook's cell, removed at the end."""
+class NotebookBar(Display):
+    """A bar below a notebook's cell, removed at the end.
+
+    rich draws nothing in a notebook without ipywidgets, so the bar is an element of HTML.
+    """
 
     EVERY = 0.2  # seconds between messages to the browser
 
@@ -199,13 +204,13 @@ class NotebookBar(Nothing):
         words = printable(title)
         self._handle.display({"text/plain": words, "text/html": escape(words)}, raw=True)
 
-    def move(self, done: float, text: str, left: float | None) -> None:
+    def move(self, done: float, text: str, remaining: float | None) -> None:
         """Move the bar."""
         if time.monotonic() - self._shown < self.EVERY:
             return
         self._shown = time.monotonic()
         words = printable(f"{self._title}: {text}" if text else self._title)
-        rest = "" if left is None else f"{span(left)} left"
+        rest = "" if remaining is None else f"{span(remaining)} left"
         bar = f'<progress value="{done:.4f}"></progress>' if done else "<progress></progress>"
         self._show(f"{words} {done:.0%} {rest}", f"{bar} {escape(words)} &nbsp; {rest}")
 

@@ -19,8 +19,9 @@ def html_table(
     title: object = "",
     marks: Sequence[str] = (),
 ) -> str:
-    """Return a table as HTML: numbers and texts, escaped. `marks`: a colour beside each row, whose first
-    cell is then not wrapped.
+    """Return a table of numbers and texts as HTML, escaped.
+
+    `marks` are colours beside the rows; the first cell of a marked row is not wrapped.
     """
     lines = [_line(head, "th")] if head else []
     for i, row in enumerate(rows):

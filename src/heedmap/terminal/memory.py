@@ -6,7 +6,7 @@ NEEDED = 3.0  # GB; report, the largest of the small commands, takes 2.5
 
 
 def check_memory(needed: float) -> None:
-    """Check that this process may have so many GB of addresses.
+    """Check that the limit of virtual memory allows this process so many GB.
 
     Raises:
         InputError: its limit is lower.

@@ -33,18 +33,18 @@ SECTIONS = {
 
 
 class Given:
-    """The options that a user gave, by name."""
+    """The options that the user gave, by name."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
 
     def of(self, *groups: Group) -> dict[str, Any]:
-        """Return the options that belong to these settings."""
+        """Return the options that are fields of these settings."""
         options = options_of(*groups)
         return {name: value for name, value in self.values.items() if name in options}
 
     def allow(self, *groups: Group, of: str) -> None:
-        """Raise InputError if an option was given that belongs to none of these settings."""
+        """Raise InputError if the user gave an option that is no field of these settings."""
         allowed = self.of(*groups)
         if wrong := [f"--{name.replace('_', '-')}" for name in self.values if name not in allowed]:
             kind = "not an option" if len(wrong) == 1 else "not options"
@@ -58,16 +58,16 @@ def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[...
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command).parameters
+        parameters_of_command = inspect.signature(command).parameters
 
         def run(**values: Any) -> None:
-            rest = {name: values.pop(name) for name in own if name != "given"}
+            rest = {name: values.pop(name) for name in parameters_of_command if name != "given"}
             # An option that may be given several times is an empty list where it is not given.
-            given = {name: value for name, value in values.items() if value not in (None, [])}
-            command(given=Given(given), **rest)
+            options = {name: value for name, value in values.items() if value not in (None, [])}
+            command(given=Given(options), **rest)
 
         parameters: list[inspect.Parameter] = []
-        for name, parameter in own.items():
+        for name, parameter in parameters_of_command.items():
             if name == "given":
                 sections = _sections(groups)
                 parameters += [
@@ -85,13 +85,13 @@ def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[...
 
 
 def _sections(groups: tuple[Group, ...]) -> dict[str, str | None]:
-    """Return each option's section in the help."""
-    found: dict[str, str | None] = {}
+    """Return the section of the help that each option belongs to."""
+    section_of: dict[str, str | None] = {}
     for group in groups:
         settings = group.settings if isinstance(group, OptionSubset) else group
         for name in group.options():
-            found.setdefault(name, SECTIONS.get(settings))
-    return found
+            section_of.setdefault(name, SECTIONS.get(settings))
+    return section_of
 
 
 def _parameter(name: str, field: FieldInfo, section: str | None) -> inspect.Parameter:
@@ -99,8 +99,8 @@ def _parameter(name: str, field: FieldInfo, section: str | None) -> inspect.Para
     names = (f"--{name.replace('_', '-')}", *([f"--{also}"] if also else []))
     kind: Any = list[str] if extra_of(field)["several"] else _type(field)
     choices = choices_of(field)
-    more = one_of(*choices) if choices else {}
-    option = typer.Option(*names, help=described(field), rich_help_panel=section, **more)
+    choice_options = one_of(*choices) if choices else {}
+    option = typer.Option(*names, help=described(field), rich_help_panel=section, **choice_options)
     annotation: Any = Annotated[kind | None, option]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
@@ -119,15 +119,15 @@ def _bare(kind: Any) -> Any:
 
 
 def one_of(*choices: str) -> dict[str, Any]:
-    """Return what makes a `typer.Option` show, complete and check its choices."""
+    """Return arguments of `typer.Option` that show, complete and check the choices."""
 
     def check(value: str | None) -> str | None:
         if value is None or value in choices:
             return value
-        near = get_close_matches(value.lower(), choices, 1, 0.5)
-        guess = f"; did you mean {near[0]}?" if near else ""
-        *some, last = choices
-        raise typer.BadParameter(f"expected {', '.join(some)} or {last}, got {value!r}{guess}")
+        close_matches = get_close_matches(value.lower(), choices, 1, 0.5)
+        guess = f"; did you mean {close_matches[0]}?" if close_matches else ""
+        *names, final = choices
+        raise typer.BadParameter(f"expected {', '.join(names)} or {final}, got {value!r}{guess}")
 
     def complete(incomplete: str) -> list[str]:
         return [choice for choice in choices if choice.startswith(incomplete)]
@@ -148,21 +148,21 @@ def names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def folder(given: object) -> Path:
-    """Parse and check a folder to write to, before any work."""
+def folder(path: object) -> Path:
+    """Parse and check the name of an output folder, before any work."""
     from heedmap.files.storage import refuse_file
 
-    return _place(str(given), refuse_file)
+    return _checked_path(str(path), refuse_file)
 
 
-def file(given: object) -> Path:
-    """Parse and check a file to write to, before any work."""
+def file(path: object) -> Path:
+    """Parse and check the name of an output file, before any work."""
     from heedmap.files.storage import refuse_special
 
-    return _place(str(given), refuse_special)
+    return _checked_path(str(path), refuse_special)
 
 
-def _place(name: str, check: Callable[[Path], None]) -> Path:
+def _checked_path(name: str, check: Callable[[Path], None]) -> Path:
     if not name or "\0" in name:
         raise typer.BadParameter(f"expected a name, got {name!r}")
     try:
@@ -184,7 +184,7 @@ Data = Annotated[
 ]
 Transformer = Annotated[
     str | None,
-    typer.Option("--model", help="A Hugging Face classifier: its folder or its name on the Hub."),
+    typer.Option("--model", help="A Hugging Face classifier: its folder, or its name on the Hub."),
 ]
 RunFolder = Annotated[
     Path | None,
@@ -200,5 +200,5 @@ Out = Annotated[
 ]
 Overwrite = Annotated[
     bool,
-    typer.Option("--overwrite", help="Replace what other settings made in --out."),
+    typer.Option("--overwrite", help="Replace results of other settings in --out."),
 ]

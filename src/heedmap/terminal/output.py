@@ -49,14 +49,14 @@ def csv_cell(text: str) -> str:
     return printable(text)
 
 
-def some_of(things: Sequence[object], most: int = 8) -> str:
-    """Name the first things, and say how many more there are.
+def some_of(things: Sequence[object], limit: int = 8) -> str:
+    """Name the first things and count the rest.
 
-    >>> some_of(["a", "b", "c"], most=2)
+    >>> some_of(["a", "b", "c"], limit=2)
     'a, b and 1 more'
     """
-    more = f" and {len(things) - most} more" if len(things) > most else ""
-    return ", ".join(map(str, things[:most])) + more
+    rest = f" and {len(things) - limit} more" if len(things) > limit else ""
+    return ", ".join(map(str, things[:limit])) + rest
 
 
 def cell(text: object, style: str = "") -> "Text":
@@ -89,24 +89,24 @@ def _cell_type() -> "type[Text]":
 
 @dataclass(frozen=True)
 class Either:
-    """What is shown `wide` where there are `least` columns, and else `narrow`."""
+    """Content that is shown `wide` on at least so many `columns`, and `narrow` on fewer."""
 
     wide: "RenderableType"
     narrow: "RenderableType"
-    least: int
+    columns: int
 
     def __rich_console__(
         self, console: "Console", options: "ConsoleOptions"
     ) -> "Iterator[RenderableType]":
-        yield self.wide if options.max_width >= self.least else self.narrow
+        yield self.wide if options.max_width >= self.columns else self.narrow
 
 
 class Note(UserWarning):
-    """Something that a user should know about texts, a model or a result."""
+    """A warning about texts, a model or a result that the user should know about."""
 
 
 def remark(text: str) -> None:
-    """Give a note as a warning, with no line of the caller's source: it is about the data, not the code."""
+    """Issue a note as a warning, without a line of the caller's source: it is about the data, not the code."""
     warnings.warn_explicit(text, Note, "<heedmap>", 1)
 
 
@@ -137,8 +137,8 @@ def lenient() -> Iterator[None]:
     try:
         yield
     finally:
-        for stream, before in changed:
-            stream.reconfigure(errors=before)
+        for stream, errors in changed:
+            stream.reconfigure(errors=errors)
 
 
 def _replaced(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -1,4 +1,4 @@
-"""Progress of long work, said where the work is done and shown by whatever display its caller has.
+"""Progress of long work: reported where the work is done, and shown by the display that the caller has.
 
     with working("audit"):  # a bar, lines of a log, or nothing; within other work a part of it
         with step("adversary"):
@@ -13,45 +13,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from heedmap.terminal.displays import Nothing, display_for
+from heedmap.terminal.displays import Display, display_for
 
 T = TypeVar("T")
-SOON, LITTLE = 2.0, 0.03  # seconds and share of the work after which the time left is worth a guess
-PRIOR = 0.1  # weight of a forecast, as a share of the work done at its pace
-
-
-class Display(Protocol):
-    """Shows the progress of one piece of work."""
-
-    def move(self, done: float, text: str, left: float | None) -> None:
-        """Show the share that is done, what is running, and the seconds left if they can be guessed."""
-
-    def line(self, text: str, seconds: float) -> None:
-        """Show that a step began or ended, after so many seconds."""
-
-    def note(self, text: str) -> None:
-        """Show what is said once."""
-
-    def end(self) -> None:
-        """Leave the screen as it was."""
+SOON, LITTLE = 2.0, 0.03  # seconds and share of the work; a guess of the rest before means nothing
+# A forecast weighs as much as a tenth of the work: the first batches, which may be slow or fast, do not swing
+# the time that remains, and the measured pace takes over soon.
+PRIOR = 0.1
 
 
 @dataclass
 class _Part:
     """A part of the work, and of the bar.
 
-    `size`: of the whole; `at`: the share of the part that is done. `item` and `until`: the share and the end of
-    the item that is running, of a loop. `claimed`: the parts within it say what they take; others take nothing.
-    `plan`: the steps that will be taken, with their weights, of which so many have `begun`. `speaks`: whether
-    its steps write lines.
+    `size` is its share of the whole, `done` the share of the part that is done. In a loop, `item` is the share
+    of the running item and `until` its end. `claimed`: the parts within it state their shares, and others take
+    none. `plan` has the weights of its steps, of which `begun` have begun. `speaks`: its steps write lines.
     """
 
     size: float
     title: str = ""
     text: str = ""
-    at: float = 0.0
+    done: float = 0.0
     item: float = 1.0
     until: float = 1.0
     claimed: bool = False
@@ -105,7 +90,7 @@ class Work:
             parent.claimed |= share > 0
             share *= parent.item
         if share is None:
-            share = 0.0 if parent.claimed else max(0.0, parent.until - parent.at)
+            share = 0.0 if parent.claimed else max(0.0, parent.until - parent.done)
         if title:
             for outer in self._parts:
                 outer.text = ""  # what was running there is over
@@ -118,7 +103,7 @@ class Work:
             self._close(part)
             raise
         self._close(part)
-        parent.at += share
+        parent.done += share
         self.moved()
 
     def _close(self, part: _Part) -> None:
@@ -127,7 +112,7 @@ class Work:
 
     @property
     def speaks(self) -> bool:
-        """Whether lines are written here: not within the cells of a grid."""
+        """Return whether lines are written here, which they are not within the cells of a grid."""
         return all(part.speaks for part in self._parts)
 
     def line(self, text: str) -> None:
@@ -137,8 +122,8 @@ class Work:
         )
 
     def moved(self) -> None:
-        """Show where the work is; a bar never goes back."""
-        self._most = max(self._most, min(1.0, sum(part.size * part.at for part in self._parts)))
+        """Show how far the work is; a bar never goes back."""
+        self._most = max(self._most, min(1.0, sum(part.size * part.done for part in self._parts)))
         text = ": ".join(
             f"{part.title}, {part.text}" if part.title and part.text else part.title or part.text
             for part in self._parts
@@ -158,25 +143,25 @@ _current: ContextVar[Work | None] = ContextVar("work", default=None)
 
 @contextmanager
 def working(title: str, shown: bool = True, share: float | None = None) -> Iterator[None]:
-    """Show what is done in the block as a piece of work; within other work it is a part of that.
+    """Show the block as a piece of work; within other work it is a part of that.
 
     Args:
-        title: what the work is, in a word or two.
+        title: the name of the work, in a word or two.
         shown: False to show nothing.
-        share: of other work, if it is a part of it; all that is left by default.
+        share: its share of the other work; by default, all that is left of it.
     """
     outer = _current.get()
     if outer is not None:
         with outer.part(title, share):
             yield
         return
-    with shown_by(display_for(title) if shown else Nothing(), title):
+    with shown_by(display_for(title) if shown else Display(), title):
         yield
 
 
 @contextmanager
 def shown_by(display: Display, title: str = "") -> Iterator[None]:
-    """Show what is done in the block on a display."""
+    """Show the work in the block on a display."""
     token = _current.set(Work(title, display))
     try:
         yield
@@ -186,9 +171,9 @@ def shown_by(display: Display, title: str = "") -> Iterator[None]:
 
 
 def track(items: Iterable[T], weights: Sequence[float] | None = None) -> Iterator[T]:
-    """Yield the items; each moves the bar by its share of the innermost part, or of what is left of that.
+    """Yield the items; each moves the bar by its share of what is left of the innermost part.
 
-    `weights` says how long they take, relative to each other; without them they take equally long.
+    `weights` are the durations of the items relative to each other; without them all are equal.
     """
     work = _current.get()
     if work is None:
@@ -203,64 +188,64 @@ def track(items: Iterable[T], weights: Sequence[float] | None = None) -> Iterato
             part.item, part.until, part.claimed = size / whole, (done + size) / whole, False
             yield item
             done += size
-            part.at = done / whole
+            part.done = done / whole
             work.moved()
 
 
 @contextmanager
-def _part(title: str, share: float | None = None, **how: bool) -> Iterator[None]:
+def _part(title: str, share: float | None = None, **options: bool) -> Iterator[None]:
     work = _current.get()
     if work is None:
         yield
         return
-    with work.part(title, share, **how):
+    with work.part(title, share, **options):
         yield
 
 
 def step(name: str) -> AbstractContextManager[None]:
-    """Show what is done in the block as a step, of its planned size if there is a plan."""
+    """Show the block as a step, of its planned size if there is a plan."""
     return _part(name, is_step=True)
 
 
 def portion(share: float, title: str = "") -> AbstractContextManager[None]:
-    """Let what is done in the block take a share of the innermost part, where more is to come."""
+    """Let the block take this share of the innermost part."""
     return _part(title, share)
 
 
 def in_cell(name: str) -> AbstractContextManager[None]:
-    """Show what is done in the block as one cell of many, whose own steps write no lines."""
+    """Show the block as one cell of many, whose own steps write no lines."""
     return _part(name, speaks=False)
 
 
 def plan(weights: Mapping[str, float], expected: float | None = None) -> None:
-    """Say which steps will be taken: how long each is, relative to the others, and all together in seconds."""
+    """Announce the steps with their durations relative to each other, and the total in seconds."""
     if (work := _current.get()) is not None:
         work.plan(weights, expected)
 
 
 def at(done: float, total: float, text: str = "") -> None:
-    """Say where the innermost part is, and what is running."""
+    """Report how much of the innermost part is done, and what is running."""
     if (work := _current.get()) is not None:
         part = work.innermost
-        part.at, part.claimed = done / total if total else 0.0, True
+        part.done, part.claimed = done / total if total else 0.0, True
         part.text = text or part.text
         work.moved()
 
 
 def doing(text: str) -> None:
-    """Say what is running."""
+    """Report what is running."""
     if (work := _current.get()) is not None:
         work.innermost.text = text
         work.moved()
 
 
 def log_line(text: str) -> None:
-    """Write a line of the log: something is finished."""
+    """Write a line of the log."""
     if (work := _current.get()) is not None and work.speaks:
         work.line(text)
 
 
 def note(text: str) -> None:
-    """Say something once, such as how long the work will take."""
+    """Show a remark once, such as how long the work will take."""
     if (work := _current.get()) is not None and work.speaks:
         work.display.note(text)

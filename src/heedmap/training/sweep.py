@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from heedmap.errors import InputError
-from heedmap.terminal.displays import Nothing
+from heedmap.terminal.displays import Display
 from heedmap.terminal.progress import at, log_line, shown_by
 
 C = TypeVar("C")
@@ -170,7 +170,7 @@ def _end(workers: list[_Worker]) -> None:
         worker.connection.close()
 
 
-class _ToParent(Nothing):
+class _ToParent(Display):
     """Sends a worker's progress to the sweep."""
 
     def __init__(self, connection: Connection) -> None:

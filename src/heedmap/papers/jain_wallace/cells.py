@@ -15,7 +15,7 @@ from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.papers.jain_wallace.baselines import COLUMNS, baselines
 from heedmap.papers.jain_wallace.frozen import text_by_text
 from heedmap.papers.jain_wallace.measures import Cell, Measured, measured
-from heedmap.report.phrases import vectors_text
+from heedmap.report.wording import vectors_text
 from heedmap.runs.audit import audit
 from heedmap.runs.comparison import relocated
 from heedmap.runs.run import Run

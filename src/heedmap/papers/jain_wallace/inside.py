@@ -13,7 +13,7 @@ import numpy as np
 from heedmap.experiments.seed_intervals import LEVEL
 from heedmap.papers.jain_wallace.lines import Line
 from heedmap.papers.kit.result import Table
-from heedmap.report.phrases import plural
+from heedmap.report.wording import plural
 
 COUNTED = ("yes", "no")
 SAID = {"one seed": "one seed, the spread is not known"}

@@ -75,7 +75,7 @@ def _scatter(
         return None
     drawn = np.sort(np.random.default_rng([0, *b"log-odds"]).permutation(used)[:POINTS])
     data: list[dict[str, Any]] = [
-        {"series": division.labels[division.of[i]], "jsd": float(jsd[i]), "tvd": float(tvd[i])}
+        {"series": division.labels[division.series[i]], "jsd": float(jsd[i]), "tvd": float(tvd[i])}
         for i in drawn
     ]
     points = (
@@ -103,8 +103,8 @@ def _scatter(
         ),
         spec=specification(alt.layer(vertical(LN2, "ln 2: nothing in common"), points), 220),
         keys=[
-            division.key(i, tvd[used][division.of[used] == i], mean=True)
+            division.key(i, tvd[used][division.series[used] == i], mean=True)
             for i in range(len(division.labels))
-            if (division.of[used] == i).any()
+            if (division.series[used] == i).any()
         ],
     )

@@ -16,7 +16,7 @@ from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.measures import Cell, Measured
 from heedmap.papers.jain_wallace.sizes import Size, usual_epochs
-from heedmap.report.phrases import plural
+from heedmap.report.wording import plural
 from heedmap.terminal.output import remark
 
 NUMBERS = "numbers.json"

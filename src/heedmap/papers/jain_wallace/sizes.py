@@ -10,7 +10,7 @@ from heedmap.data.corpus import Corpus
 from heedmap.data.sources import EMBEDDED
 from heedmap.papers.jain_wallace.published import PUBLISHED_SIZES
 from heedmap.papers.jain_wallace.settings import RECIPES
-from heedmap.report.phrases import plural
+from heedmap.report.wording import plural
 from heedmap.settings import TrainSettings
 
 

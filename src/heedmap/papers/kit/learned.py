@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from heedmap.papers.kit.result import MARK, Claim
-from heedmap.report.phrases import plural
+from heedmap.report.wording import plural
 
 NORMAL = 1.96  # of a two-sided 95 % interval
 HALF = 0.5  # of the way from one answer to every text to the published score

@@ -12,8 +12,8 @@ from heedmap.papers.kit.escapes import markdown_text
 from heedmap.papers.kit.latex import latex
 from heedmap.papers.kit.registry import RESULT
 from heedmap.papers.kit.result import Claim, Result, Table
-from heedmap.report.page import environment
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
+from heedmap.report.templates import environment
 from heedmap.terminal.output import cell, csv_cell
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from heedmap.report.charts import Figure
-from heedmap.report.phrases import plural
+from heedmap.report.wording import plural
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -38,7 +38,7 @@ from heedmap.papers.pruthi.published import (
 )
 from heedmap.papers.pruthi.settings import BERT, PAPERS_BERT, TASKS, PruthiSettings
 from heedmap.report import retraining_figures as drawn
-from heedmap.report.phrases import plural
+from heedmap.report.wording import plural
 
 HOW = """Shares: accuracy, and the mean attention to impermissible words in texts that have any; ours are \
 means and 95 % intervals over the seeds. Blocked: accuracy with that attention set to 0 at test; nothing fills \

@@ -14,7 +14,7 @@ from heedmap.papers.snell.attraction import CHOICES, Compared
 from heedmap.papers.snell.classification_figures import figures, toy
 from heedmap.papers.snell.published import AGREEMENT, NOTEBOOK, XI
 from heedmap.papers.snell.settings import ClassificationSettings
-from heedmap.report.phrases import plural
+from heedmap.report.wording import plural
 from heedmap.training.dynamics import TEXTS
 
 LEVEL = 0.95

@@ -22,7 +22,7 @@ from heedmap.papers.snell.per_position import EPSILON, PERMUTATIONS, SENTENCES
 from heedmap.papers.snell.published import PERFORMANCE
 from heedmap.papers.snell.settings import TranslationSettings
 from heedmap.papers.snell.translation_task import RECORDED
-from heedmap.report.phrases import plural
+from heedmap.report.wording import plural
 
 MAPS = {
     "attention": "attention",

@@ -28,7 +28,7 @@ from heedmap.papers.wiegreffe_pinter.published import (
 )
 from heedmap.papers.wiegreffe_pinter.settings import WiegreffePinterSettings
 from heedmap.report import retraining_figures as drawn
-from heedmap.report.phrases import plural
+from heedmap.report.wording import plural
 from heedmap.settings import TrainSettings
 
 F1_HOW = """F1 of class 1 on the test texts; ours: mean and 95 % interval over the seeds. The paper's models \

@@ -1,4 +1,4 @@
-"""Phrases shared by the card and the page: numbers in words, and the facts of a run."""
+"""Wording shared by the card and the page: numbers in words, and the facts of a run."""
 
 import math
 from collections.abc import Mapping
@@ -18,8 +18,9 @@ from heedmap.experiments.results import LEAST_ROOM
 from heedmap.experiments.rounding import number, told_apart
 from heedmap.settings import AuditSettings, TransformerSettings
 
-LISTED, LONG = 12, 40  # classes that are listed, of more the first ones; characters of a name
-FEW = 30  # texts, below which it is said what so few can show
+LISTED = 12  # classes that are listed; of more, the first ones
+LONG = 40  # characters of a class's name; a longer one is cut
+FEW = 30  # texts; of fewer, the card says what so few can show
 QUERIES = {"question": "question", "inference": "hypothesis"}
 
 
@@ -28,13 +29,13 @@ def overview_number(finding: Finding) -> str:
     return f"{number(finding.value)} {interval_text(finding)}"
 
 
-def plural(count: int, what: str) -> str:
-    """Return a number and a noun.
+def plural(count: int, noun: str) -> str:
+    """Return a number and its noun.
 
     >>> plural(1, "epoch"), plural(2, "epoch")
     ('1 epoch', '2 epochs')
     """
-    return f"{count} {what}" + ("" if count == 1 else "s")
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def interval_text(finding: Finding) -> str:
@@ -45,89 +46,93 @@ def interval_text(finding: Finding) -> str:
 
 
 def count_text(finding: Finding) -> str:
-    """Return n, and how many different texts the interval counts where some repeat."""
+    """Return n, and the number of different texts, which the interval counts, if any text repeats."""
     different = f" ({finding.distinct} different)" if finding.distinct < finding.n else ""
     return f"n = {finding.n}{different}"
 
 
 def scale_text(finding: Finding) -> str | None:
-    """Say what chance and these weights at best reach; None where that is not known."""
+    """Say what chance and the best order of these weights reach; None if that is not known."""
     if (relative := finding.relative) is None:
         return None
-    same = (
-        ""
-        if relative.n == finding.n
-        else f"On the {relative.n} texts where all three are known: {number(relative.value)}, "
-    )
-    near = (
-        f" They are so near that a difference of {LEAST_ROOM:g} counts as the whole way."
-        if abs(relative.ceiling - relative.chance) < LEAST_ROOM
-        else ""
-    )
-    whole = (
-        " The share is the mean over the texts, not that of these medians."
-        if finding.of_median
-        else ""
-    )
     chance, ceiling = told_apart(relative.chance, relative.ceiling)
-    reached = f"{same}chance {chance}, these weights at best {ceiling}"
-    return f"{reached[0].upper()}{reached[1:]}.{near}{whole}"
+    if relative.n == finding.n:
+        reached = f"Chance reaches {chance}, these weights at best {ceiling}."
+    else:
+        # Chance and the best order are computed on a sample of the texts only.
+        reached = (
+            f"On the {relative.n} texts with all three numbers, this map reaches {number(relative.value)}, "
+            f"chance {chance}, and these weights at best {ceiling}."
+        )
+    if abs(relative.ceiling - relative.chance) < LEAST_ROOM:
+        reached += (
+            f" These are so close that a difference of {LEAST_ROOM:g} counts as the whole way."
+        )
+    if finding.of_median:
+        reached += " The share is the mean over the texts, not the share of these medians."
+    return reached
 
 
 def classes_beside(finding: Finding) -> str | None:
-    """Say the number of each predicted class beside its own chance; None where no class has a chance.
+    """List each predicted class's number beside its own chance; None if no class has a chance.
 
-    Of more than LISTED classes the first ones, and how many more.
+    Of more than LISTED classes, list the first ones and count the rest.
     """
-    if not any(each.compared for each in finding.by_class.values()):
+    if not any(class_finding.compared for class_finding in finding.by_class.values()):
         return None
-    named = [f"{shortened(name)} {each.words}" for name, each in finding.by_class.items()]
-    more = [f"{len(named) - LISTED} more"] if len(named) > LISTED else []
-    return f"by predicted class: {'; '.join([*named[:LISTED], *more])}"
+    numbers = [
+        f"{shortened(name)} {class_finding.words}"
+        for name, class_finding in finding.by_class.items()
+    ]
+    rest = [f"{len(numbers) - LISTED} more"] if len(numbers) > LISTED else []
+    return f"by predicted class: {'; '.join([*numbers[:LISTED], *rest])}"
 
 
 def caveat(finding: Finding, audited: int) -> str | None:
-    """Say why there is no interval, or that the texts are few though many were `audited`."""
-    few = few_texts(finding.distinct) if few_texts(audited) is None else None
-    return finding.no_interval or few
+    """Say why there is no interval, or that this number is of few texts though many were `audited`."""
+    # If the audit itself has few texts, the head of the card says so once for all numbers.
+    caution = few_texts(finding.distinct) if few_texts(audited) is None else None
+    return finding.no_interval or caution
 
 
 def few_texts(n: int) -> str | None:
-    r"""Say what a few different texts can show; None of FEW or more.
+    r"""Say what so few different texts can show; None if there are FEW or more.
 
     >>> few_texts(4)
-    'only 4 different texts: of fewer than 5 no mean has an interval, so the map cannot be judged'
+    'only 4 different texts: with fewer than 5, no mean has an interval, so the map cannot be judged'
     >>> print(few_texts(12).replace("; ", "\n"))
-    only 12 different texts: what holds of all is certain of only 74% of texts like these
-    a share near one half is known to ±29 points
-    smaller differences cannot be told
+    only 12 different texts: what is true of all of them is certain for only 74% of similar texts
+    a share near 50% is known to within ±29 points, so smaller differences do not count
     """
     if n >= FEW:
         return None
     texts = "only " + plural(n, "different text")
     if n < FEWEST["mean"]:
-        return f"{texts}: of fewer than {FEWEST['mean']} no mean has an interval, so the map cannot be judged"
+        return (
+            f"{texts}: with fewer than {FEWEST['mean']}, no mean has an interval, so the map cannot be "
+            "judged"
+        )
     low, _ = of_share(np.ones(n))
     bottom, top = of_share((np.arange(n) % 2).astype(np.float64))
     return (
-        f"{texts}: what holds of all is certain of only {low:.0%} of texts like these; a share near one half "
-        f"is known to ±{50 * (top - bottom):.0f} points; smaller differences cannot be told"
+        f"{texts}: what is true of all of them is certain for only {low:.0%} of similar texts; a share near "
+        f"50% is known to within ±{50 * (top - bottom):.0f} points, so smaller differences do not count"
     )
 
 
 def source_text(source: str) -> str:
-    """Return where the data come from; texts from memory have their content's hash for a name."""
+    """Return where the data come from; texts in memory are named by the hash of their content."""
     if source.startswith(PREFIX):
         return f"texts from memory ({source.removeprefix(PREFIX)})"
     return source
 
 
 def columns_text(audit: AuditResult) -> str | None:
-    """Name the columns of the data that were read; None where it has no columns to choose from."""
+    """Name the columns that were read; None if the data have no columns to choose from."""
     data = audit.settings.data
     columns = {"text": data.text, "query": data.query, "label": data.label, "id": data.id}
-    said = [f"{name} = {column}" for name, column in columns.items() if column is not None]
-    return ", ".join(said) or None
+    pairs = [f"{name} = {column}" for name, column in columns.items() if column is not None]
+    return ", ".join(pairs) or None
 
 
 def distinct_texts(audit: AuditResult) -> int:
@@ -136,25 +141,26 @@ def distinct_texts(audit: AuditResult) -> int:
 
 
 def repeats_text(audit: AuditResult) -> str | None:
-    """Say how many texts occur several times, and in other splits; None if none does. `audit`: pooled."""
+    """Count the texts that occur several times or in other splits; None if there are none. `audit`: pooled."""
     instances = audit.tables["instances"]
-    again = instances.num_rows - distinct_texts(audit)
+    repeats = instances.num_rows - distinct_texts(audit)
     parts = []
-    if again:
-        repeat = (
-            f"{again} of the {instances.num_rows} audited texts repeat{'s' * (again == 1)} another"
+    if repeats:
+        verb = "repeats" if repeats == 1 else "repeat"
+        parts.append(
+            f"{repeats} of the {instances.num_rows} audited texts {verb} another; "
+            "intervals count each text once"
         )
-        parts.append(f"{repeat}: intervals count each once")
     also_in = audit.about.get("also_in")
     if isinstance(also_in, Mapping) and any(also_in.values()):
         counts = ", ".join(f"{n} in {name}" for name, n in also_in.items() if n)
         total = audit.about.get("test_texts", instances.num_rows)
-        parts.append(f"of the {total} test texts there are also in other splits: {counts} (kept)")
+        parts.append(f"of the {total} test texts, some are in other splits too: {counts} (kept)")
     return "; ".join(parts) or None
 
 
 def model_text(audit: AuditResult) -> str:
-    """Describe the architecture in one line, and what a token is where it is no word."""
+    """Describe the architecture in one line, and what a token is if it is not a word."""
     return f"{architecture_text(audit)}{_of_sentences(audit)}"
 
 
@@ -162,10 +168,10 @@ def architecture_text(audit: AuditResult) -> str:
     """Describe the architecture in one line."""
     model = audit.settings.model
     if isinstance(model, TransformerSettings):
-        shown = audit.about.get("on_trial", f"{model.view}, layer {model.layer}")
+        heat_map = audit.about.get("on_trial", f"{model.view}, layer {model.layer}")
         name = audit.about.get("architecture", "a transformer")
         source = "a model from memory" if model.in_memory else Path(model.source).name
-        return f"{source} ({name}), {shown}"
+        return f"{source} ({name}), {heat_map}"
     condition = f" given the {query}" if (query := query_name(audit)) else ""
     levels = " of words, then of sentences" if _of_sentences(audit) else ""
     encoder = "no" if model.encoder == "none" else model.encoder
@@ -177,11 +183,11 @@ def architecture_text(audit: AuditResult) -> str:
 def _of_sentences(audit: AuditResult) -> str:
     if audit.settings.data.tokenizer != "sentences":
         return ""
-    return "; below, a word is a sentence (calibrated on models that read words)"
+    return "; below, “word” means a sentence (calibrated on models that read words)"
 
 
 def derived(audit: AuditResult) -> bool:
-    """Whether the heat map is derived from the layer's weights instead of equal to them."""
+    """Return whether the heat map is derived from the layer's weights, and not equal to them."""
     model = audit.settings.model
     return isinstance(model, TransformerSettings) and model.derived
 
@@ -202,29 +208,30 @@ def pairs_text(audit: AuditResult) -> str | None:
 
 
 def shortened(name: str) -> str:
-    """Return the beginning of a class's long name."""
+    """Return a class's name, cut if it is long."""
     return name if len(name) <= LONG else f"{name[:LONG]}…"
 
 
 def classes_text(audit: AuditResult) -> str:
-    """Return the classes' names, with the texts of each by split where they were counted.
+    """Return the names of the classes, with the number of texts per split where these were counted.
 
-    Of more than LISTED their number and the first ones; those without a text are counted alone.
+    Of more than LISTED classes, name the first ones and count the rest. Classes without a text are only
+    counted.
     """
-    found = audit.about.get("class_counts")
-    counts = found if isinstance(found, Mapping) else {}
+    class_counts = audit.about.get("class_counts")
+    counts = class_counts if isinstance(class_counts, Mapping) else {}
     sizes = [*zip(*counts.values(), strict=True)] if counts else [(1,)] * len(audit.classes)
-    shown = []
+    names = []
     for name, size in zip(audit.classes, sizes, strict=True):
         if any(size):
             short = shortened(name)
-            shown.append(f"{short} {'/'.join(map(str, size))}" if counts else short)
-    of = f" ({'/'.join(map(str, counts))})" if counts else ""
-    more, empty = max(len(shown) - LISTED, 0), len(audit.classes) - len(shown)
-    first = f"{len(audit.classes)}: " if more or empty else ""
-    others = f" and {more} more" if more else ""
+            names.append(f"{short} {'/'.join(map(str, size))}" if counts else short)
+    splits = f" ({'/'.join(map(str, counts))})" if counts else ""
+    unlisted, empty = max(len(names) - LISTED, 0), len(audit.classes) - len(names)
+    total = f"{len(audit.classes)}: " if unlisted or empty else ""
+    rest = f" and {unlisted} more" if unlisted else ""
     without = f"; {empty} without a text" if empty else ""
-    return f"{first}{', '.join(shown[:LISTED])}{others}{of}{without}"
+    return f"{total}{', '.join(names[:LISTED])}{rest}{splits}{without}"
 
 
 def audited_text(audit: AuditResult) -> str:
@@ -235,12 +242,12 @@ def audited_text(audit: AuditResult) -> str:
     if audited != total:
         texts = f"{audited} of {total} test texts, a seeded sample"
     if windows := audit.about.get("windows"):
-        return f"{texts}, in {windows} windows: a text's numbers are the means over its windows"
+        return f"{texts}, in {windows} windows; the numbers of a text are means over its windows"
     return texts
 
 
 def vectors_text(audit: AuditResult) -> str | None:
-    """Say how many words have a pretrained vector; None without a vectors file."""
+    """Count the words that have a pretrained vector; None without a file of vectors."""
     count, words = audit.about.get("vectors"), audit.about.get("words")
     return (
         None if count is None else f"pretrained for {count} of {words} words, zero for the others"
@@ -248,20 +255,20 @@ def vectors_text(audit: AuditResult) -> str | None:
 
 
 def maps_left_out(audit: AuditResult) -> str | None:
-    """List the views that the model cannot give, with the reasons; None if it gives all."""
+    """List the views that the model does not have, with the reasons; None if it has all."""
     reasons = audit.about.get("maps_left_out")
     if not isinstance(reasons, Mapping) or not reasons:
         return None
-    return "; ".join(f"{view}, {why}" for view, why in reasons.items())
+    return "; ".join(f"{view}, {reason}" for view, reason in reasons.items())
 
 
 def weights_kept(audit: AuditResult, short: bool = False) -> str | None:
-    """Say for how many texts the adversary's weights are kept; `short`: None if for all."""
+    """Count the texts whose adversarial weights are kept; None if `short` and all are."""
     counts = audit.about.get("adversary_weights")
     if not isinstance(counts, Mapping) or (short and counts["kept"] == counts["searched"]):
         return None
-    which = "" if counts["kept"] == counts["searched"] else ", the shortest"
-    return f"kept of {counts['kept']} of {counts['searched']} searched texts{which}"
+    choice = "" if counts["kept"] == counts["searched"] else ", the shortest"
+    return f"kept for {counts['kept']} of {counts['searched']} searched texts{choice}"
 
 
 def epsilon(audit: AuditResult) -> float:
@@ -270,10 +277,10 @@ def epsilon(audit: AuditResult) -> float:
 
 
 def left_out(audit: AuditResult) -> dict[str, str]:
-    """Return what of the data was `left out` before the audit and what was changed but `kept`, with counts."""
+    """Count the data that were left out before the audit, and those that were changed but kept."""
     reasons = audit.about.get("left_out")
-    found = {str(k): int(v) for k, v in reasons.items()} if isinstance(reasons, Mapping) else {}
-    return {heading: counts(each) for heading, each in apart(found).items()}
+    by_reason = {str(k): int(v) for k, v in reasons.items()} if isinstance(reasons, Mapping) else {}
+    return {heading: counts(part) for heading, part in apart(by_reason).items()}
 
 
 def counts(reasons: Mapping[str, int]) -> str:
@@ -282,7 +289,7 @@ def counts(reasons: Mapping[str, int]) -> str:
 
 
 def column(tables: Mapping[str, pa.Table], table: str, name: str) -> NDArray[np.float64]:
-    """Return a column of numbers; NaN for every instance if there is no such table or column."""
+    """Return a column of numbers; NaN for every instance if the table or the column does not exist."""
     if table not in tables or name not in tables[table].column_names:
         return np.full(tables["instances"].num_rows, np.nan)
     values = tables[table][name].to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Choose the instances to show by rule: the clearest cases for and against."""
+"""Choose the instances that the page shows by rule: the clearest cases for and against the map."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.rounding import number
 from heedmap.measures import LN2
-from heedmap.report.phrases import column
+from heedmap.report.wording import column
 
 FEWEST = 3  # shown even if no rule applies
 
@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Pick:
+class Example:
     """A row of the tables, and why it is shown."""
 
     row: int
@@ -29,7 +29,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class _Rule:
-    """Picks the instance with the largest `score` among the `candidates`."""
+    """A rule that chooses the instance with the largest `score` among the `candidates`."""
 
     title: str
     candidates: Bools
@@ -37,33 +37,33 @@ class _Rule:
     reason: Callable[[int], str]
 
 
-def pick_instances(tables: Mapping[str, pa.Table], derived: bool = False) -> list[Pick]:
-    """Pick about nine instances deterministically, each text at most once.
+def choose_examples(tables: Mapping[str, pa.Table], derived: bool = False) -> list[Example]:
+    """Choose about nine instances deterministically, each text at most once.
 
-    If the heat map is `derived` from the weights, rules that equate the two are left out. A rule without
-    candidates picks nothing; of equal scores the first row wins. If fewer than FEWEST are picked (a tiny
-    audit), the model's most confident texts are added.
+    If the heat map is `derived` from the weights, rules that equate the two do not apply. A rule without
+    candidates chooses nothing; of equal scores the first row wins. If fewer than FEWEST are chosen (a tiny
+    audit), the texts that the model is most confident about are added.
     """
     total = tables["instances"].num_rows
     instances = tables["instances"]
     texts = np.arange(total)
     if TEXT in instances.column_names:
         texts = instances[TEXT].to_numpy()
-    picks: list[Pick] = []
-    picked = np.zeros(total, dtype=bool)
+    examples: list[Example] = []
+    is_shown = np.zeros(total, dtype=bool)
     for rule in _rules(tables, derived):
-        eligible = rule.candidates & np.isfinite(rule.score) & ~picked
+        eligible = rule.candidates & np.isfinite(rule.score) & ~is_shown
         if eligible.any():
             row = int(np.where(eligible, rule.score, -np.inf).argmax())
-            picks.append(Pick(row, rule.title, rule.reason(row)))
-            picked |= texts == texts[row]
+            examples.append(Example(row, rule.title, rule.reason(row)))
+            is_shown |= texts == texts[row]
     confidence = _confidence(tables)
-    while len(picks) < min(FEWEST, len(np.unique(texts))):
-        row = int(np.where(picked, -np.inf, confidence).argmax())
-        reason = "No rule singles it out; the model is among the surest here."
-        picks.append(Pick(row, "One of the audited texts", reason))
-        picked |= texts == texts[row]
-    return picks
+    while len(examples) < min(FEWEST, len(np.unique(texts))):
+        row = int(np.where(is_shown, -np.inf, confidence).argmax())
+        reason = "No rule chose it; it is one of the texts that the model is surest about."
+        examples.append(Example(row, "One of the audited texts", reason))
+        is_shown |= texts == texts[row]
+    return examples
 
 
 def _confidence(tables: Mapping[str, pa.Table]) -> Floats:
@@ -81,7 +81,7 @@ def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
     flipped = column(tables, "permutation", "flipped")
     readable = (length >= 6) & (length <= 40)
     jsd = column(tables, "adversary", "jsd") / LN2
-    most = column(tables, "adversary", "jsd_upper") / LN2
+    jsd_bound = column(tables, "adversary", "jsd_upper") / LN2
 
     # The two most frequent predictions, so that both classes of a two-class model appear.
     classes, sizes = np.unique(predicted, return_counts=True)
@@ -91,19 +91,19 @@ def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
             readable & (sharp >= 0.4) & (jsd >= 0.5) & (predicted == c),
             sharp * jsd * sure,
             lambda i: (
-                f"Attention puts {sharp[i]:.0%} on one word, and yet weights "
+                f"Attention puts {sharp[i]:.0%} on one word, yet weights "
                 f"{'with a heat map' if derived else 'that are'} "
-                f"{jsd[i]:.0%} of the largest possible JSD away give the same prediction."
+                f"{jsd[i]:.0%} of the largest possible JSD away lead to the same prediction."
             ),
         )
     if not derived:
         yield _Rule(
             "Pinned down",
-            readable & (most < 0.5),
-            -most,
+            readable & (jsd_bound < 0.5),
+            -jsd_bound,
             lambda i: (
-                "No other weights at the same prediction are further away than "
-                f"{most[i]:.0%} of the largest possible JSD: the least room of all texts of 6 to 40 "
+                "No other weights with the same prediction are further away than "
+                f"{jsd_bound[i]:.0%} of the largest possible JSD, the least room of all texts of 6 to 40 "
                 "words."
             ),
         )
@@ -114,16 +114,16 @@ def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
             readable & (sharp >= 0.5) & (tvd < 0.05),
             sharp - 10 * tvd,
             lambda i: (
-                f"The largest weight is {number(sharp[i])}, but the median of the shuffles moves the "
-                f"prediction by {number(tvd[i])} only."
+                f"The largest weight is {number(sharp[i])}, but the median shuffle moves the prediction by "
+                f"only {number(tvd[i])} (TVD)."
             ),
         )
     yield _Rule(
-        "Shuffling turns the answer over",
+        "Shuffling changes the answer",
         readable & (flipped >= 0.5),
         tvd,
         lambda i: (
-            f"{flipped[i]:.0%} of the shuffles give another class: here it matters "
+            f"{flipped[i]:.0%} of the shuffles lead to another class, so here it matters "
             f"which {'position' if derived else 'word'} gets which weight."
         ),
     )
@@ -133,7 +133,7 @@ def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
         readable & wrong,
         sure,
         lambda i: (
-            f"The surest of the wrong predictions (probability {sure[i]:.3f}): what would "
+            f"The most confident of the wrong predictions (probability {sure[i]:.3f}): what would "
             "the heat map have told you?"
         ),
     )
@@ -145,9 +145,9 @@ def _agreement(tables: Mapping[str, pa.Table], fits: Bools) -> Iterator[_Rule]:
     tau = (by_gradient + by_omission) / 2
 
     def numbers(i: int) -> str:
-        first, second = number(by_gradient[i]), number(by_omission[i])
         return (
-            f"in texts of 8 to 40 words: τ {first} with the gradient, {second} with leave-one-out."
+            f"in texts of 8 to 40 words: τ {number(by_gradient[i])} with the gradient, "
+            f"{number(by_omission[i])} with leave-one-out."
         )
 
     yield _Rule(

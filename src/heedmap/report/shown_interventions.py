@@ -8,7 +8,7 @@ from torch import Tensor
 
 from heedmap.experiments.methods.adversary_search import most_different_met
 from heedmap.experiments.rounding import number
-from heedmap.huggingface.attention_hook import Call
+from heedmap.huggingface.door import Call
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import (
     Activation,
@@ -24,42 +24,42 @@ from heedmap.settings import AuditSettings
 
 
 @dataclass(frozen=True)
-class Probe:
-    """An intervention with the name of its column; `note` describes it in a few words."""
+class ShownIntervention:
+    """An intervention with the name of its column in the picture; `note` describes it in a few words."""
 
     name: str
     note: str
     intervention: Intervention
 
-    def chained(self, last: Intervention) -> Intervention:
-        """Return the intervention followed by one that sees its result."""
-        return Chain(self.intervention, last)
+    def chained(self, recorder: Intervention) -> Intervention:
+        """Return the intervention followed by a recorder, which sees its result."""
+        return Chain(self.intervention, recorder)
 
 
-def trials(
+def shown_interventions(
     model: TransformerClassifier, batch: SubwordBatch, seed: int
-) -> tuple[list[Probe], list[str]]:
-    """Return the columns for one text, the model's own first, and notes on those left out.
+) -> tuple[list[ShownIntervention], list[str]]:
+    """Return the interventions for one text, the model's own attention first, and notes on those left out.
 
     Random numbers depend on the seed alone: the same text and seed give the same picture.
     """
     generator = torch.Generator().manual_seed(seed)
     keys = model.adapter.kind == "interface"
     columns = [
-        Probe("own", "the model as it is", Intervention()),
-        Probe("uniform", "even weights in every layer", Uniform()),
-        Probe(
+        ShownIntervention("own", "the model as it is", Intervention()),
+        ShownIntervention("uniform", "even weights in every layer", Uniform()),
+        ShownIntervention(
             "shuffled keys" if keys else "shuffled weights",
             f"{'keys' if keys else 'each row’s weights'} change places in every layer",
             ShuffledKeys(batch.real, generator, "positions" if keys else "weights"),
         ),
-        Probe("entmax15", "in place of softmax", Activation("entmax15")),
-        Probe("sparsemax", "in place of softmax", Activation("sparsemax")),
+        ShownIntervention("entmax15", "in place of softmax", Activation("entmax15")),
+        ShownIntervention("sparsemax", "in place of softmax", Activation("sparsemax")),
     ]
     left_out = []
     if keys:
         columns.append(
-            Probe(
+            ShownIntervention(
                 "random keys",
                 "noise with the mean and spread of each layer's keys",
                 Keys(partial(_noise, generator)),
@@ -78,7 +78,7 @@ def _noise(generator: torch.Generator, call: Call) -> Tensor:
     return call.key.mean() + spread * noise
 
 
-def _adversary(model: TransformerClassifier, batch: SubwordBatch, seed: int) -> Probe:
+def _adversary(model: TransformerClassifier, batch: SubwordBatch, seed: int) -> ShownIntervention:
     """Search for the most different heat map at the same prediction, in the layer on trial."""
     settings = AuditSettings()
     trace = model.trace(batch)
@@ -87,7 +87,7 @@ def _adversary(model: TransformerClassifier, batch: SubwordBatch, seed: int) -> 
     rows = model.read_rows(model.inputs(batch)) if model.one_row else None
     size = attention.shape[2]
     weights = attention if model.one_row else attention.reshape(1, model.heads, -1, size)
-    return Probe(
+    return ShownIntervention(
         "adversarial search",
         f"layer {model.layer} alone, TVD ≤ {settings.epsilon:g}: JSD {number(float(best.jsd[0]))} "
         f"from the model's own, at most {number(float(best.upper[0]))}",
