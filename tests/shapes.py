@@ -16,7 +16,8 @@ import pytest
 from beartype import beartype
 
 PACKAGE = Path(__file__).parents[1] / "src" / "heedmap"
-# Packages in which every annotation is checked; elsewhere only modules with shapes are.
+# Packages in which every annotation is checked; elsewhere only modules with shapes are. `runs` are asked by users:
+# its functions say themselves what was expected, and tests say that they do.
 CHECKED = (
     "counterfactual", "data.batches", "experiments", "files", "huggingface", "importance", "kendall",
     "measures", "models", "retraining", "training",
@@ -66,6 +67,8 @@ def annotated() -> dict[str, list[str]]:
     """Return the functions with a shape in their signature, by the modules that import jaxtyping."""
     functions = {}
     for path in sorted(PACKAGE.rglob("*.py")):
+        if path.relative_to(PACKAGE).parts[0] == "runs":
+            continue
         tree = ast.parse(path.read_text("utf-8"))
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         kinds = {
