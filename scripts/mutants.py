@@ -6,7 +6,7 @@
 A mutant is one change of one function: a comparison or an operator swapped for another, an integer one higher,
 a condition inverted, a statement dropped. It is judged by the test files that import the changed module (by
 those that name it, as a command does, where none imports it): the files that import least first, and of these
-at most FILES, for at most SECONDS of processor time, until a test fails. The tests are collected once; each
+at most FILES, until a test fails or its seconds of processor time are over. The tests are collected once; each
 mutant is judged in a fork of that process, in which the function's code is replaced. Processes that tests start
 find the changed source through PYTHONPATH. Further options are pytest's.
 
@@ -34,7 +34,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE, TESTS = ROOT / "src", ROOT / "tests"
-SECONDS = 60  # of processor time, so that a busy machine judges as a quiet one does
 FILES = 8
 SWAPS = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
@@ -191,8 +190,8 @@ def judges(module):
 class Judge:
     """A pytest plugin that runs the collected tests once per mutant, each time in a fork."""
 
-    def __init__(self, mutants, target):
-        self.mutants, self.target = mutants, target
+    def __init__(self, mutants, target, seconds):
+        self.mutants, self.target, self.seconds = mutants, target, seconds
 
     def pytest_runtestloop(self, session):
         """Judge every mutant that has no verdict yet, so that an interrupted command goes on."""
@@ -222,7 +221,8 @@ class Judge:
             child = os.fork()
             if not child:
                 os.setpgid(0, 0)
-                resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+                # Processor time, so that a busy machine judges as a quiet one does.
+                resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds + 5))
                 self.run(session, mutant, Path(place), told)
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             if told.exists():
@@ -270,6 +270,7 @@ def main():
     judging = commands.add_parser("judge")
     judging.add_argument("mutants", type=Path)
     judging.add_argument("verdicts", type=Path)
+    judging.add_argument("--seconds", type=int, default=60, help="of a mutant's tests")
     options, further = parser.parse_known_args()
     if options.command == "draw":
         print(json.dumps(draw(options.number, options.seed), indent=1))
@@ -278,7 +279,7 @@ def main():
     files = sorted(set().union(*(judges(mutant["module"]) for mutant in mutants)))
     os.chdir(ROOT)
     pytest.main([*(f"tests/{name}" for name in files), "-p", "no:cacheprovider", *further],
-                plugins=[Judge(mutants, options.verdicts)])  # fmt: skip
+                plugins=[Judge(mutants, options.verdicts, options.seconds)])  # fmt: skip
     verdicts = json.loads(options.verdicts.read_text())
     missed = [verdict for verdict in verdicts if verdict["killed by"] is None]
     print(f"{len(verdicts) - len(missed)} of {len(verdicts)} mutants were noticed; missed:")
