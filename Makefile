@@ -1,5 +1,7 @@
 # make demo: a fresh machine's environment, then the main job on the embedded corpus, then the report's path.
-# make test: a fresh machine's environment, then every test.
+# make test: a fresh machine's environment, then the tests that a change must pass: 8 minutes on two cores.
+# make shapes: one case of each fast test, with the shapes of all tensors checked: 2 minutes on two cores.
+# make test-all: every test, the exhaustive ones too, before a release (CONTRIBUTING.md says when else).
 # make package: the source archive and the wheel, and the wheel tried in an environment without what is optional.
 # make docs: the examples in docstrings and pages are run, and the site is built to build/docs; any warning is an error.
 # make calibration CORPORA='sst news20': the rates that come with heedmap, and docs/calibration.md; two hours on two
@@ -8,12 +10,18 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check docs package calibration clean
+.PHONY: demo test shapes test-all check docs package calibration clean
 
 demo: $(VENV)/.run
 	$(BIN)/heedmap audit --data reviews --out runs/demo
 
 test: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "not exhaustive" -n auto --dist worksteal
+
+shapes: $(VENV)/.dev
+	PYTHONPATH=tests $(BIN)/python -m pytest -p shapes -n auto --dist worksteal
+
+test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "slow or not slow" -n auto --dist worksteal
 
 check: $(VENV)/.dev

@@ -7,14 +7,10 @@ the commands before. The first, uninterrupted, gives the files that all others m
 the command at every so many operations, the middle one first, and run it again. A command is a fork of this
 process, which has imported what all of them import and computed nothing.
 
-An operation is what the interpreter reports of files under ROOT (opened for writing, renamed, removed, made),
-every write (half of it is done), and every fsync.
+`kill_points` says what an operation is.
 """
 
-import builtins
-import hashlib
 import importlib
-import io
 import json
 import os
 import shutil
@@ -23,88 +19,9 @@ import sys
 import warnings
 from pathlib import Path
 
+from kill_points import Counter, tree
+
 ROOT = Path(sys.argv[1])
-CHANGES = {
-    "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.link", "os.symlink",
-}  # fmt: skip
-
-
-class Counter:
-    """Counts operations, and kills the process at the one that was chosen."""
-
-    def __init__(self, fatal):
-        self.count, self.fatal = 0, fatal
-
-    def step(self):
-        self.count += 1
-        if self.count == self.fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def audit(self, event, args):
-        if event == "open":
-            path, _, flags = args
-            writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-            if writes and self.here(path):
-                self.step()
-        elif event in CHANGES and (self.here(args[0]) or (len(args) > 1 and args[-1] != -1)):
-            self.step()
-
-    @staticmethod
-    def here(path):
-        if not isinstance(path, str | bytes | os.PathLike):
-            return False
-        return os.path.abspath(os.fsdecode(path)).startswith(str(ROOT))
-
-    def install(self):
-        sys.addaudithook(self.audit)
-        fsync = os.fsync
-        os.fsync = lambda handle: (self.step(), fsync(handle))[1]
-        plain = io.open
-
-        def opened(file, mode="r", *args, **kwargs):
-            made = plain(file, mode, *args, **kwargs)
-            if set(mode) & set("wax+") and self.here(file):
-                write = made.write
-
-                def halfway(data):
-                    half = len(data) // 2
-                    write(data[:half])
-                    made.flush()
-                    self.step()
-                    write(data[half:])
-                    return len(data)
-
-                try:
-                    made.write = halfway
-                except AttributeError:  # a buffered file takes no attribute
-                    return Halfway(made, self)
-            return made
-
-        io.open = builtins.open = opened
-
-
-class Halfway:
-    """A binary file, each write of which stops halfway to be counted."""
-
-    def __init__(self, file, counter):
-        self.__dict__ |= {"file": file, "counter": counter}
-
-    def write(self, data):
-        half = len(data) // 2
-        self.file.write(data[:half])
-        self.file.flush()
-        self.counter.step()
-        self.file.write(data[half:])
-        return len(data)
-
-    def __getattr__(self, name):
-        return getattr(self.file, name)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *args):
-        self.file.close()
 
 
 def run(command, fatal=None, report=None):
@@ -120,7 +37,7 @@ def run(command, fatal=None, report=None):
         handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
-        counter = Counter(fatal)
+        counter = Counter(ROOT, fatal)
         counter.install()
         code = call(command)
         if report is not None:
@@ -150,16 +67,6 @@ def draw():
 
     places = {"x": "a:Q", "y": "b:Q", "color": "c:N", "tooltip": ["a:Q"], "column": "d:N"}
     altair.Chart(altair.Data(values=[])).mark_bar().encode(**places).to_dict()
-
-
-def tree(root):
-    """What is in a folder: folders, and files by their hash."""
-    return {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
-        if path.is_file()
-        else "folder"
-        for path in root.rglob("*")
-    }
 
 
 def fresh(start):

@@ -1,6 +1,7 @@
 import pytest
 import torch
 from conftest import random_pairs, random_sentences, random_texts, small_model
+from pairwise import SINGLE_TEXTS, pairwise
 from tiny_transformers import tiny_classifier
 
 from heedmap.data.texts import exchanged
@@ -8,27 +9,16 @@ from heedmap.importance import deletions, leave_one_out
 from heedmap.importance.deletions import reread_under, reread_without_each
 from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
 from heedmap.models.attention_classifier import TextClassifier
-from heedmap.models.encoders import ENCODERS
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
 
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 17, 3, 1, 30)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("score", ["additive", "wide-additive", "dot", "linear", "uniform"])
-@pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize(
-    ("kind", "texts_of"),
-    [(TextClassifier, random_texts), (HierarchicalClassifier, random_sentences)],
-    ids=["words", "sentences"],
-)
-def test_kept_states_give_what_reading_again_gives(
-    encoder, score, normaliser, classes, kind, texts_of
-):
+@pairwise(**SINGLE_TEXTS, classes=[2, 3], kind=[TextClassifier, HierarchicalClassifier])
+def test_kept_states_give_what_reading_again_gives(encoder, score, normaliser, classes, kind):
     model = small_model(encoder, score, normaliser, classes, kind=kind)
-    texts = texts_of(LENGTHS)
+    texts = (random_texts if kind is TextClassifier else random_sentences)(LENGTHS)
     fast = logits_without_each(model, model.batch(texts, range(len(texts))), texts)
     for row, slow in zip(fast, reread_without_each(model, texts), strict=True):
         assert torch.allclose(row[: len(slow)], slow, atol=2e-6, equal_nan=True)

@@ -4,6 +4,7 @@ import torch
 from conftest import random_sentences, random_texts, small_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairwise import SINGLE_TEXTS, pairwise
 from torch import nn
 
 from heedmap.data.batches import Guided, Ragged
@@ -19,14 +20,10 @@ KINDS = pytest.mark.parametrize(
 )
 
 
-@KINDS
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("score", ["additive", "wide-additive", "dot", "linear", "uniform"])
-@pytest.mark.parametrize("normaliser", ["softmax", "sparsemax", "entmax15"])
-@pytest.mark.parametrize("classes", [2, 4])
-def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, normaliser, classes, kind, texts_of):
+@pairwise(**SINGLE_TEXTS, classes=[2, 4], kind=[TextClassifier, HierarchicalClassifier])
+def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, normaliser, classes, kind):
     model = small_model(encoder, score, normaliser, classes, kind=kind)
-    texts = texts_of((5, 1, 2, 9))
+    texts = (random_texts if kind is TextClassifier else random_sentences)((5, 1, 2, 9))
     together = model.trace(model.batch(texts, range(4)))
     for i, text in enumerate(texts):
         alone = model.trace(model.batch([text], [i]))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import random_pairs, small_model
+from pairwise import PAIRS, pairwise
 
 from heedmap.data.texts import Pair, exchanged
 from heedmap.importance.deletions import reread_without_each
@@ -11,8 +12,6 @@ from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.models.normalisers import normalise
 from heedmap.models.pair_classifier import PairClassifier
 
-ENCODERS = ["lstm", "cnn", "average"]
-SCORES = ["additive", "dot", "uniform"]
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 17, 3, 1, 30)
 
 
@@ -20,11 +19,9 @@ def pair_model(encoder="lstm", score="additive", normaliser="softmax", classes=3
     return small_model(encoder, score, normaliser, classes, kind=PairClassifier)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("classes", [2, 4])
-def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, classes):
-    model = pair_model(encoder, score, classes=classes)
+@pairwise(**PAIRS, classes=[2, 4])
+def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, normaliser, classes):
+    model = pair_model(encoder, score, normaliser, classes)
     pairs = random_pairs((5, 1, 2, 9), classes)
     together = model.trace(model.batch(pairs, range(4)))
     for i, pair in enumerate(pairs):
@@ -33,10 +30,9 @@ def test_a_batch_of_one_equals_a_batch_of_many(encoder, score, classes):
         assert torch.allclose(together.logits[i], alone.logits[0], atol=1e-6)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("score", SCORES)
-def test_imposed_weights_through_the_encoder_and_from_kept_states_agree(encoder, score):
-    model = pair_model(encoder, score)
+@pairwise(**PAIRS)
+def test_imposed_weights_through_the_encoder_and_from_kept_states_agree(encoder, score, normaliser):
+    model = pair_model(encoder, score, normaliser)
     batch = model.batch(random_pairs((4, 7, 1)), range(3))
     trace = model.trace(batch)
     assert trace.readout is None
@@ -50,10 +46,7 @@ def test_imposed_weights_through_the_encoder_and_from_kept_states_agree(encoder,
         assert torch.allclose(decoded[s], again, atol=1e-6)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("normaliser", ["softmax", "entmax15"])
-@pytest.mark.parametrize("classes", [2, 5])
+@pairwise(**PAIRS, classes=[2, 5])
 def test_kept_states_give_what_reading_again_gives(encoder, score, normaliser, classes):
     model = pair_model(encoder, score, normaliser, classes)
     pairs = random_pairs(LENGTHS, classes)

@@ -1,9 +1,11 @@
 """Rules for the tests themselves."""
 
 import ast
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
+from pairwise import SINGLE_TEXTS, rows
 
 FILES = sorted(Path(__file__).parent.glob("*.py"))
 MODULES = [path for path in FILES if path.name.startswith("test_")]
@@ -47,3 +49,12 @@ def test_every_test_asserts(path):
     checks |= {f.name for f in functions if not f.name.startswith("test_") and asserts(f, checks)}
     tests = [f for f in functions if f.name.startswith("test_")]
     assert not [f.name for f in tests if not asserts(f, checks)]
+
+
+def test_pairwise_choices_meet_in_few_rows():
+    choices = {**SINGLE_TEXTS, "classes": [2, 3], "kind": ["words", "sentences"]}
+    chosen = rows(choices)
+    for (i, first), (j, second) in combinations(enumerate(choices.values()), 2):
+        met = {(row[i], row[j]) for row in chosen}
+        assert met == set(product(first, second))
+    assert len(chosen) <= 36, "the largest pair has 30"

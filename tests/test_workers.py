@@ -52,7 +52,14 @@ def here(tmp_path_factory):
 
 
 @pytest.fixture(
-    scope="module", params=[WALLACE, DROZDYUK, PRUTHI], ids=lambda arguments: arguments[0]
+    scope="module",
+    params=[
+        DROZDYUK,
+        # The same workers, for cells of other papers.
+        pytest.param(WALLACE, marks=pytest.mark.exhaustive),
+        pytest.param(PRUTHI, marks=pytest.mark.exhaustive),
+    ],
+    ids=lambda arguments: arguments[0],
 )
 def arguments(request):
     return request.param

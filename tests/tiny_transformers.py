@@ -1,5 +1,8 @@
 """Tiny random classifiers of several architectures, all with one small tokenizer."""
 
+import copy
+import functools
+
 import torch
 import transformers as hf
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
@@ -87,7 +90,12 @@ def tiny_tokenizer(architecture: str = "bert") -> PreTrainedTokenizerFast:
 
 
 def tiny_model(architecture="bert", classes=2, seed=0, spread=0.6):
-    """An untrained model with weights large enough that its attention is uneven."""
+    """An untrained model with weights large enough that its attention is uneven: a copy of one made once."""
+    return copy.deepcopy(_made_once(architecture, classes, seed, spread))
+
+
+@functools.cache
+def _made_once(architecture, classes, seed, spread):
     config_class, options = CONFIGS[architecture]
     # Names of our own: BART forgets two standard ones when saved, and comes back with its usual three.
     names = {i: f"class{i}" for i in range(classes)}

@@ -1,12 +1,15 @@
+import importlib
+import sys
+
+import jaxtyping
 import pytest
 import torch
 from beartype.roar import BeartypeCallHintViolation
-from conftest import small_model
 from jaxtyping import Float, jaxtyped
-from shape_checks import typechecked
+from shapes import annotated, called, typechecked
 from torch import Tensor
 
-from heedmap.measures import total_variation
+import heedmap.measures
 
 
 def made(kind, result=Tensor):
@@ -46,8 +49,23 @@ def test_the_checks_are_compiled_once():
         typechecked(again)("1")
 
 
-def test_the_package_is_imported_under_them():
+def test_the_package_is_imported_under_them(monkeypatch):
+    # A second copy, which replaces the first in this test alone.
+    monkeypatch.setattr(heedmap, "measures", heedmap.measures)
+    monkeypatch.delitem(sys.modules, "heedmap.measures")
+    with jaxtyping.install_import_hook([*annotated()], "shapes.typechecked"):
+        measures = importlib.import_module("heedmap.measures")
     with pytest.raises(TypeError, match="total_variation"):
-        total_variation(torch.ones(2, 3), torch.ones(2, 4))
-    with pytest.raises(TypeError):
-        small_model().batch(3, [0])
+        measures.total_variation(torch.ones(2, 3), torch.ones(2, 4))
+    assert "heedmap.measures.total_variation" in called
+
+
+def test_functions_with_shapes_are_found_wherever_they_are():
+    functions = annotated()
+    assert "heedmap.measures.total_variation" in functions["heedmap.measures"]
+    assert (
+        "heedmap.models.classifier.Classifier.logits_from" in functions["heedmap.models.classifier"]
+    )
+    assert "heedmap.models.trace.Model.logits_from" not in functions["heedmap.models.trace"], (
+        "a protocol"
+    )
