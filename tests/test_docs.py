@@ -21,7 +21,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.M | re.S)
+    """Blocks of the README and of the page on transformers."""
+    pages = README + (ROOT / "docs" / "transformers.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", pages, re.M | re.S)
 
 
 def test_the_rules_of_the_verdict_are_written_down():
