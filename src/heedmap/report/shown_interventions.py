@@ -8,7 +8,7 @@ from torch import Tensor
 
 from heedmap.experiments.methods.adversary_search import most_different_met
 from heedmap.experiments.rounding import number
-from heedmap.huggingface.door import Call
+from heedmap.huggingface.attention_hook import Call
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import (
     Activation,
