@@ -120,21 +120,23 @@ class DataSettings(Settings):
         "Column of the texts' own ids.", None, shown="guessed", also="id-column"
     )
     markup: Literal["keep", "text"] = option(
-        "HTML tags and entities: keep them, or turn them into text.", "keep"
+        "Keep HTML tags and entities, or turn them into text.", "keep"
     )
     encoding: str | None = option(
-        "Of a CSV or text file: utf-8, cp1252, utf-16-le, mac-roman ...", None, shown="found"
+        "Encoding of a CSV or text file: utf-8, cp1252, utf-16-le, mac-roman ...",
+        None,
+        shown="found",
     )
     separator: str | None = option(
-        "Between the fields of a CSV file: ',', ';', '|' or tab.", None, shown="found"
+        "Character between the fields of a CSV file: ',', ';', '|' or tab.", None, shown="found"
     )
     quotes: Literal["none", "double"] | None = option(
-        "Quotes of a CSV file: none are characters of the texts, double enclose fields.",
+        "Quotes of a CSV file: none if they belong to the texts, double if they enclose fields.",
         None,
         shown="found",
     )
     header: Literal["none"] | None = option(
-        "none: a CSV or Excel file's first line is a row; its columns are named 1, 2 and so on.",
+        "Set to none if the first line of a CSV or Excel file is a row; columns are then named 1, 2, ...",
         None,
         shown="the first line",
     )
@@ -144,25 +146,28 @@ class DataSettings(Settings):
         None,
     )
     rules: Literal["paper", "code"] = option(
-        "Of a --dataset: the paper's, or its released code's.", "paper"
+        "Select the texts of a --dataset as the paper describes it, or as its released code does.",
+        "paper",
     )
     tokenizer: Literal["words", "spaces", "sentences"] = option(
-        "Raw text into words, tokenised text at its spaces, or into sentences, which have the weights.",
+        "Split raw text into words, tokenised text at its spaces, or text into sentences, which get weights.",
         "words",
     )
-    min_tokens: Positive = option("Leave out shorter texts.", 1)
+    min_tokens: Positive = option("Leave out texts of fewer tokens.", 1)
     max_tokens: Positive = option(
-        "Cut longer texts.",
+        "Cut texts of more tokens.",
         512,
         shown="512; none of a --dataset's or a story; a transformer's own limit",
     )
-    train_texts: Positive | None = option("A sample of the training texts.", None)
-    test_texts: Positive | None = option("A sample of the test texts, and of dev's.", None)
-    seed: Seed = option("Of the split, the weights and the experiments.", 0)
+    train_texts: Positive | None = option("Sample this many training texts.", None)
+    test_texts: Positive | None = option(
+        "Sample this many test texts, and this many dev texts.", None
+    )
+    seed: Seed = option("Seed of the split, the weights and the experiments.", 0)
     raw: bool = False
     training: bool = True
     classes: tuple[str, ...] | None = option(
-        "How the data spell a --model's outputs, in their order: no,yes.", None
+        "Labels of the data for a --model's outputs, in the order of the outputs: no,yes.", None
     )
 
     @field_validator("source")
@@ -236,17 +241,17 @@ class ModelSettings(Settings):
     """
 
     encoder: Literal["lstm", "cnn", "average", "gru", "small-cnn", "none"] = option(
-        "What reads the words in their order.", "lstm"
+        "Encoder that reads the words in their order.", "lstm"
     )
     score: Literal["additive", "wide-additive", "dot", "linear", "uniform", "log_odds"] = option(
-        "Of a word, for its weight; uniform and log_odds are fixed: nothing is learned.",
+        "Function that scores a word for its weight; uniform and log_odds are fixed: nothing is learned.",
         "additive",
     )
     normaliser: Literal["softmax", "sparsemax", "entmax15"] = option(
-        "What makes weights of scores.", "softmax"
+        "Function that turns scores into weights.", "softmax"
     )
-    embedding_size: Size = option("Of words without --vectors.", 300)
-    hidden_size: Annotated[Size, Field(ge=4)] = option("Of the encoder.", 128)
+    embedding_size: Size = option("Size of the word embeddings, unless --vectors sets it.", 300)
+    hidden_size: Annotated[Size, Field(ge=4)] = option("Size of the encoder's states.", 128)
     marks: bool = True
     sigmoid: bool = True
 
@@ -269,20 +274,22 @@ class TransformerSettings(Settings):
 
     source: Annotated[str, Field(min_length=1)]
     weights: str = ""
-    layer: int = option("Whose weights are on trial; -1 is the last.", -1)
-    head: Literal["mean"] | int = option("A head's number, or mean.", "mean")
+    layer: int = option("Layer whose weights are on trial; -1 is the last.", -1)
+    head: Literal["mean"] | int = option(
+        "Head whose weights are on trial: its number, or mean for the mean of all heads.", "mean"
+    )
     view: Literal["row", "received", "rollout", "flow", "gradient", "effective"] = option(
-        "The heat map: the row that the classifier reads, or another one.",
+        "Heat map on trial: the attention row that the classifier reads, or another view.",
         "row",
     )
     long_texts: Literal["cut", "windows"] = option(
-        "What becomes of texts longer than the model reads.", "cut"
+        "Cut texts that are longer than the model reads, or read them in windows.", "cut"
     )
     dtype: Literal["float32", "float16", "bfloat16"] = option(
-        "Shorter ones tie words in leave-one-out.", "float32"
+        "Number format of the weights; in short ones the words tie in leave-one-out.", "float32"
     )
     batch_tokens: Annotated[int, Field(ge=1, le=2**18)] = option(
-        "Positions a batch may hold: bounds the memory.", 2048
+        "Maximum positions per batch: bounds the memory.", 2048
     )
 
     @field_validator("head", mode="before")
@@ -329,21 +336,25 @@ class TrainSettings(Settings):
     `selection` is the dev score by which the best epoch is chosen; ROC AUC is that of two classes.
     """
 
-    seed: Seed = option("Of the weights and the order of the texts.", 0)
+    seed: Seed = option("Seed of the weights and of the order of the texts.", 0)
     epochs: Positive = option(
-        "Times over the training texts; a model of ours ends earlier at a perfect dev score.",
+        "Passes over the training texts; a model of our own stops at a perfect dev score.",
         8,
         shown="8; pairs 25; fine-tuning 3",
     )
     batch_size: Positive = option("Texts per step.", 32, shown="32; pairs 100")
     learning_rate: Annotated[float, Field(gt=0)] = option(
-        "Of Adam.", 1e-3, shown="0.001; fine-tuning 0.00003"
+        "Adam learning rate.", 1e-3, shown="0.001; fine-tuning 0.00003"
     )
     weight_decay: Annotated[float, Field(ge=0)] = option(
-        "L2, but for the attention.", 1e-5, shown="0.00001; fine-tuning 0.01"
+        "L2 penalty on all parameters except the attention's.",
+        1e-5,
+        shown="0.00001; fine-tuning 0.01",
     )
     min_df: Positive = option("Minimum document frequency of a word.", 2)
-    vectors: str | None = option("Word vectors: a line `word v1 v2 ...` per word, .gz too.", None)
+    vectors: str | None = option(
+        "File of word vectors: a line `word v1 v2 ...` per word, .gz too.", None
+    )
     vectors_hash: str | None = None
     first_epoch: bool = True
     amsgrad: bool = True
@@ -357,12 +368,14 @@ class FineTuneSettings(Settings):
     """How a pretrained transformer is fine-tuned: AdamW with warm-up and linear decay."""
 
     base: Annotated[str, Field(min_length=1)]
-    seed: Seed = option("Of the weights and the order of the texts.", 0)
-    epochs: Positive = option("Times over the training texts.", 3)
+    seed: Seed = option("Seed of the weights and of the order of the texts.", 0)
+    epochs: Positive = option("Passes over the training texts.", 3)
     batch_size: Positive = option("Texts per step.", 32)
-    learning_rate: Annotated[float, Field(gt=0)] = option("Of AdamW.", 3e-5)
-    weight_decay: Annotated[float, Field(ge=0)] = option("Of AdamW.", 0.01)
-    max_positions: Positive = option("Sub-words of a text that --model is trained on.", 128)
+    learning_rate: Annotated[float, Field(gt=0)] = option("AdamW learning rate.", 3e-5)
+    weight_decay: Annotated[float, Field(ge=0)] = option("AdamW weight decay.", 0.01)
+    max_positions: Positive = option(
+        "Maximum sub-words of a text in training; longer texts are cut.", 128
+    )
 
 
 def _names(value: object) -> object:
@@ -388,13 +401,15 @@ class AuditSettings(Settings):
     `heedmap.experiments.methods.erasure_predictions`.
     """
 
-    seed: Seed = option("Of the split, the weights and the experiments.", 0)
+    seed: Seed = option("Seed of the split, the weights and the experiments.", 0)
     instances: Positive = option("Audit at most this many test texts.", 2000)
     permutations: Annotated[int, Field(ge=1, le=10_000)] = option(
-        "Shuffles of each text's weights.", 100
+        "Random shuffles of the weights per text.", 100
     )
     epsilon: Annotated[float, Field(gt=0, lt=1)] = option(
-        "Predictions this close (TVD) are the same.", 0.01, shown=".01; pairs .05"
+        "Total variation distance up to which two predictions count as the same.",
+        0.01,
+        shown=".01; pairs .05",
     )
     curve: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (
         0.0,
@@ -407,29 +422,39 @@ class AuditSettings(Settings):
     )
     integrated_gradients_steps: Positive = 16
     integrated_gradients_instances: Positive = option(
-        "Texts sampled for integrated gradients, which are slow.", 60, also="integrated-gradients"
+        "Sample this many texts for integrated gradients, which are slow.",
+        60,
+        also="integrated-gradients",
     )
     gradient_path: Literal["closed", "open"] = option(
-        "closed holds the attention fixed.", "closed", shown="closed; transformers open"
+        "Let the gradient flow through the attention (open), or hold the attention fixed (closed).",
+        "closed",
+        shown="closed; transformers open",
     )
-    gradient_of: Literal["log-odds", "probability"] = option("What the gradient is of.", "log-odds")
+    gradient_of: Literal["log-odds", "probability"] = option(
+        "Quantity that is differentiated: the log-odds or the probability of the predicted class.",
+        "log-odds",
+    )
     gradient_form: Literal["times-input", "norm"] = option(
-        "Times the input, or its norm.", "times-input"
+        "Importance of a word by its gradient: times the input, or the gradient's norm.",
+        "times-input",
     )
-    leave_one_out: Literal["remove", "mask"] = option("What becomes of the word.", "remove")
+    leave_one_out: Literal["remove", "mask"] = option(
+        "Remove the word, or replace it by the mask token.", "remove"
+    )
     search_instances: Positive = 300
     search_restarts: Positive = 4
     search_steps: Positive = 30
     descent_steps: Annotated[int, Field(ge=0)] = 500
     scan_instances: Positive = 300
     random_item: Literal["paper", "code"] = option(
-        "The word erased for comparison: any other, or any but the first.", "paper"
+        "Word erased for comparison: any other one (paper), or any but the first (code).", "paper"
     )
     renormalise: Renormalise = option(
-        "The weights left by an erasure: scale them, or normalise their scores again.", "scale"
+        "Scale the weights that an erasure leaves, or normalise their scores again.", "scale"
     )
     other_seed: Names = option(
-        "A run of the same training with another seed: does the answer hold there too? One or several.",
+        "Run of the same training with another seed, in which the answer is checked too; one or several.",
         None,
         several=True,
     )
@@ -462,23 +487,30 @@ class RetrainSettings(Settings):
     per line, or `marked`: the tokens that the data mark.
     """
 
-    seeds: Annotated[int, Field(ge=2, le=100)] = option("Trainings of each kind, from two.", 5)
+    seeds: Annotated[int, Field(ge=2, le=100)] = option("Trainings of each kind; at least two.", 5)
     lambdas: Strengths = option(
-        "Of the trained adversary, beside 0.",
+        "Strengths of the trained adversary's penalty, besides 0.",
         (0.0003, 0.001, 0.003, 0.01),
         shown="0.0003,0.001,0.003,0.01",
     )
-    adversary_epochs: Positive = option("Of the trained adversary, at most.", 30)
-    patience: Positive = option("Epochs without a better adversary.", 10)
-    forbidden: str | None = option(
-        "Impermissible words: he,she,... or a file of them, or marked (by the data).", None
+    adversary_epochs: Positive = option("Maximum epochs of the trained adversary.", 30)
+    patience: Positive = option(
+        "Stop the adversary after this many epochs without a better one.", 10
     )
-    penalties: Strengths = option("On attention to these, beside 0.", (0.1, 1.0), shown="0.1,1")
+    forbidden: str | None = option(
+        "Impermissible words: he,she,..., a file of them, or marked for the words that the data mark.",
+        None,
+    )
+    penalties: Strengths = option(
+        "Strengths of the penalty on attention to impermissible words, besides 0.",
+        (0.1, 1.0),
+        shown="0.1,1",
+    )
     heads: Literal["mean", "max", "both"] = option(
-        "Of a transformer, what is penalised: the heads' mean, or the head that shows most.", "mean"
+        "Penalise a transformer's mean over the heads, or the head that shows most.", "mean"
     )
     rule: Literal["paper", "code"] = option(
-        "Which epoch deceives: least attention with accuracy within 2 %, or most accurate.",
+        "How the deceptive checkpoint is chosen: least attention with accuracy within 2 %, or most accurate.",
         "paper",
     )
 
