@@ -301,12 +301,12 @@ class TransformerSettings(Settings):
 
     @property
     def in_memory(self) -> bool:
-        """Whether the model was given as an object."""
+        """Return whether the model was given as an object."""
         return self.source.startswith(MODEL_IN_MEMORY)
 
     @property
     def derived(self) -> bool:
-        """Whether the heat map is derived from the layer's weights instead of equal to them."""
+        """Return whether the heat map is derived from the layer's weights instead of equal to them."""
         return self.view not in PLAIN
 
     def on_trial(self, layers: int, heads: int) -> tuple[int, int | None]:

@@ -169,7 +169,7 @@ def _interrupted() -> None:
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether an error was caused by Ctrl-C: some libraries wrap one during their import."""
+    """Return whether an error was caused by Ctrl-C: some libraries wrap one during their import."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
             return True

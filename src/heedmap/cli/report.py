@@ -59,5 +59,5 @@ def show_audit(
 
 
 def fails(answer: "Answer", fail_on: str | None) -> bool:
-    """Whether an answer is as bad as `fail_on`, a key of FAILING, or worse; what cannot be told is neither."""
+    """Return whether an answer is as bad as `fail_on`, a key of FAILING, or worse; cannot tell is neither."""
     return fail_on is not None and answer in FAILING[fail_on]

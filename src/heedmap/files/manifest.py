@@ -141,7 +141,7 @@ class Manifest:
 
     @property
     def exists(self) -> bool:
-        """Whether the folder has a manifest, readable or not."""
+        """Return whether the folder has a manifest, readable or not."""
         return os.path.lexists(self.path)
 
     def load(self) -> Listing:
@@ -348,7 +348,7 @@ class Manifest:
         return [self._name(p) for p in files if not p.is_dir() and self._name(p) not in listed]
 
     def is_link(self, path: Path) -> bool:
-        """Whether a file or a folder in this one is a link, or below one."""
+        """Return whether a file or a folder in this one is a link, or below one."""
         return path.is_symlink() or self._link_above(path) is not None
 
     def _name(self, path: Path) -> str:

@@ -35,7 +35,7 @@ def name_of(value: object, expected: str) -> str:
 
 
 def is_there(name: str) -> bool:
-    """Whether a file or folder of that name exists; False for strings that cannot be paths."""
+    """Return whether a file or folder of that name exists; False for strings that cannot be paths."""
     try:
         return Path(name).expanduser().exists()
     except (OSError, RuntimeError):  # too long a name; an unknown user's home

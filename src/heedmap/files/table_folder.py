@@ -57,7 +57,7 @@ class TableFolder:
         self.put(f"{name}.parquet", parquet(content))
 
     def holds(self, file: str) -> bool:
-        """Whether a file is listed and exists."""
+        """Return whether a file is listed and exists."""
         return file in self._files and (self.folder / file).is_file()
 
 

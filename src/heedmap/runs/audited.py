@@ -62,7 +62,7 @@ class Audit(AuditResult):
 
     @property
     def bottom_line(self) -> BottomLine:
-        """The one answer: may this map be shown as what the model's answer rests on?"""
+        """Return the one answer: may this map be shown as what the model's answer rests on?"""
         return bottom_line(self, self.rates or packaged_rates())
 
     def to_dataframe(self, table: str | None = None) -> "pd.DataFrame":
@@ -82,7 +82,7 @@ class Audit(AuditResult):
 
     @property
     def by_class(self) -> "pd.DataFrame":
-        """Each finding's number per predicted class, beside that class's own chance, one row each."""
+        """Return each finding's number per predicted class, beside that class's chance, one row each."""
         return to_class_frame(self.findings)
 
     def __getitem__(self, table: str) -> "pd.DataFrame":
@@ -95,7 +95,7 @@ class Audit(AuditResult):
         return len(self.tables)
 
     def keys(self) -> list[str]:
-        """The names of the tables, in their order: `audit[name]` is each as a frame."""
+        """Return the names of the tables, in their order: `audit[name]` is each as a frame."""
         return list(self.tables)
 
     def _ipython_key_completions_(self) -> list[str]:
@@ -103,12 +103,12 @@ class Audit(AuditResult):
 
     @property
     def columns(self) -> "pd.DataFrame":
-        """What each column of each table means, with its type, and its range or unit."""
+        """Return what each column of each table means, with its type, and its range or unit."""
         return column_frame(self.tables)
 
     @cached_property
     def figures(self) -> "Figures":
-        """The report's figures as Altair charts, by the names of `heedmap figures --list`."""
+        """Return the report's figures as Altair charts, by the names of `heedmap figures --list`."""
         from heedmap.report.notebook_charts import Figures
 
         return Figures(self)

@@ -30,12 +30,12 @@ class Verification:
 
     @property
     def passes(self) -> bool:
-        """Whether the model can be audited."""
+        """Return whether the model can be audited."""
         return self.refusal is None
 
     @property
     def refusal(self) -> str | None:
-        """Why it cannot be audited and what to do, one line; None if it can."""
+        """Return in one line why it cannot be audited and what to do; None if it can."""
         return self.result.refusal
 
     def __repr__(self) -> str:

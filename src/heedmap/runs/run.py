@@ -66,12 +66,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The run's name in the report."""
+        """Return the run's name in the report."""
         return self.folder.name if self.folder else self.corpus.name
 
     @property
     def dynamics(self) -> pa.Table | None:
-        """What was recorded while the model was trained (see `training.dynamics`), None if nothing was.
+        """Return what was recorded while the model was trained (see `training.dynamics`); None if nothing was.
 
         Raises:
             InputError: it is damaged.
@@ -82,7 +82,7 @@ class Run:
 
     @property
     def classes(self) -> list[str]:
-        """The classes' names, in the order of the model's outputs."""
+        """Return the classes' names, in the order of the model's outputs."""
         return list(self.model.classes)
 
     def predict(self, texts: str | Texts) -> list[str]:

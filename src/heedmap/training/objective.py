@@ -29,7 +29,7 @@ class Progress:
     threads: list[int] = field(default_factory=list)
 
     def is_over(self, patience: int) -> bool:
-        """Whether `patience` epochs were trained since the best one."""
+        """Return whether `patience` epochs were trained since the best one."""
         return self.best_epoch is not None and self.epochs_done - 1 - self.best_epoch >= patience
 
 
