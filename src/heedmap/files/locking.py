@@ -117,6 +117,7 @@ def _release(hold: _Hold) -> None:
     hold.depth -= 1
     if hold.depth:
         return
+    # Before unlocking: afterwards another process may have begun to write in them.
     with suppress(OSError):
         for path in hold.made:
             path.rmdir()  # only if empty

@@ -48,6 +48,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with _locked_file(partial_of(path)) as file:
             yield file
             file.flush()
+            # Else a power failure after the rename could leave an empty file under the final name.
             os.fsync(file.fileno())
             if fcntl is None:
                 file.close()  # Windows renames no open file
@@ -64,6 +65,7 @@ def _locked_file(partial: Path) -> Iterator[BinaryIO]:
     """
     while True:
         _remove_link(partial)
+        # Not "wb", which truncates: until the lock is taken the content may be another writer's.
         with open(partial, "ab", opener=_without_links) as file:
             if fcntl is not None:
                 with suppress(OSError):  # some network file systems have no locks

@@ -14,6 +14,7 @@ def audit_defaults(model: Model, data: DataSettings) -> dict[str, object]:
     """Return the settings of an audit of a model on such data where no option is given."""
     layered = isinstance(model, Layered)
     return {
+        # Jain & Wallace's ε: one for question answering and inference, one for single texts.
         "epsilon": 0.05 if isinstance(model, PairClassifier) else 0.01,
         # For transformers a gradient with the attention of only one layer held fixed means little.
         "gradient_path": "open" if layered else "closed",

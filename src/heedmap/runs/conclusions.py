@@ -35,7 +35,7 @@ def read_findings(folder: RunFolder) -> dict[str, Any] | None:
 def write_conclusions(folder: RunFolder, findings: str, report: str) -> None:
     """Write findings.json and report.html."""
     folder.manifest.write(folder.findings, findings)
-    folder.manifest.write(folder.report, report)
+    folder.manifest.write(folder.report, report)  # last: it marks the audit as finished
 
 
 def remove_conclusions(folder: RunFolder) -> None:

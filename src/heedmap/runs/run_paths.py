@@ -67,6 +67,7 @@ def _choose(
         return folder
     for number in count(1):
         folder = _numbered(path, number)
+        # Asked before the lock, which makes a missing folder, and again under it: it may be taken meanwhile.
         if is_free(folder, run_files):
             with ExitStack() as attempt:
                 try:

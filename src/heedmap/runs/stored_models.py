@@ -79,7 +79,7 @@ def fine_tuned_model(
 
     assert isinstance(settings.model, TransformerSettings)
     check_trained(folder, settings)
-    check_model(folder)
+    check_model(folder)  # by their hashes, before transformers reads the files
     model, opened_settings = opening.open_classifier(settings.model, folder.model)
     trained, stored_identity = read_training(folder)
     expected = model_identity(settings, settings.model.weights, model.classes)
