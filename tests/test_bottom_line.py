@@ -250,7 +250,7 @@ def finding(key, reading=""):
 def test_further_trainings_and_labels_leave_less_untested():
     assert "other training seeds" in not_tested([finding("skill")])
     assert "other training seeds" not in not_tested([finding("stability")])
-    assert "other training seeds" not in not_tested([finding("skill")], others=True)
+    assert "other training seeds" not in not_tested([finding("skill")], other_trainings=True)
     assert not any("no labels" in one for one in not_tested([finding("skill")]))
     first, *_ = not_tested([finding("skill", NO_LABELS)])
     assert first == "whether the model predicts well, for the texts have no labels"

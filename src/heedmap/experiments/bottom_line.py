@@ -76,7 +76,7 @@ class BottomLine:
         return f"<{type(self).__name__}: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        details = "".join(f"<div>{escaped(one)}</div>" for one in self.details)
+        details = "".join(f"<div>{escaped(detail)}</div>" for detail in self.details)
         return (
             f'<div style="border-left:4px solid {COLOURS[self.level]};padding:2px 0 2px 10px">'
             f"<div><b>{escaped(self.sentence)}</b></div>{details}"
@@ -139,14 +139,14 @@ def kind_of(audit: AuditResult) -> str:
 
 def told_of(rates: Rates, kind: str, said: Answer) -> str:
     """Say how often the rule errs about models of a kind, and what maps with this answer were."""
-    of = rates.kinds.get(kind, OfKind(families={}))
-    right, wrong = of.of("right"), of.of("wrong")
-    if not of.is_enough:
+    kind_rates = rates.kinds.get(kind, OfKind(families={}))
+    right, wrong = kind_rates.of("right"), kind_rates.of("wrong")
+    if not kind_rates.is_enough:
         return (
             f"not known, for it was tried on only {right.n} right and {wrong.n} wrong maps of this kind of "
             f"model ({kind}), built to have a known answer; {LEAST} of each are wanted."
         )
-    family = of.worst
+    family = kind_rates.worst
     worst = (
         ""
         if family is None
@@ -155,42 +155,42 @@ def told_of(rates: Rates, kind: str, said: Answer) -> str:
     return (
         f"it was tried on models of this kind ({kind}, {rates.name}) that were built to have a known answer. "
         f"On {wrong.n} wrong maps it {_said('yes', wrong)}, on {right.n} right ones it {_said('yes', right)} "
-        f"and {_said('no', right)}{worst}.{_with_this_answer(of, said)}"
+        f"and {_said('no', right)}{worst}.{_with_this_answer(kind_rates, said)}"
     )
 
 
-def _with_this_answer(of: OfKind, said: Answer) -> str:
+def _with_this_answer(kind_rates: OfKind, said: Answer) -> str:
     """Say how many planted maps with an answer were right after all; of yes it is said already."""
-    total = sum(one.answers.counts.get(said, 0) for one in of.families.values())
+    total = sum(family.answers.counts.get(said, 0) for family in kind_rates.families.values())
     if said == "yes" or not total:
         return ""
-    right = of.of("right").counts.get(said, 0)
+    right = kind_rates.of("right").counts.get(said, 0)
     were = {0: "none was", 1: "one was"}.get(right, f"{right} were")
     return f" Of all {total} maps that got the answer of this one, {were} right."
 
 
-def _said(answer: Answer, of: Answers) -> str:
+def _said(answer: Answer, answers: Answers) -> str:
     """Say how often an answer was given."""
-    count = of.rate(answer).count
+    count = answers.rate(answer).count
     times = {1: "once", 2: "twice"}.get(count, f"{count} times")
     return f"said {answer} {times}" if count else f"never said {answer}"
 
 
-def not_tested(findings: Sequence[Finding], others: bool = False) -> tuple[str, ...]:
+def not_tested(findings: Sequence[Finding], other_trainings: bool = False) -> tuple[str, ...]:
     """Return what the audit has not asked; further trainings ask two of these, and labels one.
 
-    `others`: whether the rule was applied to other trainings, too.
+    `other_trainings`: whether the rule was applied to other trainings, too.
     """
-    asked = {finding.key for finding in findings}
+    keys = {finding.key for finding in findings}
     has_labels = all(finding.reading != NO_LABELS for finding in findings)
     return (
         *([] if has_labels else ["whether the model predicts well, for the texts have no labels"]),
         "other texts",
-        *([] if others or "stability" in asked else ["other training seeds"]),
+        *([] if other_trainings or "stability" in keys else ["other training seeds"]),
         "another of the model's maps",
         *(
             []
-            if "trained_adversary" in asked
+            if "trained_adversary" in keys
             else ["whether the model could have learned to attend elsewhere"]
         ),
         "whether people understand the map as it is meant",
@@ -212,7 +212,7 @@ def _doubt(skill: Finding) -> BottomLine:
     if skill.level == "against":
         reason = f"the model does not predict {than}"
         return BottomLine("cannot tell", reason, "first make a model that does", accuracy)
-    more = "more different texts" if skill.distinct < skill.n else "more texts"
+    needed = "more different texts" if skill.distinct < skill.n else "more texts"
     better = ", or make a better model" if skill.value < 1 else ""
     reason = f"it is not certain that the model predicts {than}"
-    return BottomLine("cannot tell", reason, f"audit {more}{better}", accuracy)
+    return BottomLine("cannot tell", reason, f"audit {needed}{better}", accuracy)

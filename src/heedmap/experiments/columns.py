@@ -48,24 +48,26 @@ class Columns:
 
     def __iter__(self) -> Iterator[tuple[str, Column]]:
         """Yield each described name with its description, a family member by member."""
-        for one in self.described:
-            parts = [part for part in _PART.findall(one.name) if part in self.values]
-            for chosen in product(*(self.values[part] for part in parts)):
-                names = dict(zip(parts, chosen, strict=True))
+        for column in self.described:
+            parts = [part for part in _PART.findall(column.name) if part in self.values]
+            for members in product(*(self.values[part] for part in parts)):
+                names = dict(zip(parts, members, strict=True))
                 words = {part: self.values[part][name] for part, name in names.items()}
                 yield (
-                    _filled(one.name, names),
+                    _filled(column.name, names),
                     replace(
-                        one, range=_filled(one.range, words), meaning=_filled(one.meaning, words)
+                        column,
+                        range=_filled(column.range, words),
+                        meaning=_filled(column.meaning, words),
                     ),
                 )
 
     def of(self, name: str) -> Column | None:
         """Return the description of a column; None if there is none."""
-        for known, column in self:
-            pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(known))
-            if found := re.fullmatch(pattern, name):
-                return replace(column, meaning=_filled(column.meaning, found.groupdict()))
+        for described, column in self:
+            pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(described))
+            if match := re.fullmatch(pattern, name):
+                return replace(column, meaning=_filled(column.meaning, match.groupdict()))
         return None
 
 
@@ -91,4 +93,4 @@ def type_of(kind: pa.DataType) -> str:
 
 def _filled(text: str, words: Mapping[str, str]) -> str:
     """Replace `{name}` where a word is given for it."""
-    return _PART.sub(lambda found: words.get(found[1], found[0]), text)
+    return _PART.sub(lambda match: words.get(match[1], match[0]), text)

@@ -53,9 +53,9 @@ class AuditContext:
     kind of model. `experiments` are those whose tables may be asked for, by name. A table in the folder is
     read instead of computed if the files that its experiment keeps beside it are there too. `other_seeds`: the
     same model from other trainings, if there are any. `retraining` trains further models for the experiments
-    in `asked`, whose tables are made anew: what is trained is kept. `recorded` is what was recorded while the
-    model was trained, if anything was. `first_row`: the texts are those from this row on of an audit, and draw
-    the random numbers that they have there.
+    in `requested`, whose tables are made anew: what is trained is kept. `recorded` is what was recorded while
+    the model was trained, if anything was. `first_row`: the texts are those from this row on of an audit, and
+    draw the random numbers that they have there.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class AuditContext:
         folder: TableFolder | None = None,
         other_seeds: Sequence[Model] = (),
         retraining: Retraining | None = None,
-        asked: Collection[str] = (),
+        requested: Collection[str] = (),
         recorded: pa.Table | None = None,
         first_row: int = 0,
     ) -> None:
@@ -75,7 +75,7 @@ class AuditContext:
         self._first_row = first_row
         self.recorded = recorded
         self.other_seeds = other_seeds
-        self.retraining, self._asked = retraining, asked
+        self.retraining, self._requested = retraining, requested
         self.split = split
         self.settings = settings
         self.experiments = experiments
@@ -93,7 +93,7 @@ class AuditContext:
             InputError: it was changed or damaged, and takes further trainings to make again.
         """
         if name not in self._tables:
-            table = None if name in self._asked else self._stored_table(name)
+            table = None if name in self._requested else self._stored_table(name)
             if table is None:
                 if self.experiments[name].variants is not None and self.retraining is None:
                     raise InputError(
@@ -123,11 +123,11 @@ class AuditContext:
 
     def is_kept(self, name: str) -> bool:
         """Whether an experiment's table need not be computed."""
-        return name not in self._asked and self.done(name)
+        return name not in self._requested and self.done(name)
 
     def has(self, name: str) -> bool:
         """Whether an experiment is asked for, or its table is there."""
-        return name in self._asked or self.done(name)
+        return name in self._requested or self.done(name)
 
     def keep(self, file: str, content: bytes) -> None:
         """Write a file beside the tables. It comes before its table, which marks the experiment as done."""

@@ -31,19 +31,19 @@ class CostProbe:
     again: float
     trace: Trace
 
-    def reading(self, passes: float, most: int | None = None) -> float:
-        """Return the seconds that `passes` over all texts take, or over a sample of at most `most`."""
-        share = 1.0 if most is None else self.sampled(most)
+    def reading(self, passes: float, sample_size: int | None = None) -> float:
+        """Return the seconds that `passes` over all texts take, or over a sample of at most `sample_size`."""
+        share = 1.0 if sample_size is None else self.sampled(sample_size)
         return float(self.context.lengths.sum()) * share * self.second * passes
 
     def squares(self) -> float:
         """Return how many measured texts all texts are worth where time grows with the square of the length."""
         return float(np.maximum(1.0, (self.context.lengths / PROBED) ** 2).sum())
 
-    def sampled(self, most: int) -> float:
-        """Return the share of the texts in a sample of at most `most`."""
+    def sampled(self, sample_size: int) -> float:
+        """Return the share of the texts in a sample of at most `sample_size`."""
         texts = self.context.split.whole_texts
-        return min(texts, most) / texts
+        return min(texts, sample_size) / texts
 
 
 def measure(context: AuditContext) -> CostProbe:
@@ -56,16 +56,18 @@ def measure(context: AuditContext) -> CostProbe:
     if not isinstance(model, Layered):
         texts = [beginning(text) for text in texts]
     batch = model.batch(texts, rows.tolist())
-    read = float(model.lengths(texts).sum())
+    measured_positions = float(model.lengths(texts).sum())
     model.logits(batch)  # the first pass also warms up
     start = time.perf_counter()
     model.logits(batch)
-    second = (time.perf_counter() - start) / read
+    second = (time.perf_counter() - start) / measured_positions
     trace = model.trace(batch)
     even = uniform(trace.attention, trace.support).unsqueeze(0)
     start = time.perf_counter()
     model.predict(trace, even)
-    again = (time.perf_counter() - start) / len(rows) * float(lengths[rows].sum()) / read
+    again = (
+        (time.perf_counter() - start) / len(rows) * float(lengths[rows].sum()) / measured_positions
+    )
     return CostProbe(context, second, again, trace)
 
 
@@ -74,9 +76,9 @@ def typical_rows(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.argsort(lengths, kind="stable")[len(lengths) // 2 :]
 
 
-def beginning(text: Text, most: int = PROBED) -> Text:
+def beginning(text: Text, limit: int = PROBED) -> Text:
     """Return the first tokens of a text; a pair keeps its query."""
-    return replace(text, tokens=text[:most]) if isinstance(text, Pair) else text[:most]
+    return replace(text, tokens=text[:limit]) if isinstance(text, Pair) else text[:limit]
 
 
 def forecast(costs: dict[str, float]) -> str | None:

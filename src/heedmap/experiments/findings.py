@@ -134,10 +134,10 @@ class ClassNumber(ByValue):
             return number(self.value)
         chance, ceiling = told_apart(self.chance, self.ceiling)
         best = f", at best {ceiling}" if math.isfinite(self.ceiling) else ""
-        few = f"on {self.compared} of {self.n} texts {number(self.beside)}, " * (
+        subset = f"on {self.compared} of {self.n} texts {number(self.beside)}, " * (
             self.compared < self.n
         )
-        return f"{number(self.value)} ({few}chance {chance}{best})"
+        return f"{number(self.value)} ({subset}chance {chance}{best})"
 
 
 LISTED = 12  # classes that a finding shows
@@ -206,8 +206,8 @@ class Finding(ByValue):
             ("measure", f"{self.measure}: {self.meaning}"),
             *((f"left out: {reason}", count) for reason, count in self.left_out.items()),
             *(
-                (f"predicted {name}", each.words)
-                for name, each in list(self.by_class.items())[:LISTED]
+                (f"predicted {name}", class_number.words)
+                for name, class_number in list(self.by_class.items())[:LISTED]
             ),
         ]
         return html_table(rows, title=self.question, marks=[COLOURS[self.level]] * len(rows))
@@ -288,13 +288,13 @@ def to_frame(findings: Sequence[Finding]) -> "pd.DataFrame":
     names = [column.name for column in COLUMNS.described]
     nothing = Relative(math.nan, math.nan, math.nan, math.nan, math.nan, math.nan, 0)
     rows = []
-    for one in findings:
-        relative = one.relative or nothing
+    for finding in findings:
+        relative = finding.relative or nothing
         rows.append(
             {
-                **vars(one),
-                "answer": answer_text(one),
-                "left_out": sum(one.left_out.values()),
+                **vars(finding),
+                "answer": answer_text(finding),
+                "left_out": sum(finding.left_out.values()),
                 "chance": relative.chance,
                 "ceiling": relative.ceiling,
                 "share": relative.share,
@@ -330,9 +330,9 @@ def to_class_frame(findings: Sequence[Finding]) -> "pd.DataFrame":
     import pandas as pd
 
     rows = [
-        {"key": finding.key, "class": name, **vars(each)}
+        {"key": finding.key, "class": name, **vars(class_number)}
         for finding in findings
-        for name, each in finding.by_class.items()
+        for name, class_number in finding.by_class.items()
     ]
     return pd.DataFrame(rows, columns=[column.name for column in CLASS_COLUMNS.described])
 
@@ -377,9 +377,9 @@ def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]
 
     if not math.isfinite(low):
         return f"{band(value)[0]} (too few instances for an interval)", unsure
-    (lower, first), (upper, second) = band(low), band(high)
+    (lower, lower_level), (upper, upper_level) = band(low), band(high)
     if lower == upper:
-        return lower, first
-    if first != second:
-        first = "mixed" if {first, second} == {"mixed", "for"} else unsure
-    return f"between “{lower}” and “{upper}”", first
+        return lower, lower_level
+    if lower_level != upper_level:
+        lower_level = "mixed" if {lower_level, upper_level} == {"mixed", "for"} else unsure
+    return f"between “{lower}” and “{upper}”", lower_level

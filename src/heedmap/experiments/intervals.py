@@ -72,8 +72,8 @@ def of_ratio(
     above, below = _sums(numerator, clusters), _sums(denominator, clusters)
     if len(above) < FEWEST["ratio"] or not below.sum() > 0:
         return NONE
-    found = _around_the_commonest(above, below, bounds)
-    low, high = found or _studentised(above, below, np.random.default_rng([seed, len(above)]))
+    interval = _around_the_commonest(above, below, bounds)
+    low, high = interval or _studentised(above, below, np.random.default_rng([seed, len(above)]))
     low, high = max(low, bounds[0]), min(high, bounds[1])
     return (low, high) if math.isfinite(low) and math.isfinite(high) else NONE
 
@@ -139,20 +139,20 @@ def _studentised(above: Values, below: Values, rng: np.random.Generator) -> Inte
     error = _error(residuals, below)
     if not error > ROUNDING * (abs(ratio) + np.abs(above).max() / below.sum()):
         return NONE
-    drawn = []
+    statistics = []
     rows = max(1, BLOCK // n)
     for start in range(0, RESAMPLES, rows):
-        at = rng.integers(0, n, (min(rows, RESAMPLES - start), n))
-        part, weights = residuals[at], below[at]
+        resampled = rng.integers(0, n, (min(rows, RESAMPLES - start), n))
+        part, weights = residuals[resampled], below[resampled]
         with np.errstate(divide="ignore", invalid="ignore"):
             shift = part.sum(1) / weights.sum(1)
             spread = _error(part - shift[:, None] * weights, weights)
             spread = np.where(spread > ROUNDING * error, spread, 0.0)
-            drawn.append(shift / spread)
+            statistics.append(shift / spread)
     # A resample without spread is infinitely far, or where it also has the same ratio, not at all.
-    t = np.nan_to_num(np.concatenate(drawn), nan=0.0, posinf=math.inf, neginf=-math.inf)
-    first, last = np.quantile(t, [TAIL, 1 - TAIL], method="inverted_cdf")
-    return float(ratio - last * error), float(ratio - first * error)
+    t = np.nan_to_num(np.concatenate(statistics), nan=0.0, posinf=math.inf, neginf=-math.inf)
+    lowest, highest = np.quantile(t, [TAIL, 1 - TAIL], method="inverted_cdf")
+    return float(ratio - highest * error), float(ratio - lowest * error)
 
 
 def _error(residuals: Values, below: Values) -> Values:
@@ -170,11 +170,11 @@ def _around_the_commonest(above: Values, below: Values, bounds: Interval) -> Int
     a share for D of 0 and 1. As the few D seen may not hold the largest, UNSEEN texts at the bound count in M.
     Both together make the interval of the difference (MOVER, Zou & Donner 2008).
     """
-    used = below > 0
-    if (above[~used] != 0).any() or not np.isfinite(bounds).all():
+    positive = below > 0
+    if (above[~positive] != 0).any() or not np.isfinite(bounds).all():
         return None
-    weights = below[used] * _effective(below) / below.sum()
-    rounded = np.round(above[used] / below[used], 12)
+    weights = below[positive] * _effective(below) / below.sum()
+    rounded = np.round(above[positive] / below[positive], 12)
     ratios, number = np.unique(rounded, return_inverse=True)
     shares = _sums(weights, number)
     if shares.max() <= MOST_EQUAL * weights.sum():
@@ -190,11 +190,11 @@ def _around_the_commonest(above: Values, below: Values, bounds: Interval) -> Int
     )
 
 
-def _of_mostly_zeros(values: Values, weights: Values, most: float) -> tuple[float, float, float]:
-    """Return the mean of values from 0 to `most`, and its interval."""
-    if most <= 0:
+def _of_mostly_zeros(values: Values, weights: Values, bound: float) -> tuple[float, float, float]:
+    """Return the mean of values from 0 to `bound`, and its interval."""
+    if bound <= 0:
         return 0.0, 0.0, 0.0
     n, total, squares = (float(weights @ values**power) for power in range(3))
-    scale = (squares + UNSEEN * most**2) / (total + UNSEEN * most)
+    scale = (squares + UNSEEN * bound**2) / (total + UNSEEN * bound)
     low, high = _binomial(total / n / scale, n)
     return total / n, low * scale, high * scale

@@ -16,9 +16,9 @@ MOST_TIED = (
 DRIFT_TVD, DRIFT_LOGITS = 1e-3, 1e-2
 
 
-def note_texts(about: Mapping[str, object]) -> list[str]:
+def note_texts(facts: Mapping[str, object]) -> list[str]:
     """Return the notes among the facts of a run."""
-    notes = about.get("notes")
+    notes = facts.get("notes")
     return [str(note) for note in notes] if isinstance(notes, list) else []
 
 

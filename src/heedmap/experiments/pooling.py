@@ -46,11 +46,11 @@ def by_text(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         if name in _OF_WEIGHTS:
             frame.loc[short[rows]] = np.nan
         frame["row"] = texts[rows]
-        within = [column for column in _WITHIN if column in table.column_names]
+        keys = [column for column in _WITHIN if column in table.column_names]
         # After the numbers: a map's view is a name, and the mean over heads is null.
-        for column in within:
+        for column in keys:
             frame[column] = table[column].to_pandas()
-        pooled = _pooled(frame, within)
+        pooled = _pooled(frame, keys)
         for column in ("predicted", "n_tokens", "max_attention"):
             if column in pooled:
                 pooled[column] = whole[column].to_numpy()[pooled["row"].astype(int)]
@@ -67,8 +67,8 @@ def _instances(frame: pd.DataFrame) -> pd.DataFrame:
     shares = np.stack([probabilities[rows].mean(0) for rows in groups.indices.values()])
     sizes = groups.size()
     keys = [
-        key.rsplit("#", 1)[0] if many else key
-        for key, many in zip(groups["key"].first(), sizes > 1, strict=True)
+        key.rsplit("#", 1)[0] if has_windows else key
+        for key, has_windows in zip(groups["key"].first(), sizes > 1, strict=True)
     ]
     means = groups[["n_tokens", "max_attention", "entropy"]].mean().reset_index(drop=True)
     return pd.DataFrame(
@@ -97,11 +97,11 @@ def _numbers(table: pa.Table) -> pd.DataFrame:
     return numbers
 
 
-def _pooled(frame: pd.DataFrame, within: list[str]) -> pd.DataFrame:
+def _pooled(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     columns = list(frame.columns)
     for name in (column for column in columns if column.startswith("p_")):
         frame[name] = _z(frame[name], frame["tau_" + name.removeprefix("p_")])
-    groups = frame.groupby(["row", *within], sort=True, dropna=False)
+    groups = frame.groupby(["row", *keys], sort=True, dropna=False)
     means = groups.mean()
     for name in (column for column in columns if column.startswith("p_")):
         # Stouffer's method: windows share no word, so their z values add up.
@@ -110,7 +110,7 @@ def _pooled(frame: pd.DataFrame, within: list[str]) -> pd.DataFrame:
     dimensions = [name for name in _DIMENSIONS if name in columns]
     if dimensions:
         longest = frame.sort_values("positions", kind="stable")
-        means[dimensions] = longest.groupby(["row", *within], sort=True, dropna=False)[
+        means[dimensions] = longest.groupby(["row", *keys], sort=True, dropna=False)[
             dimensions
         ].last()
     pooled: pd.DataFrame = means.reset_index()[columns]

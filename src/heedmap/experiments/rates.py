@@ -84,19 +84,19 @@ class OfKind(BaseModel):
     def of(self, *truths: str) -> Answers:
         """Return the answers about all families of some truth."""
         counts: dict[Answer, int] = {}
-        chosen = [one.answers for one in self.families.values() if one.truth in truths]
-        for one in chosen:
-            for said, count in one.counts.items():
+        answers = [family.answers for family in self.families.values() if family.truth in truths]
+        for family_answers in answers:
+            for said, count in family_answers.counts.items():
                 counts[said] = counts.get(said, 0) + count
-        return Answers(n=sum(one.n for one in chosen), counts=counts)
+        return Answers(n=sum(family_answers.n for family_answers in answers), counts=counts)
 
     @property
     def worst(self) -> tuple[str, Rate] | None:
         """The family of wrong maps of which it says yes most often; None if it says so of none."""
         rates = {
-            name: one.answers.rate("yes")
-            for name, one in self.families.items()
-            if one.truth == "wrong" and one.answers.counts.get("yes")
+            name: family.answers.rate("yes")
+            for name, family in self.families.items()
+            if family.truth == "wrong" and family.answers.counts.get("yes")
         }
         return max(rates.items(), key=lambda item: item[1].share) if rates else None
 
@@ -169,12 +169,12 @@ def _check(rates: Rates) -> None:
         raise ValueError(f"no rates of {ALL} kinds")
     if rates.plants < 1:
         raise ValueError(f"{rates.plants} planted models")
-    for kind, of in rates.kinds.items():
-        for family, one in of.families.items():
-            counts = one.answers.counts.values()
-            if min(counts, default=0) < 0 or sum(counts) != one.answers.n:
+    for kind, kind_rates in rates.kinds.items():
+        for family, family_rates in kind_rates.families.items():
+            counts = family_rates.answers.counts.values()
+            if min(counts, default=0) < 0 or sum(counts) != family_rates.answers.n:
                 raise ValueError(
-                    f"{kind}, {family}: the answers are not those of {one.answers.n} models"
+                    f"{kind}, {family}: the answers are not those of {family_rates.answers.n} models"
                 )
 
 
@@ -201,8 +201,8 @@ def read_rates(path: Path) -> Rates:
 def _first_line(error: Exception) -> str:
     """Return what is wrong in a few words."""
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        problem = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
@@ -215,15 +215,15 @@ def rates_beside(folder: Path, source: str) -> Rates | None:
     Raises:
         InputError: they are of another version of the rules.
     """
-    wanted, usable = source_identity(source), []
+    identity, usable = source_identity(source), []
     for path in sorted(folder.resolve().parent.glob(f"*/{FILE}")):
         if (content := _ours(path)) is None:
             continue
         try:
-            if Rates.from_json(content).data != wanted:
+            if Rates.from_json(content).data != identity:
                 continue
         except OtherRules as error:
-            if error.data != wanted:
+            if error.data != identity:
                 continue
         except (ValueError, RecursionError) as error:
             remark(

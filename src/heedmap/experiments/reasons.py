@@ -86,13 +86,13 @@ def _why_not(numbers: MapNumbers, wrong: Sequence[ClassNumbers], t: Thresholds) 
     return CLASSES["wrong"]
 
 
-def _said_of(one: ClassAnswer, classes: Sequence[ClassNumbers], t: Thresholds) -> str:
+def _said_of(verdict: ClassAnswer, classes: Sequence[ClassNumbers], t: Thresholds) -> str:
     """Say what the map is for the texts of some classes of which the rule says the same."""
-    if one == "wrong" and all(x.nothing > MOST_TEXTS for x in classes):
+    if verdict == "wrong" and all(x.nothing > MOST_TEXTS for x in classes):
         return "it highlights nothing in most of them"
-    if one == "wrong" and _is_of_no_words(classes, t):
+    if verdict == "wrong" and _is_of_no_words(classes, t):
         return NO_WORDS
-    return CLASSES[one]
+    return CLASSES[verdict]
 
 
 def _is_of_no_words(classes: Sequence[ClassNumbers], t: Thresholds) -> bool:
@@ -101,7 +101,7 @@ def _is_of_no_words(classes: Sequence[ClassNumbers], t: Thresholds) -> bool:
 
 
 def _parts(judged: Mapping[ClassAnswer, list[ClassNumbers]]) -> list[ClassAnswer]:
-    return [one for one in judged if one not in NOT_JUDGED]
+    return [verdict for verdict in judged if verdict not in NOT_JUDGED]
 
 
 def _which_part(
@@ -113,7 +113,8 @@ def _which_part(
     kinds = _parts(judged)
     if len(kinds) > 1:
         return "; ".join(
-            f"for {named(judged[one], names)}, {_said_of(one, judged[one], t)}" for one in kinds
+            f"for {named(judged[verdict], names)}, {_said_of(verdict, judged[verdict], t)}"
+            for verdict in kinds
         )
     if kinds and kinds[0] not in ("right", "wrong", "unclear"):
         return CLASSES[kinds[0]]
@@ -136,10 +137,14 @@ def _why_unknown(numbers: MapNumbers, judged: Mapping[ClassAnswer, list[ClassNum
 
 def named(classes: Sequence[ClassNumbers], names: Sequence[str]) -> str:
     """Name predicted classes, of many the first ones."""
-    first = [f"“{names[x.number]}”" for x in classes[:LISTED]]
-    more = [f"one of {len(classes) - LISTED} more classes"] if len(classes) > LISTED else []
-    *others, last = [*first, *more]
-    return f"texts predicted {', '.join(others)} or {last}" if others else f"texts predicted {last}"
+    quoted = [f"“{names[x.number]}”" for x in classes[:LISTED]]
+    rest = [f"one of {len(classes) - LISTED} more classes"] if len(classes) > LISTED else []
+    *leading, final = [*quoted, *rest]
+    return (
+        f"texts predicted {', '.join(leading)} or {final}"
+        if leading
+        else f"texts predicted {final}"
+    )
 
 
 def what_to_do(
@@ -156,13 +161,12 @@ def what_to_do(
         )
     tried = [name for name in CANDIDATES if np.isfinite(texts.get(f"gone_{name}", np.nan)).any()]
     for name in tried:
-        other = map_numbers(texts, name)
-        if answer(other, t) in ("yes", "words"):
-            return (
-                f"show {GLOSSES[name]} instead, which finds the deciding words in {_found(other)}"
-            )
+        candidate_numbers = map_numbers(texts, name)
+        if answer(candidate_numbers, t) in ("yes", "words"):
+            share = _found(candidate_numbers)
+            return f"show {GLOSSES[name]} instead, which finds the deciding words in {share}"
     judged = _judged(numbers, t)
-    unsure = [x for one in ("unclear", "few") for x in judged.get(one, []) if x.n < MORE]
+    unsure = [x for verdict in ("unclear", "few") for x in judged.get(verdict, []) if x.n < MORE]
     if said == "cannot tell" or unsure:
         fewest = min((x.n for x in unsure or numbers.classes), default=0)
         if fewest < MORE:
@@ -181,11 +185,13 @@ def _found(numbers: MapNumbers) -> str:
 
 
 def _show_a_part(judged: Mapping[ClassAnswer, list[ClassNumbers]], names: Sequence[str]) -> str:
-    missed = [one for one in ("sufficient", "needed") if one in judged]
+    missed = [verdict for verdict in ("sufficient", "needed") if verdict in judged]
     if "right" in judged and len(judged.keys() - {*NOT_JUDGED}) > 1:
         return f"show the map only for {named(judged['right'], names)}"
     if missed and not {"wrong", "default"} & judged.keys():
-        verb = " or ".join("suffice" if one == "sufficient" else "are needed" for one in missed)
+        verb = " or ".join(
+            "suffice" if verdict == "sufficient" else "are needed" for verdict in missed
+        )
         return f"if you show the map, say that other words {verb}, too"
     return "show the map only for texts that pass the same test by themselves (in the table `highlights`)"
 
@@ -194,8 +200,8 @@ def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) ->
     """Say what was measured, over all texts that were asked."""
     if not numbers.classes:
         return ()
-    asked = np.isfinite(texts["gone_map"])
-    lead = np.where(asked, texts["probability"] - texts["guessing"], np.nan)
+    is_asked = np.isfinite(texts["gone_map"])
+    lead = np.where(is_asked, texts["probability"] - texts["guessing"], np.nan)
 
     def share(values: Column) -> str:
         return _part(share_of_lead(values, lead))
@@ -254,12 +260,12 @@ def _changes(texts: Mapping[str, Column], t: Thresholds) -> list[str]:
         "if all words get the same weight": "uniform_flipped",
         "if the words with the most and the least weight change places": "moved_flipped",
     }
-    known = {how: means[name] for how, name in imposed.items() if name in means}
-    if not known or "mean_tvd" not in means:
+    shares = {intervention: means[name] for intervention, name in imposed.items() if name in means}
+    if not shares or "mean_tvd" not in means:
         return []
     said = "; ".join(
-        f"{how}, {share:.0%}{' of the answers change' * (i == 0)}"
-        for i, (how, share) in enumerate(known.items())
+        f"{intervention}, {share:.0%}{' of the answers change' * (i == 0)}"
+        for i, (intervention, share) in enumerate(shares.items())
     )
     moved = means["mean_tvd"]
     matter = "so the weights matter" if moved >= t.weights else "so the weights hardly matter"
@@ -276,13 +282,13 @@ def by_class(
     judged = _judged(numbers, t)
     is_told = said == "in part" and len(_parts(judged)) > 1
 
-    def line(one: ClassAnswer, classes: Sequence[ClassNumbers]) -> str:
+    def line(verdict: ClassAnswer, classes: Sequence[ClassNumbers]) -> str:
         whom, by = f"T{named(classes, names)[1:]}", _class_numbers(classes)
-        if is_told and one not in NOT_JUDGED:
+        if is_told and verdict not in NOT_JUDGED:
             return f"{whom}: {by}."
-        return f"{whom}: {_said_of(one, classes, t)} ({by})."
+        return f"{whom}: {_said_of(verdict, classes, t)} ({by})."
 
-    return tuple(line(one, classes) for one, classes in judged.items() if len(judged) > 1)
+    return tuple(line(verdict, classes) for verdict, classes in judged.items() if len(judged) > 1)
 
 
 def _class_numbers(classes: Sequence[ClassNumbers]) -> str:

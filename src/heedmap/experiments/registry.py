@@ -143,8 +143,8 @@ def applicable(
     experiments = {name: registered()[name] for name in names}
     return [
         name
-        for name, one in experiments.items()
-        if (recorded or not one.recorded) and (compared or not one.compares)
+        for name, experiment in experiments.items()
+        if (recorded or not experiment.recorded) and (compared or not experiment.compares)
     ]
 
 
@@ -203,13 +203,13 @@ def column_frame(tables: Mapping[str, pa.Table]) -> "pd.DataFrame":
 
     rows = []
     for name, table in tables.items():
-        known = registered()[name].columns if name in registered() else Columns()
+        described = registered()[name].columns if name in registered() else Columns()
         for field_ in table.schema:
-            said = known.of(field_.name)
-            about = ("", "") if said is None else (said.range, said.meaning)
-            rows.append((name, field_.name, type_of(field_.type), *about))
+            said = described.of(field_.name)
+            description = ("", "") if said is None else (said.range, said.meaning)
+            rows.append((name, field_.name, type_of(field_.type), *description))
     return pd.DataFrame(rows, columns=["table", "column", "type", "range", "meaning"])
 
 
 def _applying(model: Model, split: Split) -> list[str]:
-    return [name for name, one in registered().items() if one.applies(model, split)]
+    return [name for name, experiment in registered().items() if experiment.applies(model, split)]

@@ -64,19 +64,22 @@ class Results:
         ends = np.stack(
             [np.broadcast_to(np.nan if x is None else x, values.shape) for x in (chance, ceiling)]
         )
-        used = np.isfinite(values)
-        compared = used & np.isfinite(ends).all(0)
+        is_defined = np.isfinite(values)
+        compared = is_defined & np.isfinite(ends).all(0)
         numbers = {}
         for i, name in enumerate(self.classes):
-            own, beside = used & (self.predicted == i), compared & (self.predicted == i)
-            if own.any():
-                same, low, high = (
-                    float(statistic(x[beside])) if beside.any() else math.nan
+            is_class, is_compared = (
+                is_defined & (self.predicted == i),
+                compared & (self.predicted == i),
+            )
+            if is_class.any():
+                compared_value, low, high = (
+                    float(statistic(x[is_compared])) if is_compared.any() else math.nan
                     for x in (values, *ends)
                 )
-                number = float(statistic(values[own]))
+                number = float(statistic(values[is_class]))
                 numbers[name] = ClassNumber(
-                    number, int(own.sum()), low, high, int(beside.sum()), same
+                    number, int(is_class.sum()), low, high, int(is_compared.sum()), compared_value
                 )
         return numbers
 
@@ -104,16 +107,16 @@ class Results:
         and `ceiling` are what chance and the best possible map reach on each text (NaN where unknown). With
         `lower` less is better, and the ceiling is below chance. `clause` names the value in the bottom line.
         """
-        used = np.isfinite(values)
+        is_defined = np.isfinite(values)
         left_out = {}
-        unexplained = ~used
+        unexplained = ~is_defined
         for reason, rows in reasons.items():
             if count := int((unexplained & rows).sum()):
                 left_out[reason] = count
             unexplained &= ~rows
         if count := int(unexplained.sum()):
             left_out["undefined: a measure is the same for all tokens"] = count
-        defined = values[used]
+        defined = values[is_defined]
         value = float(statistic(defined)) if len(defined) else math.nan
         low, high = self.interval(kind, values, statistic)
         relative = self._relative(values, chance, ceiling, statistic, -1.0 if lower else 1.0)
@@ -121,7 +124,7 @@ class Results:
             reading, level = grade(kind, value, low, high)
         else:
             reading, level = _reading(relative), "for comparison"
-        distinct = len(np.unique(self.clusters[used]))
+        distinct = len(np.unique(self.clusters[is_defined]))
         return Finding(
             key=key, kind=kind, value=value, low=low, high=high, n=len(defined), left_out=left_out,
             reading=reading, level=level, by_class=self.by_class(values, statistic, chance, ceiling),
@@ -136,8 +139,8 @@ class Results:
         self, kind: str, values: NDArray[np.float64], statistic: Callable[..., Any] = np.mean
     ) -> tuple[float, float]:
         """Return the 95 % interval of a statistic (a key of STATISTICS) of the finite values, one per text."""
-        used = np.isfinite(values)
-        defined, clusters = values[used], self.clusters[used]
+        is_defined = np.isfinite(values)
+        defined, clusters = values[is_defined], self.clusters[is_defined]
         if STATISTICS[statistic] == "median":
             return intervals.of_median(defined, clusters)
         bounds = BOUNDS.get(kind, (0.0, 1.0))
@@ -156,18 +159,18 @@ class Results:
             return None
         low, high = (np.broadcast_to(np.asarray(x, float), values.shape) for x in (chance, ceiling))
         shares = attained(sign * values, sign * low, sign * high)
-        used = np.isfinite(shares)
-        if not used.any():
+        is_defined = np.isfinite(shares)
+        if not is_defined.any():
             return None
         share_low, share_high = self.interval("relative", np.round(shares, ROUNDED))
         return Relative(
-            value=float(statistic(values[used])),
-            chance=float(statistic(low[used])),
-            ceiling=float(statistic(high[used])),
-            share=float(shares[used].mean()),
+            value=float(statistic(values[is_defined])),
+            chance=float(statistic(low[is_defined])),
+            ceiling=float(statistic(high[is_defined])),
+            share=float(shares[is_defined].mean()),
             low=share_low,
             high=share_high,
-            n=int(used.sum()),
+            n=int(is_defined.sum()),
         )
 
     def undefined(self, measure: str) -> dict[str, NDArray[np.bool_]]:

@@ -127,9 +127,9 @@ def texts_of(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
 
 def share_of_lead(values: Column, lead: Column) -> float:
     """Return Σ values / Σ lead over the texts of which both are known; NaN without a lead."""
-    known = np.isfinite(values) & np.isfinite(lead)
-    whole = lead[known].sum()
-    return float(values[known].sum() / whole) if whole > 0 else math.nan
+    is_known = np.isfinite(values) & np.isfinite(lead)
+    whole = lead[is_known].sum()
+    return float(values[is_known].sum() / whole) if whole > 0 else math.nan
 
 
 def kept_alone(texts: Mapping[str, Column], name: str) -> Column:
@@ -137,18 +137,20 @@ def kept_alone(texts: Mapping[str, Column], name: str) -> Column:
 
     Where nothing is highlighted, nothing stays: the answer is a guess. `name`: "map" or "random".
     """
-    kept = texts[f"alone_{name}"] - texts["guessing"]
-    return np.where(texts["highlighted"] == 0, 0.0, kept)
+    lead_alone = texts[f"alone_{name}"] - texts["guessing"]
+    return np.where(texts["highlighted"] == 0, 0.0, lead_alone)
 
 
 def class_numbers(texts: Mapping[str, Column], map_: str = "map") -> list[ClassNumbers]:
     """Return the numbers of every predicted class. `map_`: the ending of the columns of the map on trial."""
-    asked = np.isfinite(texts[f"gone_{map_}"])
+    is_asked = np.isfinite(texts[f"gone_{map_}"])
     return [
         _numbers(
-            int(c), {name: x[asked & (texts["predicted"] == c)] for name, x in texts.items()}, map_
+            int(c),
+            {name: x[is_asked & (texts["predicted"] == c)] for name, x in texts.items()},
+            map_,
         )
-        for c in np.unique(texts["predicted"][asked])
+        for c in np.unique(texts["predicted"][is_asked])
     ]
 
 
@@ -158,8 +160,8 @@ def _numbers(number: int, texts: Mapping[str, Column], map_: str) -> ClassNumber
     whole = max(float(lead.mean()), 1e-9)
 
     def share(values: Column) -> float:
-        known = np.isfinite(values)
-        return float(values[known].mean()) / whole if known.any() else math.nan
+        is_known = np.isfinite(values)
+        return float(values[is_known].mean()) / whole if is_known.any() else math.nan
 
     gone, alone = texts[f"gone_{map_}"], texts[f"alone_{map_}"] - guessing
     half = lead / 2
@@ -263,10 +265,10 @@ def answer_of(
     judged: Sequence[tuple[ClassNumbers, ClassAnswer]], numbers: MapNumbers, t: Thresholds
 ) -> Answer:
     """Apply the rule to classes that are judged."""
-    said = {one for _, one in judged} - {"few", "flat"}
+    said = {verdict for _, verdict in judged} - {"few", "flat"}
 
     def share(*answers: ClassAnswer) -> float:
-        return sum(x.n for x, one in judged if one in answers) / numbers.texts
+        return sum(x.n for x, verdict in judged if verdict in answers) / numbers.texts
 
     if not said or numbers.texts < FEWEST_TEXTS or share("few") > MOST_FEW:
         return "cannot tell"
@@ -287,7 +289,7 @@ def _hold(
     judged: Sequence[tuple[ClassNumbers, ClassAnswer]], numbers: MapNumbers, t: Thresholds
 ) -> bool:
     """Whether enough is gone and stays, as means over right classes that lose it, and enough texts hold."""
-    losing = [x for x, one in judged if one == "right" and x.gone >= t.gone]
+    losing = [x for x, verdict in judged if verdict == "right" and x.gone >= t.gone]
     if not losing:
         return False
     gone = sum(min(x.gone, 1.0) for x in losing) / len(losing)

@@ -16,8 +16,8 @@ Lists: TypeAlias = pa.ChunkedArray
 
 def predictions(outcomes: Sequence[Outcome]) -> pa.Array:
     """Return a list per text: the class that each of the models predicts."""
-    found = np.stack([outcome.predicted for outcome in outcomes], axis=1)
-    return pa.array(list(found), pa.list_(pa.int64()))
+    classes = np.stack([outcome.predicted for outcome in outcomes], axis=1)
+    return pa.array(list(classes), pa.list_(pa.int64()))
 
 
 def matrix(lists: Lists) -> NDArray[np.int64]:
@@ -47,7 +47,7 @@ class Seeds:
     @property
     def accuracy(self) -> list[float]:
         """Accuracy of each training."""
-        return [float(one) for one in right(self.lists, self.label).mean(0)]
+        return [float(share) for share in right(self.lists, self.label).mean(0)]
 
     @property
     def f1(self) -> list[float]:
@@ -56,8 +56,8 @@ class Seeds:
 
         average = "binary" if len(self.classes) == 2 else "macro"
         return [
-            float(f1_score(self.label, one, average=average, zero_division=0.0))
-            for one in matrix(self.lists).T
+            float(f1_score(self.label, predicted, average=average, zero_division=0.0))
+            for predicted in matrix(self.lists).T
         ]
 
 

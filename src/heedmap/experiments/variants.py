@@ -68,10 +68,10 @@ class Variant:
 
     def needs(self) -> list["Variant"]:
         """Return the variants whose outcomes its training uses."""
-        found = [self.guide] if isinstance(self.guide, Variant) else []
+        needed = [self.guide] if isinstance(self.guide, Variant) else []
         if self.penalty is not None and self.penalty.strength > 0 and not self.penalty.removed:
-            found.append(self.control())
-        return found
+            needed.append(self.control())
+        return needed
 
     def control(self) -> "Variant":
         """Return the same training with a penalty of 0."""
@@ -86,9 +86,11 @@ class Variant:
         if self.adversary is not None:
             parts.append(f"adversary {self.adversary.direction} {self.adversary.strength:g}")
         if self.penalty is not None:
-            what = "words removed" if self.penalty.removed else f"penalty {self.penalty.strength:g}"
-            what += " max" if self.penalty.heads == "max" else ""
-            parts.append(what)
+            penalty = (
+                "words removed" if self.penalty.removed else f"penalty {self.penalty.strength:g}"
+            )
+            penalty += " max" if self.penalty.heads == "max" else ""
+            parts.append(penalty)
         return ", ".join([*(part for part in parts if part), f"seed {self.seed}"])
 
 

@@ -23,8 +23,8 @@ def enclose(context: AuditContext) -> dict[str, object]:
     """Return the columns of the adversary's table; see `adversary`."""
     settings = context.settings
     epsilons = sorted({*settings.curve, settings.epsilon})
-    at = epsilons.index(settings.epsilon)
-    drawn = [epsilons.index(epsilon) for epsilon in settings.curve]
+    epsilon_index = epsilons.index(settings.epsilon)
+    curve_indices = [epsilons.index(epsilon) for epsilon in settings.curve]
     generator = context.torch_generator("adversary")
     with portion(0.05):
         traces = list(context.traces)
@@ -34,12 +34,14 @@ def enclose(context: AuditContext) -> dict[str, object]:
         candidates = [_candidates(trace, generator) for trace in track(sorted_traces)]
     with portion(0.5):
         pairs = track(list(zip(sorted_traces, candidates, strict=True)))
-        bounds = [_curve(trace, epsilons, some, settings.epsilon) for trace, some in pairs]
-    at_epsilon = [curve[at] for curve in bounds]
-    curves = [[curve[i] for i in drawn] for curve in bounds]
+        bounds = [
+            _curve(trace, epsilons, weightings, settings.epsilon) for trace, weightings in pairs
+        ]
+    at_epsilon = [curve[epsilon_index] for curve in bounds]
+    curves = [[curve[i] for i in curve_indices] for curve in bounds]
     searched = [
-        best_feasible(some, *_problem(trace), settings.epsilon)
-        for trace, some in zip(sorted_traces, candidates, strict=True)
+        best_feasible(weightings, *_problem(trace), settings.epsilon)
+        for trace, weightings in zip(sorted_traces, candidates, strict=True)
     ]
     rows = [trace.rows for trace in traces]
     lower = scatter_rows(rows, [torch.stack([b.lower for b in c], dim=1) for c in curves])
@@ -82,12 +84,12 @@ def _reordered(trace: Trace, order: Int[Tensor, "B T"]) -> Trace:
     assert trace.readout is not None
     relevance = trace.readout.relevance
     rows = order.unsqueeze(1)
-    each = rows.unsqueeze(-1).expand(relevance.shape)
+    token_order = rows.unsqueeze(-1).expand(relevance.shape)
     return replace(
         trace,
         mask=trace.mask.gather(1, order),
         attention=trace.attention.gather(2, rows),
-        readout=replace(trace.readout, relevance=relevance.gather(2, each)),
+        readout=replace(trace.readout, relevance=relevance.gather(2, token_order)),
     )
 
 

@@ -24,30 +24,32 @@ def search_all(context: AuditContext) -> dict[str, object]:
     settings, total = context.settings, len(context.split)
     generator = context.torch_generator("adversary")
     jsd: list[float | None] = [None] * total
-    upper, tvd, before, after, descent = (list(jsd) for _ in range(5))
+    upper, tvd, text_share, adversary_text_share, descent = (list(jsd) for _ in range(5))
     hits: list[bool | None] = [None] * total
     heat: list[object] = [None] * total
     model, slow = context.model, False
     if isinstance(model, Layered):
         slow = model.map_on_trial().view in SLOW
-    chosen = context.sample("adversary", 0 if slow else settings.search_instances)
+    sample = context.sample("adversary", 0 if slow else settings.search_instances)
     weights_by_row: dict[int, Tensor] = {}
     bytes_left = adversary_weights.MOST
-    for batch in context.batches_of(chosen, shares=SEARCH_SHARE):
+    for batch in context.batches_of(sample, shares=SEARCH_SHARE):
         trace = model.trace(batch)
         own_draws = context.torch_generators("adversary", batch.rows)
         descended = None
         if settings.descent_steps and trace.attention.shape[1] == 1:
             descended, search_jsd, hit = _descent(context, trace, generator)
-        best = most_different_met(model, trace, settings, own_draws, known=descended)
-        shown = model.to_heatmap(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
+        best = most_different_met(model, trace, settings, own_draws, candidates=descended)
+        heatmap = model.to_heatmap(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
         unpadded = model.unpadded(trace, best.attention) if isinstance(model, Layered) else []
-        own, other = (_on_text(trace, weights) for weights in (trace.attention, best.attention))
+        map_text_share, found_text_share = (
+            _on_text(trace, weights) for weights in (trace.attention, best.attention)
+        )
         for i, row in enumerate(batch.rows.tolist()):
             jsd[row], upper[row] = float(best.jsd[i]), float(best.upper[i])
             tvd[row] = float(best.tvd[i])
-            before[row], after[row] = own[i], other[i]
-            heat[row] = shown[i][trace.mask[i]].double().numpy(force=True)
+            text_share[row], adversary_text_share[row] = map_text_share[i], found_text_share[i]
+            heat[row] = heatmap[i][trace.mask[i]].double().numpy(force=True)
             # Batches come with the shortest texts first; these are kept when the space runs out.
             bytes_left -= 4 * unpadded[i].numel() if unpadded else 0
             if unpadded and bytes_left >= 0:
@@ -64,8 +66,8 @@ def search_all(context: AuditContext) -> dict[str, object]:
         "jsd": pa.array(jsd, pa.float64()),
         "jsd_upper": pa.array(upper, pa.float64()),
         "tvd": pa.array(tvd, pa.float64()),
-        "on_text_before": pa.array(before, pa.float64()),
-        "on_text": pa.array(after, pa.float64()),
+        "on_text_before": pa.array(text_share, pa.float64()),
+        "on_text": pa.array(adversary_text_share, pa.float64()),
         "attention": pa.array(heat, pa.list_(pa.float64())),
         **(papers if any(hit is not None for hit in hits) else {}),
     }
@@ -89,13 +91,13 @@ def most_different_met(
     trace: Trace,
     settings: AuditSettings,
     generators: Sequence[torch.Generator],
-    known: Float[Tensor, "N B K P"] | None = None,
+    candidates: Float[Tensor, "N B K P"] | None = None,
 ) -> SearchResult:
     """Run the constrained search on the model itself, with the audit's ε, restarts and steps.
 
-    One generator per text. The result is as different as any of the `known` weightings that predict the same.
-    A heat map derived from the weights (gradient × attention, say) is hard to search: that search starts from
-    the result of one for the weights themselves, and so does at least as well.
+    One generator per text. The result is as different as any of the `candidates` that predict the same. A heat
+    map derived from the weights (gradient × attention, say) is hard to search: that search starts from the
+    result of one for the weights themselves, and so does at least as well.
     """
     find = partial(
         search,
@@ -108,13 +110,13 @@ def most_different_met(
         restarts=settings.search_restarts,
         steps=settings.search_steps,
         generators=generators,
-        candidates=known,
+        candidates=candidates,
     )
-    shown = partial(model.to_heatmap, trace)
+    to_heatmap = partial(model.to_heatmap, trace)
     if not isinstance(model, Layered) or model.map_on_trial().view in PLAIN:
-        return find(shown)
+        return find(to_heatmap)
     begin = find(partial(model.plain, trace)).attention
-    return find(shown, reach=model.reach(trace), begin=begin)
+    return find(to_heatmap, reach=model.reach(trace), begin=begin)
 
 
 def _on_text(trace: Trace, attention: Float[Tensor, "B K P"]) -> list[float]:

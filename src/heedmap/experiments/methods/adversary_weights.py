@@ -66,9 +66,9 @@ def weights_of(path: Path, row: int) -> Float[Tensor, "K P"] | None:
             rows: list[int] = file.get_tensor("row").tolist()
             if row not in rows:
                 return None
-            at = rows.index(row)
-            start, end = file.get_tensor("offset")[at : at + 2].tolist()
-            shape = file.get_tensor("shape")[at].tolist()
+            index = rows.index(row)
+            start, end = file.get_tensor("offset")[index : index + 2].tolist()
+            shape = file.get_tensor("shape")[index].tolist()
             weights: Tensor = file.get_slice("weights")[start:end].reshape(shape)
     except manifest.ChangedError:
         raise

@@ -23,20 +23,20 @@ def changes(
     words that read the same are ties. A logit's rounding is that of the model's precision, at the size of the
     largest one of the text.
     """
-    how = context.settings.renormalise
-    after = without_each(context.model, trace, how)
-    if is_closed(trace, how):  # not the model's logits, which are rounded more
+    renormalise = context.settings.renormalise
+    logits_without = without_each(context.model, trace, renormalise)
+    if is_closed(trace, renormalise):  # not the model's logits, which are rounded more
         weights, relevance, bias = linear(trace)
-        before = torch.einsum("bt,btc->bc", weights, relevance) + bias
+        logits = torch.einsum("bt,btc->bc", weights, relevance) + bias
     else:
-        before = trace.logits.double()
-    one, other = log_odds_each(before), log_odds_each(after)
-    possible = before.softmax(-1) > 0
-    largest = before.abs().masked_fill(~possible, 1.0).amax(-1).clamp(min=1.0)
+        logits = trace.logits.double()
+    lead, lead_without = log_odds_each(logits), log_odds_each(logits_without)
+    possible = logits.softmax(-1) > 0
+    largest = logits.abs().masked_fill(~possible, 1.0).amax(-1).clamp(min=1.0)
     rounding = 2 * ROUNDINGS * torch.finfo(context.model.precision).eps * largest
-    change = (other - one.unsqueeze(1)).masked_fill(~trace.mask.unsqueeze(-1), 0.0)
-    asked = of_classes(change, classes).transpose(1, 2)
-    tied = tied_changes(asked, trace.mask.unsqueeze(1), rounding[:, None, None])
+    change = (lead_without - lead.unsqueeze(1)).masked_fill(~trace.mask.unsqueeze(-1), 0.0)
+    change_of_classes = of_classes(change, classes).transpose(1, 2)
+    tied = tied_changes(change_of_classes, trace.mask.unsqueeze(1), rounding[:, None, None])
     return tied.transpose(1, 2)
 
 
@@ -62,44 +62,47 @@ def of_classes(
 
 
 def taus(
-    context: AuditContext, trace: Trace, classes: Int[Tensor, "B R"], asked: Bool[Tensor, " B"]
+    context: AuditContext, trace: Trace, classes: Int[Tensor, "B R"], is_asked: Bool[Tensor, " B"]
 ) -> dict[str, Float[Tensor, "B R"]]:
     """Return tau of the texts asked, and what chance and ties make of it."""
-    names = [f"tau_{side}{what}" for side in SIDES for what in ("", "_chance", "_largest")]
+    names = [f"tau_{side}{suffix}" for side in SIDES for suffix in ("", "_chance", "_largest")]
     shape = classes.shape
     columns = {name: torch.full(shape, torch.nan, dtype=torch.float64) for name in names}
-    if not asked.any():
+    if not is_asked.any():
         return {name: values.to(classes.device) for name, values in columns.items()}
-    own = _tau(context, trace, classes, asked)
+    map_taus = _tau(context, trace, classes, is_asked)
     shuffles = [
-        _tau(context, one, classes, asked) for one in shuffled(context, trace, "class_erasure")
+        _tau(context, shuffled_trace, classes, is_asked)
+        for shuffled_trace in shuffled(context, trace, "class_erasure")
     ]
     for side in SIDES:
-        tau, largest = own[side]
-        chance = torch.stack([one[side][0] for one in shuffles]).nanmean(0)
+        tau, largest = map_taus[side]
+        chance = torch.stack([shuffled_taus[side][0] for shuffled_taus in shuffles]).nanmean(0)
         for name, values in (("", tau), ("_chance", chance), ("_largest", largest)):
-            columns[f"tau_{side}{name}"][asked.cpu()] = values
+            columns[f"tau_{side}{name}"][is_asked.cpu()] = values
     return {name: values.to(classes.device) for name, values in columns.items()}
 
 
 def _tau(
-    context: AuditContext, trace: Trace, classes: Int[Tensor, "B R"], asked: Bool[Tensor, " B"]
+    context: AuditContext, trace: Trace, classes: Int[Tensor, "B R"], is_asked: Bool[Tensor, " B"]
 ) -> dict[str, tuple[Float[Tensor, "b R"], Float[Tensor, "b R"]]]:
     """Return tau-b of the map with the size of the changes, by side, and the largest that ties allow."""
-    change = changes(context, trace, classes)[asked].transpose(1, 2).cpu()  # (b, R, T)
-    heat = trace.ranked_heatmap[asked].double().cpu().unsqueeze(1).expand_as(change)
-    found = {}
+    change = changes(context, trace, classes)[is_asked].transpose(1, 2).cpu()  # (b, R, T)
+    heat = trace.ranked_heatmap[is_asked].double().cpu().unsqueeze(1).expand_as(change)
+    taus_by_side = {}
     for side, on_it in zip(SIDES, (change < 0, change > 0), strict=True):
         pair = [values.flatten(0, 1) for values in (heat, change.abs())]
         mask = on_it.flatten(0, 1)
-        last = [values.masked_fill(~mask, torch.inf).sort(-1).values for values in pair]
-        first = last[0].isfinite()  # as many as there are, now in front
+        sorted_values = [values.masked_fill(~mask, torch.inf).sort(-1).values for values in pair]
+        is_token = sorted_values[0].isfinite()  # as many as there are, now in front
         taus = [
-            tau_against(one.unsqueeze(1), other.unsqueeze(1), of)[:, 0, 0].view(change.shape[:2])
-            for (one, other), of in (
+            tau_against(map_values.unsqueeze(1), change_sizes.unsqueeze(1), tokens)[:, 0, 0].view(
+                change.shape[:2]
+            )
+            for (map_values, change_sizes), tokens in (
                 (pair, mask),
-                ([values.masked_fill(~first, 0.0) for values in last], first),
+                ([values.masked_fill(~is_token, 0.0) for values in sorted_values], is_token),
             )
         ]
-        found[side] = (taus[0], taus[1])
-    return found
+        taus_by_side[side] = (taus[0], taus[1])
+    return taus_by_side

@@ -25,61 +25,64 @@ def disagreement(results: Results) -> str:
     is about the largest or the smallest number; that the measures ask different things is one always.
     """
     columns = {name: results.optional("found", f"found_{name}") for name in OTHERS}
-    found = {name: values for name, values in columns.items() if values is not None}
-    if len(found) < 2:
+    masses = {name: values for name, values in columns.items() if values is not None}
+    if len(masses) < 2:
         return ""
-    used: Used = np.asarray(np.isfinite(np.stack([*found.values()])).all(0))
-    if used.sum() < FEWEST:
+    is_compared: Used = np.asarray(np.isfinite(np.stack([*masses.values()])).all(0))
+    if is_compared.sum() < FEWEST:
         return ""
-    means = {name: float(values[used].mean()) for name, values in found.items()}
+    means = {name: float(values[is_compared].mean()) for name, values in masses.items()}
     order = sorted(means, key=lambda name: -means[name])
-    most, least = order[0], order[-1]
-    if means[most] < FACTOR * means[least]:
+    largest, smallest = order[0], order[-1]
+    if means[largest] < FACTOR * means[smallest]:
         return ""
     said = ", ".join(f"{OTHERS[name]} {means[name]:.2f}" for name in order)
-    reasons = "; ".join(_reasons(results, used, most, least))
-    return f"the measures disagree ({said}, on the same {used.sum()} texts), which can be because {reasons}"
+    reasons = "; ".join(_reasons(results, is_compared, largest, smallest))
+    count = is_compared.sum()
+    return (
+        f"the measures disagree ({said}, on the same {count} texts), which can be because {reasons}"
+    )
 
 
-def _reasons(results: Results, used: Used, most: str, least: str) -> Iterator[str]:
-    """Yield what can make two measures differ; `most` is the one that finds most under the map."""
-    yield from _spread(results, used, most, least)
-    if "leave_one_out" in (most, least):
-        yield from _saturated(results, used)
-        yield from _of_either_sign(results, used)
-    if "gradient" in (most, least) and results.settings.gradient_path == "closed":
+def _reasons(results: Results, is_compared: Used, largest: str, smallest: str) -> Iterator[str]:
+    """Yield what can make two measures differ; `largest` is the one that finds most under the map."""
+    yield from _spread(results, is_compared, largest, smallest)
+    if "leave_one_out" in (largest, smallest):
+        yield from _saturated(results, is_compared)
+        yield from _of_either_sign(results, is_compared)
+    if "gradient" in (largest, smallest) and results.settings.gradient_path == "closed":
         yield (
             "the gradient holds the attention fixed, so that a word's weight is a factor of its number, while "
             "leave-one-out and integrated gradients let it move"
         )
-    if "integrated_gradients" in (most, least):
-        yield from _incomplete(results, used)
+    if "integrated_gradients" in (largest, smallest):
+        yield from _incomplete(results, is_compared)
     yield (
         "leave-one-out takes a word away, the gradient changes it a very little, and integrated gradients add "
         "up gradients on the way from an empty text, so that redundant and interacting words count differently"
     )
 
 
-def _spread(results: Results, used: Used, most: str, least: str) -> Iterator[str]:
+def _spread(results: Results, is_compared: Used, largest: str, smallest: str) -> Iterator[str]:
     """Say that one measure spreads its importance, so that no order of the weights finds much of it."""
     high, low = (
-        float(np.nanmean(results.column("found", f"largest_{name}")[used]))
-        for name in (most, least)
+        float(np.nanmean(results.column("found", f"largest_{name}")[is_compared]))
+        for name in (largest, smallest)
     )
     if high >= 2 * low:
-        name = OTHERS[least]
+        name = OTHERS[smallest]
         spread = "spread" if does(name) == "do" else "spreads"
         yield (
             f"{name} {spread} the importance over more words (the best order of these weights would find "
-            f"{low:.2f} of it, and {high:.2f} by {OTHERS[most]})"
+            f"{low:.2f} of it, and {high:.2f} by {OTHERS[largest]})"
         )
 
 
-def _saturated(results: Results, used: Used) -> Iterator[str]:
+def _saturated(results: Results, is_compared: Used) -> Iterator[str]:
     """Say that predictions are so sure, or their evidence so redundant, that no word's absence shows."""
     importance = results.tables["leave_one_out"]["importance"].to_pylist()
     probabilities = results.tables["instances"]["probabilities"].to_pylist()
-    rows = np.flatnonzero(used)
+    rows = np.flatnonzero(is_compared)
     # Of a text in windows, one of a single word has no number.
     still = float(np.mean([np.fmax.reduce(importance[row]) < SMALL for row in rows]))
     if still < NOTABLE:
@@ -92,14 +95,14 @@ def _saturated(results: Results, used: Used) -> Iterator[str]:
     )
 
 
-def _of_either_sign(results: Results, used: Used) -> Iterator[str]:
+def _of_either_sign(results: Results, is_compared: Used) -> Iterator[str]:
     """Say that much of the importance is of words against the answer."""
     table = results.tables["leave_one_out"]
     if "signed" not in table.column_names:
         return
     importance, signed = table["importance"].to_pylist(), table["signed"].to_pylist()
     shares = []
-    for row in np.flatnonzero(used):
+    for row in np.flatnonzero(is_compared):
         sizes, changes = np.array(importance[row]), np.array(signed[row])
         shares.append(float(sizes[changes < 0].sum() / sizes.sum()))
     if np.mean(shares) >= NOTABLE:
@@ -109,9 +112,9 @@ def _of_either_sign(results: Results, used: Used) -> Iterator[str]:
         )
 
 
-def _incomplete(results: Results, used: Used) -> Iterator[str]:
+def _incomplete(results: Results, is_compared: Used) -> Iterator[str]:
     """Say that integrated gradients miss a part of what they should add up to."""
-    errors = results.column("integrated_gradients", "completeness_error")[used]
+    errors = results.column("integrated_gradients", "completeness_error")[is_compared]
     share = float((errors > COMPLETE).mean())
     if share >= NOTABLE:
         yield (

@@ -43,13 +43,17 @@ def traces_of(context: AuditContext) -> Iterator[Trace]:
     Raises:
         InputError: what is left is to be normalised again, and the scores are not known.
     """
-    first = next(context.traces)
-    if context.settings.renormalise == "again" and differs(first) and first.scores is None:
+    first_trace = next(context.traces)
+    if (
+        context.settings.renormalise == "again"
+        and differs(first_trace)
+        and first_trace.scores is None
+    ):
         raise InputError(
             "renormalise = 'again': expected a softmax, or a model whose scores are known, got "
-            f"{first.normaliser} without its scores; leave out, to scale the weights that are left"
+            f"{first_trace.normaliser} without its scores; leave out, to scale the weights that are left"
         )
-    if is_linear(first):
+    if is_linear(first_trace):
         yield from context.traces
         return
     for batch in context.batches_of(texts_of(context)):
@@ -68,15 +72,23 @@ def shuffled(context: AuditContext, trace: Trace, name: str) -> Iterator[Trace]:
     rngs = context.generators(name, trace.rows)
     count = SHUFFLES if is_linear(trace) else 1
     everything = torch.ones_like(trace.mask).unsqueeze(0)
-    for some in permuted(values, trace.support, count, rngs):
-        for each in some:
-            one = replace(trace, scores=each) if again else replace(trace, attention=each)
+    for block in permuted(values, trace.support, count, rngs):
+        for shuffled_values in block:
+            shuffled_trace = (
+                replace(trace, scores=shuffled_values)
+                if again
+                else replace(trace, attention=shuffled_values)
+            )
             if again:
-                one = replace(one, attention=left(one, everything, "again")[0])
-            weights = one.attention.unsqueeze(0)
+                shuffled_trace = replace(
+                    shuffled_trace, attention=left(shuffled_trace, everything, "again")[0]
+                )
+            weights = shuffled_trace.attention.unsqueeze(0)
             with torch.no_grad():
                 logits = context.model.predict(trace, weights)[0]
-            yield replace(one, heatmap=context.model.to_heatmap(trace, weights)[0], logits=logits)
+            yield replace(
+                shuffled_trace, heatmap=context.model.to_heatmap(trace, weights)[0], logits=logits
+            )
 
 
 def differs(trace: Trace) -> bool:
@@ -84,21 +96,25 @@ def differs(trace: Trace) -> bool:
     return trace.normaliser != "softmax"
 
 
-def is_closed(trace: Trace, how: Renormalise) -> bool:
+def is_closed(trace: Trace, renormalise: Renormalise) -> bool:
     """Whether the closed forms apply: a linear read-out, and what is left of the weights is scaled."""
-    return is_linear(trace) and (how == "scale" or not differs(trace))
+    return is_linear(trace) and (renormalise == "scale" or not differs(trace))
 
 
-def without_each(model: Model, trace: Trace, how: Renormalise = "scale") -> Float[Tensor, "B T C"]:
+def without_each(
+    model: Model, trace: Trace, renormalise: Renormalise = "scale"
+) -> Float[Tensor, "B T C"]:
     """Return the logits without each token in turn."""
-    if is_closed(trace, how):
+    if is_closed(trace, renormalise):
         weights, relevance, bias = linear(trace)
         return closed.without_each(weights, relevance, bias, trace.mask)
-    if how == "again" and differs(trace):
+    if renormalise == "again" and differs(trace):
         return _without_each_again(model, trace)
     size = trace.mask.shape[1]
-    kept = ~torch.eye(size, dtype=torch.bool, device=trace.mask.device)
-    logits = imposed(model, trace, kept.unsqueeze(1).expand(-1, len(trace.mask), -1), how)
+    is_kept = ~torch.eye(size, dtype=torch.bool, device=trace.mask.device)
+    logits = imposed(
+        model, trace, is_kept.unsqueeze(1).expand(-1, len(trace.mask), -1), renormalise
+    )
     return logits.transpose(0, 1)
 
 
@@ -107,20 +123,20 @@ def _without_each_again(model: Model, trace: Trace) -> Float[Tensor, "B T C"]:
     order = ranked(trace.ranked_heatmap, trace.mask)
     weighty = int((trace.heatmap > 0).sum(-1).max())
     place = order.argsort(-1)
-    others = (
+    erased_place = (
         torch.arange(weighty + 1, device=place.device)[:, None, None] - 1
     )  # first, without none
-    logits = imposed(model, trace, place != others, "again")
+    logits = imposed(model, trace, place != erased_place, "again")
     whole = logits[:1].transpose(0, 1).expand(-1, place.shape[1], -1)
-    at = order[:, :weighty, None].expand(-1, -1, logits.shape[-1])
-    return whole.scatter(1, at, logits[1:].transpose(0, 1))
+    token_index = order[:, :weighty, None].expand(-1, -1, logits.shape[-1])
+    return whole.scatter(1, token_index, logits[1:].transpose(0, 1))
 
 
 def along(
-    model: Model, trace: Trace, ranking: Float[Tensor, "B T"], how: Renormalise = "scale"
+    model: Model, trace: Trace, ranking: Float[Tensor, "B T"], renormalise: Renormalise = "scale"
 ) -> closed.Flip:
     """Erase the tokens of the largest `ranking` first until another class is predicted, while any is left."""
-    if is_closed(trace, how):
+    if is_closed(trace, renormalise):
         weights, relevance, bias = linear(trace)
         return closed.along(ranking, weights, relevance, bias, trace.mask, trace.predicted)
     order = ranked(ranking, trace.mask)
@@ -130,13 +146,13 @@ def along(
     if size < 2:
         return closed.Flip(torch.zeros_like(order[:, 0]), torch.zeros_like(heat[:, 0]))
     counts = torch.arange(1, size, device=place.device)
-    logits = imposed(model, trace, place >= counts[:, None, None], how)
+    logits = imposed(model, trace, place >= counts[:, None, None], renormalise)
     flips = (logits.argmax(-1) != trace.predicted) & (counts.unsqueeze(1) < trace.mask.sum(-1))
-    if how == "scale":  # a sparse normaliser may leave words without weight
+    if renormalise == "scale":  # a sparse normaliser may leave words without weight
         flips &= (heat.flip(-1).cumsum(-1).flip(-1)[:, 1:] > 0).T
-    some, first = flips.any(0), flips.long().argmax(0)
-    mass = heat.cumsum(-1).gather(1, first.unsqueeze(-1)).squeeze(-1)
-    return closed.Flip((first + 1) * some, torch.where(some, mass, 0.0))
+    does_flip, flip_index = flips.any(0), flips.long().argmax(0)
+    mass = heat.cumsum(-1).gather(1, flip_index.unsqueeze(-1)).squeeze(-1)
+    return closed.Flip((flip_index + 1) * does_flip, torch.where(does_flip, mass, 0.0))
 
 
 def with_nothing_left(model: Model, trace: Trace) -> Bool[Tensor, " B"]:
@@ -150,38 +166,39 @@ def with_nothing_left(model: Model, trace: Trace) -> Bool[Tensor, " B"]:
 
 @torch.no_grad()
 def imposed(
-    model: Model, trace: Trace, kept: Bool[Tensor, "S B T"], how: Renormalise = "scale"
+    model: Model, trace: Trace, is_kept: Bool[Tensor, "S B T"], renormalise: Renormalise = "scale"
 ) -> Float[Tensor, "S B C"]:
-    """Return the logits in float64 where only the `kept` tokens have weight, some weightings at a time."""
-    some = max(1, ELEMENTS // trace.attention.numel())
+    """Return the logits in float64 where only tokens in `is_kept` have weight, some weightings at a time."""
+    weightings_at_once = max(1, ELEMENTS // trace.attention.numel())
     parts = [
-        model.predict(trace, left(trace, part, how)).double() for part in torch.split(kept, some)
+        model.predict(trace, left(trace, part, renormalise)).double()
+        for part in torch.split(is_kept, weightings_at_once)
     ]
     return torch.cat(parts)
 
 
 def left(
-    trace: Trace, kept: Bool[Tensor, "S B T"], how: Renormalise = "scale"
+    trace: Trace, is_kept: Bool[Tensor, "S B T"], renormalise: Renormalise = "scale"
 ) -> Float[Tensor, "S B K P"]:
-    """Return the weights where only the `kept` tokens have any; positions of no token, as [CLS], stay.
+    """Return the weights where only the tokens in `is_kept` have any; positions of no token, as [CLS], stay.
 
     "again" needs no scores of a softmax: without the positions I it is α_t / (1 − Σ_I α), which differs from
     scaling only where some of a row's mass goes to no position (a sink).
     """
     if (words := trace.words) is not None:
-        at = words.clamp(min=0).expand(len(kept), -1, -1)
-        kept = kept.gather(-1, at) | (words < 0)
-    if how == "again" and differs(trace):
+        word_index = words.clamp(min=0).expand(len(is_kept), -1, -1)
+        is_kept = is_kept.gather(-1, word_index) | (words < 0)
+    if renormalise == "again" and differs(trace):
         assert trace.scores is not None
         return normalise(
-            trace.scores.expand(len(kept), -1, -1, -1),
-            kept.unsqueeze(2) & trace.support,
+            trace.scores.expand(len(is_kept), -1, -1, -1),
+            is_kept.unsqueeze(2) & trace.support,
             trace.normaliser,
         ).to(trace.attention)
-    weights = trace.attention * kept.unsqueeze(2)
+    weights = trace.attention * is_kept.unsqueeze(2)
     mass, rest = trace.attention.sum(-1, keepdim=True), weights.sum(-1, keepdim=True)
     scale = mass / torch.where(rest > 0, rest, 1.0)
-    if how == "again":
+    if renormalise == "again":
         erased = 1.0 - mass + rest
         sink = (mass < 1.0 - A_SINK) & (erased > 0)
         scale = torch.where(sink, 1.0 / torch.where(sink, erased, 1.0), scale)
@@ -203,11 +220,11 @@ def slopes(model: Model, trace: Trace) -> tuple[Float[Tensor, "B T"], Float[Tens
     slope = slope.masked_fill(~trace.support, 0.0).double()
     error = rounding_of(slope.abs().amax(dim=(1, 2), keepdim=True)).expand_as(slope)
     numbers = ((slope, error), (slope * trace.attention, error * trace.attention))
-    first, second = (
+    by_slope, by_product = (
         levelled(on_tokens(trace, number.sum(1)), trace.mask, on_tokens(trace, bound.sum(1)))
         for number, bound in numbers
     )
-    return first, second
+    return by_slope, by_product
 
 
 def on_tokens(trace: Trace, values: Float[Tensor, "B P"]) -> Float[Tensor, "B T"]:

@@ -39,7 +39,7 @@ def flip_sets(context: AuditContext) -> list[FlipSet | None]:
     None where no set of words flips while one is left, where no ranking does, and of texts of one word.
     """
     table = context.table("flips").to_pylist()
-    found: list[FlipSet | None] = [None] * len(table)
+    smallest_sets: list[FlipSet | None] = [None] * len(table)
     for trace in traces_of(context):
         rows = trace.rows.tolist()
         if is_closed(trace, context.settings.renormalise):
@@ -52,16 +52,16 @@ def flip_sets(context: AuditContext) -> list[FlipSet | None]:
                 for row, name in zip(rows, names, strict=True)
             ]
             erased = _first(context, trace, names, counts)
-            kept = (~erased & trace.mask).unsqueeze(0)
-            logits = imposed(context.model, trace, kept, context.settings.renormalise)[0]
+            is_kept = (~erased & trace.mask).unsqueeze(0)
+            logits = imposed(context.model, trace, is_kept, context.settings.renormalise)[0]
         shares = logits.softmax(-1)
         for i, (row, name) in enumerate(zip(rows, names, strict=True)):
             if name is not None:
                 best = int(shares[i].argmax())
                 words = erased[i].nonzero().squeeze(-1).tolist()
                 mass = table[row][f"mass_{name}"]
-                found[row] = FlipSet(words, mass, best, float(shares[i, best]), name)
-    return found
+                smallest_sets[row] = FlipSet(words, mass, best, float(shares[i, best]), name)
+    return smallest_sets
 
 
 def _smallest(trace: Trace) -> tuple[Bool[Tensor, "B T"], Float[Tensor, "B C"]]:

@@ -27,26 +27,35 @@ class FlipTable:
 
 
 def flip_table(
-    first: NDArray[np.float64], other: NDArray[np.float64], texts: NDArray[np.int64]
+    first_flips: NDArray[np.float64], other_flips: NDArray[np.float64], texts: NDArray[np.int64]
 ) -> FlipTable:
     """Count the texts by which erasure flips; NaN is left out of both. `texts` numbers the different ones."""
-    used = np.isfinite(first) & np.isfinite(other)
-    one, two = first[used] > 0, other[used] > 0
-    both, first_only, other_only, neither = (
-        int(x.sum()) for x in (one & two, one & ~two, two & ~one, ~one & ~two)
+    is_compared = np.isfinite(first_flips) & np.isfinite(other_flips)
+    does_first, does_other = first_flips[is_compared] > 0, other_flips[is_compared] > 0
+    both_flip, first_only, other_only, neither = (
+        int(x.sum())
+        for x in (
+            does_first & does_other,
+            does_first & ~does_other,
+            does_other & ~does_first,
+            ~does_first & ~does_other,
+        )
     )
-    once = np.unique(texts[used], return_index=True)[1]
-    ahead, apart = int((one & ~two)[once].sum()), int((one != two)[once].sum())
-    p = float(stats.binomtest(ahead, apart).pvalue) if apart else 1.0
-    return FlipTable(both, first_only, other_only, neither, p, len(once))
+    once = np.unique(texts[is_compared], return_index=True)[1]
+    ahead, discordant = (
+        int((does_first & ~does_other)[once].sum()),
+        int((does_first != does_other)[once].sum()),
+    )
+    p = float(stats.binomtest(ahead, discordant).pvalue) if discordant else 1.0
+    return FlipTable(both_flip, first_only, other_only, neither, p, len(once))
 
 
-def in_words(found: FlipTable) -> str:
+def in_words(counts: FlipTable) -> str:
     """Put the decision-flip table and McNemar's test into words."""
-    cells = (found.both, found.only_first, found.only_other, found.neither)
-    both, top_only, other_only, neither = (percent(x / max(1, sum(cells))) for x in cells)
-    once = "" if found.different == sum(cells) else f", of {found.different} different texts"
+    cells = (counts.both, counts.only_first, counts.only_other, counts.neither)
+    both_flip, top_only, other_only, neither = (percent(x / max(1, sum(cells))) for x in cells)
+    once = "" if counts.different == sum(cells) else f", of {counts.different} different texts"
     return (
-        f"of all texts the most attended word and one random other both flip {both}, only the first "
-        f"{top_only}, only the other {other_only}, neither {neither} (McNemar p = {found.p:.2g}{once})"
+        f"of all texts the most attended word and one random other both flip {both_flip}, only the first "
+        f"{top_only}, only the other {other_only}, neither {neither} (McNemar p = {counts.p:.2g}{once})"
     )

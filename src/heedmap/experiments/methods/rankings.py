@@ -23,7 +23,7 @@ RANKINGS = {
     "read_out_attention": "read-out × attention",
     "position": "first words first",
 }
-"""Names in tables, and in words. The read-out's is the gradient by the weights (`erased.slopes`)."""
+"""Names in tables, and in words. The read-out's is the gradient by the weights (see `slopes`)."""
 READ_OUT = ("read_out", "read_out_attention")  # of `slopes`
 SHUFFLES = 5  # random rankings
 
@@ -35,15 +35,15 @@ def scores_of(context: AuditContext, traces: Iterable[Trace] = ()) -> dict[int, 
     """
     lists = {"attention": ranked_heats(context)}
     lists |= {name: context.table(name)["importance"].to_pylist() for name in MEASURES[1:]}
-    found: dict[int, dict[str, Scores]] = {}
+    scores_by_row: dict[int, dict[str, Scores]] = {}
     for row, text in enumerate(context.texts):
-        found[row] = {"position": -np.arange(len(text), dtype=np.float64)}
+        scores_by_row[row] = {"position": -np.arange(len(text), dtype=np.float64)}
         for name, values in lists.items():
             if values[row] is not None:
-                _add(found[row], name, np.array(values[row], dtype=np.float64))
+                _add(scores_by_row[row], name, np.array(values[row], dtype=np.float64))
     for trace in traces:
-        add_read_out(context, trace, found)
-    return found
+        add_read_out(context, trace, scores_by_row)
+    return scores_by_row
 
 
 def ranked_heats(context: AuditContext) -> list[Scores]:
@@ -55,11 +55,13 @@ def ranked_heats(context: AuditContext) -> list[Scores]:
     return heats
 
 
-def add_read_out(context: AuditContext, trace: Trace, found: dict[int, dict[str, Scores]]) -> None:
+def add_read_out(
+    context: AuditContext, trace: Trace, scores_by_row: dict[int, dict[str, Scores]]
+) -> None:
     """Add the rankings of the read-out for the texts of a trace."""
     for name, slope in zip(READ_OUT, slopes(context.model, trace), strict=True):
         for i, row in enumerate(trace.rows.tolist()):
-            _add(found[row], name, slope[i][trace.mask[i]].numpy(force=True))
+            _add(scores_by_row[row], name, slope[i][trace.mask[i]].numpy(force=True))
 
 
 def _add(scores: dict[str, Scores], name: str, values: Scores) -> None:

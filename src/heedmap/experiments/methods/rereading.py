@@ -92,10 +92,10 @@ def prefixes(size: int) -> NDArray[np.int64]:
     >>> prefixes(12), prefixes(300)[-3:]
     (array([1, 2, 3, 4]), array([ 54,  74, 100]))
     """
-    most = size // PART
-    if most <= PREFIXES:
-        return np.arange(1, most + 1)
-    steps = np.round(np.geomspace(1, most, PREFIXES)).astype(np.int64)
+    longest = size // PART
+    if longest <= PREFIXES:
+        return np.arange(1, longest + 1)
+    steps = np.round(np.geomspace(1, longest, PREFIXES)).astype(np.int64)
     return np.maximum(steps, np.arange(1, PREFIXES + 1))  # small numbers step by one
 
 
@@ -110,8 +110,10 @@ def orders_of(scores: Scores, rng: np.random.Generator) -> list[Order]:
 
     Scores that differ by rounding alone tie only if they are `levelled`.
     """
-    drawn = [rng.permutation(len(scores)) for _ in range(ORDERS)]
-    orders = [each[np.argsort(-scores[each], kind="stable")] for each in drawn]
+    permutations = [rng.permutation(len(scores)) for _ in range(ORDERS)]
+    orders = [
+        permutation[np.argsort(-scores[permutation], kind="stable")] for permutation in permutations
+    ]
     return orders if len(np.unique(scores)) < len(scores) else orders[:1]
 
 
@@ -152,51 +154,64 @@ def outcomes(
     context: AuditContext, ranked: Mapping[int, Mapping[str, Ranked]]
 ) -> dict[str, dict[int, Outcome]]:
     """Read texts again along rankings of their words, given by row and name; return the outcomes by name."""
-    found: dict[str, dict[int, Outcome]] = {}
+    outcomes_by_name: dict[str, dict[int, Outcome]] = {}
     rows = list(ranked)
     for start in track(range(0, len(rows), AT_ONCE)):
         part = {row: ranked[row] for row in rows[start : start + AT_ONCE]}
         for row, of_row in _outcomes_together(context, part).items():
             for name, outcome in of_row.items():
-                found.setdefault(name, {})[row] = outcome
-    return found
+                outcomes_by_name.setdefault(name, {})[row] = outcome
+    return outcomes_by_name
 
 
 def _outcomes_together(
     context: AuditContext, ranked: Mapping[int, Mapping[str, Ranked]]
 ) -> dict[int, dict[str, Outcome]]:
     readings = Readings()
-    asked: dict[int, dict[str, _Asked]] = {}
+    readings_by_row: dict[int, dict[str, _Asked]] = {}
     for row, of_row in ranked.items():
         text, donors = context.texts[row], donors_of(context, row)
-        asked[row] = {
-            name: _ask(context.model, readings, row, text, one, donors)
-            for name, one in of_row.items()
+        readings_by_row[row] = {
+            name: _ask(context.model, readings, row, text, ranking, donors)
+            for name, ranking in of_row.items()
         }
     logits = read(context.model, readings.texts)
-    after = logits.softmax(-1).numpy()
+    probabilities = logits.softmax(-1).numpy()
     whole = context.table("instances")
-    before, answers = whole["probabilities"].to_pylist(), whole["predicted"].to_pylist()
+    whole_probabilities, answers = (
+        whole["probabilities"].to_pylist(),
+        whole["predicted"].to_pylist(),
+    )
 
     guessed = guessing(context)
 
     def outcome(row: int, name: str) -> Outcome:
-        one, answer = asked[row][name], answers[row]
-        if not one.without:
+        read_texts, answer = readings_by_row[row][name], answers[row]
+        if not read_texts.without:
             return Outcome(0, 0.0, guessed[row], 0.0, guessed[row], 0.0)
-        lost = [before[row][answer] - after[numbers, answer].min() for numbers in one.without]
+        lost = [
+            whole_probabilities[row][answer] - probabilities[numbers, answer].min()
+            for numbers in read_texts.without
+        ]
         gone = float(np.maximum(lost, 0.0).mean())
-        parts = (_answered(after[some], answer) for some in (one.alone, one.among_others))
+        parts = (
+            _answered(probabilities[numbers_read], answer)
+            for numbers_read in (read_texts.alone, read_texts.among_others)
+        )
         return Outcome(ranked[row][name].highlighted, gone, *chain.from_iterable(parts))
 
-    return {row: {name: outcome(row, name) for name in names} for row, names in asked.items()}
+    return {
+        row: {name: outcome(row, name) for name in names} for row, names in readings_by_row.items()
+    }
 
 
-def _answered(after: Float[np.ndarray, "N C"], answer: int) -> tuple[float, float]:
+def _answered(probabilities: Float[np.ndarray, "N C"], answer: int) -> tuple[float, float]:
     """Return the mean probability of a class and how often it is the answer; NaN of no readings."""
-    if not len(after):
+    if not len(probabilities):
         return np.nan, np.nan
-    return float(after[:, answer].mean()), float((after[:, answer] >= after.max(1) - SAME).mean())
+    return float(probabilities[:, answer].mean()), float(
+        (probabilities[:, answer] >= probabilities.max(1) - SAME).mean()
+    )
 
 
 def guessing(context: AuditContext) -> list[float]:
@@ -221,33 +236,33 @@ def chance_of_answers(
         rng = context.text_generator(rng_name, row)
         text = context.texts[row]
         for donor in donors_of(context, row):
-            others = among_others(context.model, text, np.ones(len(text), dtype=bool), donor)
-            texts.append(shortened(others, rng.permutation(len(others)) < size))
+            foreign_text = among_others(context.model, text, np.ones(len(text), dtype=bool), donor)
+            texts.append(shortened(foreign_text, rng.permutation(len(foreign_text)) < size))
             rows.append(row)
     answers = context.table("instances")["predicted"].to_numpy()
-    after = read(context.model, texts).softmax(-1).numpy()
-    found = dict.fromkeys(sizes, np.nan)
-    at = np.array(rows, dtype=np.int64)
+    probabilities = read(context.model, texts).softmax(-1).numpy()
+    chances = dict.fromkeys(sizes, np.nan)
+    row_of_text = np.array(rows, dtype=np.int64)
     for row in sizes:
-        if (here := at == row).any():
-            found[row] = float(after[here, answers[row]].mean())
-    return found
+        if (is_of_row := row_of_text == row).any():
+            chances[row] = float(probabilities[is_of_row, answers[row]].mean())
+    return chances
 
 
-def among_others(model: Model, text: Text, where: NDArray[np.bool_], donor: Text) -> Text:
+def among_others(model: Model, text: Text, is_replaced: NDArray[np.bool_], donor: Text) -> Text:
     """Replace some words by another text's; of a transformer's text without the last ones if it gets longer.
 
     Else a text as long as the transformer can read might not fit, for other words may have more sub-words.
     """
-    changed = replaced(text, where, donor)
+    changed = replaced(text, is_replaced, donor)
     if not isinstance(model, Layered):
         return changed
-    kept, most = np.ones(len(text), dtype=bool), model.lengths([text])[0]
-    for last in np.flatnonzero(where)[:0:-1].tolist():
-        if model.lengths([shortened(changed, kept)])[0] <= most:
+    is_kept, longest = np.ones(len(text), dtype=bool), model.lengths([text])[0]
+    for position in np.flatnonzero(is_replaced)[:0:-1].tolist():
+        if model.lengths([shortened(changed, is_kept)])[0] <= longest:
             break
-        kept[last] = False
-    return changed if kept.all() else shortened(changed, kept)
+        is_kept[position] = False
+    return changed if is_kept.all() else shortened(changed, is_kept)
 
 
 def donors_of(context: AuditContext, row: int) -> list[Text]:
@@ -255,28 +270,28 @@ def donors_of(context: AuditContext, row: int) -> list[Text]:
     rng = context.text_generator("donors", row)
     donors: list[Text] = []
     for _ in range(ORDERS):
-        for drawn in rng.integers(len(context.texts), size=TRIES).tolist():
-            if tuple(context.texts[drawn]) != tuple(context.texts[row]):
-                donors.append(context.texts[drawn])
+        for donor_row in rng.integers(len(context.texts), size=TRIES).tolist():
+            if tuple(context.texts[donor_row]) != tuple(context.texts[row]):
+                donors.append(context.texts[donor_row])
                 break
     return donors
 
 
 def _ask(
-    model: Model, readings: Readings, row: int, text: Text, one: Ranked, donors: Sequence[Text]
+    model: Model, readings: Readings, row: int, text: Text, ranking: Ranked, donors: Sequence[Text]
 ) -> _Asked:
-    places = [np.argsort(order, kind="stable") for order in one.orders]
+    places = [np.argsort(order, kind="stable") for order in ranking.orders]
     without = [
         [readings.add(row, shortened(text, place >= k)) for k in prefixes(len(text)).tolist()]
         for place in places
     ]
-    if not one.highlighted:
+    if not ranking.highlighted:
         return _Asked(without, [], [])
-    alone = [readings.add(row, shortened(text, place < one.highlighted)) for place in places]
+    alone = [readings.add(row, shortened(text, place < ranking.highlighted)) for place in places]
     # Each of several orders has a donor of its own, and a single order has them all.
     pairs = zip(places * (ORDERS // len(places)), donors, strict=False)
     among = [
-        readings.add(row, among_others(model, text, place >= one.highlighted, donor))
+        readings.add(row, among_others(model, text, place >= ranking.highlighted, donor))
         for place, donor in pairs
     ]
     return _Asked(without, alone, among)

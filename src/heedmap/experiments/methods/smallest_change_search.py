@@ -42,31 +42,33 @@ def search_all(context: AuditContext) -> dict[str, np.ndarray]:
         name: np.full(len(context.split), np.nan)
         for name in (*names, *(f"shuffled_{n}" for n in names), "shuffled_flipped", "own_maximum")
     }
-    chosen = context.sample("adversary", 0 if slow else settings.search_instances)
-    for batch in context.batches_of(chosen, shares=SEARCH_SHARE):
+    sample = context.sample("adversary", 0 if slow else settings.search_instances)
+    for batch in context.batches_of(sample, shares=SEARCH_SHARE):
         trace = model.trace(batch)
         rows = batch.rows.tolist()
         rngs = context.generators("bending", batch.rows)
         shuffles = torch.cat(list(permuted(trace.attention, trace.support, SHUFFLES + 2, rngs)))
         targets, bases = shuffles[:2], shuffles[2:]
-        own = nearest_met(model, trace, trace.attention, trace.predicted, targets)
+        from_map = nearest_met(model, trace, trace.attention, trace.predicted, targets)
         with torch.no_grad():
             predicted = model.predict(trace, bases).argmax(-1)
-        others = [
-            nearest_met(model, trace, base, of, targets)
-            for base, of in zip(bases, predicted, strict=True)
+        from_shuffles = [
+            nearest_met(model, trace, base, base_predicted, targets)
+            for base, base_predicted in zip(bases, predicted, strict=True)
         ]
         flipped = (predicted != trace.predicted).double().mean(0)
-        found = {
-            **dict(zip(names, own, strict=True)),
+        columns_of_batch = {
+            **dict(zip(names, from_map, strict=True)),
             **{
-                f"shuffled_{name}": torch.stack([other[i] for other in others]).mean(0)
+                f"shuffled_{name}": torch.stack([distances[i] for distances in from_shuffles]).mean(
+                    0
+                )
                 for i, name in enumerate(names)
             },
             "shuffled_flipped": flipped,
             "own_maximum": largest_divergence(trace.heatmap, trace.mask),
         }
-        for name, values in found.items():
+        for name, values in columns_of_batch.items():
             columns[name][rows] = values.double().numpy(force=True)
     finite = {name: np.where(np.isfinite(x), x, np.nan) for name, x in columns.items()}
     return {**finite, "changeable": np.where(np.isnan(finite["least_tvd"]), np.nan, 1.0)}
@@ -92,36 +94,41 @@ def nearest_met(
     common = together.masked_fill(~trace.support, -torch.inf).argmax(-1, keepdim=True)
     mass = base.sum(-1, keepdim=True)
     straight = [uniform(base, trace.support), *targets]
-    straight += [torch.zeros_like(base).scatter(-1, at, mass) for at in (best, common)]
+    straight += [torch.zeros_like(base).scatter(-1, position, mass) for position in (best, common)]
     order = slope.masked_fill(~trace.support, torch.inf).argsort(dim=-1, stable=True)
     ends = torch.stack(straight)
 
     def at(share: Float[Tensor, "paths B"]) -> Float[Tensor, "paths B K P"]:
-        some = share[:-1, :, None, None]
-        return torch.cat([base + some * (ends - base), _moved(base, order, best, share[-1])[None]])
+        fraction = share[:-1, :, None, None]
+        return torch.cat(
+            [base + fraction * (ends - base), _moved(base, order, best, share[-1])[None]]
+        )
 
     def changed(share: Float[Tensor, "paths B"]) -> Bool[Tensor, "paths B"]:
         with torch.no_grad():
             return model.predict(trace, at(share)).argmax(-1) != predicted
 
-    outside = torch.full((len(ends) + 1, len(base)), torch.inf, device=base.device)
+    changed_share = torch.full((len(ends) + 1, len(base)), torch.inf, device=base.device)
     for step in reversed(range(1, GRID + 1)):
-        share = torch.full_like(outside, step / GRID)
-        outside = torch.where(changed(share), share, outside)
-    ever = outside.isfinite()
-    outside = torch.where(ever, outside, 1.0)
-    inside = outside - 1 / GRID
+        share = torch.full_like(changed_share, step / GRID)
+        changed_share = torch.where(changed(share), share, changed_share)
+    ever = changed_share.isfinite()
+    changed_share = torch.where(ever, changed_share, 1.0)
+    unchanged_share = changed_share - 1 / GRID
     for _ in range(HALVINGS):
-        middle = 0.5 * (inside + outside)
+        middle = 0.5 * (unchanged_share + changed_share)
         over = changed(middle)
-        outside, inside = torch.where(over, middle, outside), torch.where(over, inside, middle)
+        changed_share, unchanged_share = (
+            torch.where(over, middle, changed_share),
+            torch.where(over, unchanged_share, middle),
+        )
     with torch.no_grad():
-        own = model.to_heatmap(trace, base[None]).double()
-        heat = model.to_heatmap(trace, at(outside)).double()
-    own = own.expand_as(heat)
+        base_heatmap = model.to_heatmap(trace, base[None]).double()
+        heat = model.to_heatmap(trace, at(changed_share)).double()
+    base_heatmap = base_heatmap.expand_as(heat)
     never = (~ever).to(heat.device)
     tvd, jsd = (
-        distance(heat, own).masked_fill(never, torch.inf).amin(0)
+        distance(heat, base_heatmap).masked_fill(never, torch.inf).amin(0)
         for distance in (total_variation, jensen_shannon)
     )
     return tvd, jsd
@@ -133,9 +140,9 @@ def _slope(
     """Return the gradient of the best rival's lead by the weights."""
     weights = base.detach().clone().requires_grad_()
     logits = model.predict(trace, weights[None])[0]
-    own = predicted.unsqueeze(1)
-    rival = logits.scatter(1, own, -torch.inf).amax(1)
-    (slope,) = torch.autograd.grad((rival - logits.gather(1, own)[:, 0]).sum(), weights)
+    answer = predicted.unsqueeze(1)
+    rival = logits.scatter(1, answer, -torch.inf).amax(1)
+    (slope,) = torch.autograd.grad((rival - logits.gather(1, answer)[:, 0]).sum(), weights)
     return slope
 
 
@@ -147,8 +154,8 @@ def _moved(
 ) -> Float[Tensor, "B K P"]:
     """Move a share of each row's mass to `best`, from the first positions of the order."""
     sorted_mass = base.gather(-1, order)
-    before = sorted_mass.cumsum(-1) - sorted_mass
-    wanted = share[:, None, None] * base.sum(-1, keepdim=True)
-    taken = torch.minimum((wanted - before).clamp(min=0.0), sorted_mass)
-    kept = torch.zeros_like(base).scatter(-1, order, sorted_mass - taken)
-    return kept.scatter_add(-1, best, taken.sum(-1, keepdim=True))
+    mass_before = sorted_mass.cumsum(-1) - sorted_mass
+    mass_to_move = share[:, None, None] * base.sum(-1, keepdim=True)
+    moved_mass = torch.minimum((mass_to_move - mass_before).clamp(min=0.0), sorted_mass)
+    moved_weights = torch.zeros_like(base).scatter(-1, order, sorted_mass - moved_mass)
+    return moved_weights.scatter_add(-1, best, moved_mass.sum(-1, keepdim=True))

@@ -94,8 +94,10 @@ def adversary(context: AuditContext) -> pa.Table:
     any heat map of the text. The paper's search also runs where there is one row of weights and the settings
     give it steps.
     """
-    first = next(context.traces, None)
-    columns = enclose(context) if first is None or is_enclosed(first) else search_all(context)
+    first_trace = next(context.traces, None)
+    columns = (
+        enclose(context) if first_trace is None or is_enclosed(first_trace) else search_all(context)
+    )
     return text_table(context, columns, copied=MAP_FACTS)
 
 
@@ -123,7 +125,7 @@ def _freedom(results: Results) -> Finding:
     short, view, settings = results.short, results.view, results.settings
     jsd = np.where(short, np.nan, results.column("adversary", "jsd"))
     upper = results.column("adversary", "jsd_upper")[np.isfinite(jsd)]
-    most = mean(upper) / LN2
+    upper_mean = mean(upper) / LN2
     finding = results.finding(
         "adversary",
         "freedom",
@@ -141,12 +143,12 @@ def _freedom(results: Results) -> Finding:
         ),
         meaning="0 = no other heat map, 1 = one with nothing in common; one such map is enough, however rare",
         summary="; ".join(
-            filter(None, (_how_found(results, np.isfinite(jsd), most), _beside(results)))
+            filter(None, (_how_found(results, np.isfinite(jsd), upper_mean), _beside(results)))
         ),
     )
     if view in SLOW:
         return replace(finding, reading="not asked of this view")
-    if view == "rollout" and most < VERY_DIFFERENT:
+    if view == "rollout" and upper_mean < VERY_DIFFERENT:
         # The layers below and the residual connection fix the map, not the prediction.
         return replace(finding, reading=HELD, level="for comparison")
     return finding
@@ -154,19 +156,21 @@ def _freedom(results: Results) -> Finding:
 
 def _beside(results: Results) -> str:
     """Say how far another training's map is: the noise that the distance is read against."""
-    far = noise(results) / LN2
-    return "" if np.isnan(far) else f"the map of another seed is at {_number(far)}"
+    seed_distance = noise(results) / LN2
+    return (
+        "" if np.isnan(seed_distance) else f"the map of another seed is at {_number(seed_distance)}"
+    )
 
 
-def _how_found(results: Results, used: NDArray[np.bool_], most: float) -> str:
+def _how_found(results: Results, is_defined: NDArray[np.bool_], upper_mean: float) -> str:
     settings, classes = results.settings, len(results.classes)
     columns = results.tables["adversary"].column_names
-    bound = f"at least this, at most {_number(most)} on average"
+    bound = f"at least this, at most {_number(upper_mean)} on average"
     if results.view == "rollout":
         bound += " (under any weights of the layer, whatever is predicted)"
     papers = ""
     if "search_jsd" in columns:
-        jsd = results.column("adversary", "search_jsd")[used]
+        jsd = results.column("adversary", "search_jsd")[is_defined]
         papers = f"the paper's search finds {_number(mean(jsd) / LN2)}"
     if is_exact(columns, classes):
         return papers
@@ -174,8 +178,8 @@ def _how_found(results: Results, used: NDArray[np.bool_], most: float) -> str:
         return f"{bound}; {papers}"
     if papers:
         pairs = "query" in results.tables["instances"].column_names
-        why = "" if pairs else f" ({classes} classes are too many for a bound of each two)"
-        return f"found by search{why}, so {bound}; {papers}"
+        reason = "" if pairs else f" ({classes} classes are too many for a bound of each two)"
+        return f"found by search{reason}, so {bound}; {papers}"
     times = f"{settings.search_restarts} starts of {settings.search_steps} steps"
     on_text = [mean(results.column("adversary", name)) for name in ("on_text_before", "on_text")]
     return (
@@ -191,12 +195,12 @@ def _number(value: float) -> str:
 
 
 def _heat_maps(row: Row) -> list[HeatMap]:
-    own, other = row["instances"], row["adversary"]
-    if other["attention"] is None:  # the text was not sampled for the search
+    instance, adversarial = row["instances"], row["adversary"]
+    if adversarial["attention"] is None:  # the text was not sampled for the search
         return []
-    exact = is_exact(other, len(own["probabilities"]))
+    exact = is_exact(adversarial, len(instance["probabilities"]))
     name = "adversarial attention" + ("" if exact else " (best found)")
-    weights = other["attention"] if len(own["tokens"]) > 1 else None
+    weights = adversarial["attention"] if len(instance["tokens"]) > 1 else None
     return [HeatMap(name, "attention", weights)]
 
 
@@ -243,8 +247,8 @@ def _search_seconds(probe: CostProbe) -> float:
     seconds = []
     for steps in (0, TIMED):
         start = time.perf_counter()
-        few = settings.model_copy(update={"search_steps": steps})
-        most_different_met(model, trace, few, generators)
+        short_search = settings.model_copy(update={"search_steps": steps})
+        most_different_met(model, trace, short_search, generators)
         seconds.append(time.perf_counter() - start)
     total = seconds[0] + (seconds[1] - seconds[0]) / TIMED * settings.search_steps
     if trace.attention.shape[1] == 1:

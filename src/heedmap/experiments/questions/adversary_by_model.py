@@ -51,36 +51,36 @@ COLUMNS = Columns(
 )
 
 
-def ease(context: AuditContext) -> pa.Table:
+def adversary_by_model(context: AuditContext) -> pa.Table:
     """Return how far adversaries and other seeds go, a row per encoder, normaliser and text."""
     retraining = context.retraining
     assert retraining is not None
-    asked = variants(retraining)
-    outcomes = retraining.outcomes(asked)
+    trainings = variants(retraining)
+    outcomes = retraining.outcomes(trainings)
     # Without the paper's search, which is slow and finds less.
     settings = context.settings.model_copy(update={"descent_steps": 0})
     parts = []
-    for i in range(0, len(asked), 2):
-        model = retraining.model(asked[i])
-        own = AuditContext(model, context.split, settings, context.experiments)
-        found = own.table("adversary")
+    for i in range(0, len(trainings), 2):
+        model = retraining.model(trainings[i])
+        model_context = AuditContext(model, context.split, settings, context.experiments)
+        adversaries = model_context.table("adversary")
         total = len(context.split)
         between = np.full(total, np.nan)
-        for trace in own.traces:
+        for trace in model_context.traces:
             width = trace.mask.shape[1]
-            other = outcomes[i + 1].attention.padded(trace.rows.cpu(), width).double()
+            seed_attention = outcomes[i + 1].attention.padded(trace.rows.cpu(), width).double()
             between[trace.rows.numpy(force=True)] = jensen_shannon(
-                trace.heatmap.double().cpu(), other
+                trace.heatmap.double().cpu(), seed_attention
             )
         parts.append(
             text_table(
                 context,
                 {
-                    "encoder": asked[i].encoder,
-                    "normaliser": asked[i].normaliser,
+                    "encoder": trainings[i].encoder,
+                    "normaliser": trainings[i].normaliser,
                     "label": context.table("instances")["label"],
                     "predicted": outcomes[i].predicted,
-                    "jsd": found["jsd"],
+                    "jsd": adversaries["jsd"],
                     "seed_jsd": between,
                 },
             )
@@ -88,9 +88,9 @@ def ease(context: AuditContext) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def by_model(found: pa.Table) -> pd.DataFrame:
+def by_model(adversaries: pa.Table) -> pd.DataFrame:
     """Return a row per encoder and normaliser: accuracy, and the means of both divergences."""
-    frame = found.to_pandas()
+    frame = adversaries.to_pandas()
     frame["accuracy"] = (frame["label"] == frame["predicted"]).astype(float)
     keys = ["encoder", "normaliser"]
     means: pd.DataFrame = frame.groupby(keys, sort=False)[["accuracy", "jsd", "seed_jsd"]].mean()
@@ -102,8 +102,8 @@ def _findings(results: Results) -> list[Finding]:
     frame = results.tables["ease"].to_pandas()
     values = frame.groupby("row")["jsd"].mean().reindex(range(len(results.short))).to_numpy()
     listed = "; ".join(
-        f"{one.encoder} {one.normaliser} {one.jsd:.2f} ({one.seed_jsd:.2f})"
-        for one in rows.itertuples()
+        f"{kind.encoder} {kind.normaliser} {kind.jsd:.2f} ({kind.seed_jsd:.2f})"
+        for kind in rows.itertuples()
     )
     return [
         results.finding(
@@ -123,7 +123,7 @@ def _findings(results: Results) -> list[Finding]:
 
 EXPERIMENT = Experiment(
     "ease",
-    ease,
+    adversary_by_model,
     columns=COLUMNS,
     place=162,
     per_text=False,

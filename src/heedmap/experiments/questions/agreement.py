@@ -45,12 +45,14 @@ def agreement(context: AuditContext) -> pa.Table:
     lists = [instances["attention"], *(context.table(m)["importance"] for m in MEASURES[1:])]
     taus = np.full((len(context.split), len(PAIRS)), np.nan)
     ps = taus.copy()
-    first, second = np.array([[MEASURES.index(a), MEASURES.index(b)] for a, b in PAIRS]).T
+    first_index, second_index = np.array(
+        [[MEASURES.index(a), MEASURES.index(b)] for a, b in PAIRS]
+    ).T
     for rows, values, mask in padded(lists, ELEMENTS):
         values[:, 0] = levelled(values[:, 0], mask)
         result = kendall_tau(values, mask)
-        taus[rows] = result.tau.numpy()[:, first, second]
-        ps[rows] = result.p.numpy()[:, first, second]
+        taus[rows] = result.tau.numpy()[:, first_index, second_index]
+        ps[rows] = result.p.numpy()[:, first_index, second_index]
     columns: dict[str, object] = {}
     for i, (a, b) in enumerate(PAIRS):
         columns[f"tau_{a}_{b}"] = taus[:, i]
@@ -67,10 +69,10 @@ def _with(results: Results, measure: str, name: str) -> Finding:
     """Attention against one other measure."""
     values = results.column("agreement", f"tau_attention_{measure}")
     p = results.column("agreement", f"p_attention_{measure}")
-    used = np.isfinite(values)
-    significant = p[used] <= 0.05
+    is_defined = np.isfinite(values)
+    significant = p[is_defined] <= 0.05
     summary = f"{percent(mean(significant.astype(float)))} of the texts significant at .05"
-    if (reverse := significant & (values[used] < 0)).any():
+    if (reverse := significant & (values[is_defined] < 0)).any():
         summary += f", {percent(mean(reverse.astype(float)))} in the reverse order"
     if measure == "integrated_gradients":
         summary += _incomplete(results)

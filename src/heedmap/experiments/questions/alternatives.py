@@ -70,8 +70,8 @@ COLUMNS = Columns(
 def where_needed(context: AuditContext) -> pa.Table:
     """Return `alternatives`; of a map that has a yes only how far the best order goes."""
     best = _best_orders(context)
-    read = {name: context.table(name) for name in ("highlights", "permutation")}
-    texts = texts_of({**read, "alternatives": _table(context, best)})
+    tables = {name: context.table(name) for name in ("highlights", "permutation")}
+    texts = texts_of({**tables, "alternatives": _table(context, best)})
     said = answer(map_numbers(texts), packaged_rates().thresholds)
     if said in ("yes", "words"):
         return _table(context, best)
@@ -101,12 +101,12 @@ def _with_candidates(context: AuditContext, best: Mapping[str, Outcomes]) -> pa.
     rows = np.flatnonzero(context.table("highlights")["highlighted"].is_valid().to_numpy())
     read_outs = read_out_maps(context, rows)
     signed = context.table("leave_one_out")["signed"]
-    asked: dict[int, dict[str, Ranked]] = {}
+    rankings: dict[int, dict[str, Ranked]] = {}
     for row, maps in read_outs.items():
         rng = context.text_generator("alternatives", row)
         scores = {**maps, "leave_one_out": np.array(signed[row].as_py())}
-        asked[row] = {name: ranked(each, rng) for name, each in scores.items()}
-    return _table(context, {**best, **outcomes(context, asked)}, read_outs)
+        rankings[row] = {name: ranked(token_scores, rng) for name, token_scores in scores.items()}
+    return _table(context, {**best, **outcomes(context, rankings)}, read_outs)
 
 
 def read_out_maps(
@@ -127,7 +127,7 @@ def read_out_maps(
 
 def _table(
     context: AuditContext,
-    found: Mapping[str, Outcomes],
+    outcomes_by_order: Mapping[str, Outcomes],
     read_outs: Mapping[int, Mapping[str, Scores]] | None = None,
 ) -> pa.Table:
     """Return the table; what was not asked is null."""
@@ -135,11 +135,11 @@ def _table(
     return text_table(
         context,
         {
-            "gone_best": column_of(found.get("best", {}), "gone", total),
+            "gone_best": column_of(outcomes_by_order.get("best", {}), "gone", total),
             **{
-                f"{what}_{name}": column_of(found.get(name, {}), what, total)
+                f"{quantity}_{name}": column_of(outcomes_by_order.get(name, {}), quantity, total)
                 for name in CANDIDATES
-                for what in ("highlighted", *WHAT)
+                for quantity in ("highlighted", *WHAT)
             },
             **{
                 name: pa.array(

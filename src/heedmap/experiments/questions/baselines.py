@@ -102,45 +102,50 @@ def baselines(context: AuditContext) -> pa.Table:
     """
     settings, total = context.settings, len(context.split)
     sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
-    chosen = sample[np.sort(context.generator("baselines").permutation(len(sample))[:TEXTS])]
+    rows_asked = sample[np.sort(context.generator("baselines").permutation(len(sample))[:TEXTS])]
     columns = _Columns(total)
-    own = {name: context.table(name)["importance"] for name in OTHERS}
+    importance_lists = {name: context.table(name)["importance"] for name in OTHERS}
     with portion(0.8):
-        for batch in context.batches_of(chosen, shares=GRADIENT_SHARE):
+        for batch in context.batches_of(rows_asked, shares=GRADIENT_SHARE):
             trace = context.model.trace(batch)
             rows, mask = batch.rows.tolist(), trace.mask
             texts = [context.texts[row] for row in rows]
-            others = _maps_of_other_seeds(context, rows, texts)
-            if others:
-                alike = [_tau(trace.heatmap, levelled(other, mask), mask) for other in others]
+            other_heatmaps = _maps_of_other_seeds(context, rows, texts)
+            if other_heatmaps:
+                alike = [
+                    _tau(trace.heatmap, levelled(other_heatmap, mask), mask)
+                    for other_heatmap in other_heatmaps
+                ]
                 columns.put(rows, "tau_other_seed", torch.stack(alike).nanmean(0))
             for name in OTHERS:
-                values = _padded([own[name][row].as_py() for row in rows], trace)
+                values = _padded([importance_lists[name][row].as_py() for row in rows], trace)
                 largest = _tau(_sorted(trace.heatmap, mask), _sorted(values, mask), mask)
                 columns.put(rows, f"tau_largest_{name}", largest)
-                if others:
-                    alike = [_tau(other, values, mask) for other in others]
+                if other_heatmaps:
+                    alike = [_tau(other_heatmap, values, mask) for other_heatmap in other_heatmaps]
                     columns.put(rows, f"tau_other_seed_{name}", torch.stack(alike).nanmean(0))
-                    under = [_found(other, values, mask) for other in others]
+                    under = [
+                        _found(other_heatmap, values, mask) for other_heatmap in other_heatmaps
+                    ]
                     columns.put(rows, f"found_other_seed_{name}", torch.stack(under).mean(0))
-            for drawn, weightings in track(list(_drawn(context, trace)), (SHUFFLES + 2, 1)):
+            for kind, weightings in track(list(_drawn(context, trace)), (SHUFFLES + 2, 1)):
                 heat = context.model.to_heatmap(trace, weightings)
-                slow = drawn == "shuffled"
+                slow = kind == "shuffled"
                 for name, importance, signed in _under(
                     context, batch, trace, texts, weightings, slow=slow
                 ):
-                    some = heat[: len(importance)]
-                    pairs = zip(some, importance, strict=True)
+                    heatmaps = heat[: len(importance)]
+                    pairs = zip(heatmaps, importance, strict=True)
                     taus = torch.stack([_tau(*pair, mask) for pair in pairs])
-                    columns.put(rows, f"tau_{drawn}_{name}", _mean(taus, trace))
+                    columns.put(rows, f"tau_{kind}_{name}", _mean(taus, trace))
                     if slow:
-                        found = _found(some, importance, mask)
-                        columns.put(rows, f"found_{drawn}_{name}", _mean(found, trace))
+                        importance_mass = _found(heatmaps, importance, mask)
+                        columns.put(rows, f"found_{kind}_{name}", _mean(importance_mass, trace))
                     if slow and signed is not None:
-                        mass = _mass_against(some, signed, mask)
-                        columns.put(rows, f"against_{drawn}", _mean(mass, trace))
+                        mass = _mass_against(heatmaps, signed, mask)
+                        columns.put(rows, f"against_{kind}", _mean(mass, trace))
     with portion(0.2), randomised(context.model, context.torch_generator("randomised")):
-        for batch in context.batches_of(chosen, shares=GRADIENT_SHARE):
+        for batch in context.batches_of(rows_asked, shares=GRADIENT_SHARE):
             trace = context.model.trace(batch)
             rows = batch.rows.tolist()
             texts = [context.texts[row] for row in rows]
@@ -153,14 +158,14 @@ def _maps_of_other_seeds(
     context: AuditContext, rows: Sequence[int], texts: Sequence[Text]
 ) -> list[Float[Tensor, "B T"]]:
     """Return the heat maps of the model from other trainings."""
-    return [other.trace(other.batch(texts, rows)).heatmap for other in context.other_seeds]
+    return [model.trace(model.batch(texts, rows)).heatmap for model in context.other_seeds]
 
 
 @contextmanager
 def randomised(model: Model, generator: torch.Generator) -> Iterator[None]:
     """Shuffle the numbers within each parameter of a model; afterwards they are as before."""
     parameters = list(model.parameters())
-    before = [parameter.detach().clone() for parameter in parameters]
+    original_values = [parameter.detach().clone() for parameter in parameters]
     try:
         with torch.no_grad():
             for parameter in parameters:
@@ -170,7 +175,7 @@ def randomised(model: Model, generator: torch.Generator) -> Iterator[None]:
         yield
     finally:
         with torch.no_grad():
-            for parameter, values in zip(parameters, before, strict=True):
+            for parameter, values in zip(parameters, original_values, strict=True):
                 parameter.copy_(values)
 
 
@@ -213,8 +218,10 @@ def _under(
         "gradient",
         torch.stack(
             [
-                gradient_importance(model, batch, each, quantity=settings.gradient_of, form=form)
-                for each in traces
+                gradient_importance(
+                    model, batch, weighted_trace, quantity=settings.gradient_of, form=form
+                )
+                for weighted_trace in traces
             ]
         ),
         None,
@@ -274,9 +281,9 @@ class _Columns:
 
 def _padded(lists: Sequence[Sequence[float] | None], trace: Trace) -> Float[Tensor, "B T"]:
     values = torch.full(trace.mask.shape, torch.nan, dtype=torch.float64)
-    for row, some in zip(values, lists, strict=True):
-        if some is not None:
-            row[: len(some)] = torch.tensor(some, dtype=torch.float64)
+    for row, numbers in zip(values, lists, strict=True):
+        if numbers is not None:
+            row[: len(numbers)] = torch.tensor(numbers, dtype=torch.float64)
     return values.to(trace.mask.device)
 
 
@@ -286,12 +293,16 @@ def _sorted(values: Float[Tensor, "*b T"], mask: Bool[Tensor, "B T"]) -> Float[T
 
 
 def _tau(
-    first: Float[Tensor, "B T"], second: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]
+    left_values: Float[Tensor, "B T"], right_values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]
 ) -> Float[Tensor, " B"]:
     """Return tau-b per text; NaN where undefined."""
-    defined = second.masked_fill(~mask, 0.0).isfinite().all(-1) & first.isfinite().all(-1)
+    defined = right_values.masked_fill(~mask, 0.0).isfinite().all(-1) & left_values.isfinite().all(
+        -1
+    )
     tau = tau_against(
-        levelled(first, mask).unsqueeze(1).cpu(), second.nan_to_num().unsqueeze(1).cpu(), mask.cpu()
+        levelled(left_values, mask).unsqueeze(1).cpu(),
+        right_values.nan_to_num().unsqueeze(1).cpu(),
+        mask.cpu(),
     )[:, 0, 0]
     return tau.masked_fill(~defined.cpu(), torch.nan)
 
@@ -300,8 +311,8 @@ def _found(
     heat: Float[Tensor, "*S B T"], values: Float[Tensor, "*S B T"], mask: Bool[Tensor, "B T"]
 ) -> Float[Tensor, "*S B"]:
     """Return Σ α m / Σ m; NaN where no token has any importance, or one is undefined."""
-    inside = values.double().masked_fill(~mask, 0.0)
-    return (heat.double() * inside).sum(-1) / inside.sum(-1)
+    token_values = values.double().masked_fill(~mask, 0.0)
+    return (heat.double() * token_values).sum(-1) / token_values.sum(-1)
 
 
 def _mass_against(
@@ -318,8 +329,8 @@ def _cost(probe: CostProbe) -> float:
     count = min(TEXTS, probe.context.settings.integrated_gradients_instances)
     gradients = probe.reading(BACKWARD * (SHUFFLES + 2), count)
     # Leave-one-out of the shuffled model, and once under all weightings drawn.
-    others = 2 * leave_one_out_seconds(probe) + integrated_seconds(probe)
-    return gradients + probe.sampled(count) * others
+    passes = 2 * leave_one_out_seconds(probe) + integrated_seconds(probe)
+    return gradients + probe.sampled(count) * passes
 
 
 EXPERIMENT = Experiment("baselines", baselines, columns=COLUMNS, place=45, cost=_cost)

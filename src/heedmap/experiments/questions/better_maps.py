@@ -68,21 +68,21 @@ COLUMNS = Columns(
 )
 
 
-def instead(context: AuditContext) -> pa.Table:
+def better_maps(context: AuditContext) -> pa.Table:
     """Return how much of leave-one-out other maps find than the one on trial, on the same texts.
 
     Candidates are gradient and integrated gradients; of models with layers and heads also `mix` and `single`,
     which are fitted and chosen on the texts that `chooses` marks (see
     `heedmap.experiments.questions.head_mixture`).
     """
-    chosen, half = sampled(context)
+    sample, half = sampled(context)
     total, nulls = len(context.split), _nulls(context)
     keys = ["trial", *GRADIENTS, *nulls]
-    names = ["chooses", "chance", *(f"{what}_{key}" for key in keys for what in MEASURED)]
+    names = ["chooses", "chance", *(f"{quantity}_{key}" for key in keys for quantity in MEASURED)]
     columns = {name: np.full(total, np.nan) for name in names}
-    columns["chooses"][chosen] = half
+    columns["chooses"][sample] = half
     mixes: list[Floats | None] = [None] * total
-    for row, maps in _maps(context, chosen):
+    for row, maps in _maps(context, sample):
         mixes[row] = maps.get("mix")
         target = importance_of(context, row)
         if not np.isfinite(target).all():
@@ -93,18 +93,18 @@ def instead(context: AuditContext) -> pa.Table:
             columns[f"found_{key}"][row] = share_found(heat, target)
             columns[f"largest_{key}"][row] = share_found(np.sort(heat), np.sort(target))
             columns[f"null_{key}"][row] = nulls[key][row] if key in nulls else chance
-    found = text_table(context, null_where_nan(columns))
+    maps_table = text_table(context, null_where_nan(columns))
     if "mix" in nulls:
         tables = {
             "instances": context.table("instances"),
             "mix": context.table("mix"),
-            "instead": found,
+            "instead": maps_table,
         }
         results = Results(by_text(tables), context.settings, context.model.classes)
-        (mix,) = (one for one in judge(results) if one.key == "mix")
-        shown = [None] * total if mix.withheld else mixes
-        found = found.append_column("mix", pa.array(shown, pa.list_(pa.float64())))
-    return found
+        (mix,) = (candidate for candidate in judge(results) if candidate.key == "mix")
+        mixes_shown = [None] * total if mix.withheld else mixes
+        maps_table = maps_table.append_column("mix", pa.array(mixes_shown, pa.list_(pa.float64())))
+    return maps_table
 
 
 def _nulls(context: AuditContext) -> dict[str, dict[int, float]]:
@@ -123,7 +123,7 @@ def _nulls(context: AuditContext) -> dict[str, dict[int, float]]:
 
 
 def _maps(
-    context: AuditContext, chosen: NDArray[np.int64]
+    context: AuditContext, sample: NDArray[np.int64]
 ) -> Iterator[tuple[int, dict[str, Floats]]]:
     """Yield each sampled text's maps."""
     lists = {
@@ -132,24 +132,34 @@ def _maps(
     }
 
     def others(row: int) -> dict[str, Floats]:
-        some = {name: values[row].as_py() for name, values in lists.items()}
-        return {name: np.array(each, float) for name, each in some.items() if each is not None}
+        lists_of_text = {name: values[row].as_py() for name, values in lists.items()}
+        return {
+            name: np.array(scores, float)
+            for name, scores in lists_of_text.items()
+            if scores is not None
+        }
 
     model = context.model
     if not isinstance(model, Layered):
-        for row in chosen.tolist():
+        for row in sample.tolist():
             yield row, others(row)
         return
-    every = model.maps()
-    weights = context.table("mix").slice(0, len(every)).to_pandas()[["mixed", "single"]].to_numpy()
-    used = np.flatnonzero(weights.any(1))
-    if not len(used):  # no text could choose
-        used = np.array([0])
-    for batch in context.batches_of(chosen, shares=SCAN_SHARE):
-        some = model.heat_maps(batch, [every[i] for i in used]).double().numpy(force=True)
-        for row, of_text in zip(batch.rows.tolist(), some, strict=True):
+    layer_maps = model.maps()
+    weights = (
+        context.table("mix").slice(0, len(layer_maps)).to_pandas()[["mixed", "single"]].to_numpy()
+    )
+    weighted_maps = np.flatnonzero(weights.any(1))
+    if not len(weighted_maps):  # no text could choose
+        weighted_maps = np.array([0])
+    for batch in context.batches_of(sample, shares=SCAN_SHARE):
+        heatmaps = (
+            model.heat_maps(batch, [layer_maps[i] for i in weighted_maps])
+            .double()
+            .numpy(force=True)
+        )
+        for row, of_text in zip(batch.rows.tolist(), heatmaps, strict=True):
             fixed = others(row)
-            mix, single = weights[used].T @ even_if_zero(of_text[:, : len(fixed["trial"])])
+            mix, single = weights[weighted_maps].T @ even_if_zero(of_text[:, : len(fixed["trial"])])
             yield row, {**fixed, "mix": mix, "single": single}
 
 
@@ -189,17 +199,17 @@ def judge(results: Results) -> list[Candidate]:
     chooses, chance = (results.column("instead", name) for name in ("chooses", "chance"))
     names = _names(results)
     keys = ["trial", *names]
-    found = {key: results.column("instead", f"found_{key}") for key in keys}
+    masses = {key: results.column("instead", f"found_{key}") for key in keys}
     largest = {key: results.column("instead", f"largest_{key}") for key in keys}
-    defined = {key: np.isfinite(found[key]) & np.isfinite(found["trial"]) for key in names}
+    defined = {key: np.isfinite(masses[key]) & np.isfinite(masses["trial"]) for key in names}
     choosing = {key: defined[key] & (chooses == 1) for key in names}
     judging = {key: defined[key] & (chooses == 0) for key in names}
-    share = {key: attained(found[key], chance, largest[key]) for key in keys}
+    share = {key: attained(masses[key], chance, largest[key]) for key in keys}
 
-    def interval(key: str, values: Floats, most: float) -> tuple[float, float]:
-        used, seed = judging[key], results.settings.seed
-        rounded = np.round(values[used], ROUNDED)
-        return intervals.of_mean(rounded, results.clusters[used], seed, (-most, most))
+    def interval(key: str, values: Floats, bound: float) -> tuple[float, float]:
+        is_judging, seed = judging[key], results.settings.seed
+        rounded = np.round(values[is_judging], ROUNDED)
+        return intervals.of_mean(rounded, results.clusters[is_judging], seed, (-bound, bound))
 
     def withheld(key: str) -> str:
         texts = [len(np.unique(results.clusters[half[key]])) for half in (choosing, judging)]
@@ -209,31 +219,34 @@ def judge(results: Results) -> list[Candidate]:
                 "needed of each"
             )
         null = results.column("instead", f"null_{key}")
-        beside = "as fitted to shuffled leave-one-out" if key in OF_ATTENTION else "chance"
-        for what, difference, most in (
-            (f"not certainly better than {beside}", found[key] - null, 1.0),
-            ("not certainly better than the map on trial", found[key] - found["trial"], 1.0),
+        null_name = "as fitted to shuffled leave-one-out" if key in OF_ATTENTION else "chance"
+        for verdict, difference, bound in (
+            (f"not certainly better than {null_name}", masses[key] - null, 1.0),
+            ("not certainly better than the map on trial", masses[key] - masses["trial"], 1.0),
             ("not certainly nearer to its best order", share[key] - share["trial"], 2.0),
         ):
-            low, high = interval(key, difference, most)
+            low, high = interval(key, difference, bound)
             if not low > 0:
                 numbers = f"{mean(difference[judging[key]]):z.2f} [{low:z.2f}, {high:z.2f}]"
-                return f"{what} (difference {numbers.replace('-', '−')})"
+                return f"{verdict} (difference {numbers.replace('-', '−')})"
         return ""
 
     candidates = []
     for key, name in names.items():
         low, high = interval(key, share[key], 1.0)
-        value, most = (np.where(judging[key], x[key], np.nan) for x in (found, largest))
-        of = mean(share[key][judging[key]])
-        candidates.append(Candidate(key, name, value, most, of, low, high, withheld(key)))
+        value, best_mass = (np.where(judging[key], x[key], np.nan) for x in (masses, largest))
+        attained_share = mean(share[key][judging[key]])
+        candidates.append(
+            Candidate(key, name, value, best_mass, attained_share, low, high, withheld(key))
+        )
 
-    def rank(one: Candidate) -> tuple[bool, float]:
-        first = choosing[one.key]
-        if not first.any():
+    def rank(candidate: Candidate) -> tuple[bool, float]:
+        is_choosing = choosing[candidate.key]
+        if not is_choosing.any():
             return False, 0.0
         gain, nearer = (
-            float((x[one.key][first] - x["trial"][first]).mean()) for x in (found, share)
+            float((x[candidate.key][is_choosing] - x["trial"][is_choosing]).mean())
+            for x in (masses, share)
         )
         return min(gain, nearer) > 0, gain
 
@@ -250,12 +263,14 @@ def _names(results: Results) -> dict[str, str]:
         return names
     maps = results.tables["mix"].to_pandas().drop_duplicates(["view", "layer", "head"])
     mixed = maps[maps["mixed"] > 0].sort_values("mixed", ascending=False, kind="stable")
-    heads = [f"{_place(one)} {one.mixed:z.0%}" for one in mixed.head(NAMED).itertuples()]
+    heads = [
+        f"{_place(head_map)} {head_map.mixed:z.0%}" for head_map in mixed.head(NAMED).itertuples()
+    ]
     if len(mixed) > NAMED:
         heads.append(f"{len(mixed) - NAMED} others")
     single = [
-        f"{VIEWS.get(one.view, one.view)}, {_place(one)}"
-        for one in maps[maps["single"] > 0].itertuples()
+        f"{VIEWS.get(head_map.view, head_map.view)}, {_place(head_map)}"
+        for head_map in maps[maps["single"] > 0].itertuples()
     ]
     return {
         "mix": f"a mix of heads ({', '.join(heads) or 'none'})",
@@ -264,9 +279,9 @@ def _names(results: Results) -> dict[str, str]:
     }
 
 
-def _place(one: Any) -> str:
-    head = "mean over heads" if pd.isna(one.head) else f"head {one.head:z.0f}"
-    return f"layer {one.layer} {head}"
+def _place(head_map: Any) -> str:
+    head = "mean over heads" if pd.isna(head_map.head) else f"head {head_map.head:z.0f}"
+    return f"layer {head_map.layer} {head}"
 
 
 def _percent(share: float, low: float, high: float) -> str:
@@ -278,17 +293,21 @@ def _percent(share: float, low: float, high: float) -> str:
 
 
 def _findings(results: Results) -> list[Finding]:
-    best, *others = judge(results)
+    best, *runners_up = judge(results)
     chooses, chance, of_trial, of_best = (
         results.column("instead", name)
         for name in ("chooses", "chance", "found_trial", f"found_{best.key}")
     )
     trial = _share_of_trial(results, best)
     clause = f"{best.name}: {best.percent} of the attainable, against {trial} of this map"
-    of_attention = [one for one in others if one.key in OF_ATTENTION and not one.withheld]
+    of_attention = [
+        candidate
+        for candidate in runners_up
+        if candidate.key in OF_ATTENTION and not candidate.withheld
+    ]
     if of_attention and best.key not in OF_ATTENTION:
         clause += f"; of attention, {of_attention[0].name}: {of_attention[0].percent}"
-    listed = "; ".join(f"{one.name} {one.percent}" for one in others)
+    listed = "; ".join(f"{candidate.name} {candidate.percent}" for candidate in runners_up)
     finding = results.finding(
         KEY,
         "found",
@@ -348,7 +367,7 @@ def _cost(probe: CostProbe) -> float:
 
 EXPERIMENT = Experiment(
     "instead",
-    instead,
+    better_maps,
     columns=COLUMNS,
     place=95,
     findings=_findings,

@@ -87,8 +87,8 @@ def class_erasure(context: AuditContext) -> pa.Table:
     parts: list[dict[str, NDArray[np.float64]]] = []
     sample = context.sample("adversary", context.settings.search_instances)
     for trace in traces_of(context):
-        asked = torch.isin(trace.rows.cpu(), torch.from_numpy(sample)).to(trace.mask.device)
-        parts.append(_of_batch(context, trace, asked))
+        is_sampled = torch.isin(trace.rows.cpu(), torch.from_numpy(sample)).to(trace.mask.device)
+        parts.append(_of_batch(context, trace, is_sampled))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     order = np.lexsort((columns["class"], columns["row"]))
     types = dict.fromkeys(
@@ -106,7 +106,7 @@ def class_erasure(context: AuditContext) -> pa.Table:
 
 
 def _of_batch(
-    context: AuditContext, trace: Trace, asked: Bool[Tensor, " B"]
+    context: AuditContext, trace: Trace, is_sampled: Bool[Tensor, " B"]
 ) -> dict[str, NDArray[np.float64]]:
     """Return the columns for the rows of one batch."""
     shares = trace.logits.double().softmax(-1)
@@ -115,17 +115,19 @@ def _of_batch(
         "probability": shares.gather(1, classes),
         **_counts(context, trace, classes),
         **sides(context, trace, classes),
-        **taus(context, trace, classes, asked),
+        **taus(context, trace, classes, is_sampled),
     }
     whole = {
         "row": trace.rows.unsqueeze(1).expand_as(classes),
         "predicted": trace.predicted.unsqueeze(1).expand_as(classes),
         "class": classes,
-        "sampled": asked.unsqueeze(1).expand_as(classes),
+        "sampled": is_sampled.unsqueeze(1).expand_as(classes),
     }
-    kept = (trace.mask.sum(-1, keepdim=True) > 1) & (numbers["probability"] > 0)
+    is_erasable = (trace.mask.sum(-1, keepdim=True) > 1) & (numbers["probability"] > 0)
     columns = whole | numbers
-    return {name: values[kept].double().numpy(force=True) for name, values in columns.items()}
+    return {
+        name: values[is_erasable].double().numpy(force=True) for name, values in columns.items()
+    }
 
 
 def _classes(shares: Float[Tensor, "B C"]) -> Int[Tensor, "B R"]:
@@ -143,26 +145,28 @@ def _counts(
         return dict.fromkeys(names, nothing)
     weights, relevance, bias = linear(trace)
     # The predicted class first: only what is asked of is compared with it, however many classes there are.
-    asked = torch.cat([trace.predicted.unsqueeze(1), classes], 1)
-    alone = of_classes(relevance + bias, asked)
+    compared_classes = torch.cat([trace.predicted.unsqueeze(1), classes], 1)
+    alone = of_classes(relevance + bias, compared_classes)
     rest = (
         weights,
         alone,
-        bias.new_zeros(asked.shape[1]),
+        bias.new_zeros(compared_classes.shape[1]),
         trace.mask,
         torch.zeros_like(trace.predicted),
     )
     exact = smallest_each(*rest)[0].count
-    found = {
+    counts = {
         "count_exact": exact,
         "count_attention": along_each(trace.ranked_heatmap.double().unsqueeze(-1), *rest),
-        "count_product": along_each(_products(trace, weights, of_classes(relevance, asked)), *rest),
+        "count_product": along_each(
+            _products(trace, weights, of_classes(relevance, compared_classes)), *rest
+        ),
     }
     chance = _by_chance(context, trace, classes).masked_fill(exact == 0, torch.nan)
     rival = classes != trace.predicted.unsqueeze(1)
     return {
         name: values.double()[:, 1:].where(rival, nothing)
-        for name, values in {**found, "efficiency_chance": chance}.items()
+        for name, values in {**counts, "efficiency_chance": chance}.items()
     }
 
 
@@ -185,58 +189,64 @@ def _by_chance(
     the shuffled weights is the one that another is to be put ahead of. NaN where no set of words does.
     """
     shares = []
-    for one in shuffled(context, trace, "class_erasure"):
-        weights, relevance, bias = linear(one)
-        asked = torch.cat([one.predicted.unsqueeze(1), classes], 1)
+    for shuffled_trace in shuffled(context, trace, "class_erasure"):
+        weights, relevance, bias = linear(shuffled_trace)
+        compared_classes = torch.cat([shuffled_trace.predicted.unsqueeze(1), classes], 1)
         rest = (
             weights,
-            of_classes(relevance + bias, asked),
-            bias.new_zeros(asked.shape[1]),
-            one.mask,
-            torch.zeros_like(one.predicted),
+            of_classes(relevance + bias, compared_classes),
+            bias.new_zeros(compared_classes.shape[1]),
+            shuffled_trace.mask,
+            torch.zeros_like(shuffled_trace.predicted),
         )
-        least = smallest_each(*rest)[0].count
-        count = along_each(one.ranked_heatmap.double().unsqueeze(-1), *rest)
-        share = torch.where(count > 0, least / count.clamp(min=1), 0.0).masked_fill(
-            least == 0, torch.nan
+        smallest_count = smallest_each(*rest)[0].count
+        count = along_each(shuffled_trace.ranked_heatmap.double().unsqueeze(-1), *rest)
+        share = torch.where(count > 0, smallest_count / count.clamp(min=1), 0.0).masked_fill(
+            smallest_count == 0, torch.nan
         )
-        shares.append(share.double().masked_fill(asked == one.predicted.unsqueeze(1), torch.nan))
+        shares.append(
+            share.double().masked_fill(
+                compared_classes == shuffled_trace.predicted.unsqueeze(1), torch.nan
+            )
+        )
     return torch.stack(shares).nanmean(0)
 
 
-def _by_text(results: Results, name: str, of: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _by_text(results: Results, name: str, is_class: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return the mean of a column over some of a text's classes; NaN where there is none."""
     rows = results.column("class_erasure", "row").astype(int)
     values = results.column("class_erasure", name)
-    return _means(rows, values, of, len(results.predicted))
+    return _means(rows, values, is_class, len(results.predicted))
 
 
 def _means(
-    rows: NDArray[np.int64], values: NDArray[np.float64], of: NDArray[np.bool_], total: int
+    rows: NDArray[np.int64], values: NDArray[np.float64], is_class: NDArray[np.bool_], total: int
 ) -> NDArray[np.float64]:
-    used = of & np.isfinite(values)
-    count = np.bincount(rows[used], minlength=total)
-    sums = np.bincount(rows[used], values[used], minlength=total)
+    is_defined = is_class & np.isfinite(values)
+    count = np.bincount(rows[is_defined], minlength=total)
+    sums = np.bincount(rows[is_defined], values[is_defined], minlength=total)
     return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
 
 
 def _findings(results: Results) -> list[Finding]:
     """Ask of the predicted class alone if there are two, else of each class."""
     several = len(results.classes) > 2
-    known = np.isfinite(results.column("class_erasure", "count_exact")).any()
-    return [_against(results, several), *([_ahead(results)] if several and known else [])]
+    has_exact = np.isfinite(results.column("class_erasure", "count_exact")).any()
+    return [_against(results, several), *([_ahead(results)] if several and has_exact else [])]
 
 
 def _against(results: Results, several: bool) -> Finding:
-    own = results.column("class_erasure", "class") == results.column("class_erasure", "predicted")
-    every = np.ones(len(own), dtype=bool)
+    is_answer = results.column("class_erasure", "class") == results.column(
+        "class_erasure", "predicted"
+    )
+    is_any = np.ones(len(is_answer), dtype=bool)
     values = {
-        f"{number}_{side}{what}": _by_text(results, f"{number}_{side}{what}", every)
+        f"{number}_{side}{suffix}": _by_text(results, f"{number}_{side}{suffix}", is_any)
         for side in SIDES
-        for number, what in (("tau", ""), ("tau", "_chance"), ("share", ""), ("weight", ""))
+        for number, suffix in (("tau", ""), ("tau", "_chance"), ("share", ""), ("weight", ""))
     }
-    both = np.isfinite(values["tau_for"]) & np.isfinite(values["tau_against"])
-    less = mean((values["tau_against"] < values["tau_for"])[both].astype(float))
+    has_both = np.isfinite(values["tau_for"]) & np.isfinite(values["tau_against"])
+    less = mean((values["tau_against"] < values["tau_for"])[has_both].astype(float))
     # Few texts may have two words on a side, while under shuffled weights many do: like with like.
     fair = np.isfinite(values["tau_for"]) & np.isfinite(values["tau_for_chance"])
 
@@ -246,22 +256,25 @@ def _against(results: Results, several: bool) -> Finding:
     alone = "; what speaks against one of two classes speaks for the other"
     which = "the answer"
     if several:
-        first, others = (_number(_by_text(results, "tau_against", of)) for of in (own, ~own))
-        alone = f"; against the answer itself {first}, against the other classes {others}"
+        tau_of_answer, tau_of_rivals = (
+            _number(_by_text(results, "tau_against", is_class))
+            for is_class in (is_answer, ~is_answer)
+        )
+        alone = f"; against the answer itself {tau_of_answer}, against the other classes {tau_of_rivals}"
         which = (
             "each class"
             if len(results.classes) <= MOST
             else f"each of the {MOST} likeliest classes"
         )
-    asked = _by_text(results, "sampled", every) > 0
+    is_sampled = _by_text(results, "sampled", is_any) > 0
     return results.finding(
         "class_against",
         "tau",
         values["tau_against"],
         {
             "one token: nothing else is left": results.short,
-            "not sampled": ~asked,
-            "fewer than two words against a class, or all alike": asked,
+            "not sampled": ~is_sampled,
+            "fewer than two words against a class, or all alike": is_sampled,
         },
         topic="words against a class",
         question="Does the map rank the words that speak against a class as well as those that speak for it?",
@@ -270,12 +283,12 @@ def _against(results: Results, several: bool) -> Finding:
         summary=(
             f"among those for it {_number(values['tau_for'][fair])} (weights shuffled "
             f"{_number(values['tau_for_chance'][fair])}, n = {fair.sum()}); lower among those against it in "
-            f"{percent(less)} of the {both.sum()} texts with both; "
+            f"{percent(less)} of the {has_both.sum()} texts with both; "
             f"{part('share_against')} of the words speak against it and have {part('weight_against')} of the "
             f"weight, {part('share_for')} for it, with {part('weight_for')}{alone}"
         ),
         chance=values["tau_against_chance"],
-        ceiling=_by_text(results, "tau_against_largest", every),
+        ceiling=_by_text(results, "tau_against_largest", is_any),
     )
 
 
@@ -287,22 +300,22 @@ def _number(values: NDArray[np.float64]) -> str:
 def _ahead(results: Results) -> Finding:
     counts = {name: results.column("class_erasure", f"count_{name}") for name in COUNTS}
     rows = results.column("class_erasure", "row").astype(int)
-    every, total = np.ones(len(rows), dtype=bool), len(results.predicted)
+    is_any, total = np.ones(len(rows), dtype=bool), len(results.predicted)
     shares = {
-        name: _means(rows, efficiency(counts["exact"], counts[name]), every, total)
+        name: _means(rows, efficiency(counts["exact"], counts[name]), is_any, total)
         for name in ("attention", "product")
     }
     never = counts["exact"][np.isfinite(counts["exact"])] == 0
-    known = np.isfinite(_by_text(results, "count_exact", every))
-    chance = _by_text(results, "efficiency_chance", every)
+    is_known = np.isfinite(_by_text(results, "count_exact", is_any))
+    chance = _by_text(results, "efficiency_chance", is_any)
     return results.finding(
         "class_flips",
         "fraction",
         shares["attention"],
         {
             "one token: nothing else is left": results.short,
-            "the smallest set is not known": ~known,
-            "no set of words puts another class ahead: a proof": known,
+            "the smallest set is not known": ~is_known,
+            "no set of words puts another class ahead: a proof": is_known,
         },
         topic="words that hold classes back",
         question="Does the map first name the words that keep each other class behind?",

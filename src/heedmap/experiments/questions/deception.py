@@ -40,18 +40,21 @@ def variants(retraining: Retraining) -> list[Variant]:
     """
     if retraining.words == ():
         return []
-    every = (
+    by_seed = (
         _of_seed(retraining, seed, way) for way in retraining.heads for seed in seeds(retraining)
     )
-    return list(dict.fromkeys(one for some in every for one in some))
+    return list(dict.fromkeys(variant for trainings in by_seed for variant in trainings))
 
 
 def _of_seed(retraining: Retraining, seed: int, heads: Heads) -> list[Variant]:
     words, settings = retraining.words, retraining.settings
     strengths = sorted({*settings.penalties} - {0.0})
-    how = [Penalty(0.0, words, settings.rule, removed=True), Penalty(0.0, words, settings.rule)]
-    how += [Penalty(strength, words, settings.rule, heads=heads) for strength in strengths]
-    return [Variant(seed, penalty=one) for one in how]
+    penalties = [
+        Penalty(0.0, words, settings.rule, removed=True),
+        Penalty(0.0, words, settings.rule),
+    ]
+    penalties += [Penalty(strength, words, settings.rule, heads=heads) for strength in strengths]
+    return [Variant(seed, penalty=penalty) for penalty in penalties]
 
 
 COLUMNS = Columns(
@@ -103,24 +106,24 @@ def deception(context: AuditContext) -> pa.Table:
     """
     retraining = context.retraining
     assert retraining is not None
-    asked = variants(retraining)
-    outcomes = dict(zip(asked, retraining.outcomes(asked), strict=True))
+    trainings = variants(retraining)
+    outcomes = dict(zip(trainings, retraining.outcomes(trainings), strict=True))
     marks = marks_of(context.split, retraining.words)
     counts, sizes = _positions(context, marks)
     label, total = context.table("instances")["label"], len(context.split)
-    least = {
+    lowest_masses = {
         variant.seed: _least(retraining.model(variant), context.split, marks)
-        for variant in asked
+        for variant in trainings
         if single_words(context.model, context.split) and _is_control(variant)
     }
     parts = []
     for heads in retraining.heads:
         for variant in (v for seed in seeds(retraining) for v in _of_seed(retraining, seed, heads)):
-            outcome, how = outcomes[variant], variant.penalty
-            assert how is not None
+            outcome, penalty = outcomes[variant], variant.penalty
+            assert penalty is not None
             none = np.full(total, np.nan)
-            lowest = least.get(variant.seed, none) if _is_control(variant) else none
-            mass = none if how.removed else masses(outcome.attention, marks, heads)
+            lowest = lowest_masses.get(variant.seed, none) if _is_control(variant) else none
+            mass = none if penalty.removed else masses(outcome.attention, marks, heads)
             uniform = np.where(counts > 0, counts / sizes, np.nan)
             parts.append(
                 text_table(
@@ -128,8 +131,8 @@ def deception(context: AuditContext) -> pa.Table:
                     {
                         "heads": heads,
                         "seed": variant.seed,
-                        "strength": how.strength,
-                        "removed": how.removed,
+                        "strength": penalty.strength,
+                        "removed": penalty.removed,
                         "label": label,
                         "predicted": outcome.predicted,
                         "blocked": pa.array(_blocked(outcome, total), pa.int64()),
@@ -149,12 +152,12 @@ def _blocked(outcome: Outcome, total: int) -> Sequence[int | None]:
     """Return the classes that are predicted without attention to the words."""
     if outcome.blocked is None:
         return [None] * total
-    return [int(one) for one in outcome.blocked.argmax(1)]
+    return [int(number) for number in outcome.blocked.argmax(1)]
 
 
 def _is_control(variant: Variant) -> bool:
-    how = variant.penalty
-    return how is not None and how.strength == 0 and not how.removed
+    penalty = variant.penalty
+    return penalty is not None and penalty.strength == 0 and not penalty.removed
 
 
 def masses(weights: Ragged, marks: Ragged, heads: Heads = "mean") -> NDArray[np.float64]:
@@ -162,12 +165,12 @@ def masses(weights: Ragged, marks: Ragged, heads: Heads = "mean") -> NDArray[np.
 
     `weights` have one head after the other: the mean over them is taken, or the one that shows most.
     """
-    found = np.full(len(weights), np.nan)
+    text_masses = np.full(len(weights), np.nan)
     for row in range(len(weights)):
         if marks[row].any():
-            each = weights[row].astype(np.float64).reshape(-1, len(marks[row])) @ marks[row]
-            found[row] = each.mean() if heads == "mean" else each.max()
-    return found
+            head_masses = weights[row].astype(np.float64).reshape(-1, len(marks[row])) @ marks[row]
+            text_masses[row] = head_masses.mean() if heads == "mean" else head_masses.max()
+    return text_masses
 
 
 def _positions(context: AuditContext, marks: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -180,16 +183,16 @@ def _positions(context: AuditContext, marks: Ragged) -> tuple[NDArray[np.int64],
             counts[rows], sizes[rows] = marked.sum(1), trace.mask.sum(1).cpu()
         else:
             words = trace.words.cpu()
-            inside = marked.gather(1, words.clamp(min=0)) & (words >= 0)
-            counts[rows], sizes[rows] = inside.sum(1), (words > -2).sum(1)
+            is_marked = marked.gather(1, words.clamp(min=0)) & (words >= 0)
+            counts[rows], sizes[rows] = is_marked.sum(1), (words > -2).sum(1)
     return counts, sizes
 
 
 def _least(model: Model, split: Split, marks: Ragged) -> NDArray[np.float64]:
-    found = np.full(len(split), np.nan)
+    lowest_masses = np.full(len(split), np.nan)
     for row, weights, relevance in _read_out(model, split):
-        found[row] = least_mass(relevance, weights, marks[row].astype(np.float64))
-    return found
+        lowest_masses[row] = least_mass(relevance, weights, marks[row].astype(np.float64))
+    return lowest_masses
 
 
 def _read_out(model: Model, split: Split) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
@@ -200,12 +203,12 @@ def _read_out(model: Model, split: Split) -> Iterator[tuple[int, NDArray[Any], N
             yield row, weights[i][real].numpy(force=True), relevance[i][real].numpy(force=True)
 
 
-def summary(found: pa.Table) -> pd.DataFrame:
+def summary(deceptions: pa.Table) -> pd.DataFrame:
     """Return a row per training: accuracy, mean mass, the means of `uniform` and `least`, and a name.
 
     `blocked` is the accuracy without attention to the words; NaN of models that show none.
     """
-    frame = found.to_pandas()
+    frame = deceptions.to_pandas()
     frame["right"] = (frame["label"] == frame["predicted"]).astype(float)
     without = (frame["label"] == frame["blocked"]).astype(float)
     frame["blocked"] = without.where(frame["blocked"].notna())
@@ -220,24 +223,26 @@ def summary(found: pa.Table) -> pd.DataFrame:
 
 def _findings(results: Results) -> list[Finding]:
     frame = results.tables["deception"].to_pandas()
-    every = summary(results.tables["deception"])
-    heads = "mean" if "mean" in set(every["heads"]) else "max"
-    runs = every[every["heads"] == heads]
+    trainings = summary(results.tables["deception"])
+    heads = "mean" if "mean" in set(trainings["heads"]) else "max"
+    runs = trainings[trainings["heads"] == heads]
     present, removed = runs[~runs["removed"]], runs[runs["removed"]]["accuracy"].tolist()
     dev = present.groupby("strength")["dev_accuracy"].mean()
-    kept = [s for s in dev.index if s > 0 and dev[s] >= dev[0.0] - TOLERANCE]
-    strength = max(kept, default=0.0)
-    chosen = frame[(frame["heads"] == heads) & ~frame["removed"] & (frame["strength"] == strength)]
-    mass = chosen.groupby("row")["mass"].mean().reindex(range(len(results.short))).to_numpy()
+    tolerated = [s for s in dev.index if s > 0 and dev[s] >= dev[0.0] - TOLERANCE]
+    strength = max(tolerated, default=0.0)
+    shown_texts = frame[
+        (frame["heads"] == heads) & ~frame["removed"] & (frame["strength"] == strength)
+    ]
+    mass = shown_texts.groupby("row")["mass"].mean().reindex(range(len(results.short))).to_numpy()
     only = int(frame.groupby("row")["only"].first().sum())
     listed = "; ".join(
         f"{name}: {over_seeds(part['accuracy'].tolist())}, mass {over_seeds(part['mass'].tolist())}, "
         f"without that mass {over_seeds(part['blocked'].tolist())}"
-        for name, part in every[~every["removed"]].groupby("name", sort=False)
+        for name, part in trainings[~trainings["removed"]].groupby("name", sort=False)
     )
     plain = present[present["strength"] == 0]
     name = str(present[present["strength"] == strength]["name"].iloc[0])
-    least = mean(plain["least"].to_numpy())
+    lowest_mass = mean(plain["least"].to_numpy())
     return [
         results.finding(
             "deception",
@@ -248,14 +253,14 @@ def _findings(results: Results) -> list[Finding]:
             question="Can a model use these words and not show it?",
             measure=f"attention to the impermissible words after training against it ({name})",
             meaning="the largest penalty that keeps the accuracy on dev within 2 %"
-            if kept
+            if tolerated
             else "no penalty keeps the accuracy on dev within 2 %: without penalty",
             summary=f"accuracy and mass (mean and 95 % interval over seeds): {listed}; without the words "
             f"{over_seeds(removed)}; uniform weights would put {mean(plain['uniform'].to_numpy()):.3f} there"
             + (
                 ""
-                if np.isnan(least)
-                else f", other weights of the same states at least {least:.3f}"
+                if np.isnan(lowest_mass)
+                else f", other weights of the same states at least {lowest_mass:.3f}"
             )
             + (f"; {only} texts of nothing else" if only else ""),
         )

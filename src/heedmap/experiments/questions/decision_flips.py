@@ -84,39 +84,45 @@ COLUMNS = Columns(
 )
 
 
-def flips(context: AuditContext) -> pa.Table:
+def decision_flips(context: AuditContext) -> pa.Table:
     """Erase tokens one after another, until another class is predicted, while any token is left.
 
-    The largest of a ranking are first; `gradient` and `product` are signed (`erased.slopes`). Where a sparse
+    The largest of a ranking are first; `gradient` and `product` are signed (see `slopes`). Where a sparse
     normaliser's weights are normalised again, no smallest set is known: what is kept then has other weights
     with every set.
     """
     total = len(context.split)
     names = (*RANKINGS, "exact")
-    columns = {f"{of}_{name}": np.full(total, np.nan) for name in names for of in ("count", "mass")}
+    columns = {
+        f"{quantity}_{name}": np.full(total, np.nan)
+        for name in names
+        for quantity in ("count", "mass")
+    }
     empty = np.full(total, np.nan)
-    shuffled = {of: np.full((total, SHUFFLES), np.nan) for of in ("count", "mass")}
+    shuffled = {quantity: np.full((total, SHUFFLES), np.nan) for quantity in ("count", "mass")}
     by_chance = np.full(total, np.nan)
     importance = context.table("leave_one_out")["importance"]
-    how = context.settings.renormalise
+    renormalise = context.settings.renormalise
     for trace in traces_of(context):
         rows = trace.rows.numpy(force=True)
         long = (trace.mask.sum(-1) > 1).numpy(force=True)
         for name, ranking in rankings(context, trace, importance).items():
-            _put(columns, name, rows, along(context.model, trace, ranking, how), long)
+            _put(columns, name, rows, along(context.model, trace, ranking, renormalise), long)
         changed = with_nothing_left(context.model, trace).numpy(force=True)
         empty[rows] = np.where(long, changed, np.nan)
-        if is_closed(trace, how):
+        if is_closed(trace, renormalise):
             weights, relevance, bias = linear(trace)
-            found, _ = smallest(weights, relevance, bias, trace.mask, trace.predicted)
-            _put(columns, "exact", rows, found, long)
+            smallest_flip, _ = smallest(weights, relevance, bias, trace.mask, trace.predicted)
+            _put(columns, "exact", rows, smallest_flip, long)
             by_chance[rows] = np.where(long, _by_chance(context, trace), np.nan)
         for k, ranking in enumerate(_shuffles(context, trace)):
-            flip = along(context.model, trace, ranking, how)
-            one = {f"{of}_random": np.full(total, np.nan) for of in ("count", "mass")}
-            _put(one, "random", rows, flip, long)
-            for of, values in shuffled.items():
-                values[rows, k] = one[f"{of}_random"][rows]
+            flip = along(context.model, trace, ranking, renormalise)
+            random_columns = {
+                f"{quantity}_random": np.full(total, np.nan) for quantity in ("count", "mass")
+            }
+            _put(random_columns, "random", rows, flip, long)
+            for quantity, values in shuffled.items():
+                values[rows, k] = random_columns[f"{quantity}_random"][rows]
     sizes = context.table("instances")["n_tokens"].to_numpy()
     columns |= _efficiencies(columns, shuffled["count"], sizes)
     columns["efficiency_shuffled"] = by_chance
@@ -126,11 +132,11 @@ def flips(context: AuditContext) -> pa.Table:
             **{name: _nullable(name, values) for name, values in columns.items()},
             "empty_flips": pa.array(empty, pa.float64(), from_pandas=True).cast(pa.bool_()),
             **{
-                f"{of}_random": pa.array(
+                f"{quantity}_random": pa.array(
                     [None if np.isnan(row).all() else row.tolist() for row in values],
                     pa.list_(pa.float64()),
                 )
-                for of, values in shuffled.items()
+                for quantity, values in shuffled.items()
             },
         },
         copied=["predicted", "n_tokens"],
@@ -140,12 +146,19 @@ def flips(context: AuditContext) -> pa.Table:
 def _by_chance(context: AuditContext, trace: Trace) -> np.ndarray:
     """Return the mean efficiency of shuffled weights as a ranking, each beside its own smallest set."""
     shares = []
-    for one in shuffled_traces(context, trace, "flips_shuffled"):
-        weights, relevance, bias = linear(one)
-        least, _ = smallest(weights, relevance, bias, one.mask, one.predicted)
-        flip = along(context.model, one, one.ranked_heatmap.double(), context.settings.renormalise)
-        counts = (each.count.double() for each in (least, flip))
-        shares.append(torch.from_numpy(efficiency(*(each.numpy(force=True) for each in counts))))
+    for shuffled_trace in shuffled_traces(context, trace, "flips_shuffled"):
+        weights, relevance, bias = linear(shuffled_trace)
+        smallest_flip, _ = smallest(
+            weights, relevance, bias, shuffled_trace.mask, shuffled_trace.predicted
+        )
+        flip = along(
+            context.model,
+            shuffled_trace,
+            shuffled_trace.ranked_heatmap.double(),
+            context.settings.renormalise,
+        )
+        counts = (erasure.count.double() for erasure in (smallest_flip, flip))
+        shares.append(torch.from_numpy(efficiency(*(count.numpy(force=True) for count in counts))))
     return torch.stack(shares).nanmean(0).numpy()
 
 
@@ -153,14 +166,18 @@ def _efficiencies(
     columns: dict[str, np.ndarray], random: np.ndarray, size: np.ndarray
 ) -> dict[str, np.ndarray]:
     counts = {name: columns[f"count_{name}"] for name in RANKINGS}
-    least = columns["count_exact"]
-    if not np.isfinite(least).any():
-        least = fewest([*counts.values(), *random.T])
-    found = {f"efficiency_{name}": efficiency(least, count) for name, count in counts.items()}
-    found["efficiency_random"] = np.mean([efficiency(least, one) for one in random.T], axis=0)
-    own = counts["attention"]
-    found["fraction_attention"] = np.where(own > 0, own / size, np.nan)
-    return found
+    smallest_count = columns["count_exact"]
+    if not np.isfinite(smallest_count).any():
+        smallest_count = fewest([*counts.values(), *random.T])
+    efficiencies = {
+        f"efficiency_{name}": efficiency(smallest_count, count) for name, count in counts.items()
+    }
+    efficiencies["efficiency_random"] = np.mean(
+        [efficiency(smallest_count, random_count) for random_count in random.T], axis=0
+    )
+    map_count = counts["attention"]
+    efficiencies["fraction_attention"] = np.where(map_count > 0, map_count / size, np.nan)
+    return efficiencies
 
 
 def _nullable(name: str, values: np.ndarray) -> pa.Array:
@@ -175,7 +192,9 @@ def _put(
     flip: object,
     long: np.ndarray,
 ) -> None:
-    count, mass = (getattr(flip, of).double().numpy(force=True) for of in ("count", "mass"))
+    count, mass = (
+        getattr(flip, quantity).double().numpy(force=True) for quantity in ("count", "mass")
+    )
     columns[f"count_{name}"][rows] = np.where(long, count, np.nan)
     columns[f"mass_{name}"][rows] = np.where(long & (count > 0), mass, np.nan)
 
@@ -208,31 +227,33 @@ def _shuffles(context: AuditContext, trace: Trace) -> Float[Tensor, "S B T"]:
     return result.to(trace.mask.device)
 
 
-def efficiency(least: np.ndarray, count: np.ndarray) -> np.ndarray:
+def efficiency(smallest_count: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Return k_min / k of a ranking: 0 where it never flips, NaN where no set does.
 
     >>> efficiency(np.array([1.0, 2.0, 2.0, 0.0]), np.array([1.0, 5.0, 0.0, 0.0]))
     array([1. , 0.4, 0. , nan])
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(count > 0, least / count, 0.0)
-    return np.where((least > 0) & np.isfinite(count), share, np.nan)
+        share = np.where(count > 0, smallest_count / count, 0.0)
+    return np.where((smallest_count > 0) & np.isfinite(count), share, np.nan)
 
 
 def fewest(counts: Sequence[np.ndarray]) -> np.ndarray:
     """Return per text the fewest that any ranking needs: 0 where none flips, NaN where it was not asked."""
-    every = np.stack(counts)
-    least = np.where(every > 0, every, np.inf).min(0)
-    return np.where(np.isfinite(every[0]), np.where(np.isfinite(least), least, 0.0), np.nan)
+    stacked = np.stack(counts)
+    smallest_count = np.where(stacked > 0, stacked, np.inf).min(0)
+    return np.where(
+        np.isfinite(stacked[0]), np.where(np.isfinite(smallest_count), smallest_count, 0.0), np.nan
+    )
 
 
 def _findings(results: Results) -> list[Finding]:
     exact = bool(np.isfinite(results.column("flips", "count_exact")).any())
     shares = {name: results.column("flips", f"efficiency_{name}") for name in (*RANKINGS, "random")}
-    others = ", ".join(
+    by_ranking = ", ".join(
         f"{RANKINGS[name]} {mean(shares[name]):z.2f}" for name in RANKINGS if name != "attention"
     )
-    asked = np.isfinite(results.column("flips", "count_attention"))
+    is_sampled = np.isfinite(results.column("flips", "count_attention"))
     flippable = np.isfinite(shares["attention"])
     fractions = results.column("flips", "fraction_attention")[flippable]
     fractions = fractions[np.isfinite(fractions)]
@@ -248,16 +269,16 @@ def _findings(results: Results) -> list[Finding]:
             shares["attention"],
             {
                 "one token: nothing else is left": results.short,
-                "not sampled": ~asked,
+                "not sampled": ~is_sampled,
                 "no set of words flips the answer while one is left: a proof"
                 if exact
-                else "no ranking flips the answer": asked & ~flippable,
+                else "no ranking flips the answer": is_sampled & ~flippable,
             },
             topic="erasing along the map",
             question="How soon does the answer change if words are erased in the order of the map?",
             measure="mean of the fewest erased words that change the answer / those that the map's order takes",
             meaning=f"1 = as few as possible{'' if exact else ' among these rankings'}",
-            summary=f"{unknown}{others}, at random {mean(shares['random']):z.2f}; the map's order changes "
+            summary=f"{unknown}{by_ranking}, at random {mean(shares['random']):z.2f}; the map's order changes "
             f"{percent(mean((shares['attention'][flippable] > 0).astype(float)))} of these texts, after a "
             f"median of {percent(float(np.median(fractions)) if len(fractions) else np.nan)} of the words",
             chance=results.optional("flips", "efficiency_shuffled") if exact else None,
@@ -291,7 +312,7 @@ def _cost(probe: CostProbe) -> float:
 
 EXPERIMENT = Experiment(
     "flips",
-    flips,
+    decision_flips,
     columns=COLUMNS,
     place=64,
     findings=_findings,

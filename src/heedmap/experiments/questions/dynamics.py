@@ -58,21 +58,21 @@ def dynamics(context: AuditContext) -> pa.Table:
     The match is `measures.top_match`. Only this: no text is read again.
     """
     assert context.recorded is not None
-    found = context.recorded.filter(pc.equal(context.recorded["split"], "test"))
-    found = found.drop_columns(["split"])
-    steps, texts = found["step"].to_numpy(), found["row"].to_numpy()
-    last = {row: i for i, row in enumerate(texts) if steps[i] == steps.max()}
-    final = found["attention"].take(pa.array([last[row] for row in texts]))
+    recorded = context.recorded.filter(pc.equal(context.recorded["split"], "test"))
+    recorded = recorded.drop_columns(["split"])
+    steps, texts = recorded["step"].to_numpy(), recorded["row"].to_numpy()
+    final_index = {row: i for i, row in enumerate(texts) if steps[i] == steps.max()}
+    final = recorded["attention"].take(pa.array([final_index[row] for row in texts]))
     for name in QUANTITIES:
-        match, chance = np.full((2, len(found)), np.nan)
-        if found[name].null_count < len(found):
-            wide = [column.cast(pa.list_(pa.float32())) for column in (final, found[name])]
+        match, chance = np.full((2, len(recorded)), np.nan)
+        if recorded[name].null_count < len(recorded):
+            wide = [column.cast(pa.list_(pa.float32())) for column in (final, recorded[name])]
             for rows, values, mask in padded(wide, ELEMENTS):
-                each = top_match(values[:, 0], values[:, 1], mask)
-                match[rows], chance[rows] = (one.numpy() for one in each)
-        found = found.append_column(f"match_{name}", pa.array(match))
-        found = found.append_column(f"chance_{name}", pa.array(chance))
-    return found
+                matches = top_match(values[:, 0], values[:, 1], mask)
+                match[rows], chance[rows] = (values_of_texts.numpy() for values_of_texts in matches)
+        recorded = recorded.append_column(f"match_{name}", pa.array(match))
+        recorded = recorded.append_column(f"chance_{name}", pa.array(chance))
+    return recorded
 
 
 EXPERIMENT = Experiment(

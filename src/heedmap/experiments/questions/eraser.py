@@ -80,38 +80,38 @@ def eraser(context: AuditContext) -> pa.Table:
     rows = rows[lengths[rows] > 1]
     names = (*RANKINGS, "random")
     columns = {
-        f"{measure}{of}_{name}": np.full(total, np.nan)
+        f"{measure}{suffix}_{name}": np.full(total, np.nan)
         for measure in LOSSES
-        for of in ("", "_weights")
+        for suffix in ("", "_weights")
         for name in names
     }
     bins: dict[str, list[object]] = {
         f"bins_{measure}_{name}": [None] * total for measure in LOSSES for name in names
     }
-    drawn = scores_of(context)
+    scores_by_row = scores_of(context)
     for batch in context.batches_of(rows):
         trace = context.model.trace(batch)
-        add_read_out(context, trace, drawn)
+        add_read_out(context, trace, scores_by_row)
         places, rankings = [], []
         for i, row in enumerate(trace.rows.tolist()):
             random = shuffles_of(context, "eraser", row, int(lengths[row]))
-            scores = [*drawn[row].items(), *(("random", values) for values in random)]
+            scores = [*scores_by_row[row].items(), *(("random", values) for values in random)]
             places += [(i, name) for name, _ in scores]
             rankings.append([values for _, values in scores])
         with portion(0.6):
-            read = _read_again(context, trace, rankings)
+            losses_reread = _read_again(context, trace, rankings)
         with portion(0.4):
             weighed = _weighed(context, trace, rankings)
         of_row: dict[tuple[int, str], list[int]] = {place: [] for place in places}
         for number, place in enumerate(places):
             of_row[place].append(number)
-        for (i, name), at in of_row.items():
+        for (i, name), numbers in of_row.items():
             row = int(trace.rows[i])
             for m, measure in enumerate(LOSSES):
-                curve = read[at, :, m].mean(0)
+                curve = losses_reread[numbers, :, m].mean(0)
                 bins[f"bins_{measure}_{name}"][row] = curve
                 columns[f"{measure}_{name}"][row] = curve.mean()
-                columns[f"{measure}_weights_{name}"][row] = weighed[at, :, m].mean()
+                columns[f"{measure}_weights_{name}"][row] = weighed[numbers, :, m].mean()
     return text_table(
         context,
         {
@@ -138,52 +138,54 @@ def _read_again(context: AuditContext, trace: Trace, rankings: list[list[Scores]
     """Return the losses of p(ŷ) (all rankings of all texts, bins, measures) of texts that are read again."""
     texts = [context.texts[row] for row in trace.rows.tolist()]
     masks = [
-        np.concatenate([kept_by(scores, counts_of(len(scores))) for scores in each])
-        for each in rankings
+        np.concatenate([kept_by(scores, counts_of(len(scores))) for scores in text_scores])
+        for text_scores in rankings
     ]
     losses = []
     for i, logits in enumerate(reread_kept(context.model, texts, masks)):
         predicted = int(trace.predicted[i])
-        before = trace.logits[i].double().softmax(-1)[predicted].item()
-        after = logits.softmax(-1)[:, predicted].numpy()
-        losses.append(before - after.reshape(-1, 2, len(BINS)).transpose(0, 2, 1))
+        probability = trace.logits[i].double().softmax(-1)[predicted].item()
+        probabilities = logits.softmax(-1)[:, predicted].numpy()
+        losses.append(probability - probabilities.reshape(-1, 2, len(BINS)).transpose(0, 2, 1))
     return np.concatenate(losses)
 
 
 def _weighed(context: AuditContext, trace: Trace, rankings: list[list[Scores]]) -> np.ndarray:
     """Return the same where the states stay and the weights of what is left out are erased."""
-    most = max(len(each) for each in rankings)
-    ranked = torch.zeros(most, *trace.mask.shape, dtype=torch.float64)
-    for i, each in enumerate(rankings):
-        for r, scores in enumerate(each):
+    longest = max(len(text_scores) for text_scores in rankings)
+    ranked = torch.zeros(longest, *trace.mask.shape, dtype=torch.float64)
+    for i, text_scores in enumerate(rankings):
+        for r, scores in enumerate(text_scores):
             ranked[r, i, trace.mask[i].cpu()] = torch.from_numpy(scores)
     counts = torch.tensor([counts_of(int(n)) for n in trace.mask.sum(-1)])
     parts = [
         torch.stack(_split(context, trace, ranking, counts.to(trace.mask.device)), -2)
         for ranking in ranked.to(trace.mask.device)
     ]  # each (B, Q, 2, C)
-    of = trace.predicted.reshape(1, -1, 1, 1, 1)
-    before = trace.logits.double().softmax(-1).gather(1, trace.predicted.unsqueeze(1))
-    after = torch.stack(parts).softmax(-1)
-    after = after.gather(-1, of.expand(*after.shape[:-1], 1)).squeeze(-1)
-    losses = (before[:, :, None] - after).numpy(force=True)  # (R, B, Q, 2)
-    return np.concatenate([losses[: len(each), i] for i, each in enumerate(rankings)])
+    answer = trace.predicted.reshape(1, -1, 1, 1, 1)
+    probability = trace.logits.double().softmax(-1).gather(1, trace.predicted.unsqueeze(1))
+    probabilities = torch.stack(parts).softmax(-1)
+    probabilities = probabilities.gather(-1, answer.expand(*probabilities.shape[:-1], 1)).squeeze(
+        -1
+    )
+    losses = (probability[:, :, None] - probabilities).numpy(force=True)  # (R, B, Q, 2)
+    return np.concatenate([losses[: len(text_scores), i] for i, text_scores in enumerate(rankings)])
 
 
 def _split(
     context: AuditContext, trace: Trace, ranking: Float[Tensor, "B T"], counts: Int[Tensor, "B Q"]
 ) -> tuple[Float[Tensor, "B Q C"], Float[Tensor, "B Q C"]]:
     """Return the logits without the weights of a ranking's first tokens, and with these alone."""
-    how = context.settings.renormalise
-    if is_closed(trace, how):
+    renormalise = context.settings.renormalise
+    if is_closed(trace, renormalise):
         weights, relevance, bias = linear(trace)
         return split_along(ranking, weights, relevance, bias, trace.mask, counts)
     order = ranking.masked_fill(~trace.mask, -torch.inf)
     place = order.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
     later = place >= counts.T.unsqueeze(-1)  # (Q, B, T)
-    logits = imposed(context.model, trace, torch.cat([later, ~later & trace.mask]), how).transpose(
-        0, 1
-    )
+    logits = imposed(
+        context.model, trace, torch.cat([later, ~later & trace.mask]), renormalise
+    ).transpose(0, 1)
     return logits[:, : counts.shape[1]], logits[:, counts.shape[1] :]
 
 
@@ -200,40 +202,40 @@ def _findings(results: Results) -> list[Finding]:
             "the probability lost; less is better, below 0 it gains",
         ),
     }
-    found = []
+    findings = []
     for measure, (topic, question, meaning) in texts.items():
         values = results.column("eraser", f"{measure}_attention")
-        used = np.isfinite(values)
-        random = mean(results.column("eraser", f"{measure}_random")[used])
+        is_defined = np.isfinite(values)
+        random = mean(results.column("eraser", f"{measure}_random")[is_defined])
         weights, chance = (
-            mean(results.column("eraser", f"{measure}_weights_{name}")[used])
+            mean(results.column("eraser", f"{measure}_weights_{name}")[is_defined])
             for name in ("attention", "random")
         )
-        others = ", ".join(
+        by_ranking = ", ".join(
             f"{words} {mean(results.column('eraser', f'{measure}_{name}')):z.2f}"
             for name, words in RANKINGS.items()
             if name != "attention"
         )
-        found.append(
+        findings.append(
             results.finding(
                 measure,
                 "change",
                 values,
                 {
                     "one token: nothing would be left": results.short,
-                    "not sampled": ~used,
+                    "not sampled": ~is_defined,
                 },
                 topic=topic,
                 question=question,
                 measure=f"mean {measure} of the map, over the first 1, 5, 10, 20 and 50 % of the words",
                 meaning=meaning,
                 summary=(
-                    f"at random {random:z.2f}, {others}; of the weights alone, the states unchanged, "
+                    f"at random {random:z.2f}, {by_ranking}; of the weights alone, the states unchanged, "
                     f"{weights:z.2f}, at random {chance:z.2f}"
                 ).replace("-0.", "−0."),
             )
         )
-    return found
+    return findings
 
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:

@@ -106,17 +106,17 @@ COLUMNS = Columns(
 def erasure(context: AuditContext) -> pa.Table:
     """Erase one token's weight, scale the rest to the same mass (`renormalise`), and decode again.
 
-    Gradient and gradient × weight are signed (`erased.slopes`), and each has a random other token of its own.
+    Gradient and gradient × weight are signed (see `slopes`), and each has a random other token of its own.
     A random one is uniform over the others, as in the paper; with `random_item` "code" it is drawn as in the
     released code: any position but the first, the top one included.
     """
     total = len(context.split)
     columns = {f"{number}_{item}": np.full(total, np.nan) for item in ITEMS for number in NUMBERS}
-    others = ("above", "above_shuffled", "decides_shuffled", "flips", "js_mean")
-    columns |= {name: np.full(total, np.nan) for name in (*ITEMS, *others)}
+    names = ("above", "above_shuffled", "decides_shuffled", "flips", "js_mean")
+    columns |= {name: np.full(total, np.nan) for name in (*ITEMS, *names)}
     if next(context.traces).scores is not None:
-        other = other_way(context.settings.renormalise)
-        columns |= {f"{name}_{other}": np.full(total, np.nan) for name in OTHERWISE}
+        reference_mode = other_way(context.settings.renormalise)
+        columns |= {f"{name}_{reference_mode}": np.full(total, np.nan) for name in OTHERWISE}
     for trace in traces_of(context):
         rows = trace.rows.numpy(force=True)
         for name, values in _of_batch(context, trace).items():
@@ -125,14 +125,16 @@ def erasure(context: AuditContext) -> pa.Table:
 
 
 def _of_batch(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " B"]]:
-    model, how = context.model, context.settings.renormalise
+    model, renormalise = context.model, context.settings.renormalise
     places = _places(context, trace)
     columns = {item: place.double() for item, place in places.items()}
-    columns |= _effects(trace, without_each(model, trace, how), places)
+    columns |= _effects(trace, without_each(model, trace, renormalise), places)
     if trace.scores is not None:
-        other = other_way(how)
-        effects = _effects(trace, without_each(model, trace, other), {"top": places["top"]})
-        columns |= {f"{name}_{other}": effects[name] for name in OTHERWISE}
+        reference_mode = other_way(renormalise)
+        effects = _effects(
+            trace, without_each(model, trace, reference_mode), {"top": places["top"]}
+        )
+        columns |= {f"{name}_{reference_mode}": effects[name] for name in OTHERWISE}
     columns |= _by_chance(context, trace)
     short = trace.mask.sum(-1) < 2
     return {name: values.masked_fill(short, torch.nan) for name, values in columns.items()}
@@ -144,11 +146,11 @@ def _by_chance(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, "
     A large weight changes more than a small one whatever stands there, so that chance is above that of a token
     at random.
     """
-    model, how = context.model, context.settings.renormalise
+    model, renormalise = context.model, context.settings.renormalise
     above, decides = [], []
-    for one in shuffled(context, trace, "erasure_shuffled"):
-        top = {"top": ranked(one.ranked_heatmap, one.mask)[:, 0]}
-        effects = _effects(one, without_each(model, one, how), top)
+    for shuffled_trace in shuffled(context, trace, "erasure_shuffled"):
+        top = {"top": ranked(shuffled_trace.ranked_heatmap, shuffled_trace.mask)[:, 0]}
+        effects = _effects(shuffled_trace, without_each(model, shuffled_trace, renormalise), top)
         above.append(effects["above"])
         decides.append(effects["flip_top"].masked_fill(effects["flips"] == 0, torch.nan))
     return {
@@ -157,24 +159,24 @@ def _by_chance(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, "
     }
 
 
-def other_way(how: Renormalise) -> Renormalise:
+def other_way(renormalise: Renormalise) -> Renormalise:
     """Return the other way to renormalise."""
-    return "scale" if how == "again" else "again"
+    return "scale" if renormalise == "again" else "again"
 
 
 def _effects(
-    trace: Trace, after: Float[Tensor, "B T C"], places: dict[str, Int[Tensor, " B"]]
+    trace: Trace, logits_without: Float[Tensor, "B T C"], places: dict[str, Int[Tensor, " B"]]
 ) -> dict[str, Float[Tensor, " B"]]:
     """Return the columns of numbers, from the logits without each token."""
     mask = trace.mask
-    before = trace.logits.double().unsqueeze(1).expand_as(after)
+    logits = trace.logits.double().unsqueeze(1).expand_as(logits_without)
     top_class = trace.predicted.unsqueeze(1).expand(mask.shape)
     numbers = {
         "weight": trace.heatmap.double(),
-        "js": jensen_shannon(before.softmax(-1), after.softmax(-1)),
-        "margin": log_odds(before, top_class) - log_odds(after, top_class),
-        "tvd": change_in_prediction(before, after),
-        "flip": (after.argmax(-1) != top_class).double(),
+        "js": jensen_shannon(logits.softmax(-1), logits_without.softmax(-1)),
+        "margin": log_odds(logits, top_class) - log_odds(logits_without, top_class),
+        "tvd": change_in_prediction(logits, logits_without),
+        "flip": (logits_without.argmax(-1) != top_class).double(),
     }
     columns = {
         f"{name}_{item}": values.gather(1, place.unsqueeze(1)).squeeze(1)
@@ -182,8 +184,8 @@ def _effects(
         for name, values in numbers.items()
     }
     sizes = mask.sum(-1)
-    effect, own = numbers["tvd"], columns["tvd_top"].unsqueeze(1)
-    below = ((effect < own) + 0.5 * (effect == own)) * mask
+    effect, top_effect = numbers["tvd"], columns["tvd_top"].unsqueeze(1)
+    below = ((effect < top_effect) + 0.5 * (effect == top_effect)) * mask
     # Without the top one itself.
     columns["above"] = (below.sum(-1) - 0.5) / (sizes - 1).clamp(min=1)
     for name, number in (("flips", "flip"), ("js_mean", "js")):
@@ -196,15 +198,15 @@ def _places(context: AuditContext, trace: Trace) -> dict[str, Int[Tensor, " B"]]
     scores = dict(zip(PAIRS, (trace.ranked_heatmap, *slopes(context.model, trace)), strict=True))
     orders = {name: ranked(values, trace.mask) for name, values in scores.items()}
     order = orders["attention"]
-    last = (trace.mask.sum(-1) - 1).clamp(min=0)
+    last_place = (trace.mask.sum(-1) - 1).clamp(min=0)
     places = {
         "second": order[:, min(1, order.shape[1] - 1)],
-        "lowest": order.gather(1, last.unsqueeze(1)).squeeze(1),
+        "lowest": order.gather(1, last_place.unsqueeze(1)).squeeze(1),
     }
-    for name, (top, other) in PAIRS.items():
+    for name, (top, random_item) in PAIRS.items():
         places[top] = orders[name][:, 0]
         seed = "erasure" if name == "attention" else f"erasure_{name}"
-        places[other] = _random(context, trace, orders[name], seed)
+        places[random_item] = _random(context, trace, orders[name], seed)
     return places
 
 
@@ -213,16 +215,16 @@ def _random(
 ) -> Int[Tensor, " B"]:
     """Return a random token of each text but the first in order; of a text of one token, that one."""
     sizes = trace.mask.sum(-1).tolist()
-    chosen = []
+    tokens = []
     for i, rng in enumerate(context.generators(seed, trace.rows)):
         real = trace.mask[i].nonzero().flatten()
         if sizes[i] < 2:
-            chosen.append(int(real[0]))
+            tokens.append(int(real[0]))
         elif context.settings.random_item == "paper":
-            chosen.append(int(order[i, rng.integers(1, sizes[i])]))
+            tokens.append(int(order[i, rng.integers(1, sizes[i])]))
         else:
-            chosen.append(int(real[rng.integers(1, sizes[i])]))
-    return torch.tensor(chosen, device=order.device)
+            tokens.append(int(real[rng.integers(1, sizes[i])]))
+    return torch.tensor(tokens, device=order.device)
 
 
 def _findings(results: Results) -> list[Finding]:
@@ -258,33 +260,35 @@ def _above(results: Results) -> Finding:
 
 def _otherwise(results: Results) -> str:
     """Say what the other way to renormalise changes, where there is another."""
-    how = results.settings.renormalise
-    other = other_way(how)
-    above, flips = (results.optional("erasure", f"{x}_{other}") for x in ("above", "flip_top"))
+    renormalise = results.settings.renormalise
+    reference_mode = other_way(renormalise)
+    above, flips = (
+        results.optional("erasure", f"{x}_{reference_mode}") for x in ("above", "flip_top")
+    )
     if above is None or flips is None:
         return ""
-    own = results.column("erasure", "flip_top")
+    map_flips = results.column("erasure", "flip_top")
     done = {"scale": "scaled to the same mass", "again": "normalised again from their scores"}
     return (
-        f"; the weights left are {done[how]}: {done[other]} it is {mean(above):.2f}, and the most attended "
-        f"word flips {percent(mean(flips))} of the answers (here {percent(mean(own))})"
+        f"; the weights left are {done[renormalise]}: {done[reference_mode]} it is {mean(above):.2f}, and the "
+        f"most attended word flips {percent(mean(flips))} of the answers (here {percent(mean(map_flips))})"
     )
 
 
 def _flip(results: Results) -> Finding:
-    top, other = (results.column("erasure", f"flip_{item}") for item in ("top", "random"))
+    top, random_flips = (results.column("erasure", f"flip_{item}") for item in ("top", "random"))
     share = results.column("erasure", "flips")
-    some = np.where(share > 0, top, np.nan)
+    decided_by_top = np.where(share > 0, top, np.nan)
     return results.finding(
         "decision_flip",
         "fraction",
-        some,
+        decided_by_top,
         {**_left_out(results), "no single erasure changes the answer": share == 0},
         topic="one deciding word",
         question="Where one word's weight decides, is it the most attended one's?",
         measure="share of the texts that one erased weight flips in which the most attended word's does",
         meaning="1 = in all of them",
-        summary=in_words(flip_table(top, other, results.clusters)),
+        summary=in_words(flip_table(top, random_flips, results.clusters)),
         chance=results.optional("erasure", "decides_shuffled"),
         ceiling=1.0,
     )

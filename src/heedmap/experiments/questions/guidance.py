@@ -41,7 +41,7 @@ def single_words(model: object, split: object) -> bool:
 
 def variants(retraining: Retraining) -> list[Variant]:
     """Return a guided model per guide and seed, in the order of GUIDES."""
-    return [one for name in GUIDES for one in _guided(name, retraining)]
+    return [variant for name in GUIDES for variant in _guided(name, retraining)]
 
 
 def _guided(name: str, retraining: Retraining) -> list[Variant]:
@@ -50,15 +50,18 @@ def _guided(name: str, retraining: Retraining) -> list[Variant]:
         return plain
     if name == "adversary":
         settings = retraining.settings
-        how = Adversary(
+        adversary = Adversary(
             max(settings.lambdas), "adversary", settings.adversary_epochs, settings.patience
         )
-        return [replace(one, guide=Variant(retraining.seed + 1, adversary=how)) for one in plain]
+        return [
+            replace(variant, guide=Variant(retraining.seed + 1, adversary=adversary))
+            for variant in plain
+        ]
     guides: dict[str, Guide] = {
         "uniform": "uniform", "base": "base", "gradient": "gradient", "leave_one_out": "leave_one_out",
         "read_out": "read_out",
     }  # fmt: skip
-    return [replace(one, guide=guides[name]) for one in plain]
+    return [replace(variant, guide=guides[name]) for variant in plain]
 
 
 COLUMNS = Columns(
@@ -90,16 +93,18 @@ def guidance(context: AuditContext) -> pa.Table:
 
 
 def _findings(results: Results) -> list[Finding]:
-    found = results.tables["guidance"]
+    guided = results.tables["guidance"]
     label = results.column("guidance", "label").astype(int)
-    runs = {name: Seeds(found[name], label, results.classes) for name in GUIDES}
-    accuracy = {name: right(found[name], label).mean(1) for name in GUIDES}
+    runs = {name: Seeds(guided[name], label, results.classes) for name in GUIDES}
+    accuracy = {name: right(guided[name], label).mean(1) for name in GUIDES}
     difference = accuracy["base"] - accuracy["uniform"]
     against = {
         name: paired_p(accuracy["base"] - accuracy[name], results.settings.seed)
         for name in ("uniform", "learned")
     }
-    listed = ", ".join(f"{GUIDES[name]} {over_seeds(one.accuracy)}" for name, one in runs.items())
+    listed = ", ".join(
+        f"{GUIDES[name]} {over_seeds(trainings.accuracy)}" for name, trainings in runs.items()
+    )
     majority = float(np.bincount(label).max() / len(label)) if len(label) else np.nan
     return [
         results.finding(

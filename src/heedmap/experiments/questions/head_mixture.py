@@ -49,7 +49,7 @@ COLUMNS = Columns(
 )
 
 
-def mix(context: AuditContext) -> pa.Table:
+def head_mixture(context: AuditContext) -> pa.Table:
     """Fit a mix of heads, and choose a single map, by leave-one-out on half of the sampled texts.
 
     The mix is of the heads' rows. A map that is zero for all words counts as even; one that is not computed for
@@ -57,15 +57,15 @@ def mix(context: AuditContext) -> pa.Table:
     """
     model = context.model
     assert isinstance(model, Layered)
-    wanted = model.maps()
-    fitted = [i for i, m in enumerate(wanted) if m.view == FITTED and m.head is not None]
-    chosen, half = sampled(context)
-    choosing = set(chosen[half].tolist())
+    layer_maps = model.maps()
+    fitted = [i for i, m in enumerate(layer_maps) if m.view == FITTED and m.head is not None]
+    sample, half = sampled(context)
+    choosing = set(sample[half].tolist())
     problem = LeastSquares(len(fitted), 1 + SHUFFLES)
     rows: list[int] = []
-    found: list[Floats] = []  # of each text: by map, for leave-one-out and its shuffles
-    for batch in context.batches_of(chosen, shares=SCAN_SHARE):
-        maps = model.heat_maps(batch, wanted).double().numpy(force=True)
+    mass_lists: list[Floats] = []  # of each text: by map, for leave-one-out and its shuffles
+    for batch in context.batches_of(sample, shares=SCAN_SHARE):
+        maps = model.heat_maps(batch, layer_maps).double().numpy(force=True)
         equations = []
         rngs = context.generators("mix", batch.rows)
         for row, padded, rng in zip(batch.rows.tolist(), maps, rngs, strict=True):
@@ -74,23 +74,23 @@ def mix(context: AuditContext) -> pa.Table:
             shuffled = rng.permuted(np.tile(target, (SHUFFLES, 1)), axis=1)
             targets = np.vstack([target, shuffled])
             rows.append(row)
-            found.append(of_text @ targets.T)
+            mass_lists.append(of_text @ targets.T)
             if row in choosing and np.isfinite(target).all():
                 equations.append(np.hstack([of_text[fitted].T, targets.T]))
         if equations:
             problem.add(np.vstack(equations))
-    every = np.stack(found)
-    mixes = np.zeros((1 + SHUFFLES, len(wanted)))
+    masses = np.stack(mass_lists)
+    mixes = np.zeros((1 + SHUFFLES, len(layer_maps)))
     mixes[:, fitted] = [problem.solve(k) for k in range(1 + SHUFFLES)]
-    singles = _best(every, np.isin(rows, list(choosing)))
+    singles = _best(masses, np.isin(rows, list(choosing)))
     count = len(rows)
     return table(
         {
-            "row": np.repeat(rows, len(wanted)),
-            "view": [m.view for m in wanted] * count,
-            "layer": [m.layer for m in wanted] * count,
-            "head": pa.array([m.head for m in wanted] * count, pa.int64()),
-            "found": every[:, :, 0].ravel(),
+            "row": np.repeat(rows, len(layer_maps)),
+            "view": [m.view for m in layer_maps] * count,
+            "layer": [m.layer for m in layer_maps] * count,
+            "head": pa.array([m.head for m in layer_maps] * count, pa.int64()),
+            "found": masses[:, :, 0].ravel(),
             "mixed": np.tile(mixes[0], count),
             "mixed_shuffled": np.tile(mixes[1:].mean(0), count),
             "single": np.tile(singles[0], count),
@@ -106,12 +106,12 @@ def sampled(context: AuditContext) -> tuple[NDArray[np.int64], NDArray[np.bool_]
     of integrated gradients, if these are fewer.
     """
     settings = context.settings
-    chosen = context.sample("integrated_gradients", settings.scan_instances)
+    sample = context.sample("integrated_gradients", settings.scan_instances)
     instances = context.table("instances")
     texts = text_numbers(by_text({"instances": instances})["instances"])
     if context.split.text_of is not None:
         texts = texts[instances[TEXT].to_numpy()]
-    return chosen, first_half(texts[chosen], settings.seed)
+    return sample, first_half(texts[sample], settings.seed)
 
 
 def importance_of(context: AuditContext, row: int) -> Floats:
@@ -128,14 +128,14 @@ def even_if_zero(maps: Floats) -> Floats:
     return scaled
 
 
-def _best(found: Floats, choosing: NDArray[np.bool_]) -> Floats:
+def _best(masses: Floats, choosing: NDArray[np.bool_]) -> Floats:
     """Return 1 for the map that finds most on the choosing texts, else 0, of each target: (targets, maps)."""
-    weights = np.zeros(found.shape[:0:-1])
-    defined = choosing & np.isfinite(found).any((1, 2))
+    weights = np.zeros(masses.shape[:0:-1])
+    defined = choosing & np.isfinite(masses).any((1, 2))
     if defined.any():
-        means = found[defined].mean(0)
+        means = masses[defined].mean(0)
         # NaN in any text: a map that is not always there cannot be shown.
-        judged = found[np.isfinite(found).any((1, 2))]
+        judged = masses[np.isfinite(masses).any((1, 2))]
         means[~np.isfinite(judged).all((0, 2))] = -np.inf
         weights[np.arange(len(weights)), means.argmax(0)] = 1.0
     return weights
@@ -175,7 +175,7 @@ def _cost(probe: CostProbe) -> float:
 
 EXPERIMENT = Experiment(
     "mix",
-    mix,
+    head_mixture,
     columns=COLUMNS,
     place=93,
     per_text=False,

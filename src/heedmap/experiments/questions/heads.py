@@ -60,11 +60,11 @@ def heads(context: AuditContext) -> pa.Table:
     """
     model = context.model
     assert isinstance(model, Layered)
-    chosen = context.sample("heads", context.settings.scan_instances)
+    sample = context.sample("heads", context.settings.scan_instances)
     rows: list[int] = []
     lengths: list[int] = []
     parts: list[dict[str, torch.Tensor]] = []
-    for batch in context.batches_of(chosen, shares=HEADS_SHARE):
+    for batch in context.batches_of(sample, shares=HEADS_SHARE):
         parts.append(model.layer_facts(batch))
         rows += batch.rows.tolist()
         lengths += context.lengths[batch.rows.cpu().numpy()].tolist()
@@ -137,7 +137,7 @@ def _identified(results: Results) -> Finding:
     share = _by_text(results, results.column("heads", "effective_share"))
     free = results.column("heads", "free_on_simplex")
     rank = results.column("heads", "rank")
-    some = float(np.mean(free > 0)) if len(free) else 0.0
+    share_free = float(np.mean(free > 0)) if len(free) else 0.0
     finding = results.finding(
         "identified",
         "identified",
@@ -147,7 +147,7 @@ def _identified(results: Results) -> Finding:
         question="Do the weights of a head follow from what the head puts out?",
         measure="mean share of the weights' norm that is effective attention, layer on trial",
         meaning=(
-            f"1 = no other weights give the head's output; {some:.0%} of all text-head pairs have room "
+            f"1 = no other weights give the head's output; {share_free:.0%} of all text-head pairs have room "
             f"(longest rank {int(np.nanmax(rank)) if len(rank) else 0}); same output of a head, not only "
             "same prediction"
         ),

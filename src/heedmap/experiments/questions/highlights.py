@@ -83,46 +83,50 @@ def sampled(context: AuditContext) -> NDArray[np.int64]:
         predicted = context.table("instances")["predicted"].to_numpy()
         classes = np.unique(predicted)
         share = max(PER_CLASS, -(-TEXTS // max(1, len(classes))))
-        drawn = (rng.permutation(np.flatnonzero(predicted == c))[:share] for c in classes)
-        rows = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *drawn]))
+        rows_by_class = (rng.permutation(np.flatnonzero(predicted == c))[:share] for c in classes)
+        rows = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *rows_by_class]))
     return rows[lengths[rows] >= PART]
 
 
 def highlights(context: AuditContext) -> pa.Table:
     """Return what the answers lose without the highlighted words, and how many stay with them alone."""
     heats = ranked_heats(context)
-    asked = {}
+    rankings = {}
     for row in sampled(context).tolist():
         rng = context.text_generator("highlights", row)
         of_map, size = ranked(heats[row], rng), len(heats[row])
-        asked[row] = {"map": of_map, "random": at_random(size, of_map.highlighted, rng)}
-    found = outcomes(context, asked)
-    sizes = {row: each["map"].highlighted or 1 for row, each in asked.items()}
+        rankings[row] = {"map": of_map, "random": at_random(size, of_map.highlighted, rng)}
+    outcomes_by_order = outcomes(context, rankings)
+    sizes = {row: ranking["map"].highlighted or 1 for row, ranking in rankings.items()}
     unseen = chance_of_answers(context, sizes, "unseen")
     total = len(heats)
     return text_table(
         context,
         {
             "probability": [
-                max(each) for each in context.table("instances")["probabilities"].to_pylist()
+                max(probabilities)
+                for probabilities in context.table("instances")["probabilities"].to_pylist()
             ],
             "guessing": guessing(context),
             "unseen": [unseen.get(row) for row in range(total)],
-            "highlighted": column_of(found.get("map", {}), "highlighted", total),
+            "highlighted": column_of(outcomes_by_order.get("map", {}), "highlighted", total),
             **{
-                f"{what}_{order}": column_of(found.get(order, {}), what, total)
+                f"{quantity}_{order}": column_of(outcomes_by_order.get(order, {}), quantity, total)
                 for order in ("map", "random")
-                for what in WHAT
+                for quantity in WHAT
             },
         },
         copied=["predicted"],
     )
 
 
-def column_of(found: Outcomes, what: str, total: int) -> pa.Array:
+def column_of(outcomes_by_row: Outcomes, quantity: str, total: int) -> pa.Array:
     """Return one number per text of the outcomes of a ranking; null where the text was not asked."""
-    values = [getattr(found[row], what) if row in found else None for row in range(total)]
-    return pa.array(values, pa.int64() if what == "highlighted" else pa.float64())
+    values = [
+        getattr(outcomes_by_row[row], quantity) if row in outcomes_by_row else None
+        for row in range(total)
+    ]
+    return pa.array(values, pa.int64() if quantity == "highlighted" else pa.float64())
 
 
 def _findings(results: Results) -> list[Finding]:
@@ -177,41 +181,47 @@ def _share(
     measure: str,
 ) -> Finding:
     """Return a finding of a ratio of means: of what is lost or kept, and of the lead (NaN if not asked)."""
-    asked = np.isfinite(lead)
+    is_asked = np.isfinite(lead)
     value = share_of_lead(of_map, lead)
     low, high = intervals.of_ratio(
-        of_map[asked], np.maximum(lead[asked], 0.0), results.clusters[asked], results.settings.seed
+        of_map[is_asked],
+        np.maximum(lead[is_asked], 0.0),
+        results.clusters[is_asked],
+        results.settings.seed,
     )
     by_class = {}
     for number, name in enumerate(results.classes):
-        own = asked & (results.predicted == number)
-        if own.any():
-            of_class = np.where(own, lead, np.nan)
+        is_class = is_asked & (results.predicted == number)
+        if is_class.any():
+            of_class = np.where(is_class, lead, np.nan)
             best = np.nan if ceiling is None else share_of_lead(ceiling, of_class)
             by_class[name] = ClassNumber(
                 share_of_lead(of_map, of_class),
-                int(own.sum()),
+                int(is_class.sum()),
                 share_of_lead(random, of_class),
                 best,
-                int(own.sum()),
+                int(is_class.sum()),
             )
-    least = min((each.value for each in by_class.values() if each.n >= FEWEST), default=np.nan)
+    smallest_share = min(
+        (class_number.value for class_number in by_class.values() if class_number.n >= FEWEST),
+        default=np.nan,
+    )
     level: Level = "mixed"
-    if not np.isfinite(least):
+    if not np.isfinite(smallest_share):
         level = "cannot tell"
-    elif least >= edges[1]:
+    elif smallest_share >= edges[1]:
         level = "for"
     elif value < edges[0]:
         level = "against"
-    distinct = len(np.unique(results.clusters[asked]))
+    distinct = len(np.unique(results.clusters[is_asked]))
     short = results.column("instances", "n_tokens") < PART
     left_out = {
-        f"fewer than {PART} words": int((short & ~asked).sum()),
-        "not sampled": int((~short & ~asked).sum()),
+        f"fewer than {PART} words": int((short & ~is_asked).sum()),
+        "not sampled": int((~short & ~is_asked).sum()),
     }
     chance = share_of_lead(random, lead)
     largest = np.nan if ceiling is None else share_of_lead(ceiling, lead)
-    beside = f", the best by leave-one-out {largest:z.2f}" if np.isfinite(largest) else ""
+    best_note = f", the best by leave-one-out {largest:z.2f}" if np.isfinite(largest) else ""
     return Finding(
         key=key,
         kind="share",
@@ -221,11 +231,11 @@ def _share(
         value=value,
         low=low,
         high=high,
-        n=int(asked.sum()),
-        left_out={why: count for why, count in left_out.items() if count},
+        n=int(is_asked.sum()),
+        left_out={reason: count for reason, count in left_out.items() if count},
         reading=f"{signed_percent(value)} of the lead, random words {signed_percent(chance)}",
         level=level,
-        meaning=f"random words {chance:z.2f}{beside}",
+        meaning=f"random words {chance:z.2f}{best_note}",
         distinct=distinct,
         by_class=by_class,
         edges=edges,

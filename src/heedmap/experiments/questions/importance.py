@@ -101,23 +101,23 @@ def leave_one_out(context: AuditContext) -> pa.Table:
 
 
 def change_without(
-    before: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
+    logits: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
 ) -> Float[Tensor, "B T"]:
     """Return leave-one-out from the logits; below their rounding it is 0, and differences are ties."""
-    change = change_in_prediction(before.unsqueeze(1).expand_as(without), without)
+    change = change_in_prediction(logits.unsqueeze(1).expand_as(without), without)
     return tied_changes(
-        change, change.isfinite(), resolution(before, without, precision).unsqueeze(1)
+        change, change.isfinite(), resolution(logits, without, precision).unsqueeze(1)
     )
 
 
 def signed_change_without(
-    before: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
+    logits: Float[Tensor, "B C"], without: Float[Tensor, "B T C"], precision: torch.dtype
 ) -> Float[Tensor, "B T"]:
     """Return what the predicted class loses without each token; ties are those of `change_without`."""
-    of = before.argmax(-1, keepdim=True).expand(without.shape[:-1])
-    change = drop_in_probability(before.unsqueeze(1).expand_as(without), without, of)
+    answer = logits.argmax(-1, keepdim=True).expand(without.shape[:-1])
+    change = drop_in_probability(logits.unsqueeze(1).expand_as(without), without, answer)
     return tied_changes(
-        change, change.isfinite(), resolution(before, without, precision).unsqueeze(1)
+        change, change.isfinite(), resolution(logits, without, precision).unsqueeze(1)
     )
 
 
@@ -150,30 +150,30 @@ def integrated(context: AuditContext) -> pa.Table:
     COMPLETE, the steps are doubled, REFINEMENTS times at most; `steps` are those of the result.
     """
     total, settings = len(context.split), context.settings
-    chosen = context.sample("integrated_gradients", settings.integrated_gradients_instances)
+    sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
     importances = _Importances(total)
     errors = np.full(total, np.nan)
-    taken = np.zeros(total, dtype=np.int64)
+    steps_taken = np.zeros(total, dtype=np.int64)
     for doublings in range(REFINEMENTS + 1):
         steps = settings.integrated_gradients_steps << doublings
         with portion(2.0 ** -min(doublings + 1, REFINEMENTS)):
             # Captum holds all steps of a batch at once.
-            for batch in context.batches_of(chosen, shares=GRADIENT_SHARE * steps):
+            for batch in context.batches_of(sample, shares=GRADIENT_SHARE * steps):
                 trace = context.model.trace(batch)
                 values, error = integrated_gradients(context.model, batch, trace, steps)
                 importances.add(batch, values)
                 rows = batch.rows.tolist()
-                errors[rows], taken[rows] = error.numpy(force=True), steps
-        chosen = chosen[errors[chosen] > COMPLETE]
-        if not len(chosen):
+                errors[rows], steps_taken[rows] = error.numpy(force=True), steps
+        sample = sample[errors[sample] > COMPLETE]
+        if not len(sample):
             break
-    missing = taken == 0
+    missing = steps_taken == 0
     return text_table(
         context,
         {
             "importance": importances.array(),
             "completeness_error": pa.array(errors, pa.float64(), mask=missing),
-            "steps": pa.array(taken, pa.int64(), mask=missing),
+            "steps": pa.array(steps_taken, pa.int64(), mask=missing),
         },
     )
 
@@ -224,9 +224,9 @@ def leave_one_out_seconds(probe: CostProbe) -> float:
     if isinstance(model, Layered):
         return float((words * context.lengths).sum()) * probe.second
     typical = typical_rows(words)
-    some = typical[: max(1, PROBED // int(words[typical[0]])) ** 2]
-    texts = [beginning(context.texts[i], PROBED) for i in some]
-    batch = model.batch(texts, some.tolist())
+    timed_rows = typical[: max(1, PROBED // int(words[typical[0]])) ** 2]
+    texts = [beginning(context.texts[i], PROBED) for i in timed_rows]
+    batch = model.batch(texts, timed_rows.tolist())
     start = time.perf_counter()
     logits_without_each(model, batch, texts, context.settings.leave_one_out)
     squares = float((words.astype(float) ** 2).sum()) / sum(len(text) ** 2 for text in texts)

@@ -35,7 +35,7 @@ COLUMNS = Columns(
 )
 
 
-def found(context: AuditContext) -> pa.Table:
+def importance_mass(context: AuditContext) -> pa.Table:
     """Return how much of the importance lies under the map, for each measure of importance."""
     heat = [
         np.array(weights, dtype=np.float64)
@@ -74,11 +74,11 @@ def _findings(results: Results) -> list[Finding]:
     ]
 
 
-def _finding(results: Results, measure: str, beside: str) -> Finding:
-    """Judge the map by one measure; `beside` is what is to be said of all of them."""
+def _finding(results: Results, measure: str, note: str) -> Finding:
+    """Judge the map by one measure; `note` is what is to be said of all of them."""
     name = OTHERS[measure]
     values = results.column("found", f"found_{measure}")
-    other = results.optional("baselines", f"found_other_seed_{measure}")
+    mass_of_seeds = results.optional("baselines", f"found_other_seed_{measure}")
     return results.finding(
         f"found_{measure}",
         "found",
@@ -89,20 +89,20 @@ def _finding(results: Results, measure: str, beside: str) -> Finding:
         measure=f"mean share of the importance ({name}) that lies under the map's weights",
         clause=f"by {name}",
         meaning="each word counts as much as the map weights it; 1 = all weight on the only word that matters",
-        summary="; ".join(filter(None, (beside, _of_other_seed(results, other)))),
+        summary="; ".join(filter(None, (note, _of_other_seed(results, mass_of_seeds)))),
         chance=results.optional("baselines", f"found_shuffled_{measure}"),
         ceiling=results.column("found", f"largest_{measure}"),
     )
 
 
-def _of_other_seed(results: Results, found: NDArray[np.float64] | None) -> str:
+def _of_other_seed(results: Results, mass_of_seeds: NDArray[np.float64] | None) -> str:
     """Say how much lies under the maps of other seeds, and how alike they are to this one."""
-    if found is None:
+    if mass_of_seeds is None:
         return ""
     alike = mean(results.column("baselines", "tau_other_seed"))
     return (
-        f"of the same importance {mean(found):.2f} lies under the maps of other seeds (their τ with this one: "
-        f"mean {alike:.2f}; {int(np.isfinite(found).sum())} texts)"
+        f"of the same importance {mean(mass_of_seeds):.2f} lies under the maps of other seeds (their τ with "
+        f"this one: mean {alike:.2f}; {int(np.isfinite(mass_of_seeds).sum())} texts)"
     ).replace("-", "−")
 
 
@@ -110,4 +110,6 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     return [("importance under the map, by leave-one-out", row["found"]["found_leave_one_out"])]
 
 
-EXPERIMENT = Experiment("found", found, columns=COLUMNS, place=42, findings=_findings, facts=_facts)
+EXPERIMENT = Experiment(
+    "found", importance_mass, columns=COLUMNS, place=42, findings=_findings, facts=_facts
+)

@@ -174,15 +174,27 @@ def _by_class(
 
 
 def _heat_maps(row: Row) -> list[HeatMap]:
-    own = row["instances"]
-    heat_map = HeatMap("learned attention", "attention", own["attention"])
-    of_words = own.get("word_attention")
+    instance = row["instances"]
+    heat_map = HeatMap("learned attention", "attention", instance["attention"])
+    of_words = instance.get("word_attention")
     if of_words is None:
         return [heat_map]
-    words = [sentence.split() or [sentence] for sentence in own["tokens"]]
-    weights = [a * w for a, some in zip(own["attention"], of_words, strict=True) for w in some]
+    words = [sentence.split() or [sentence] for sentence in instance["tokens"]]
+    weights = [
+        a * w
+        for a, word_weights in zip(instance["attention"], of_words, strict=True)
+        for w in word_weights
+    ]
     name = "words: each one's weight in its sentence × the sentence's"
-    return [heat_map, HeatMap(name, "attention", weights, [one for some in words for one in some])]
+    return [
+        heat_map,
+        HeatMap(
+            name,
+            "attention",
+            weights,
+            [word for sentence_words in words for word in sentence_words],
+        ),
+    ]
 
 
 def _cost(probe: CostProbe) -> float:

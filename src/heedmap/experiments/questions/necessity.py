@@ -63,20 +63,20 @@ def necessity(context: AuditContext) -> pa.Table:
     half = len(outcomes) // 2
     instances, total = context.table("instances"), len(context.split)
     even, shuffled = np.zeros(total, dtype=np.int64), np.zeros(total)
-    apart = np.zeros((total, half))
+    distances = np.zeros((total, half))
     for trace in context.traces:
         rows = trace.rows.numpy(force=True)
         flat = uniform(trace.attention, trace.support).unsqueeze(0)
         even[rows] = context.model.predict(trace, flat)[0].argmax(-1).numpy(force=True)
-        own = trace.logits.double().cpu().softmax(-1)
+        probabilities = trace.logits.double().cpu().softmax(-1)
         for seed, outcome in enumerate(outcomes[half:]):
-            other = torch.from_numpy(outcome.logits[rows]).softmax(-1)
-            apart[rows, seed] = total_variation(own, other)
+            uniform_probabilities = torch.from_numpy(outcome.logits[rows]).softmax(-1)
+            distances[rows, seed] = total_variation(probabilities, uniform_probabilities)
         labels = instances["label"].to_numpy()[rows]
         rngs = context.generators("necessity", trace.rows)
         for block in permuted(trace.attention, trace.support, SHUFFLES, rngs):
-            found = context.model.predict(trace, block).argmax(-1).numpy(force=True)
-            shuffled[rows] += (found == labels).sum(0)
+            shuffled_answers = context.model.predict(trace, block).argmax(-1).numpy(force=True)
+            shuffled[rows] += (shuffled_answers == labels).sum(0)
     return text_table(
         context,
         {
@@ -84,7 +84,7 @@ def necessity(context: AuditContext) -> pa.Table:
             "uniform": predictions(outcomes[half:]),
             "uniform_at_test": even,
             "shuffled_right": shuffled / SHUFFLES,
-            "uniform_tvd": pa.array(list(apart), pa.list_(pa.float64())),
+            "uniform_tvd": pa.array(list(distances), pa.list_(pa.float64())),
         },
         copied=["label", "predicted"],
     )
@@ -97,22 +97,26 @@ def paired_p(differences: NDArray[np.float64], seed: int) -> float:
     """
     if not differences.any():
         return 1.0
-    found = stats.permutation_test(
+    result = stats.permutation_test(
         (differences,), np.mean, permutation_type="samples", n_resamples=RESAMPLES, vectorized=True,
         batch=max(1, DRAWN // len(differences)),
         rng=named_generator(seed, "necessity"),
     )  # fmt: skip
-    return float(found.pvalue)
+    return float(result.pvalue)
 
 
 def _findings(results: Results) -> list[Finding]:
-    found = results.tables["necessity"]
+    trainings = results.tables["necessity"]
     label = results.column("necessity", "label").astype(int)
-    learned, even = (Seeds(found[name], label, results.classes) for name in ("learned", "uniform"))
-    difference = right(found["learned"], label).mean(1) - right(found["uniform"], label).mean(1)
+    learned, even = (
+        Seeds(trainings[name], label, results.classes) for name in ("learned", "uniform")
+    )
+    difference = right(trainings["learned"], label).mean(1) - right(
+        trainings["uniform"], label
+    ).mean(1)
     p = paired_p(difference, results.settings.seed)
     majority = float(np.bincount(label).max() / len(label)) if len(label) else np.nan
-    own = results.column("necessity", "predicted") == label
+    map_right = results.column("necessity", "predicted") == label
     at_test = results.column("necessity", "uniform_at_test") == label
     shuffled = results.column("necessity", "shuffled_right")
     return [
@@ -128,7 +132,7 @@ def _findings(results: Results) -> list[Finding]:
             summary=f"accuracy {over_seeds(learned.accuracy)} learned, {over_seeds(even.accuracy)} uniform, "
             f"F1 {over_seeds(learned.f1)} and {over_seeds(even.f1)} (mean and 95 % interval over seeds), the "
             f"commonest class {majority:.3f}; paired test over texts p = {p:.2g}; this model, with other "
-            f"weights at test only: {own.mean():.3f} with its own, {at_test.mean():.3f} uniform, "
+            f"weights at test only: {map_right.mean():.3f} with its own, {at_test.mean():.3f} uniform, "
             f"{shuffled.mean():.3f} shuffled",
         )
     ]

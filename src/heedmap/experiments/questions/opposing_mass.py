@@ -29,7 +29,7 @@ COLUMNS = Columns(
 )
 
 
-def sign(context: AuditContext) -> pa.Table:
+def opposing_mass(context: AuditContext) -> pa.Table:
     """Return the share of the map's mass on tokens that speak against the prediction, by leave-one-out.
 
     A token speaks against it where the predicted class is likelier without it. `against_chance` is the mean of
@@ -87,7 +87,7 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
 
 EXPERIMENT = Experiment(
     "sign",
-    sign,
+    opposing_mass,
     columns=COLUMNS,
     place=57,
     findings=_findings,

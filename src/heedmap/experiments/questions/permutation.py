@@ -71,8 +71,11 @@ def permutation(context: AuditContext) -> pa.Table:
     rng = context.generator("permutation")
     rows, parts = [], []
     for trace in context.traces:
-        others = (uniform(trace.attention, trace.support), turned(trace.attention, trace.support))
-        imposed = context.model.predict(trace, torch.stack(others)).transpose(0, 1)
+        weightings = (
+            uniform(trace.attention, trace.support),
+            turned(trace.attention, trace.support),
+        )
+        imposed = context.model.predict(trace, torch.stack(weightings)).transpose(0, 1)
         even, moved = imposed[:, :1], imposed[:, 1:]
         rows.append(trace.rows)
         part = _under_permutations(context, trace, even, rng)
@@ -110,43 +113,49 @@ def _under_permutations(
 
 
 def _summary(
-    before: Float[Tensor, "B C"],
+    logits_of_map: Float[Tensor, "B C"],
     logits: Float[Tensor, "B S C"],
     even: Float[Tensor, "B 1 C"],
     counts: Sequence[int],
 ) -> Numbers:
     """Return the columns from the first `counts` orders of each text."""
-    change, flips = _change(before, logits), _flips(before, logits)
+    change, flips = _change(logits_of_map, logits), _flips(logits_of_map, logits)
     # The same questions asked of shuffled weights.
     bases = [logits[:, k] for k in range(min(BASES, logits.shape[1]))]
     of_bases = torch.stack([_change(base, logits) for base in bases], dim=1)
-    from_even, own = _change(even.squeeze(1), logits), _change(before, even)[:, 0]
+    from_even, uniform_change = _change(even.squeeze(1), logits), _change(logits_of_map, even)[:, 0]
     columns = {name: change.new_empty(len(counts)) for name in NAMES}
     for count in set(counts):
         rows = [i for i, c in enumerate(counts) if c == count]
-        some = of_bases[rows][:, : min(BASES, count), :count]
+        shuffle_changes = of_bases[rows][:, : min(BASES, count), :count]
         # torch's median of an even number of values is the lower one, hence quantile.
         columns["median_tvd"][rows] = change[rows, :count].quantile(0.5, dim=1)
         columns["mean_tvd"][rows] = change[rows, :count].mean(1)
         columns["flipped"][rows] = flips[rows, :count].mean(1)
-        columns["chance_tvd"][rows] = some.quantile(0.5, dim=2).mean(1)
+        columns["chance_tvd"][rows] = shuffle_changes.quantile(0.5, dim=2).mean(1)
         columns["largest_tvd"][rows] = torch.maximum(
-            change[rows, :count].amax(1), some.amax((1, 2))
+            change[rows, :count].amax(1), shuffle_changes.amax((1, 2))
         )
         columns["uniform_chance"][rows] = from_even[rows, : min(BASES, count)].mean(1)
-        columns["uniform_largest"][rows] = torch.maximum(from_even[rows, :count].amax(1), own[rows])
+        columns["uniform_largest"][rows] = torch.maximum(
+            from_even[rows, :count].amax(1), uniform_change[rows]
+        )
     return columns | {
-        "uniform_tvd": own,
-        "uniform_flipped": _flips(before, even)[:, 0],
+        "uniform_tvd": uniform_change,
+        "uniform_flipped": _flips(logits_of_map, even)[:, 0],
     }
 
 
-def _change(before: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]) -> Float[Tensor, "B S"]:
-    return change_in_prediction(before.unsqueeze(1).expand_as(logits), logits)
+def _change(
+    logits_of_map: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]
+) -> Float[Tensor, "B S"]:
+    return change_in_prediction(logits_of_map.unsqueeze(1).expand_as(logits), logits)
 
 
-def _flips(before: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]) -> Float[Tensor, "B S"]:
-    return (logits.argmax(-1) != before.argmax(-1, keepdim=True)).double()
+def _flips(
+    logits_of_map: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]
+) -> Float[Tensor, "B S"]:
+    return (logits.argmax(-1) != logits_of_map.argmax(-1, keepdim=True)).double()
 
 
 def _findings(results: Results) -> list[Finding]:

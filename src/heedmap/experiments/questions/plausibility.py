@@ -74,27 +74,29 @@ def plausibility(context: AuditContext) -> pa.Table:
     gold = [np.asarray(mask, dtype=bool) for mask in context.split.rationale]
     share = mean_share(gold)
     total = len(gold)
-    names = [f"{m}_{of}" for m in MEASURES for of in (*RANKINGS, "chance")]
+    names = [f"{m}_{ranking}" for m in MEASURES for ranking in (*RANKINGS, "chance")]
     columns = {name: np.full(total, np.nan) for name in (*names, "token_f1_best", "iou_f1_best")}
     counts = [number_of(share, len(mask)) for mask in gold]
     for row, scores in scores_of(context, traces_of(context)).items():
         marked, count = gold[row], counts[row]
         if not marked.any() or marked.all():
             continue
-        found = {
+        numbers = {
             f"{measure}_{name}": value
-            for name, one in scores.items()
-            for measure, value in zip(MEASURES, agreement(marked, one, count), strict=True)
+            for name, token_scores in scores.items()
+            for measure, value in zip(MEASURES, agreement(marked, token_scores, count), strict=True)
         }
-        drawn = shuffles_of(context, "plausibility", row, len(marked))
-        found |= {
+        random_scores = shuffles_of(context, "plausibility", row, len(marked))
+        numbers |= {
             "auprc_chance": average_precision_by_chance(marked),
             "token_f1_chance": token_f1_by_chance(marked, count),
-            "iou_f1_chance": float(np.mean([iou_f1(marked, chosen(x, count)) for x in drawn])),
+            "iou_f1_chance": float(
+                np.mean([iou_f1(marked, chosen(x, count)) for x in random_scores])
+            ),
             "token_f1_best": token_f1_at_best(marked, count),
             "iou_f1_best": iou_f1_at_most(marked, count),
         }
-        for name, value in found.items():
+        for name, value in numbers.items():
             columns[name][row] = value
     return text_table(
         context,
@@ -127,23 +129,23 @@ def mean_share(gold: list[np.ndarray]) -> Fraction:
 
 def _findings(results: Results) -> list[Finding]:
     share = results.column("plausibility", "marked") / results.column("plausibility", "n_tokens")
-    found = []
+    findings = []
     for measure, words in MEASURES.items():
         values = {
             name: results.column("plausibility", f"{measure}_{name}")
             for name in (*RANKINGS, "chance")
         }
-        used = np.isfinite(values["attention"])
+        is_defined = np.isfinite(values["attention"])
         best = results.optional("plausibility", f"{measure}_best")
-        at_best = "at best 1" if best is None else f"at most {mean(best[used]):z.2f}"
-        others = ", ".join(
+        at_best = "at best 1" if best is None else f"at most {mean(best[is_defined]):z.2f}"
+        by_ranking = ", ".join(
             f"{RANKINGS[name]} {mean(values[name]):z.2f}"
             for name in RANKINGS
             if name != "attention"
         )
         # Of the F1 of spans only a bound is known, which is no ceiling to be measured against.
         ceiling = {"auprc": 1.0, "token_f1": best, "iou_f1": None}[measure]
-        found.append(
+        findings.append(
             replace(
                 results.finding(
                     f"plausibility_{measure}",
@@ -151,20 +153,20 @@ def _findings(results: Results) -> list[Finding]:
                     values["attention"],
                     {
                         "people marked all words or none": (share == 0) | (share == 1),
-                        "not sampled": ~used,
+                        "not sampled": ~is_defined,
                     },
                     topic=f"marked words ({words})",
                     question=f"Does the map highlight the words that are marked in the data ({words})?",
                     measure=f"mean {words} of the map for the marked words",
                     meaning="plausible is not faithful: high agreement says nothing of what the model rests on",
-                    summary=f"{others}; by chance {mean(values['chance'][used]):z.2f}, {at_best}",
+                    summary=f"{by_ranking}; by chance {mean(values['chance'][is_defined]):z.2f}, {at_best}",
                     chance=None if ceiling is None else values["chance"],
                     ceiling=ceiling,
                 ),
                 level="for comparison",
             )
         )
-    return found
+    return findings
 
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:

@@ -57,10 +57,12 @@ def rationale(context: AuditContext) -> pa.Table:
 
 def _auc(gold: NDArray[np.bool_], scores: NDArray[np.float64] | None) -> float:
     """Return the Mann-Whitney U / (n₊ n₋)."""
-    inside, outside = int(gold.sum()), int((~gold).sum())
-    if scores is None or not inside or not outside or np.isnan(scores).any():
+    positives, negatives = int(gold.sum()), int((~gold).sum())
+    if scores is None or not positives or not negatives or np.isnan(scores).any():
         return float("nan")
-    return float((rankdata(scores)[gold].sum() - inside * (inside + 1) / 2) / (inside * outside))
+    return float(
+        (rankdata(scores)[gold].sum() - positives * (positives + 1) / 2) / (positives * negatives)
+    )
 
 
 def _hit(gold: NDArray[np.bool_], scores: NDArray[np.float64] | None) -> float:
@@ -72,8 +74,8 @@ def _hit(gold: NDArray[np.bool_], scores: NDArray[np.float64] | None) -> float:
 def _findings(results: Results) -> list[Finding]:
     attention = _finds(results, "attention", "attention")
     # The others are for comparison.
-    others = [_finds(results, measure, name) for measure, name in OTHERS.items()]
-    return [attention, *(replace(finding, level="for comparison") for finding in others)]
+    by_measure = [_finds(results, measure, name) for measure, name in OTHERS.items()]
+    return [attention, *(replace(finding, level="for comparison") for finding in by_measure)]
 
 
 def _finds(results: Results, measure: str, name: str) -> Finding:

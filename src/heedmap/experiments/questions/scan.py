@@ -58,23 +58,23 @@ def scan(context: AuditContext) -> pa.Table:
     """
     model = context.model
     assert isinstance(model, Layered)
-    wanted = model.maps()
+    layer_maps = model.maps()
     lists = {name: context.table(name)["importance"] for name in REFERENCES}
     rows, taus, computed = [], [], []
-    chosen = context.sample("scan", context.settings.scan_instances)
-    for batch in context.batches_of(chosen, shares=SCAN_SHARE):
-        maps = model.heat_maps(batch, wanted).double()
-        others = torch.zeros(len(maps), len(REFERENCES), maps.shape[2], dtype=torch.float64)
+    sample = context.sample("scan", context.settings.scan_instances)
+    for batch in context.batches_of(sample, shares=SCAN_SHARE):
+        maps = model.heat_maps(batch, layer_maps).double()
+        references = torch.zeros(len(maps), len(REFERENCES), maps.shape[2], dtype=torch.float64)
         for i, row in enumerate(batch.rows.tolist()):
             for r, name in enumerate(REFERENCES):
                 values = lists[name][row].as_py()
-                others[i, r, : len(values)] = torch.tensor(values, dtype=torch.float64)
-        some = max(1, ELEMENTS // (maps.shape[1] * maps.shape[2] ** 2))
-        for start in range(0, len(maps), some):
-            part = slice(start, start + some)
+                references[i, r, : len(values)] = torch.tensor(values, dtype=torch.float64)
+        texts_at_once = max(1, ELEMENTS // (maps.shape[1] * maps.shape[2] ** 2))
+        for start in range(0, len(maps), texts_at_once):
+            part = slice(start, start + texts_at_once)
             mask = batch.mask[part].cpu()
             taus.append(
-                tau_against(levelled(maps[part].cpu(), mask.unsqueeze(1)), others[part], mask)
+                tau_against(levelled(maps[part].cpu(), mask.unsqueeze(1)), references[part], mask)
             )
         rows.append(batch.rows)
         computed.append(~maps.isnan().any(-1).cpu())
@@ -82,10 +82,10 @@ def scan(context: AuditContext) -> pa.Table:
     count = len(tau)
     return table(
         {
-            "row": np.repeat(torch.cat(rows).cpu().numpy(), len(wanted)),
-            "view": [m.view for m in wanted] * count,
-            "layer": [m.layer for m in wanted] * count,
-            "head": pa.array([m.head for m in wanted] * count, pa.int64()),
+            "row": np.repeat(torch.cat(rows).cpu().numpy(), len(layer_maps)),
+            "view": [m.view for m in layer_maps] * count,
+            "layer": [m.layer for m in layer_maps] * count,
+            "head": pa.array([m.head for m in layer_maps] * count, pa.int64()),
             "computed": torch.cat(computed).flatten(),
             **{f"tau_{name}": tau[:, :, r].ravel() for r, name in enumerate(REFERENCES)},
         }
@@ -112,16 +112,16 @@ def _best_map(results: Results) -> Finding:
     rows, total = taus.index.to_numpy(), len(results.predicted)
     texts = results.clusters[rows]
     half = first_half(texts, results.settings.seed)
-    first, second = half & common, ~half & common
+    is_choosing, is_measured = half & common, ~half & common
     in_sample, for_choice = np.zeros(total, dtype=bool), np.zeros(total, dtype=bool)
     in_sample[rows] = True
-    for_choice[rows[first]] = True
+    for_choice[rows[is_choosing]] = True
     sampled = np.full(total, np.nan)
     which = "none: too few texts with two words to choose one and measure it"
-    if first.any() and second.any():
-        at = int(np.argmax(filled[first].mean(0)))
-        sampled[rows[second]] = values[second, at]
-        view, layer, head = taus.columns[compared][at]
+    if is_choosing.any() and is_measured.any():
+        best = int(np.argmax(filled[is_choosing].mean(0)))
+        sampled[rows[is_measured]] = values[is_measured, best]
+        view, layer, head = taus.columns[compared][best]
         which = f"{view}, layer {layer}, " + ("mean over heads" if head < 0 else f"head {head}")
     reach = _certain(filled[common], texts[common], REACH)
     return results.finding(
@@ -187,11 +187,11 @@ def _certain(values: NDArray[np.float64], texts: NDArray[np.int64], edge: float)
     """Count the columns whose mean lies above the edge, by simultaneous (Bonferroni) t-intervals."""
     count = 0
     for column in values.T:
-        used = np.isfinite(column)
-        error, distinct = standard_error(column[used], texts[used])
+        is_defined = np.isfinite(column)
+        error, distinct = standard_error(column[is_defined], texts[is_defined])
         if distinct > 1:
             width = stats.t.ppf(1 - FAMILY / (2 * values.shape[1]), distinct - 1) * error
-            count += column[used].mean() - width > edge
+            count += column[is_defined].mean() - width > edge
     return int(count)
 
 

@@ -15,7 +15,6 @@ from heedmap.counterfactual.row_weights import permuted
 from heedmap.counterfactual.simplex_share import share_drawn, share_within
 from heedmap.counterfactual.smallest_change import (
     Change,
-    farthest_order_mass,
     largest_divergence,
     smallest_divergence,
     smallest_mass,
@@ -99,7 +98,7 @@ COLUMNS = Columns(
 )
 
 
-def bending(context: AuditContext) -> pa.Table:
+def smallest_change(context: AuditContext) -> pa.Table:
     """Return the distance to the nearest weights that change the predicted class, and how free the map is.
 
     Where the read-out is linear all distances are global optima (`counterfactual.smallest_change`). If the
@@ -107,8 +106,8 @@ def bending(context: AuditContext) -> pa.Table:
     are on average, each at *its own* predicted class. `shuffled_from_answer_...` is larger for the model's own
     weights even if those are random, because the answer was computed from them.
 
-    Elsewhere the distances are upper bounds, of the heat map (see `bending_search`). Nothing depends on the
-    order of the tokens.
+    Elsewhere the distances are upper bounds, of the heat map (see `smallest_change_search`). Nothing depends on
+    the order of the tokens.
     """
     linear_here = is_linear(next(context.traces))
     columns = measured(context) if linear_here else search_all(context)
@@ -138,9 +137,9 @@ def measured(context: AuditContext) -> dict[str, np.ndarray]:
         rows.append(trace.rows)
         parts.append(_of_batch(context, trace))
     columns = {name: scatter_rows(rows, [part[name] for part in parts]) for name in parts[0]}
-    found = {name: column.double().numpy(force=True) for name, column in columns.items()}
-    finite = {name: np.where(np.isfinite(x), x, np.nan) for name, x in found.items()}
-    return {**finite, "changeable": np.isfinite(found["least_tvd"])}
+    arrays = {name: column.double().numpy(force=True) for name, column in columns.items()}
+    finite = {name: np.where(np.isfinite(x), x, np.nan) for name, x in arrays.items()}
+    return {**finite, "changeable": np.isfinite(arrays["least_tvd"])}
 
 
 def _of_batch(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " B"]]:
@@ -161,7 +160,7 @@ def _of_batch(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " 
     mass, _ = _distances(smallest_mass, maps, *rest, predicted)
     from_answer, _ = _distances(smallest_mass, shuffles, *rest, answer[1:])
     divergence, bound = _distances(smallest_divergence, maps, *rest, predicted)
-    pairs = torch.stack([_share_by_pairs(one, *rest, epsilon) for one in maps])
+    pairs = torch.stack([_share_by_pairs(weighting, *rest, epsilon) for weighting in maps])
     if len(bias) == 2:
         shares = share_within(logits, *rest, epsilon)
     else:
@@ -184,7 +183,7 @@ def _of_batch(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " 
 
 
 def _distances(
-    least: Callable[..., Change],
+    nearest: Callable[..., Change],
     maps: Float[Tensor, "S B T"],
     relevance: Float[Tensor, "B T C"],
     bias: Float[Tensor, " C"],
@@ -192,15 +191,17 @@ def _distances(
     predicted: Int[Tensor, "S B"],
 ) -> tuple[Float[Tensor, "S B"], Float[Tensor, "S B"]]:
     """Return the distances of S maps per text and their certified bounds, some maps at a time."""
-    some = max(1, ELEMENTS // max(1, relevance.numel()))
+    maps_at_once = max(1, ELEMENTS // max(1, relevance.numel()))
     parts = []
-    for weights, of in zip(torch.split(maps, some), torch.split(predicted, some), strict=True):
+    for weights, answers in zip(
+        torch.split(maps, maps_at_once), torch.split(predicted, maps_at_once), strict=True
+    ):
         times = len(weights)
-        problem = (relevance.repeat(times, 1, 1), bias, mask.repeat(times, 1), of.flatten())
-        change = least(weights.flatten(0, 1), *problem)
-        parts.append(torch.stack([change.distance, change.lower_bound]).reshape(2, times, -1))
-    distance, bound = torch.cat(parts, dim=1)
-    return distance, bound
+        problem = (relevance.repeat(times, 1, 1), bias, mask.repeat(times, 1), answers.flatten())
+        bent = nearest(weights.flatten(0, 1), *problem)
+        parts.append(torch.stack([bent.distance, bent.at_least]).reshape(2, times, -1))
+    distance, at_least = torch.cat(parts, dim=1)
+    return distance, at_least
 
 
 def _share_by_pairs(
@@ -214,8 +215,10 @@ def _share_by_pairs(
     if len(bias) == 2:
         jsd = exact.adversary(weights, relevance, bias, mask, epsilon).jsd
     else:
-        found = best_pair(Instances.from_readout(weights, relevance, bias, mask, epsilon))
-        jsd = jensen_shannon(found, weights)
+        adversary_weights = best_pair(
+            Instances.from_readout(weights, relevance, bias, mask, epsilon)
+        )
+        jsd = jensen_shannon(adversary_weights, weights)
     largest = largest_divergence(weights, mask)
     return torch.where(largest > 0, jsd / largest, torch.nan)
 
@@ -231,11 +234,11 @@ def _bent(results: Results) -> Finding:
     values = results.column("bending", "least_tvd")
     shuffled = results.column("bending", "shuffled_least_tvd")
     sampled = results.column("bending", "own_maximum")
-    used = np.isfinite(values) & ~results.short
-    fair = used & np.isfinite(shuffled)
-    beside = ""
-    if fair.sum() < used.sum():
-        beside = f" (n = {fair.sum()}; the map there {_number(mean(values[fair]))})"
+    is_defined = np.isfinite(values) & ~results.short
+    fair = is_defined & np.isfinite(shuffled)
+    fair_note = ""
+    if fair.sum() < is_defined.sum():
+        fair_note = f" (n = {fair.sum()}; the map there {_number(mean(values[fair]))})"
     return results.finding(
         "bending",
         "mass",
@@ -254,7 +257,7 @@ def _bent(results: Results) -> Finding:
         + (", at most: found by line searches" if searched else ""),
         meaning="0 = the least change suffices, 1 = all of it must move",
         summary=f"{_number(mean(shuffled[fair]))} from the same weights shuffled within the text, to an answer "
-        f"other than theirs{beside}",
+        f"other than theirs{fair_note}",
         chance=shuffled,
         ceiling=results.optional("bending", "least_tvd_largest"),
     )
@@ -293,13 +296,13 @@ def _free(results: Results) -> Finding:
         and "shuffled_jsd_share_pairs" in results.tables["bending"].column_names
     )
     shuffled = results.optional("bending", "shuffled_jsd_share_pairs")
-    used = np.isfinite(share)
+    is_defined = np.isfinite(share)
     parts = [] if two else [f"at most {_number(mean(upper))}"]
     if shuffled is not None and not two:
-        own = mean(results.column("bending", "jsd_share_pairs")[used])
-        parts.append(f"with one or two words alone {_number(own)}")
+        pair_mean = mean(results.column("bending", "jsd_share_pairs")[is_defined])
+        parts.append(f"with one or two words alone {_number(pair_mean)}")
     if shuffled is not None:
-        parts.append(f"{_number(mean(shuffled[used]))} for the same weights shuffled")
+        parts.append(f"{_number(mean(shuffled[is_defined]))} for the same weights shuffled")
     return results.finding(
         "relative_freedom",
         "fraction",
@@ -345,10 +348,10 @@ def _number(value: float) -> str:
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     mine = row["bending"]
-    most = "at most " if is_searched(mine) else ""
+    qualifier = "at most " if is_searched(mine) else ""
     return [
         (
-            f"mass to move for another answer{', ' + most.strip() if most else ''}",
+            f"mass to move for another answer{', ' + qualifier.strip() if qualifier else ''}",
             mine["least_tvd"],
         ),
         ("share of all weightings with this prediction", mine.get("simplex_share")),
@@ -368,7 +371,7 @@ def _cost(probe: CostProbe) -> float:
 
 EXPERIMENT = Experiment(
     "bending",
-    bending,
+    smallest_change,
     columns=COLUMNS,
     place=75,
     findings=_findings,

@@ -72,29 +72,37 @@ def stability(context: AuditContext) -> pa.Table:
     columns = {name: np.full(total, np.nan) for name in names}
     jsd, tvd = np.zeros((total, len(outcomes))), np.zeros((total, len(outcomes)))
     for trace in context.traces:
-        rows, own = trace.rows.numpy(force=True), trace.heatmap.double().cpu()
+        rows, heatmap = trace.rows.numpy(force=True), trace.heatmap.double().cpu()
         mask, width = trace.mask.cpu(), trace.mask.shape[1]
-        others = torch.stack(
+        seed_heatmaps = torch.stack(
             [o.attention.padded(trace.rows.cpu(), width) for o in outcomes], 1
         ).double()
-        jsd[rows] = jensen_shannon(own.unsqueeze(1).expand_as(others), others).numpy()
-        before = trace.logits.double().cpu().softmax(-1)
-        after = torch.stack([torch.from_numpy(o.logits[rows]) for o in outcomes], 1).softmax(-1)
-        tvd[rows] = total_variation(before.unsqueeze(1).expand_as(after), after).numpy()
+        jsd[rows] = jensen_shannon(
+            heatmap.unsqueeze(1).expand_as(seed_heatmaps), seed_heatmaps
+        ).numpy()
+        probabilities = trace.logits.double().cpu().softmax(-1)
+        seed_probabilities = torch.stack(
+            [torch.from_numpy(o.logits[rows]) for o in outcomes], 1
+        ).softmax(-1)
+        tvd[rows] = total_variation(
+            probabilities.unsqueeze(1).expand_as(seed_probabilities), seed_probabilities
+        ).numpy()
         lists = [Ragged([importance[name][row] or [] for row in rows]) for name in MEASURES]
         places = torch.arange(len(rows))
-        references = torch.stack([own, *(one.padded(places, width).double() for one in lists)], 1)
-        references[:, 0] = levelled(references[:, 0], mask)
-        taus = tau_against(levelled(others, mask.unsqueeze(1)), references.nan_to_num(), mask).mean(
-            1
+        references = torch.stack(
+            [heatmap, *(importances.padded(places, width).double() for importances in lists)], 1
         )
+        references[:, 0] = levelled(references[:, 0], mask)
+        taus = tau_against(
+            levelled(seed_heatmaps, mask.unsqueeze(1)), references.nan_to_num(), mask
+        ).mean(1)
         for name, values in zip(names, taus.T.numpy(), strict=False):
             columns[name][rows] = values
         rngs = context.generators("stability", trace.rows)
         blocks = permuted(trace.attention, trace.support, SHUFFLES, rngs)
         mixed = torch.cat([context.model.to_heatmap(trace, block).double() for block in blocks])
         columns["shuffled_jsd"][rows] = (
-            jensen_shannon(own.expand_as(mixed), mixed.cpu()).mean(0).numpy()
+            jensen_shannon(heatmap.expand_as(mixed), mixed.cpu()).mean(0).numpy()
         )
     short = instances["n_tokens"].to_numpy() < 2
     for values in columns.values():

@@ -31,8 +31,10 @@ def variants(retraining: Retraining) -> list[Variant]:
     settings = retraining.settings
 
     def adversary(strength: float, direction: Direction = "adversary") -> Variant:
-        how = Adversary(strength, direction, settings.adversary_epochs, settings.patience)
-        return Variant(retraining.seed + 1, adversary=how)
+        adversary_settings = Adversary(
+            strength, direction, settings.adversary_epochs, settings.patience
+        )
+        return Variant(retraining.seed + 1, adversary=adversary_settings)
 
     strengths = sorted({*settings.lambdas} - {0.0})
     return [adversary(0.0), *(adversary(s, d) for d in DIRECTIONS for s in strengths)]
@@ -63,9 +65,12 @@ def trained_adversary(context: AuditContext) -> pa.Table:
     """Compare each adversary with the run's model, text by text."""
     retraining = context.retraining
     assert retraining is not None
-    asked = variants(retraining)
-    outcomes = retraining.outcomes(asked)
-    parts = [_compared(context, one, outcome) for one, outcome in zip(asked, outcomes, strict=True)]
+    trainings = variants(retraining)
+    outcomes = retraining.outcomes(trainings)
+    parts = [
+        _compared(context, variant, outcome)
+        for variant, outcome in zip(trainings, outcomes, strict=True)
+    ]
     return pa.concat_tables(parts)
 
 
@@ -74,13 +79,15 @@ def _compared(context: AuditContext, variant: Variant, outcome: Outcome) -> pa.T
     total = len(context.split)
     columns = {name: np.zeros(total) for name in ("tvd", "jsd", "kl_adversary", "kl_base")}
     for trace in context.traces:
-        rows, own = trace.rows.numpy(force=True), trace.heatmap.double().cpu()
-        other = outcome.attention.padded(trace.rows.cpu(), own.shape[1]).double()
-        after = torch.from_numpy(outcome.logits[rows]).softmax(-1)
-        columns["tvd"][rows] = total_variation(trace.logits.double().cpu().softmax(-1), after)
-        columns["jsd"][rows] = jensen_shannon(own, other)
-        columns["kl_adversary"][rows] = kullback_leibler(other, own)
-        columns["kl_base"][rows] = kullback_leibler(own, other)
+        rows, heatmap = trace.rows.numpy(force=True), trace.heatmap.double().cpu()
+        adversary_heatmap = outcome.attention.padded(trace.rows.cpu(), heatmap.shape[1]).double()
+        probabilities = torch.from_numpy(outcome.logits[rows]).softmax(-1)
+        columns["tvd"][rows] = total_variation(
+            trace.logits.double().cpu().softmax(-1), probabilities
+        )
+        columns["jsd"][rows] = jensen_shannon(heatmap, adversary_heatmap)
+        columns["kl_adversary"][rows] = kullback_leibler(adversary_heatmap, heatmap)
+        columns["kl_base"][rows] = kullback_leibler(heatmap, adversary_heatmap)
     return text_table(
         context,
         {
@@ -108,14 +115,14 @@ class Trained:
     @property
     def name(self) -> str:
         """λ and the direction of KL in words."""
-        first = "adversary ‖ base" if self.direction == "adversary" else "base ‖ adversary"
-        return f"λ {self.strength:g}, KL({first})"
+        divergence = "adversary ‖ base" if self.direction == "adversary" else "base ‖ adversary"
+        return f"λ {self.strength:g}, KL({divergence})"
 
 
-def adversaries(found: pa.Table) -> list[Trained]:
+def adversaries(trained: pa.Table) -> list[Trained]:
     """Return the adversaries of a table, the control first."""
     names = ["row", "direction", "strength", "dev_tvd", "dev_jsd", "tvd", "jsd"]
-    groups = found.select(names).to_pandas().groupby(["strength", "direction"], sort=True)
+    groups = trained.select(names).to_pandas().groupby(["strength", "direction"], sort=True)
     return [
         Trained(
             str(direction),
@@ -131,36 +138,39 @@ def adversaries(found: pa.Table) -> list[Trained]:
 
 def _findings(results: Results) -> list[Finding]:
     """Take the adversary that goes farthest on dev, of those that stay close; else the control."""
-    every = adversaries(results.tables["trained_adversary"])
-    control, long = every[0], ~results.short
+    models = adversaries(results.tables["trained_adversary"])
+    control, long = models[0], ~results.short
     change = results.optional("stability", "change")
     bound = results.settings.epsilon if change is None else mean(change)
-    near = [one for one in every[1:] if one.dev_tvd <= bound]
-    chosen = max(near, key=lambda one: one.dev_jsd) if near else control
+    close_models = [model for model in models[1:] if model.dev_tvd <= bound]
+    shown_model = max(close_models, key=lambda model: model.dev_jsd) if close_models else control
     allowed = "the tolerance" if change is None else "as another seed does"
     close = f"on dev within {bound:.3f} (TVD, {allowed})"
-    far, answers = noise(results), f"answers are {chosen.tvd.mean():.3f} from this model's (TVD)"
-    beside = [] if np.isnan(far) else [f"another seed's map is {far:.2f} away"]
-    if near:
-        who = f"a trained adversary ({chosen.name}, {SEED})"
-        why = f"of those that answer {close} the one that attends most differently there"
-        apart = f"{mean(control.jsd[long]):.2f} at TVD {control.tvd.mean():.3f}"
-        beside += [f"the control (λ = 0) {apart}", f"the adversary's {answers}"]
+    seed_distance, answers = (
+        noise(results),
+        f"answers are {shown_model.tvd.mean():.3f} from this model's (TVD)",
+    )
+    notes = [] if np.isnan(seed_distance) else [f"another seed's map is {seed_distance:.2f} away"]
+    if close_models:
+        who = f"a trained adversary ({shown_model.name}, {SEED})"
+        reason = f"of those that answer {close} the one that attends most differently there"
+        control_distance = f"{mean(control.jsd[long]):.2f} at TVD {control.tvd.mean():.3f}"
+        notes += [f"the control (λ = 0) {control_distance}", f"the adversary's {answers}"]
     else:
         who = f"the control (λ = 0, {SEED}), a model never asked to attend elsewhere"
-        why = f"no adversary was found, which is no evidence of one: of those trained none answers {close}"
-        beside += [f"the control's {answers}"]
+        reason = f"no adversary was found, which is no evidence of one: of those trained none answers {close}"
+        notes += [f"the control's {answers}"]
     return [
         results.finding(
             "trained_adversary",
             "jsd",
-            np.where(results.short, np.nan, chosen.jsd),
+            np.where(results.short, np.nan, shown_model.jsd),
             {"undefined: one token": results.short},
             topic="a model trained to attend elsewhere",
             question="Can a model be trained to answer the same and attend to other words?",
             measure=f"mean JSD between this map and that of {who}",
-            meaning=why,
-            summary="; ".join([*beside, "others stand in the figure"]),
+            meaning=reason,
+            summary="; ".join([*notes, "others stand in the figure"]),
         )
     ]
 

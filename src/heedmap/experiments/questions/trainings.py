@@ -62,22 +62,25 @@ def trainings(context: AuditContext) -> pa.Table:
     weak: list[bool] = []
     numbers: list[MapNumbers] = []
     for number, model in enumerate(track(context.other_seeds), 1):
-        other = AuditContext(model, context.split, context.settings, context.experiments)
+        training_context = AuditContext(model, context.split, context.settings, context.experiments)
         with in_cell(f"other training {number}"):
             plan(dict.fromkeys(STEPS, 1.0))
-            tables = {name: other.table(name) for name in ASKED}
+            tables = {name: training_context.table(name) for name in ASKED}
         instances = {"instances": tables["instances"]}
         (skill,) = make_findings(instances, context.settings, model.classes)
         weak.append(is_doubtful(skill))
         numbers.append(map_numbers(texts_of(by_text(tables))))
-    weights = np.array([one.weights for one in numbers], dtype=np.float64)
+    weights = np.array([training_numbers.weights for training_numbers in numbers], dtype=np.float64)
     return table(
         {
             "training": range(len(numbers)),
             "is_weak": weak,
             "weights": pa.array(weights, from_pandas=True),
             **{
-                f"class_{name}": [[getattr(x, name) for x in one.classes] for one in numbers]
+                f"class_{name}": [
+                    [getattr(x, name) for x in training_numbers.classes]
+                    for training_numbers in numbers
+                ]
                 for name in OF_CLASS
             },
         }
@@ -100,7 +103,7 @@ def numbers_of(row: Mapping[str, Any]) -> MapNumbers:
 
 
 def told_of_trainings(
-    own: Answer, tables: Mapping[str, pa.Table], thresholds: Thresholds, seed: int
+    answer_here: Answer, tables: Mapping[str, pa.Table], thresholds: Thresholds, seed: int
 ) -> str:
     """Say in how many trainings the answer holds, and how alike their maps are; empty without others.
 
@@ -108,19 +111,19 @@ def told_of_trainings(
     """
     if "trainings" not in tables:
         return ""
-    every = [own, *answers(tables["trainings"], thresholds)]
+    every_answer = [answer_here, *answers(tables["trainings"], thresholds)]
     taus = tables["baselines"]["tau_other_seed"].to_numpy()
-    known = np.isfinite(taus)
+    is_known = np.isfinite(taus)
     alike = "how alike the maps are is not known"
-    if known.any():
-        clusters = text_numbers(tables["instances"])[known]
-        low, high = of_mean(taus[known], clusters, seed, (-1.0, 1.0))
+    if is_known.any():
+        clusters = text_numbers(tables["instances"])[is_known]
+        low, high = of_mean(taus[is_known], clusters, seed, (-1.0, 1.0))
         between = f" [{low:z.2f}, {high:z.2f}]" if math.isfinite(low) else ""
-        mean = f"{taus[known].mean():z.2f}{between}".replace("-", "−")
+        mean = f"{taus[is_known].mean():z.2f}{between}".replace("-", "−")
         alike = f"between this map and the others the mean τ is {mean} (1 = the same order)"
-    named = ["the right words" if one == "words" else one for one in every]
-    count = every.count(own)
-    return f"The answer holds in {count} of {len(every)} trainings ({', '.join(named)}); {alike}."
+    named = ["the right words" if said == "words" else said for said in every_answer]
+    count = every_answer.count(answer_here)
+    return f"The answer holds in {count} of {len(every_answer)} trainings ({', '.join(named)}); {alike}."
 
 
 def _cost(probe: CostProbe) -> float:

@@ -22,7 +22,7 @@ ENCODERS = ("lstm", "cnn", "average")
 
 def variants(retraining: Retraining) -> list[Variant]:
     """Return the run's own model, by source of its weights (`sources`), from every seed."""
-    return [one for source in sources(retraining).values() for one in source]
+    return [variant for source in sources(retraining).values() for variant in source]
 
 
 def sources(retraining: Retraining) -> dict[str, list[Variant]]:
@@ -31,16 +31,16 @@ def sources(retraining: Retraining) -> dict[str, list[Variant]]:
     `own`: learned with the rest; `uniform`; `base`: the run's, which is the same model from another seed;
     and those of the models of ENCODERS, one of each.
     """
-    every, donor = seeds(retraining), retraining.seed + 1
-    found = {
-        "own": [Variant(seed) for seed in every],
-        "uniform": [Variant(seed, guide="uniform") for seed in every],
-        "base": [Variant(seed, guide="base") for seed in every],
+    training_seeds, donor = seeds(retraining), retraining.seed + 1
+    by_source = {
+        "own": [Variant(seed) for seed in training_seeds],
+        "uniform": [Variant(seed, guide="uniform") for seed in training_seeds],
+        "base": [Variant(seed, guide="base") for seed in training_seeds],
     }
     for encoder in ENCODERS:
         guide = Variant(donor, encoder=encoder)
-        found[encoder] = [Variant(seed, guide=guide) for seed in every]
-    return found
+        by_source[encoder] = [Variant(seed, guide=guide) for seed in training_seeds]
+    return by_source
 
 
 COLUMNS = Columns(
@@ -74,7 +74,7 @@ def transfer(context: AuditContext) -> pa.Table:
 
 
 def _findings(results: Results) -> list[Finding]:
-    found = results.tables["transfer"]
+    transfers = results.tables["transfer"]
     label = results.column("transfer", "label").astype(int)
     words = {
         "own": "learned with the rest",
@@ -82,23 +82,26 @@ def _findings(results: Results) -> list[Finding]:
         "base": "this model's",
         **{name: f"a model's with the encoder {name}" for name in ENCODERS},
     }
-    runs = {name: Seeds(found[name], label, results.classes) for name in words}
-    own, foreign = (
-        np.mean([right(found[name], label).mean(1) for name in names], axis=0)
+    runs = {name: Seeds(transfers[name], label, results.classes) for name in words}
+    base_accuracy, foreign = (
+        np.mean([right(transfers[name], label).mean(1) for name in names], axis=0)
         for names in (("base",), ENCODERS)
     )
     return [
         results.finding(
             "transfer",
             "change",
-            own - foreign,
+            base_accuracy - foreign,
             {},
             topic="these weights in other models",
             question="Does a model of this kind do better with this model's weights than with others'?",
             measure="accuracy with the weights of this model less with those of models of other kinds",
             meaning=f"models of this kind that are given the weights, {runs['own'].count} trainings each",
             summary="accuracy (mean and 95 % interval over seeds): "
-            + ", ".join(f"{words[name]} {over_seeds(one.accuracy)}" for name, one in runs.items()),
+            + ", ".join(
+                f"{words[name]} {over_seeds(trainings.accuracy)}"
+                for name, trainings in runs.items()
+            ),
         )
     ]
 
