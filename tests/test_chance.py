@@ -13,9 +13,10 @@ from tiny_transformers import tiny_classifier
 from heedmap.counterfactual.row_weights import dirichlet, permuted
 from heedmap.data.corpus import Split
 from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.importance_measures import MEASURE_NAMES
 from heedmap.experiments.methods.readout import linear
 from heedmap.experiments.questions import baselines
-from heedmap.experiments.questions.baselines import OTHERS, SHUFFLES, randomised
+from heedmap.experiments.questions.baselines import SHUFFLES, randomised
 from heedmap.experiments.registry import make_findings, registered
 from heedmap.experiments.results import attained
 from heedmap.importance.gradients import gradient_importance
@@ -218,7 +219,9 @@ def test_the_baselines_are_those_of_each_drawn_weighting_by_itself():
             shuffled = name == "shuffled"
             kinds = ("tau", "found") if shuffled else ("tau",)
             against = []
-            measures = OTHERS if shuffled else ("gradient", "leave_one_out")  # the others are fast
+            measures = (
+                MEASURE_NAMES if shuffled else ("gradient", "leave_one_out")
+            )  # the others are fast
             found = {(kind, m): [] for kind in kinds for m in measures}
             for k, weights in enumerate(weightings):
                 under = replace(
@@ -284,7 +287,7 @@ def test_a_map_that_is_even_but_for_rounding_ranks_nothing():
     at = instances.column_names.index("attention")
     evidence._tables["instances"] = instances.set_column(at, "attention", [[even, uneven]])
     table = evidence.table("agreement").to_pandas()
-    for measure in OTHERS:
+    for measure in MEASURE_NAMES:
         assert np.isnan(table[f"tau_attention_{measure}"][0])
         assert np.isfinite(table[f"tau_attention_{measure}"][1])
     assert table["tau_gradient_leave_one_out"].notna().all()

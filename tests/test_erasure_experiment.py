@@ -12,8 +12,9 @@ from heedmap.counterfactual import weight_erasure as closed
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods import erasure_predictions as erased
+from heedmap.experiments.methods.flip_sets import RANKINGS
 from heedmap.experiments.methods.flip_table import flip_table
-from heedmap.experiments.questions.decision_flips import RANKINGS, SHUFFLES, efficiency
+from heedmap.experiments.questions.decision_flips import SHUFFLES, efficiency
 from heedmap.experiments.registry import make_findings
 from heedmap.measures import jensen_shannon
 from heedmap.report.erasure_figures import curves

@@ -57,19 +57,19 @@ class BottomLine:
 
     @property
     def level(self) -> Level:
-        """The answer as the level of a finding."""
+        """Return the answer as the level of a finding."""
         return LEVELS[self.answer]
 
     @property
     def sentence(self) -> str:
-        """The bottom line in words: the answer with its reason, the trainings it holds for, and what to do."""
+        """Put the bottom line in words: the answer, its reason, the trainings it holds for, and what to do."""
         instead = f"What to do: {self.instead}." if self.instead else ""
         whole = (f"{BEGINS[self.answer]}: {self.because}.", self.trainings, instead)
         return " ".join(filter(None, whole))
 
     @property
     def details(self) -> list[str]:
-        """The numbers below the sentence, one sentence each: what was measured, and how sure the rule is."""
+        """Return the numbers below the sentence in words: what was measured, how sure the rule is."""
         return [*self.measured, *self.classes, *([f"How sure: {self.rates}"] if self.rates else [])]
 
     def __repr__(self) -> str:

@@ -115,18 +115,18 @@ class AuditContext:
         return {name: str(value) for name, value in bounds.items()}
 
     def done(self, name: str) -> bool:
-        """Whether an experiment's table is there."""
+        """Return whether an experiment's table is there."""
         if self.folder is None:
             return name in self._tables
         files = [f"{name}.parquet", *self._files(name)]
         return name in self._tables or all(map(self.folder.holds, files))
 
     def is_kept(self, name: str) -> bool:
-        """Whether an experiment's table need not be computed."""
+        """Return whether an experiment's table need not be computed."""
         return name not in self._requested and self.done(name)
 
     def has(self, name: str) -> bool:
-        """Whether an experiment is asked for, or its table is there."""
+        """Return whether an experiment is asked for, or its table is there."""
         return name in self._requested or self.done(name)
 
     def keep(self, file: str, content: bytes) -> None:
@@ -164,12 +164,12 @@ class AuditContext:
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """Positions that the model reads for each text."""
+        """Return the number of positions that the model reads for each text."""
         return self.model.lengths(self.texts)
 
     @cached_property
     def texts(self) -> Sequence[Text]:
-        """The model's input, which is tokens or pairs of texts."""
+        """Return the model's input, which is tokens or pairs of texts."""
         return self.split.texts
 
     def sample(self, name: str, count: int) -> NDArray[np.int64]:
@@ -178,7 +178,7 @@ class AuditContext:
 
     @cached_property
     def batches(self) -> list[Batch]:
-        """Batches of all texts, similar lengths together."""
+        """Return batches of all texts, similar lengths together."""
         return [self._batch(part) for part in self._parts(range(len(self.split)))]
 
     def passes(self) -> Iterator[tuple[Batch, Trace]]:
@@ -198,7 +198,7 @@ class AuditContext:
 
     @property
     def traces(self) -> Iterator[Trace]:
-        """The traces of `passes`."""
+        """Yield the traces of `passes`."""
         return (trace for _, trace in self.passes())
 
     def torch_generator(self, name: str) -> torch.Generator:

@@ -123,7 +123,7 @@ class ClassNumber(ByValue):
 
     @property
     def words(self) -> str:
-        """The number beside the class's own chance and ceiling, where they are known.
+        """Put the number in words, beside the class's own chance and ceiling where they are known.
 
         >>> ClassNumber(0.29, 12, 0.169, 0.612, 12).words, ClassNumber(0.29, 12).words
         ('0.29 (chance 0.17, at best 0.61)', '0.29')
@@ -214,7 +214,7 @@ class Finding(ByValue):
 
     @property
     def number(self) -> str:
-        """The value with its interval and n, in words."""
+        """Put the value in words, with its interval and n."""
         value = "undefined" if math.isnan(self.value) else _digits(self.value)
         between = "" if math.isnan(self.low) else f" [{_digits(self.low)}, {_digits(self.high)}]"
         return f"{value}{between}, n = {self.n}"

@@ -34,12 +34,12 @@ class Rate(BaseModel):
 
     @property
     def share(self) -> float:
-        """The share itself; NaN of none."""
+        """Return the share itself; NaN of no plants."""
         return self.count / self.n if self.n else math.nan
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its 95 % interval (Clopper and Pearson's)."""
+        """Return its 95 % interval (Clopper and Pearson's)."""
         if not self.n:
             return 0.0, 1.0
         low, high = stats.binomtest(self.count, self.n).proportion_ci(method="exact")
@@ -92,7 +92,7 @@ class OfKind(BaseModel):
 
     @property
     def worst(self) -> tuple[str, Rate] | None:
-        """The family of wrong maps of which it says yes most often; None if it says so of none."""
+        """Return the family of wrong maps of which it says yes most often; None if it says so of none."""
         rates = {
             name: family.answers.rate("yes")
             for name, family in self.families.items()
@@ -102,7 +102,7 @@ class OfKind(BaseModel):
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are enough right and wrong plants to print rates."""
+        """Return whether there are enough right and wrong plants to print rates."""
         return min(self.of("right").n, self.of("wrong").n) >= LEAST
 
 
@@ -123,7 +123,7 @@ class Rates(BaseModel):
 
     @property
     def decides(self) -> bool:
-        """Whether the plants were enough to choose thresholds."""
+        """Return whether the plants were enough to choose thresholds."""
         return self.kinds[ALL].is_enough
 
     def to_json(self) -> str:

@@ -96,7 +96,7 @@ def _said_of(verdict: ClassAnswer, classes: Sequence[ClassNumbers], t: Threshold
 
 
 def _is_of_no_words(classes: Sequence[ClassNumbers], t: Thresholds) -> bool:
-    """Whether no small set of words makes the answers of some classes."""
+    """Return whether no small set of words makes the answers of some classes."""
     return all(x.best_gone < t.carried for x in classes)
 
 

@@ -109,7 +109,7 @@ class ClassNumbers:
 
     @property
     def holding(self) -> float:
-        """The share of `held` among `losing`; NaN of none."""
+        """Return the share of `held` among `losing`; NaN if none loses."""
         return self.held / self.losing if self.losing else math.nan
 
 
@@ -229,22 +229,22 @@ class MapNumbers:
 
     @property
     def texts(self) -> int:
-        """How many texts were asked."""
+        """Return how many texts were asked."""
         return sum(x.n for x in self.classes)
 
     @property
     def losing(self) -> int:
-        """How many of them have deciding words."""
+        """Return how many of them have deciding words."""
         return sum(x.losing for x in self.classes)
 
     @property
     def held(self) -> int:
-        """In how many of these half of the lead is gone without the map's words, and half stays with them."""
+        """Count the texts that lose half of the lead without the map's words and keep half with them alone."""
         return sum(x.held for x in self.classes)
 
     @cached_property
     def holding_interval(self) -> tuple[float, float]:
-        """The 95 % interval of the share of `held` among `losing`."""
+        """Return the 95 % interval of the share of `held` among `losing`."""
         return of_share((np.arange(self.losing) < self.held).astype(np.float64))
 
 
@@ -288,7 +288,7 @@ def answer_of(
 def _hold(
     judged: Sequence[tuple[ClassNumbers, ClassAnswer]], numbers: MapNumbers, t: Thresholds
 ) -> bool:
-    """Whether enough is gone and stays, as means over right classes that lose it, and enough texts hold."""
+    """Return whether enough is gone and stays (means over right classes that lose it) and enough texts hold."""
     losing = [x for x, verdict in judged if verdict == "right" and x.gone >= t.gone]
     if not losing:
         return False

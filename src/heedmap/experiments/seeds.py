@@ -41,17 +41,17 @@ class Seeds:
 
     @property
     def count(self) -> int:
-        """How many trainings."""
+        """Return the number of trainings."""
         return int(matrix(self.lists).shape[1])
 
     @property
     def accuracy(self) -> list[float]:
-        """Accuracy of each training."""
+        """Return the accuracy of each training."""
         return [float(share) for share in right(self.lists, self.label).mean(0)]
 
     @property
     def f1(self) -> list[float]:
-        """F1 of each training: of class 1 of two classes, else macro."""
+        """Return the F1 of each training: of class 1 of two classes, else macro."""
         from sklearn.metrics import f1_score
 
         average = "binary" if len(self.classes) == 2 else "macro"

@@ -114,13 +114,13 @@ class Outcome:
 
     @property
     def predicted(self) -> NDArray[np.int64]:
-        """The predicted class of each text."""
+        """Return the predicted class of each text."""
         return np.asarray(self.logits.argmax(1))
 
 
 @runtime_checkable
 class Retraining(Protocol):
-    """Trains variants, or reads what was trained before.
+    """Train variants, or read what was trained before.
 
     `seed` is that of the run's own training; `words` are the impermissible ones (see `Penalty`), empty if none
     were named; `heads` are the ways to penalise them.

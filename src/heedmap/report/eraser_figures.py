@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from heedmap.data.eraser_predictions import LOSSES
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.methods.flip_sets import RANKINGS as FLIPPED
 from heedmap.experiments.methods.rankings import RANKINGS
-from heedmap.experiments.questions.decision_flips import RANKINGS as FLIPPED
 from heedmap.experiments.questions.plausibility import MEASURES
 from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
 from heedmap.report.wording import column

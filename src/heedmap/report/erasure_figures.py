@@ -5,8 +5,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.methods.flip_sets import RANKINGS
 from heedmap.experiments.methods.flip_table import flip_table
-from heedmap.experiments.questions.decision_flips import RANKINGS
 from heedmap.experiments.questions.erasure import PAIRS
 from heedmap.experiments.repeats import text_numbers
 from heedmap.report.charts import PALETTE, Figure, Key, colour, rows, specification

@@ -8,10 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from heedmap.experiments.methods.flip_sets import EXACT
+from heedmap.experiments.methods.flip_sets import EXACT, RANKINGS
 from heedmap.experiments.questions.adversary import NOT_ASKED
 from heedmap.experiments.questions.alternatives import READ_OUTS, signed_map
-from heedmap.experiments.questions.decision_flips import RANKINGS
 from heedmap.experiments.registry import HeatMap
 from heedmap.experiments.rounding import number
 from heedmap.measures import LN2

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.experiments.questions.agreement import OTHERS
-from heedmap.experiments.questions.importance import COMPLETE
+from heedmap.experiments.methods.importance_measures import COMPLETENESS_TOLERANCE, MEASURE_NAMES
 from heedmap.experiments.results import Results, does, percent
 
 FACTOR = 3  # between the largest and the smallest number, from which it is said
@@ -24,7 +23,7 @@ def disagreement(results: Results) -> str:
     All measures are compared on the texts that every one has. A reason is named where the tables show it and it
     is about the largest or the smallest number; that the measures ask different things is one always.
     """
-    columns = {name: results.optional("found", f"found_{name}") for name in OTHERS}
+    columns = {name: results.optional("found", f"found_{name}") for name in MEASURE_NAMES}
     masses = {name: values for name, values in columns.items() if values is not None}
     if len(masses) < 2:
         return ""
@@ -36,7 +35,7 @@ def disagreement(results: Results) -> str:
     largest, smallest = order[0], order[-1]
     if means[largest] < FACTOR * means[smallest]:
         return ""
-    said = ", ".join(f"{OTHERS[name]} {means[name]:.2f}" for name in order)
+    said = ", ".join(f"{MEASURE_NAMES[name]} {means[name]:.2f}" for name in order)
     reasons = "; ".join(_reasons(results, is_compared, largest, smallest))
     count = is_compared.sum()
     return (
@@ -70,11 +69,11 @@ def _spread(results: Results, is_compared: Used, largest: str, smallest: str) ->
         for name in (largest, smallest)
     )
     if high >= 2 * low:
-        name = OTHERS[smallest]
+        name = MEASURE_NAMES[smallest]
         spread = "spread" if does(name) == "do" else "spreads"
         yield (
             f"{name} {spread} the importance over more words (the best order of these weights would find "
-            f"{low:.2f} of it, and {high:.2f} by {OTHERS[largest]})"
+            f"{low:.2f} of it, and {high:.2f} by {MEASURE_NAMES[largest]})"
         )
 
 
@@ -115,9 +114,9 @@ def _of_either_sign(results: Results, is_compared: Used) -> Iterator[str]:
 def _incomplete(results: Results, is_compared: Used) -> Iterator[str]:
     """Say that integrated gradients miss a part of what they should add up to."""
     errors = results.column("integrated_gradients", "completeness_error")[is_compared]
-    share = float((errors > COMPLETE).mean())
+    share = float((errors > COMPLETENESS_TOLERANCE).mean())
     if share >= NOTABLE:
         yield (
-            f"integrated gradients miss what they should add up to by more than {COMPLETE:g} log-odds in "
-            f"{percent(share)} of the texts"
+            "integrated gradients miss what they should add up to by more than "
+            f"{COMPLETENESS_TOLERANCE:g} log-odds in {percent(share)} of the texts"
         )

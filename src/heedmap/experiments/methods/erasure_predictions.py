@@ -92,12 +92,12 @@ def shuffled(context: AuditContext, trace: Trace, name: str) -> Iterator[Trace]:
 
 
 def differs(trace: Trace) -> bool:
-    """Whether normalising again gives other weights than scaling what is left."""
+    """Return whether normalising again gives other weights than scaling what is left."""
     return trace.normaliser != "softmax"
 
 
 def is_closed(trace: Trace, renormalise: Renormalise) -> bool:
-    """Whether the closed forms apply: a linear read-out, and what is left of the weights is scaled."""
+    """Return whether the closed forms apply: a linear read-out, and what is left of the weights is scaled."""
     return is_linear(trace) and (renormalise == "scale" or not differs(trace))
 
 

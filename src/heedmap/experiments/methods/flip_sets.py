@@ -4,18 +4,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedmap.counterfactual.weight_erasure import smallest, split_along
 from heedmap.experiments.context import AuditContext
-from heedmap.experiments.methods.erasure_predictions import imposed, is_closed, ranked, traces_of
+from heedmap.experiments.methods.erasure_predictions import (
+    imposed,
+    is_closed,
+    ranked,
+    slopes,
+    traces_of,
+)
 from heedmap.experiments.methods.readout import linear
-from heedmap.experiments.questions.decision_flips import RANKINGS, rankings
 from heedmap.models.trace import Trace
 
 EXACT = "exact"
+RANKINGS = {
+    "attention": "the map",
+    "ascending": "the map upside down",
+    "gradient": "the gradient by the weights",
+    "product": "gradient × attention",
+    "leave_one_out": "leave-one-out",
+}
 
 
 @dataclass(frozen=True)
@@ -92,3 +105,22 @@ def _first(
         if name is not None:
             erased[i, orders[name][i, :count]] = True
     return erased
+
+
+def rankings(
+    context: AuditContext, trace: Trace, importance: pa.ChunkedArray
+) -> dict[str, Float[Tensor, "B T"]]:
+    """Return the tokens' numbers in each of RANKINGS; `importance` is leave-one-out."""
+    heat = trace.ranked_heatmap.double()
+    gradient, product = slopes(context.model, trace)
+    without = torch.zeros_like(heat)
+    for i, row in enumerate(trace.rows.tolist()):
+        values = torch.tensor(importance[row].as_py(), dtype=torch.float64)
+        without[i, trace.mask[i]] = values.nan_to_num().to(heat)
+    return {
+        "attention": heat,
+        "ascending": -heat,
+        "gradient": gradient,
+        "product": product,
+        "leave_one_out": without,
+    }

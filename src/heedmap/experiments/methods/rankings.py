@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.erasure_predictions import slopes
-from heedmap.experiments.questions.agreement import MEASURES
+from heedmap.experiments.methods.importance_measures import MEASURES
 from heedmap.measures import levelled
 from heedmap.models.trace import Trace
 

@@ -7,7 +7,7 @@ from heedmap.models.trace import Trace
 
 
 def is_linear(trace: Trace) -> bool:
-    """Whether the closed forms apply: one row of weights, and logits linear in it."""
+    """Return whether the closed forms apply: one row of weights, and logits linear in it."""
     return trace.readout is not None and trace.attention.shape[1] == 1
 
 

@@ -102,17 +102,17 @@ def adversary(context: AuditContext) -> pa.Table:
 
 
 def is_enclosed(trace: Trace) -> bool:
-    """Whether the optimum or bounds of it are computed; otherwise it is searched for."""
+    """Return whether the optimum or bounds of it are computed; otherwise it is searched for."""
     return is_linear(trace) and trace.logits.shape[-1] <= MOST_CLASSES
 
 
 def is_searched(columns: Container[str]) -> bool:
-    """Whether a table with these columns comes from a search on the model: no optimum, bounds or curve."""
+    """Return whether a table of these columns comes from a search on the model: no optimum, bounds or curve."""
     return "curve_lower" not in columns
 
 
 def is_exact(columns: Container[str], classes: int) -> bool:
-    """Whether the most different weights are the global optimum: two classes and a linear read-out."""
+    """Return whether the most different weights are the global optimum: two classes and a linear read-out."""
     return classes == 2 and not is_searched(columns)
 
 
@@ -121,7 +121,7 @@ def _findings(results: Results) -> list[Finding]:
 
 
 def _freedom(results: Results) -> Finding:
-    """The most different heat map with the same prediction."""
+    """Ask for the most different heat map with the same prediction."""
     short, view, settings = results.short, results.view, results.settings
     jsd = np.where(short, np.nan, results.column("adversary", "jsd"))
     upper = results.column("adversary", "jsd_upper")[np.isfinite(jsd)]

@@ -9,7 +9,11 @@ import pyarrow as pa
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
-from heedmap.experiments.questions.importance import COMPLETE
+from heedmap.experiments.methods.importance_measures import (
+    COMPLETENESS_TOLERANCE,
+    MEASURE_NAMES,
+    MEASURES,
+)
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
 from heedmap.experiments.text_tables import text_table
@@ -17,13 +21,7 @@ from heedmap.files.tables import padded
 from heedmap.kendall import kendall_tau
 from heedmap.measures import levelled
 
-MEASURES = ("attention", "gradient", "leave_one_out", "integrated_gradients")
 PAIRS = tuple(combinations(MEASURES, 2))
-OTHERS = {
-    "gradient": "the gradient",
-    "leave_one_out": "leave-one-out",
-    "integrated_gradients": "integrated gradients",
-}
 ELEMENTS = 1 << 22  # per block of pairwise comparisons: 32 MB
 
 
@@ -35,7 +33,7 @@ COLUMNS = Columns(
         "tau_{pair}": ("−1 to 1", "Kendall's tau-b over the tokens, of {pair}"),
         "p_{pair}": ("0 to 1", "two-sided p of that tau"),
     },
-    pair={f"{a}_{b}": f"{OTHERS.get(a, a)} with {OTHERS[b]}" for a, b in PAIRS},
+    pair={f"{a}_{b}": f"{MEASURE_NAMES.get(a, a)} with {MEASURE_NAMES[b]}" for a, b in PAIRS},
 )
 
 
@@ -61,12 +59,12 @@ def agreement(context: AuditContext) -> pa.Table:
 
 
 def _findings(results: Results) -> list[Finding]:
-    with_others = [_with(results, measure, name) for measure, name in OTHERS.items()]
+    with_others = [_with(results, measure, name) for measure, name in MEASURE_NAMES.items()]
     return [*with_others, _between_others(results)]
 
 
 def _with(results: Results, measure: str, name: str) -> Finding:
-    """Attention against one other measure."""
+    """Compare attention with one other measure."""
     values = results.column("agreement", f"tau_attention_{measure}")
     p = results.column("agreement", f"p_attention_{measure}")
     is_defined = np.isfinite(values)
@@ -110,15 +108,18 @@ def _incomplete(results: Results) -> str:
     """Say for how many texts integrated gradients do not add up, in spite of more steps."""
     errors = results.column("integrated_gradients", "completeness_error")
     errors = errors[np.isfinite(errors)]
-    share, large = mean((errors > COMPLETE).astype(float)), mean((errors > 1).astype(float))
+    share, large = (
+        mean((errors > COMPLETENESS_TOLERANCE).astype(float)),
+        mean((errors > 1).astype(float)),
+    )
     return (
-        f"; the gradients miss what they should add up to by more than {COMPLETE:g} log-odds in "
+        f"; the gradients miss what they should add up to by more than {COMPLETENESS_TOLERANCE:g} log-odds in "
         f"{percent(share)} of the texts, by more than 1 in {percent(large)}"
     )
 
 
 def _between_others(results: Results) -> Finding:
-    """Gradient against leave-one-out, for scale."""
+    """Compare the gradient with leave-one-out, for scale."""
     finding = results.finding(
         "agreement_yardstick",
         "tau",
@@ -135,7 +136,7 @@ def _between_others(results: Results) -> Finding:
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     return [
         (f"τ with {name.removeprefix('the ')}", row["agreement"].get(f"tau_attention_{measure}"))
-        for measure, name in OTHERS.items()
+        for measure, name in MEASURE_NAMES.items()
     ]
 
 

@@ -22,7 +22,7 @@ from heedmap.data.texts import Text
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import BACKWARD, CostProbe
-from heedmap.experiments.questions.agreement import OTHERS as WORDS
+from heedmap.experiments.methods.importance_measures import MEASURE_NAMES
 from heedmap.experiments.questions.importance import (
     GRADIENT_SHARE,
     change_without,
@@ -42,7 +42,6 @@ from heedmap.terminal.progress import portion, track
 
 SHUFFLES = 3  # per text; the texts are many
 TEXTS = 100  # of the sample of integrated gradients: every one is read again many times
-OTHERS = tuple(WORDS)
 DRAWN = ("shuffled", "random")
 
 
@@ -90,8 +89,8 @@ COLUMNS = Columns(
             "mean share of the importance (by {measure}) of this model under the other trainings' maps",
         ),
     },
-    measure=WORDS,
-    quick={name: words for name, words in WORDS.items() if name != "integrated_gradients"},
+    measure=MEASURE_NAMES,
+    quick={name: words for name, words in MEASURE_NAMES.items() if name != "integrated_gradients"},
 )
 
 
@@ -104,7 +103,7 @@ def baselines(context: AuditContext) -> pa.Table:
     sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
     rows_asked = sample[np.sort(context.generator("baselines").permutation(len(sample))[:TEXTS])]
     columns = _Columns(total)
-    importance_lists = {name: context.table(name)["importance"] for name in OTHERS}
+    importance_lists = {name: context.table(name)["importance"] for name in MEASURE_NAMES}
     with portion(0.8):
         for batch in context.batches_of(rows_asked, shares=GRADIENT_SHARE):
             trace = context.model.trace(batch)
@@ -117,7 +116,7 @@ def baselines(context: AuditContext) -> pa.Table:
                     for other_heatmap in other_heatmaps
                 ]
                 columns.put(rows, "tau_other_seed", torch.stack(alike).nanmean(0))
-            for name in OTHERS:
+            for name in MEASURE_NAMES:
                 values = _padded([importance_lists[name][row].as_py() for row in rows], trace)
                 largest = _tau(_sorted(trace.heatmap, mask), _sorted(values, mask), mask)
                 columns.put(rows, f"tau_largest_{name}", largest)

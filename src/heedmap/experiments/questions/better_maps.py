@@ -182,7 +182,7 @@ class Candidate:
 
     @property
     def percent(self) -> str:
-        """The share with its interval."""
+        """Put the share in words, with its interval."""
         return _percent(self.share, self.low, self.high)
 
 

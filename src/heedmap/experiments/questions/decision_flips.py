@@ -19,11 +19,11 @@ from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.erasure_predictions import (
     along,
     is_closed,
-    slopes,
     traces_of,
     with_nothing_left,
 )
 from heedmap.experiments.methods.erasure_predictions import shuffled as shuffled_traces
+from heedmap.experiments.methods.flip_sets import RANKINGS, rankings
 from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean, percent
@@ -31,13 +31,6 @@ from heedmap.experiments.text_tables import text_table
 from heedmap.models.trace import Trace
 
 SHUFFLES = 5  # random rankings, as in the paper
-RANKINGS = {
-    "attention": "the map",
-    "ascending": "the map upside down",
-    "gradient": "the gradient by the weights",
-    "product": "gradient × attention",
-    "leave_one_out": "leave-one-out",
-}
 
 
 COLUMNS = Columns(
@@ -197,25 +190,6 @@ def _put(
     )
     columns[f"count_{name}"][rows] = np.where(long, count, np.nan)
     columns[f"mass_{name}"][rows] = np.where(long & (count > 0), mass, np.nan)
-
-
-def rankings(
-    context: AuditContext, trace: Trace, importance: pa.ChunkedArray
-) -> dict[str, Float[Tensor, "B T"]]:
-    """Return the tokens' numbers in each of RANKINGS; `importance` is leave-one-out."""
-    heat = trace.ranked_heatmap.double()
-    gradient, product = slopes(context.model, trace)
-    without = torch.zeros_like(heat)
-    for i, row in enumerate(trace.rows.tolist()):
-        values = torch.tensor(importance[row].as_py(), dtype=torch.float64)
-        without[i, trace.mask[i]] = values.nan_to_num().to(heat)
-    return {
-        "attention": heat,
-        "ascending": -heat,
-        "gradient": gradient,
-        "product": product,
-        "leave_one_out": without,
-    }
 
 
 def _shuffles(context: AuditContext, trace: Trace) -> Float[Tensor, "S B T"]:

@@ -13,6 +13,7 @@ from heedmap.data.batches import Batch
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import BACKWARD, CostProbe, beginning, typical_rows
+from heedmap.experiments.methods.importance_measures import COMPLETENESS_TOLERANCE
 from heedmap.experiments.notes import ties
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.text_tables import text_table
@@ -24,7 +25,6 @@ from heedmap.models.layered import Layered
 from heedmap.terminal.progress import portion
 
 GRADIENT_SHARE = 4  # a pass that keeps its graph needs about this many times the memory
-COMPLETE = 0.1  # log-odds by which integrated gradients may miss the difference that they add up to
 REFINEMENTS = 3  # at most 8 times the steps
 REFINED = (
     2  # times the passes that texts of 125 words, or a BERT-style classifier of SST, take with them
@@ -136,7 +136,7 @@ INTEGRATED = Columns(
         ),
         "steps": (
             "count",
-            f"steps of the sum: doubled while the error is above {COMPLETE:g}, up to "
+            f"steps of the sum: doubled while the error is above {COMPLETENESS_TOLERANCE:g}, up to "
             f"{REFINEMENTS} times",
         ),
     },
@@ -147,7 +147,7 @@ def integrated(context: AuditContext) -> pa.Table:
     """Return |integrated gradients| for a seeded sample of the texts; null for the others.
 
     `completeness_error` is in log-odds (see `heedmap.importance.integrated_gradients`). Where it is above
-    COMPLETE, the steps are doubled, REFINEMENTS times at most; `steps` are those of the result.
+    COMPLETENESS_TOLERANCE, the steps are doubled, REFINEMENTS times at most; `steps` are those of the result.
     """
     total, settings = len(context.split), context.settings
     sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
@@ -164,7 +164,7 @@ def integrated(context: AuditContext) -> pa.Table:
                 importances.add(batch, values)
                 rows = batch.rows.tolist()
                 errors[rows], steps_taken[rows] = error.numpy(force=True), steps
-        sample = sample[errors[sample] > COMPLETE]
+        sample = sample[errors[sample] > COMPLETENESS_TOLERANCE]
         if not len(sample):
             break
     missing = steps_taken == 0
@@ -179,7 +179,7 @@ def integrated(context: AuditContext) -> pa.Table:
 
 
 class _Importances:
-    """Collects values per token from batches into one list per text; null where there are none."""
+    """Collect values per token from batches into one list per text; null where there are none."""
 
     def __init__(self, total: int) -> None:
         self.lists: list[object] = [None] * total

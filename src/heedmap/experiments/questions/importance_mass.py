@@ -8,7 +8,7 @@ from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.disagreement import disagreement
-from heedmap.experiments.questions.agreement import MEASURES, OTHERS
+from heedmap.experiments.methods.importance_measures import MEASURE_NAMES, MEASURES
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
 from heedmap.experiments.text_tables import text_table
@@ -31,7 +31,7 @@ COLUMNS = Columns(
             "reach",
         ),
     },
-    measure=OTHERS,
+    measure=MEASURE_NAMES,
 )
 
 
@@ -76,7 +76,7 @@ def _findings(results: Results) -> list[Finding]:
 
 def _finding(results: Results, measure: str, note: str) -> Finding:
     """Judge the map by one measure; `note` is what is to be said of all of them."""
-    name = OTHERS[measure]
+    name = MEASURE_NAMES[measure]
     values = results.column("found", f"found_{measure}")
     mass_of_seeds = results.optional("baselines", f"found_other_seed_{measure}")
     return results.finding(

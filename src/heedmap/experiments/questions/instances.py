@@ -144,7 +144,7 @@ def _skill(results: Results) -> list[Finding]:
 
 
 def is_doubtful(skill: Finding) -> bool:
-    """Whether the model may predict no better than its commonest class; False where there are no labels."""
+    """Return whether the model may predict no better than its commonest class; False without labels."""
     return skill.reading == ONE_CLASS or WEAK in skill.reading
 
 

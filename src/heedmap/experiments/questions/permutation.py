@@ -189,7 +189,7 @@ def _shuffled(results: Results) -> Finding:
 
 
 def _uniform(results: Results) -> Finding:
-    """How uniform weights change the prediction, at test only."""
+    """Say how uniform weights change the prediction, at test only."""
     short, derived = results.short, results.derived
     flipped = results.column("permutation", "uniform_flipped")[~short]
     return results.finding(

@@ -10,8 +10,8 @@ from scipy.stats import rankdata
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
+from heedmap.experiments.methods.importance_measures import MEASURE_NAMES, MEASURES
 from heedmap.experiments.methods.rankings import ranked_heats
-from heedmap.experiments.questions.agreement import MEASURES, OTHERS
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
 from heedmap.experiments.text_tables import text_table
@@ -31,7 +31,7 @@ COLUMNS = Columns(
             "whether the first token by {measure} is in the rationale; of several first ones, their share",
         ),
     },
-    measure={"attention": "attention", **OTHERS},
+    measure={"attention": "attention", **MEASURE_NAMES},
 )
 
 
@@ -74,7 +74,7 @@ def _hit(gold: NDArray[np.bool_], scores: NDArray[np.float64] | None) -> float:
 def _findings(results: Results) -> list[Finding]:
     attention = _finds(results, "attention", "attention")
     # The others are for comparison.
-    by_measure = [_finds(results, measure, name) for measure, name in OTHERS.items()]
+    by_measure = [_finds(results, measure, name) for measure, name in MEASURE_NAMES.items()]
     return [attention, *(replace(finding, level="for comparison") for finding in by_measure)]
 
 

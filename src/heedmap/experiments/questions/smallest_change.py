@@ -15,6 +15,7 @@ from heedmap.counterfactual.row_weights import permuted
 from heedmap.counterfactual.simplex_share import share_drawn, share_within
 from heedmap.counterfactual.smallest_change import (
     Change,
+    farthest_order_mass,
     largest_divergence,
     smallest_divergence,
     smallest_mass,
@@ -126,7 +127,7 @@ def smallest_change(context: AuditContext) -> pa.Table:
 
 
 def is_searched(columns: Container[str]) -> bool:
-    """Whether a table with these columns has upper bounds from a search, not optima."""
+    """Return whether a table with these columns has upper bounds from a search, not optima."""
     return "least_jsd_gap" not in columns
 
 
@@ -198,10 +199,10 @@ def _distances(
     ):
         times = len(weights)
         problem = (relevance.repeat(times, 1, 1), bias, mask.repeat(times, 1), answers.flatten())
-        bent = nearest(weights.flatten(0, 1), *problem)
-        parts.append(torch.stack([bent.distance, bent.at_least]).reshape(2, times, -1))
-    distance, at_least = torch.cat(parts, dim=1)
-    return distance, at_least
+        change = nearest(weights.flatten(0, 1), *problem)
+        parts.append(torch.stack([change.distance, change.lower_bound]).reshape(2, times, -1))
+    distance, lower_bound = torch.cat(parts, dim=1)
+    return distance, lower_bound
 
 
 def _share_by_pairs(
@@ -289,7 +290,7 @@ def _changeable(results: Results) -> Finding:
 
 
 def _free(results: Results) -> Finding:
-    """The freedom at the same prediction, relative to what the text allows at all."""
+    """Compare the freedom at the same prediction with what the text allows at all."""
     share, upper = (results.column("bending", f"jsd_share{end}") for end in ("", "_upper"))
     two = (
         len(results.classes) == 2

@@ -114,7 +114,7 @@ class Trained:
 
     @property
     def name(self) -> str:
-        """λ and the direction of KL in words."""
+        """Put λ and the direction of KL in words."""
         divergence = "adversary ‖ base" if self.direction == "adversary" else "base ‖ adversary"
         return f"λ {self.strength:g}, KL({divergence})"
 
