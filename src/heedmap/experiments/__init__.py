@@ -16,6 +16,7 @@ def summaries(*, retraining: bool = False) -> dict[str, str]:
     question has the name of its table; one with several tables has its module's.
     """
     questions = {}
+    # Read as text: importing the questions would load torch to print a help page.
     for module in pkgutil.iter_modules([str(QUESTIONS)]):
         tree = ast.parse((QUESTIONS / f"{module.name}.py").read_text("utf-8"))
         trains = any(

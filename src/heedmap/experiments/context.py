@@ -93,6 +93,7 @@ class AuditContext:
             InputError: it was changed or damaged, and takes further trainings to make again.
         """
         if name not in self._tables:
+            # What is requested is asked anew, even if the folder has a table of an earlier request.
             table = None if name in self._requested else self._stored_table(name)
             if table is None:
                 if self.experiments[name].variants is not None and self.retraining is None:
@@ -191,6 +192,7 @@ class AuditContext:
                 size = trace.attention.nbytes * 4
                 if trace.readout is not None:
                     size = max(size, trace.readout.relevance.nbytes)
+                # What a model keeps of its pass may be large: such traces are computed again instead.
                 if trace.state is None and self._bytes + size <= KEPT:
                     self._traces[i] = trace
                     self._bytes += size

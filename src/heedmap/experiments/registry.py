@@ -121,12 +121,14 @@ def registered() -> dict[str, Experiment]:
             raise InputError(
                 f"{origin}: expected an Experiment, got {type(experiment).__name__}; mend or uninstall it"
             )
+        # Two experiments of one name would write the same table.
         if experiment.name in names:
             raise InputError(
                 f"{origin}: the name {experiment.name!r} is taken; rename or uninstall it"
             )
         names.add(experiment.name)
         experiments.append(experiment)
+    # By name, too, so that two packages at one place stand in the same order wherever they are installed.
     ordered = sorted(experiments, key=lambda experiment: (experiment.place, experiment.name))
     return {experiment.name: experiment for experiment in ordered}
 

@@ -21,6 +21,7 @@ def text_table(
     A single value stands for a column of it.
     """
     total = len(context.split)
+    # The table `instances` is written here, too, and cannot ask for itself.
     instances = context.table("instances") if copied else None
     return table(
         {

@@ -167,6 +167,7 @@ def outcomes(
 def _outcomes_together(
     context: AuditContext, ranked: Mapping[int, Mapping[str, Ranked]]
 ) -> dict[int, dict[str, Outcome]]:
+    # Rankings often share their first words: each changed text is read once for all of them.
     readings = Readings()
     readings_by_row: dict[int, dict[str, _Asked]] = {}
     for row, of_row in ranked.items():

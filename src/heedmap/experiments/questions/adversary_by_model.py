@@ -60,6 +60,7 @@ def adversary_by_model(context: AuditContext) -> pa.Table:
     # Without the paper's search, which is slow and finds less.
     settings = context.settings.model_copy(update={"descent_steps": 0})
     parts = []
+    # Trainings come in pairs: a kind of model, and the same kind from another seed.
     for i in range(0, len(trainings), 2):
         model = retraining.model(trainings[i])
         model_context = AuditContext(model, context.split, settings, context.experiments)

@@ -90,6 +90,7 @@ def class_erasure(context: AuditContext) -> pa.Table:
         is_sampled = torch.isin(trace.rows.cpu(), torch.from_numpy(sample)).to(trace.mask.device)
         parts.append(_of_batch(context, trace, is_sampled))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    # Batches hold texts of similar lengths; the table is in the order of the texts.
     order = np.lexsort((columns["class"], columns["row"]))
     types = dict.fromkeys(
         ("row", "predicted", "class", *map("count_{}".format, COUNTS)), pa.int64()

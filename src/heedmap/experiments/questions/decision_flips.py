@@ -98,6 +98,7 @@ def decision_flips(context: AuditContext) -> pa.Table:
     renormalise = context.settings.renormalise
     for trace in traces_of(context):
         rows = trace.rows.numpy(force=True)
+        # A text of one token has nothing left to predict from once that is erased.
         long = (trace.mask.sum(-1) > 1).numpy(force=True)
         for name, ranking in rankings(context, trace, importance).items():
             _put(columns, name, rows, along(context.model, trace, ranking, renormalise), long)

@@ -75,6 +75,7 @@ def head_mixture(context: AuditContext) -> pa.Table:
             targets = np.vstack([target, shuffled])
             rows.append(row)
             mass_lists.append(of_text @ targets.T)
+            # Texts that judge the mix do not enter its fit.
             if row in choosing and np.isfinite(target).all():
                 equations.append(np.hstack([of_text[fitted].T, targets.T]))
         if equations:

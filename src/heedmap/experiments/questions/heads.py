@@ -70,6 +70,7 @@ def heads(context: AuditContext) -> pa.Table:
         lengths += context.lengths[batch.rows.cpu().numpy()].tolist()
     whole = {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in parts[0]}
     shape = next(iter(whole.values())).shape
+    # Facts are (texts, layers, heads): the indices of a number are its text, layer and head.
     index = np.indices(shape)
     return table(
         {

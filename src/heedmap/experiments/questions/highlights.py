@@ -77,6 +77,7 @@ def sampled(context: AuditContext) -> NDArray[np.int64]:
     """Return the rows that are asked: of each predicted class the same number, where there are so many."""
     lengths = np.array([len(text) for text in context.texts])
     rng = context.generator("highlights")
+    # The windows of a long text are drawn together, whatever each of them is predicted.
     if context.split.text_of is not None:
         rows = context.split.drawn(rng, TEXTS)
     else:

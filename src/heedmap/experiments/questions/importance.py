@@ -164,6 +164,7 @@ def integrated(context: AuditContext) -> pa.Table:
                 importances.add(batch, values)
                 rows = batch.rows.tolist()
                 errors[rows], steps_taken[rows] = error.numpy(force=True), steps
+        # Only texts that still miss too much are done again, with twice the steps.
         sample = sample[errors[sample] > COMPLETENESS_TOLERANCE]
         if not len(sample):
             break

@@ -69,6 +69,7 @@ def scan(context: AuditContext) -> pa.Table:
             for r, name in enumerate(REFERENCES):
                 values = lists[name][row].as_py()
                 references[i, r, : len(values)] = torch.tensor(values, dtype=torch.float64)
+        # tau compares all pairs of words, so that memory grows with their square.
         texts_at_once = max(1, ELEMENTS // (maps.shape[1] * maps.shape[2] ** 2))
         for start in range(0, len(maps), texts_at_once):
             part = slice(start, start + texts_at_once)

@@ -104,6 +104,7 @@ def stability(context: AuditContext) -> pa.Table:
         columns["shuffled_jsd"][rows] = (
             jensen_shannon(heatmap.expand_as(mixed), mixed.cpu()).mean(0).numpy()
         )
+    # A text of one token has one map only, so that no two trainings can differ on it.
     short = instances["n_tokens"].to_numpy() < 2
     for values in columns.values():
         values[short] = np.nan

@@ -62,6 +62,7 @@ def trainings(context: AuditContext) -> pa.Table:
     weak: list[bool] = []
     numbers: list[MapNumbers] = []
     for number, model in enumerate(track(context.other_seeds), 1):
+        # Without a folder: tables of another training are none of this run's.
         training_context = AuditContext(model, context.split, context.settings, context.experiments)
         with in_cell(f"other training {number}"):
             plan(dict.fromkeys(STEPS, 1.0))

@@ -32,6 +32,7 @@ def sources(retraining: Retraining) -> dict[str, list[Variant]]:
     and those of the models of ENCODERS, one of each.
     """
     training_seeds, donor = seeds(retraining), retraining.seed + 1
+    # One donor per encoder: what differs between seeds is then the reader, not the weights.
     by_source = {
         "own": [Variant(seed) for seed in training_seeds],
         "uniform": [Variant(seed, guide="uniform") for seed in training_seeds],
