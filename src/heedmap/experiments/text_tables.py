@@ -1,4 +1,4 @@
-"""Write the tables of the questions that have a row per audited text."""
+"""Write the tables of the questions: a row per audited text, or per text and heat map."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.context import AuditContext
 from heedmap.files.tables import table
+from heedmap.models.layered import Map
 
 MAP_FACTS = ("predicted", "n_tokens", "max_attention")
 """Columns of `instances` that are repeated where figures group the texts by them."""
@@ -31,6 +32,21 @@ def text_table(
                 name: [value] * total if isinstance(value, str | int | float) else value
                 for name, value in columns.items()
             },
+        }
+    )
+
+
+def map_table(rows: Sequence[int], maps: Sequence[Map], columns: Mapping[str, object]) -> pa.Table:
+    """Return a table with a row per text and map of a transformer; `columns` have a text's maps together."""
+    count = len(rows)
+    return table(
+        {
+            "row": np.repeat(np.array(rows, dtype=np.int64), len(maps)),
+            "view": [m.view for m in maps] * count,
+            "layer": [m.layer for m in maps] * count,
+            # Typed, for the mean over heads has no head, and all maps may be such means.
+            "head": pa.array([m.head for m in maps] * count, pa.int64()),
+            **columns,
         }
     )
 

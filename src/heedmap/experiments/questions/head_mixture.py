@@ -14,7 +14,7 @@ from heedmap.experiments.pooling import TEXT, by_text
 from heedmap.experiments.questions.scan import MAP, PASSES, SCAN_SHARE
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.repeats import first_half, text_numbers
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import map_table
 from heedmap.models.layered import Layered
 
 FITTED = "row"  # the view whose heads are mixed: what the classifier reads
@@ -85,18 +85,16 @@ def head_mixture(context: AuditContext) -> pa.Table:
     mixes[:, fitted] = [problem.solve(k) for k in range(1 + SHUFFLES)]
     singles = _best(masses, np.isin(rows, list(choosing)))
     count = len(rows)
-    return table(
+    return map_table(
+        rows,
+        layer_maps,
         {
-            "row": np.repeat(rows, len(layer_maps)),
-            "view": [m.view for m in layer_maps] * count,
-            "layer": [m.layer for m in layer_maps] * count,
-            "head": pa.array([m.head for m in layer_maps] * count, pa.int64()),
             "found": masses[:, :, 0].ravel(),
             "mixed": np.tile(mixes[0], count),
             "mixed_shuffled": np.tile(mixes[1:].mean(0), count),
             "single": np.tile(singles[0], count),
             "single_shuffled": np.tile(singles[1:].mean(0), count),
-        }
+        },
     )
 
 

@@ -15,7 +15,7 @@ from heedmap.experiments.intervals import standard_error
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.repeats import first_half
 from heedmap.experiments.results import Results
-from heedmap.files.tables import table
+from heedmap.experiments.text_tables import map_table
 from heedmap.importance.flow import LONGEST
 from heedmap.kendall import tau_against
 from heedmap.measures import levelled
@@ -80,16 +80,13 @@ def scan(context: AuditContext) -> pa.Table:
         rows.append(batch.rows)
         computed.append(~maps.isnan().any(-1).cpu())
     tau = torch.cat(taus).numpy()
-    count = len(tau)
-    return table(
+    return map_table(
+        torch.cat(rows).tolist(),
+        layer_maps,
         {
-            "row": np.repeat(torch.cat(rows).cpu().numpy(), len(layer_maps)),
-            "view": [m.view for m in layer_maps] * count,
-            "layer": [m.layer for m in layer_maps] * count,
-            "head": pa.array([m.head for m in layer_maps] * count, pa.int64()),
             "computed": torch.cat(computed).flatten(),
             **{f"tau_{name}": tau[:, :, r].ravel() for r, name in enumerate(REFERENCES)},
-        }
+        },
     )
 
 
