@@ -315,8 +315,8 @@ def test_a_map_of_fewer_texts_is_judged_on_those_and_the_others_on_all():
     assert [one.key for one in judge(few)] == ["gradient", "integrated_gradients"]
     assert mine["gradient"].share == every["gradient"].share
     assert mine["gradient"].withheld == every["gradient"].withheld
-    assert np.isfinite(mine["gradient"].found).sum() == 100
-    assert np.isfinite(mine["integrated_gradients"].found).sum() == 30
+    assert np.isfinite(mine["gradient"].mass).sum() == 100
+    assert np.isfinite(mine["integrated_gradients"].mass).sum() == 30
     narrow, wide = (
         one["integrated_gradients"].high - one["integrated_gradients"].low for one in (every, mine)
     )

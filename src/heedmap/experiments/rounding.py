@@ -20,18 +20,18 @@ def number(x: float) -> str:
     return text.replace("-", "−")
 
 
-def told_apart(left: float, right: float) -> tuple[str, str]:
+def told_apart(a: float, b: float) -> tuple[str, str]:
     """Format two numbers, with more digits where they would look alike.
 
     >>> told_apart(0.00195, 0.00214), told_apart(0.1, 0.5)
     (('0.00195', '0.00214'), ('0.10', '0.50'))
     """
-    formatted = number(left), number(right)
+    formatted = number(a), number(b)
     digits = 2
-    while formatted[0] == formatted[1] and left != right and digits < 6:
+    while formatted[0] == formatted[1] and a != b and digits < 6:
         digits += 1
         formatted = (
-            f"{left:z.{digits}g}".replace("-", "−"),
-            f"{right:z.{digits}g}".replace("-", "−"),
+            f"{a:z.{digits}g}".replace("-", "−"),
+            f"{b:z.{digits}g}".replace("-", "−"),
         )
     return formatted

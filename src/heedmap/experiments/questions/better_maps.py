@@ -167,13 +167,13 @@ def _maps(
 class Candidate:
     """A map beside the one on trial, on the texts that judge.
 
-    `found` and `largest` are NaN for other texts. [`low`, `high`] is the interval of the mean `share` of the
+    `mass` and `largest` are NaN for other texts. [`low`, `high`] is the interval of the mean `share` of the
     attainable. `withheld` says why it is not to be shown instead; empty if it may be.
     """
 
     key: str
     name: str
-    found: Floats
+    mass: Floats
     largest: Floats
     share: float
     low: float
@@ -311,7 +311,7 @@ def _findings(results: Results) -> list[Finding]:
     finding = results.finding(
         KEY,
         "found",
-        best.found,
+        best.mass,
         {
             "not sampled": np.isnan(chooses),
             "undefined: one token": results.short,
@@ -343,7 +343,7 @@ def _findings(results: Results) -> list[Finding]:
 
 def _share_of_trial(results: Results, best: Candidate) -> str:
     """Return the share of the map on trial on the texts that judge."""
-    judging = np.isfinite(best.found)
+    judging = np.isfinite(best.mass)
     columns = (
         results.column("instead", name) for name in ("found_trial", "chance", "largest_trial")
     )
