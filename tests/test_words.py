@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from heedmap.importance.special_tokens import expected, head_entropy, shares
+from heedmap.importance.special_tokens import head_entropy, shares
 from heedmap.importance.words import own_words, sum_by_word, word_of_positions
 from heedmap.importance.words import shares as shares_of_sum
 
@@ -167,7 +167,6 @@ def test_shares_are_the_mass_on_each_kind_by_hand():
     assert both[0, 0].tolist() == pytest.approx([0.4, 0.3, 0.3, 0])
     second = shares(attention, keys, torch.tensor([[False, True]]), 4)
     assert second[0, 0].tolist() == pytest.approx([0.5, 0.1, 0.4, 0])
-    assert expected(keys, 4).tolist() == [[0.5, 0.25, 0.25, 0]]
 
 
 def test_shares_are_those_of_a_slow_loop_whatever_padding_holds():
@@ -189,7 +188,8 @@ def test_uniform_attention_has_the_expected_shares():
     queries = keys >= 0
     attention = (queries / queries.sum(1, keepdim=True))[:, None, None].expand(2, 3, 5, 5)
     found = shares(attention, keys, queries, 3)
-    assert torch.allclose(found, expected(keys, 3)[:, None].expand(2, 3, 3))
+    expected = torch.tensor([[3 / 5, 1 / 5, 1 / 5], [0, 1 / 2, 1 / 2]], dtype=torch.float64)
+    assert torch.allclose(found, expected[:, None].expand(2, 3, 3))
     entropies = head_entropy(attention, queries)
     assert torch.allclose(entropies[:, 0], torch.tensor([math.log(5), math.log(2)]).double())
 
@@ -204,11 +204,10 @@ def test_a_text_of_padding_has_no_shares():
     keys, queries = torch.full((1, 2), -1), torch.zeros(1, 2, dtype=torch.bool)
     attention = torch.rand(1, 1, 2, 2)
     assert shares(attention, keys, queries, 2).isnan().all()
-    assert expected(keys, 2).isnan().all()
     assert head_entropy(attention, queries).isnan().all()
 
 
 @pytest.mark.parametrize("kind", [-2, 3])
 def test_kinds_that_are_not_there_are_refused(kind):
     with pytest.raises(ValueError, match=f"between -1 and 2, got {min(0, kind)} to {max(0, kind)}"):
-        expected(torch.tensor([[0, kind]]), 3)
+        shares(torch.rand(1, 1, 2, 2), torch.tensor([[0, kind]]), torch.ones(1, 2) > 0, 3)

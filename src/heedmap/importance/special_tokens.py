@@ -19,23 +19,14 @@ def shares(
 ) -> Float[Tensor, "B H {kinds}"]:
     """Return a head's mass on each kind: the mean over real queries of Σ_{j of the kind} A[i, j].
 
-    `keys` is the kind of each key and `queries` the queries that count: pass some of them for, say, what
-    [SEP] itself attends to. In float64; sums to 1 over the kinds if rows do over real keys; NaN if no
-    query counts. Compare with `expected`. Clark et al. pool the queries of all texts; this is one number
-    per text, so that texts can be compared and resampled.
+    `keys` is the kind of each key and `queries` the queries that count: pass some of them for, say, what [SEP]
+    itself attends to. In float64; sums to 1 over the kinds if rows do over real keys; NaN if no query counts.
+    Clark et al. pool the queries of all texts; this is one number per text, so that texts can be compared and
+    resampled.
 
     Raises ValueError if a kind is below −1 or not below `kinds`.
     """
     return torch.einsum("bhn,bnk->bhk", _mean(attention, queries), _members(keys, kinds))
-
-
-def expected(keys: Int[Tensor, "B N"], kinds: int) -> Float[Tensor, "B {kinds}"]:
-    """Return the shares under uniform attention: each kind's part of the real positions; NaN if none is.
-
-    Raises ValueError as `shares` does.
-    """
-    members = _members(keys, kinds).sum(1)
-    return members / members.sum(-1, keepdim=True)
 
 
 def head_entropy(
