@@ -167,13 +167,12 @@ def judges(module):
         found = {path.name for path, text in texts.items() if pattern.search(text)} - {
             "conftest.py"
         }
-        # A helper's importers judge what the helper imports.
-        helpers = {name.removesuffix(".py") for name in found if not name.startswith("test_")}
-        found |= {
-            p.name
-            for p, t in texts.items()
-            if any(re.search(rf"^from {h} import", t, re.M) for h in helpers)
-        }
+        # A helper's tests import it, or run it as a program.
+        helpers = "|".join(
+            name.removesuffix(".py") for name in found if not name.startswith("test_")
+        )
+        used = re.compile(rf"^from ({helpers}) import|\"({helpers})\.py\"", re.M)
+        found |= {path.name for path, text in texts.items() if helpers and used.search(text)}
         if found := {name for name in found if name.startswith("test_")}:
             # A file of the module's name, then the files that import the fewest others.
             def distance(name):

@@ -16,8 +16,8 @@ import pytest
 from beartype import beartype
 
 PACKAGE = Path(__file__).parents[1] / "src" / "heedmap"
-# Packages in which every annotation is checked; elsewhere only modules with shapes are, but none in `runs`,
-# whose functions are called by users: they say themselves what was expected, and tests hold them to it.
+# Packages in which every annotation is checked; elsewhere only modules with shapes are. None is in `runs`: its
+# functions are called by users, say themselves what was expected, and are tested for it.
 CHECKED = (
     "counterfactual", "data.batches", "experiments", "files", "huggingface", "importance", "kendall",
     "measures", "models", "retraining", "training",
