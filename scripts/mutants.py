@@ -134,13 +134,13 @@ def code_objects(code, name=""):
 
 def infect(mutant, folder):
     """Replace the function's code in this process, and the package's for processes that tests start."""
-    text, name = changed(mutant), mutant["module"].removesuffix(".py").replace("/", ".")
+    text, name = changed(mutant), name_of(SOURCE / mutant["module"])
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(SOURCE, folder / "src", ignore=ignored, copy_function=os.link)
     (folder / "src" / mutant["module"]).unlink()
     (folder / "src" / mutant["module"]).write_text(text, "utf-8")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(folder / "src"), *sys.path])
-    module = importlib.import_module(name.removesuffix(".__init__"))
+    module = importlib.import_module(name)
     code = module.__spec__.loader.source_to_code(text.encode(), module.__file__)
     new = dict(code_objects(code))[mutant["function"]]
     functions = [
@@ -154,36 +154,50 @@ def infect(mutant, folder):
             function.__code__ = new
 
 
+def importers(dotted, folder):
+    """Return the files in a folder that import a module."""
+    package, _, stem = dotted.rpartition(".")
+    pattern = (
+        rf"(?:from|import) {re.escape(dotted)}\b|from {re.escape(package)} import [^)]*?\b{stem}\b"
+    )
+    return [p for p in sorted(folder.rglob("*.py")) if re.search(pattern, p.read_text("utf-8"))]
+
+
 def judges(module):
     """Return the names of the test files that judge a module of the package, the nearest first."""
-    dotted = module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    package, _, stem = dotted.rpartition(".")
-    texts = {path: path.read_text("utf-8") for path in sorted(TESTS.glob("*.py"))}
-    imported = re.compile(
-        rf"(?:from|import) {re.escape(dotted)}\b|from {re.escape(package)} import [^)]*\b{stem}\b"
-    )
-    named = re.compile(rf"\"{stem.replace('_', '[-_ ]')}\b")
-    for pattern in (imported, named, re.compile(rf"{re.escape(package)}\b")):
-        found = {path.name for path, text in texts.items() if pattern.search(text)} - {
-            "conftest.py"
-        }
-        # A helper's tests import it, or run it as a program.
-        helpers = "|".join(
-            name.removesuffix(".py") for name in found if not name.startswith("test_")
-        )
-        used = re.compile(rf"^from ({helpers}) import|\"({helpers})\.py\"", re.M)
-        found |= {path.name for path, text in texts.items() if helpers and used.search(text)}
-        if found := {name for name in found if name.startswith("test_")}:
-            # A file of the module's name, then the files that import the fewest others.
-            def distance(name):
-                return (
-                    stem not in name,
-                    len(re.findall(r"heedmap[.\w]* import", texts[TESTS / name])),
-                    name,
-                )
+    path = SOURCE / module
+    stem = path.stem if path.stem != "__init__" else path.parent.name
+    texts = {file: file.read_text("utf-8") for file in sorted(TESTS.glob("*.py"))}
+    found = set(importers(name_of(path), TESTS))
+    if not tests_among(found, texts):
+        nearest = importers(name_of(path), SOURCE)
+        found = {file for other in nearest for file in importers(name_of(other), TESTS)}
+        named = re.compile(rf"\"{stem.replace('_', '[-_ ]')}\b")  # as a command is
+        found |= {file for file, text in texts.items() if named.search(text)}
 
-            return sorted(found, key=distance)[:FILES]
-    return []
+    def distance(file):
+        # A file of the module's name, then the files that import the fewest others.
+        return (
+            stem not in file.name,
+            len(re.findall(r"heedmap[.\w]* import", texts[file])),
+            file.name,
+        )
+
+    return [file.name for file in sorted(tests_among(found, texts), key=distance)[:FILES]]
+
+
+def name_of(path):
+    """Return a module's name with dots."""
+    dotted = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    return dotted.removesuffix(".__init__")
+
+
+def tests_among(found, texts):
+    """Return the test files among these, and those that import a helper of these or run it as a program."""
+    helpers = "|".join(file.stem for file in found if not file.name.startswith("test_"))
+    used = re.compile(rf"^from ({helpers}) import|\"({helpers})\.py\"", re.M)
+    files = {*found, *(file for file, text in texts.items() if helpers and used.search(text))}
+    return {file for file in files if file.name.startswith("test_")}
 
 
 class Judge:
