@@ -167,23 +167,26 @@ def judges(module):
     """Return the names of the test files that judge a module of the package, the nearest first."""
     path = SOURCE / module
     stem = path.stem if path.stem != "__init__" else path.parent.name
-    texts = {file: file.read_text("utf-8") for file in sorted(TESTS.glob("*.py"))}
-    found = set(importers(name_of(path), TESTS))
-    if not tests_among(found, texts):
-        nearest = importers(name_of(path), SOURCE)
-        found = {file for other in nearest for file in importers(name_of(other), TESTS)}
-        named = re.compile(rf"\"{stem.replace('_', '[-_ ]')}\b")  # as a command is
-        found |= {file for file, text in texts.items() if named.search(text)}
+    texts = {f: f.read_text("utf-8") for f in sorted(TESTS.glob("*.py")) if f.name != "conftest.py"}
+    direct = {*importers(name_of(path), TESTS)} & {*texts}
+    nearest = importers(name_of(path), SOURCE)
+    named = re.compile(rf"\"{stem.replace('_', '[-_ ]')}\b")  # as a command is
+    beside = re.compile(rf"{re.escape(name_of(path).rpartition('.')[0])}\b")
+    for found in (
+        direct,
+        {file for other in nearest for file in importers(name_of(other), TESTS)} & {*texts},
+        {file for file, text in texts.items() if named.search(text)},
+        {file for file, text in texts.items() if beside.search(text)},
+    ):
+        if files := tests_among(found, texts):
+            break
 
     def distance(file):
-        # A file of the module's name, then the files that import the fewest others.
-        return (
-            stem not in file.name,
-            len(re.findall(r"heedmap[.\w]* import", texts[file])),
-            file.name,
-        )
+        # A file of the module's name, then what imports it itself, then what imports the fewest others.
+        imports = len(re.findall(r"heedmap[.\w]* import", texts[file]))
+        return stem not in file.name, file not in found, imports, file.name
 
-    return [file.name for file in sorted(tests_among(found, texts), key=distance)[:FILES]]
+    return [file.name for file in sorted(files, key=distance)[:FILES]]
 
 
 def name_of(path):
