@@ -90,7 +90,7 @@ def test_the_text_says_what_is_running_from_the_outside_inwards():
 
 
 def test_without_a_display_work_is_just_done():
-    with working("nothing", shown=False), step("one"), portion(0.5), in_cell("a"):
+    with working("nothing", visible=False), step("one"), portion(0.5), in_cell("a"):
         at(1, 2)
     assert list(track("ab")) == ["a", "b"]
 

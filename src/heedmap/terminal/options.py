@@ -194,7 +194,7 @@ Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
-        help="The run folder. [runs/DATA-ENCODER-..., beside others of this name]",
+        help="The run folder. [runs/DATA-ENCODER-..., or the first free of ...-2, ...-3]",
         parser=folder,
     ),
 ]

@@ -142,12 +142,12 @@ _current: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 @contextmanager
-def working(title: str, shown: bool = True, share: float | None = None) -> Iterator[None]:
+def working(title: str, visible: bool = True, share: float | None = None) -> Iterator[None]:
     """Show the block as a piece of work; within other work it is a part of that.
 
     Args:
         title: the name of the work, in a word or two.
-        shown: False to show nothing.
+        visible: False to show nothing.
         share: its share of the other work; by default, all that is left of it.
     """
     outer = _current.get()
@@ -155,7 +155,7 @@ def working(title: str, shown: bool = True, share: float | None = None) -> Itera
         with outer.part(title, share):
             yield
         return
-    with shown_by(display_for(title) if shown else Display(), title):
+    with shown_by(display_for(title) if visible else Display(), title):
         yield
 
 
