@@ -138,7 +138,7 @@ def test_a_narrow_interval_is_drawn_wider_than_its_dot_also_at_the_end_of_the_sc
     judged: Audit,
 ) -> None:
     best = verdicts(judged)[1]
-    assert (best.at, best.middle, best.width) == (100, 100, 0)
+    assert (best.dot, best.middle, best.width) == (100, 100, 0)
     assert declared("bar", "min-width") > declared("dot", "width")
     # It is centred, and the track leaves room beside it for half of it.
     assert declared("track", "margin", 1) >= declared("bar", "min-width") / 2
