@@ -38,7 +38,7 @@ def folder(audit, tmp_path):
     """A run folder with the tables of an audit."""
     run = tmp_path / "run"
     write_atomically(run / "settings.toml", audit.settings.to_toml())
-    keep_tables(audit, RunFolder(run), weights="", beside={})
+    keep_tables(audit, RunFolder(run), weights="", files_beside={})
     return run
 
 

@@ -190,7 +190,7 @@ def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encode
 
 def test_a_forecast_reads_the_beginning_of_a_long_text():
     held = audited(small_model("average"), random_texts([3 * cost.PROBED] * 2))
-    speed = cost._measure(held)
+    speed = cost.measure(held)
     assert speed.trace.mask.shape == (1, cost.PROBED)
     assert speed.squares() == 2 * 3**2
 
@@ -202,14 +202,14 @@ def test_the_forecast_of_integrated_gradients_is_of_two_texts_tried_and_of_the_s
     """A clock on which the two of twenty texts take a second, and further steps double it."""
     settings = SHORT.model_copy(update={"integrated_gradients_instances": asked})
     held = audited(small_model("lstm"), random_texts([5] * 20), settings=settings)
-    speed = cost._measure(held)
+    speed = cost.measure(held)
     monkeypatch.setattr(importance.time, "perf_counter", iter(range(9)).__next__)
     assert registered()["integrated_gradients"].cost(speed) == pytest.approx(seconds)
 
 
 def test_a_forecast_reads_no_more_at_a_time_than_the_model_may():
     held = audited(small_model("average", classes=2048), random_texts([40] * 30))
-    assert cost._measure(held).trace.mask.sum() <= held.model.tokens_at_once
+    assert cost.measure(held).trace.mask.sum() <= held.model.tokens_at_once
 
 
 def test_what_an_audit_of_pairs_costs_is_told_beforehand():
@@ -223,7 +223,7 @@ def test_a_forecast_of_our_own_model_is_told_from_a_minute_on(monkeypatch, small
     with watched(note=said.append):
         auditing.audit(small_run, permutations=3)
     assert said == []
-    monkeypatch.setattr(auditing.cost, "estimate", lambda held: {"adversary": 61.0})
+    monkeypatch.setattr(auditing, "estimate", lambda held: {"adversary": 61.0})
     with watched(note=said.append):
         auditing.audit(small_run, permutations=3)
     assert said == ["The experiments will take about 61 s (adversary 100%)."]

@@ -27,9 +27,9 @@ def audit():
 def test_the_ranges_fill_the_scale_and_the_value_lies_in_its_own(audit):
     share, *_ = verdicts(audit)
     assert [f"{zone.sign} {zone.words} {zone.span}" for zone in share.zones] == RANGES
-    assert [(zone.left, zone.width) for zone in share.zones] == [(80, 20), (40, 40), (0, 40)]
+    assert [(zone.start, zone.width) for zone in share.zones] == [(80, 20), (40, 40), (0, 40)]
     (mixed,) = [zone for zone in share.zones if zone.level == "mixed"]
-    assert mixed.left < share.at < mixed.left + mixed.width
+    assert mixed.start < share.dot < mixed.start + mixed.width
 
 
 def test_each_range_is_shaded_and_has_its_shade_in_the_legend(audit):

@@ -149,6 +149,7 @@ def _table(
                 for name in READ_OUTS
             },
         },
+        copied=["predicted"],
     )
 
 
