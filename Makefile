@@ -1,6 +1,6 @@
 # make demo: a fresh machine's environment, then the main job on the embedded corpus, then the report's path.
 # make test: a fresh machine's environment, then the tests that a change must pass: 8 minutes on two cores.
-# make shapes: one case of each fast test, with the shapes of all tensors checked: 2 minutes on two cores.
+# make shapes: one case of each fast test near tensors, with their shapes checked: 3 minutes on two cores.
 # make test-all: every test, the exhaustive ones too, before a release (CONTRIBUTING.md says when else).
 # make package: the source archive and the wheel, and the wheel tried in an environment without what is optional.
 # make docs: the examples in docstrings and pages are run, and the site is built to build/docs; any warning is an error.

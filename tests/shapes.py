@@ -7,6 +7,7 @@ case of each fast test and fails if a function with a shape in its signature was
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -102,10 +103,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one case of each test."""
+    """Keep one case of each test, in the files that import a module with shapes."""
+    parents = [(module, *module.rsplit(".", 1)) for module in annotated()]
+    near = re.compile(
+        "|".join(
+            rf"{module}\b|from {parent} import .*\b{stem}\b" for module, parent, stem in parents
+        )
+    )
+    near_files = {
+        path for path in {item.path for item in items} if near.search(path.read_text("utf-8"))
+    }
     first: dict[tuple[Path, str], pytest.Item] = {}
     for item in items:
-        first.setdefault((item.path, getattr(item, "originalname", item.name)), item)
+        if item.path in near_files:
+            first.setdefault((item.path, getattr(item, "originalname", item.name)), item)
     kept = set(first.values())
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
