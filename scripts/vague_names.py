@@ -15,9 +15,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "heedmap"
 WORDS = {
-    "how many, and which": "all any both each every few first last least many more most one ones other others own "
-    "same some such that there these this those",
-    "how it came about": "apart asked chosen drawn found given kept known left made read shown taken used wanted",
+    "how many, and which": "all any both each every few first last least many more most one ones other others "
+    "own same some such that there these this those",
+    "its history": "apart asked chosen drawn found given kept known left made read shown taken used wanted",
     "where and when": "about after at before beside far here inside near next now of so then within",
     "a question": "how what when where who whose why",
 }

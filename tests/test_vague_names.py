@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "vague_names.py"
-# Counted are `__all__`, the field, the parameter and two variables, but not `self`. Two of these five are vague.
+# Counted are `__all__`, the field, the parameter and two variables, but not `self`. Two of these are vague.
 SOURCE = """
 __all__ = ["Text"]
 class Text:
