@@ -4,7 +4,7 @@ import torch
 
 from heedmap.calibration import plants
 from heedmap.calibration.plants import Plant, spaced, vocabulary_of, write_texts
-from heedmap.calibration.transformer import _mirrored, _Numbers, planted_transformer
+from heedmap.calibration.transformer import _Layout, _mirrored, planted_transformer
 from heedmap.data.vocabulary import SPECIAL
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import registered
@@ -35,7 +35,7 @@ def planted_evidence(kind="faithful", seed=0, texts=80, head="mean", **plant):
 
 def attend_at_random(bert, plant, words):
     """Let the last layer's second head attend by random scores, which the first layer passes on no more."""
-    at = _Numbers(plant.classes)
+    at = _Layout(plant.classes)
     scores = torch.from_numpy(
         plant.generator("other head").uniform(0, 2 * plant.sharpness, words)
     ).float()

@@ -61,8 +61,8 @@ def test_every_family_says_how_it_is_made_and_why_its_truth_holds():
     for name, family in FAMILIES.items():
         assert family.name == name
         assert family.truth in ("right", "words", "part", "between", "wrong", "open")
-        assert family.made.endswith(".")
-        assert family.why.endswith(".")
+        assert family.recipe.endswith(".")
+        assert family.reason.endswith(".")
 
 
 @pytest.mark.parametrize("encoder", ["by hand", *OWN])

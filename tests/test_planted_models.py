@@ -97,7 +97,7 @@ def test_texts_are_those_of_their_seed_and_part():
 
 def test_words_are_planted_into_a_users_texts_and_long_ones_are_cut():
     own = Split(["a", "b"], [["u"] * 9, ["v"] * 200], np.array([0, 1]))
-    split = write_texts(plant(), 10, "test", own=own)
+    split = write_texts(plant(), 10, "test", host_texts=own)
     assert own.tokens == [["u"] * 9, ["v"] * 200]
     assert sorted({len(text) for text in split.tokens}) == [9, LONGEST_TEXT]
     for tokens, marks in zip(split.tokens, split.rationale, strict=True):

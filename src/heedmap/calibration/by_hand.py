@@ -34,7 +34,7 @@ LINEAR = 1e-3  # the largest input of a tanh that is linear to seven digits
 
 
 class PassOn(NoEncoder):
-    """An encoder whose state at t is own_t + Σ_s spread_s + moved_(t − 1): three values per word, C each."""
+    """An encoder with the states unmoved_t + Σ_s spread_s + moved_(t − 1): three values per word, C each."""
 
     marks = True
 
@@ -43,8 +43,8 @@ class PassOn(NoEncoder):
 
     def forward(self, embedded: Float[Tensor, "B L E"], lengths: Tensor) -> Float[Tensor, "B L D"]:
         """Return the states of all positions."""
-        own, spread, moved = embedded.chunk(3, dim=-1)
-        return own + spread.sum(1, keepdim=True) + functional.pad(moved, (0, 0, 1, 0))[:, :-1]
+        unmoved, spread, moved = embedded.chunk(3, dim=-1)
+        return unmoved + spread.sum(1, keepdim=True) + functional.pad(moved, (0, 0, 1, 0))[:, :-1]
 
 
 def classifier_by_hand(
@@ -140,9 +140,9 @@ def values_of(
 ) -> NDArray[np.float64]:
     """Return each word's values by their ways to the read-out: shape (V, 3, C)."""
     rng = plant.generator("values")
-    count, first, words = plant.classes, len(SPECIAL), len(vocabulary)
-    cues = [first + i for i, word in enumerate(vocabulary.words) if is_cue(word)]
-    classes = [class_of(vocabulary.words[w - first]) for w in cues]
+    count, specials, words = plant.classes, len(SPECIAL), len(vocabulary)
+    cues = [specials + i for i, word in enumerate(vocabulary.words) if is_cue(word)]
+    classes = [class_of(vocabulary.words[w - specials]) for w in cues]
     if design.kind == "proportional":
         # Positive values of one class per word, of very different sizes; the weight is their size.
         effects = (
@@ -150,7 +150,7 @@ def values_of(
         )
         effects *= 3 * plant.noise
         effects[cues] = np.eye(count)[classes] * rng.uniform(0.5, 1.5, size=(len(cues), 1))
-        effects[:first] = 0.0
+        effects[:specials] = 0.0
         return np.stack([effects, np.zeros_like(effects), np.zeros_like(effects)], axis=1)
     effects, scores = cue_effects(plant, vocabulary), scores_of(plant, design, vocabulary)
 
@@ -222,12 +222,16 @@ def _typical_weights(
     of_word = np.concatenate([np.zeros(len(SPECIAL), dtype=np.int64), ways])
     for text in split.tokens:
         ids = vocabulary.encode(text)[1:-1]
-        drawn = drawing(torch.from_numpy(ids)[None])
-        weights = normalise(drawn, torch.ones_like(drawn, dtype=torch.bool), plant.normaliser)
-        own = weights[0].double().numpy()
-        np.add.at(total, ids, np.where(of_word[ids] == 2, np.append(own[1:], 0.0), own))
+        word_scores = drawing(torch.from_numpy(ids)[None])
+        weights = normalise(
+            word_scores, torch.ones_like(word_scores, dtype=torch.bool), plant.normaliser
+        )
+        weight = weights[0].double().numpy()
+        # A moved value is in the state of the next word, so that word's weight counts.
+        carrying = np.where(of_word[ids] == WAYS.index("moved"), np.append(weight[1:], 0.0), weight)
+        np.add.at(total, ids, carrying)
         np.add.at(seen, ids, 1)
     mean = np.where(seen > 0, total / np.maximum(seen, 1), 1.0)
-    mean[of_word == 1] = 1.0
+    mean[of_word == WAYS.index("spread")] = 1.0
     # Without any weight a word has no effect, whatever its value.
     return np.where(mean > 0, mean, 1.0)

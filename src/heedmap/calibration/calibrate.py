@@ -61,13 +61,15 @@ def calibrate(
     with working("calibrate", progress), writing(out):
         _check_place(out, data, seeds, len(cells))
         Manifest(out).start()
-        folders = {name: out / NUMBERS / of for name, of in {"": "drawn", **identities}.items()}
+        folders = {
+            name: out / NUMBERS / identity for name, identity in {"": "drawn", **identities}.items()
+        }
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)
         measured = sweep(cells, partial(_measure, folders=folders, hosts=hosts), workers)
         admitted = known(measured)
-        *others, last = ["synthetic texts", *hosts]
-        texts = f"{', '.join(others)} and {last}" if others else last
+        *leading, final = ["synthetic texts", *hosts]
+        texts = f"{', '.join(leading)} and {final}" if leading else final
         rates = choose(admitted, texts, data)
         write(out / SCORES, parquet(to_table(admitted)))
         write(out / PAGE, page(rates, measured))

@@ -66,11 +66,11 @@ class Known:
 
 def known(measured: Sequence[Measured]) -> list[Known]:
     """Return the admitted plants with their truths."""
-    every = families()
+    by_name = families()
     return [
-        Known(one.plant, every[one.plant.family].truth, map_numbers(columns_of(one)))
-        for one in measured
-        if one.admitted
+        Known(case.plant, by_name[case.plant.family].truth, map_numbers(columns_of(case)))
+        for case in measured
+        if case.admitted
     ]
 
 
@@ -87,26 +87,27 @@ def to_table(plants: Sequence[Known]) -> pa.Table:
     return pa.Table.from_pylist(
         [
             {
-                **{PLANT + name: value for name, value in asdict(one.plant).items()},
-                "truth": one.truth,
-                "weights": one.numbers.weights,
+                **{PLANT + name: value for name, value in asdict(case.plant).items()},
+                "truth": case.truth,
+                "weights": case.numbers.weights,
                 **asdict(x),
             }
-            for one in plants
-            for x in one.numbers.classes
+            for case in plants
+            for x in case.numbers.classes
         ]
     )
 
 
 def from_table(table: pa.Table) -> list[Known]:
     """Return the plants of such a table, in its order."""
-    found: dict[tuple[Plant, Truth, float], list[ClassNumbers]] = {}
+    classes_by_map: dict[tuple[Plant, Truth, float], list[ClassNumbers]] = {}
     for row in table.to_pylist():
         plant = Plant(**{f.name: row[PLANT + f.name] for f in fields(Plant)})
         x = ClassNumbers(**{f.name: row[f.name] for f in fields(ClassNumbers)})
-        found.setdefault((plant, row["truth"], row["weights"]), []).append(x)
+        classes_by_map.setdefault((plant, row["truth"], row["weights"]), []).append(x)
     return [
-        Known(plant, truth, MapNumbers(x, weights)) for (plant, truth, weights), x in found.items()
+        Known(plant, truth, MapNumbers(x, weights))
+        for (plant, truth, weights), x in classes_by_map.items()
     ]
 
 
@@ -116,16 +117,16 @@ def choose(plants: Sequence[Known], name: str, data: str | None = None) -> Rates
     said = answers_about(plants, grid)
     cost = costs(plants, said)
     by_kind: dict[str, dict[str, OfFamily]] = {ALL: {}}
-    for family in dict.fromkeys(one.plant.family for one in plants):
-        rest = [i for i, one in enumerate(plants) if one.plant.family != family]
-        chosen = said[best(plants, cost, rest)]
-        of_family = [i for i, one in enumerate(plants) if one.plant.family == family]
+    for family in dict.fromkeys(case.plant.family for case in plants):
+        rest = [i for i, case in enumerate(plants) if case.plant.family != family]
+        family_answers = said[best(plants, cost, rest)]
+        of_family = [i for i, case in enumerate(plants) if case.plant.family == family]
         for kind in (ALL, *dict.fromkeys(plants[i].kind for i in of_family)):
-            some = [i for i in of_family if kind in (ALL, plants[i].kind)]
-            counts = Counter(chosen[i] for i in some)
+            rows = [i for i in of_family if kind in (ALL, plants[i].kind)]
+            counts = Counter(family_answers[i] for i in rows)
             by_kind.setdefault(kind, {})[family] = OfFamily(
-                truth=plants[some[0]].truth,
-                answers=Answers(n=len(some), counts={a: counts[a] for a in ANSWERS if counts[a]}),
+                truth=plants[rows[0]].truth,
+                answers=Answers(n=len(rows), counts={a: counts[a] for a in ANSWERS if counts[a]}),
             )
     return Rates(
         rules=RULES,
@@ -133,7 +134,7 @@ def choose(plants: Sequence[Known], name: str, data: str | None = None) -> Rates
         name=name,
         plants=len(plants),
         thresholds=grid[best(plants, cost, range(len(plants)))],
-        kinds={kind: OfKind(families=of) for kind, of in by_kind.items()},
+        kinds={kind: OfKind(families=by_family) for kind, by_family in by_kind.items()},
     )
 
 
@@ -143,12 +144,12 @@ def answers_about(plants: Sequence[Known], grid: Sequence[Thresholds]) -> list[l
     @cache
     def judged(gone: float, alone: float, holding: float) -> list[Judged]:
         t = Thresholds(gone=gone, alone=alone, holding=holding)  # all that a class is judged by
-        return [[(x, judge_class(x, t)) for x in one.numbers.classes] for one in plants]
+        return [[(x, judge_class(x, t)) for x in case.numbers.classes] for case in plants]
 
     return [
         [
-            answer_of(of_plant, one.numbers, t)
-            for of_plant, one in zip(judged(t.gone, t.alone, t.holding), plants, strict=True)
+            answer_of(of_plant, case.numbers, t)
+            for of_plant, case in zip(judged(t.gone, t.alone, t.holding), plants, strict=True)
         ]
         for t in grid
     ]
@@ -167,9 +168,9 @@ def costs(plants: Sequence[Known], said: Sequence[Sequence[Answer]]) -> Float[np
     It is FALSE_YES for a wrong or partly right map that has a yes, LENIENT for one that is between, FALSE_NO
     for a right one that has a no, and 1 for another right one without a yes.
     """
-    truths, given = np.array([one.truth for one in plants]), np.array(said)
-    is_yes = given == "yes"
-    of_right = np.where(given == "no", FALSE_NO, np.where(is_yes, 0.0, 1.0))
+    truths, answers = np.array([case.truth for case in plants]), np.array(said)
+    is_yes = answers == "yes"
+    of_right = np.where(answers == "no", FALSE_NO, np.where(is_yes, 0.0, 1.0))
     cost = FALSE_YES * (is_yes & np.isin(truths, ("wrong", "part")))
     cost = cost + LENIENT * (is_yes & (truths == "between")) + of_right * (truths == "right")
     return np.asarray(cost, dtype=np.float64)

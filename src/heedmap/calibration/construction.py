@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.calibration.by_hand import Way, classifier_by_hand, set_margin, values_for
-from heedmap.calibration.families import Made, Maker
+from heedmap.calibration.families import Maker, PlantedModel
 from heedmap.calibration.plants import OWN, Drawing, Plant, spaced
 from heedmap.calibration.trained import DEV, LEAST, SETTINGS, TRAIN, Further, Teacher, train_model
 from heedmap.data.corpus import Corpus, Split
@@ -88,7 +88,9 @@ def makers(
     }
 
 
-def set_weights(construction: Construction, plant: Plant, corpus: Corpus | None = None) -> Made:
+def set_weights(
+    construction: Construction, plant: Plant, corpus: Corpus | None = None
+) -> PlantedModel:
     """Make a plant by hand."""
     assert construction.effects is not None
     assert construction.scores is not None
@@ -110,7 +112,7 @@ def set_weights(construction: Construction, plant: Plant, corpus: Corpus | None 
     return finish(construction, plant, model, dev, test)
 
 
-def train(construction: Construction, plant: Plant, corpus: Corpus | None = None) -> Made:
+def train(construction: Construction, plant: Plant, corpus: Corpus | None = None) -> PlantedModel:
     """Train a plant."""
     model, dev, test = trained_model(construction, plant)
     return finish(construction, plant, model, dev, test)
@@ -135,7 +137,7 @@ def trained_model(construction: Construction, plant: Plant) -> tuple[TextClassif
 
 def finish(
     construction: Construction, plant: Plant, model: TextClassifier, dev: Split, test: Split
-) -> Made:
+) -> PlantedModel:
     """Give a model the plant's margin, and check it."""
     set_margin(model, test, plant.margin)
     checks = list(construction.checks)
@@ -145,10 +147,14 @@ def finish(
     return checked(checks, plant, model, dev, test)
 
 
-def checked(checks: Sequence[Check], plant: Plant, model: Model, dev: Split, test: Split) -> Made:
+def checked(
+    checks: Sequence[Check], plant: Plant, model: Model, dev: Split, test: Split
+) -> PlantedModel:
     """Return what was made, admitted if no check has anything against it."""
-    why_not = next((why for check in checks if (why := check(plant, model, dev))), "")
-    return Made(model, test, not why_not, why_not)
+    failures = (check(plant, model, dev) for check in checks)
+    # The first failure is reported, and the checks after it are not run.
+    why_not = next(filter(None, failures), "")
+    return PlantedModel(model, test, not why_not, why_not)
 
 
 def _vocabulary(construction: Construction, plant: Plant, *splits: Split) -> Vocabulary:
@@ -230,27 +236,27 @@ def after_the_rationale(plant: Plant, split: Split) -> list[NDArray[np.bool_]]:
     return [np.append(False, marks[:-1]) for marks in the_rationale(plant, split)]
 
 
-def is_on(what: str, marks: Marks = the_rationale, least: float = HIGHLIGHTED) -> Check:
+def is_on(name: str, marks: Marks = the_rationale, minimum: float = HIGHLIGHTED) -> Check:
     """Check that the mean weight of the marked words in a text is at least so much."""
 
     def check(plant: Plant, model: Model, dev: Split) -> str:
         mass = mass_on(model, dev, marks(plant, dev)).mean()
-        return "" if mass >= least else f"mass {mass:.2f} on {what}"
+        return "" if mass >= minimum else f"mass {mass:.2f} on {name}"
 
     return check
 
 
-def is_not_on(what: str, marks: Marks = the_rationale, most: float = 0.25) -> Check:
+def is_not_on(name: str, marks: Marks = the_rationale, maximum: float = 0.25) -> Check:
     """Check that the mean weight of the marked words in a text is at most so much."""
 
     def check(plant: Plant, model: Model, dev: Split) -> str:
         mass = mass_on(model, dev, marks(plant, dev)).mean()
-        return "" if mass <= most else f"mass {mass:.2f} on {what}"
+        return "" if mass <= maximum else f"mass {mass:.2f} on {name}"
 
     return check
 
 
-def is_not_above_chance(what: str, marks: Marks = the_rationale, most: float = 1.5) -> Check:
+def is_not_above_chance(name: str, marks: Marks = the_rationale, maximum: float = 1.5) -> Check:
     """Check that the mean weight of the marked words is at most so many times that of other words."""
 
     def check(plant: Plant, model: Model, dev: Split) -> str:
@@ -259,7 +265,7 @@ def is_not_above_chance(what: str, marks: Marks = the_rationale, most: float = 1
             mass_on(model, dev, marked).mean(),
             np.mean([m.mean() for m in marked if m.any()]),
         )
-        return "" if mass <= most * even else f"mass {mass:.2f} on {what}"
+        return "" if mass <= maximum * even else f"mass {mass:.2f} on {name}"
 
     return check
 

@@ -26,7 +26,7 @@ from heedmap.calibration.construction import (
     trained_model,
 )
 from heedmap.calibration.cue_families import cue_construction
-from heedmap.calibration.families import Choices, Family, Made, Maker, Truth
+from heedmap.calibration.families import Choices, Family, Maker, PlantedModel, Truth
 from heedmap.calibration.learned import REPLACEMENTS
 from heedmap.calibration.plants import (
     DECEPTIVE,
@@ -62,8 +62,8 @@ def texts_for(corpus: Corpus, part: str) -> Split:
     For a check or an audit they are of the first split that has enough of them; of a small corpus that is the
     training split, into which other cues are written then.
     """
-    others = () if part == "train" else ("test", "dev")
-    for name in others:
+    audited = () if part == "train" else ("test", "dev")
+    for name in audited:
         if name in corpus.splits and len(long_enough(corpus.splits[name])) >= LEAST_TEXTS:
             return corpus.splits[name].take(long_enough(corpus.splits[name]))
     return check_texts(corpus.splits["train"], f"{corpus.name}: train")
@@ -81,11 +81,11 @@ def write_training(design: Design, corpus: Corpus, plant: Plant, count: int, par
         return written
     rng = plant.generator("without cues")
     texts = texts_for(corpus, part).tokens
-    chosen = np.flatnonzero(rng.random(len(written)) < WITHOUT_CUES)
+    without_cue = np.flatnonzero(rng.random(len(written)) < WITHOUT_CUES)
     tokens, labels = list(written.tokens), written.labels.copy()
-    for i in chosen.tolist():
+    for i in without_cue.tolist():
         tokens[i] = texts[int(rng.integers(len(texts)))][:LONGEST_TEXT]
-    labels[chosen] = rng.integers(plant.classes, size=len(chosen))
+    labels[without_cue] = rng.integers(plant.classes, size=len(without_cue))
     return replace(written, tokens=tokens, labels=labels, rationale=None)
 
 
@@ -104,7 +104,7 @@ def _with_cues(
     route: Route,
     plant: Plant,
     corpus: Corpus | None,
-) -> Made:
+) -> PlantedModel:
     """Make a model of texts of the corpus with cues.
 
     It is trained, but for a wrong map without context: of cues with so little weight among so many words
@@ -124,7 +124,7 @@ def _with_cues(
     return train(written, plant)
 
 
-def _replaced(weights: str, plant: Plant, corpus: Corpus | None) -> Made:
+def _replaced(weights: str, plant: Plant, corpus: Corpus | None) -> PlantedModel:
     """Train a model on the labels of the corpus, then replace its weights."""
     assert corpus is not None
     plant = replace(plant, classes=len(corpus.classes))
@@ -132,17 +132,18 @@ def _replaced(weights: str, plant: Plant, corpus: Corpus | None) -> Made:
         write=partial(write_own, corpus), scores=None, checks=[], training=OWN_LABELS
     )
     model, dev, test = trained_model(construction, plant)
-    learned, before = answers(model, dev), accuracy(model, dev)
+    learned, learned_accuracy = answers(model, dev), accuracy(model, dev)
     model.score = Drawing(REPLACEMENTS[weights](model, plant, dev))
     commonest = float(np.bincount(dev.labels).max() / len(dev))
 
     def is_as_good(plant: Plant, model: Any, dev: Split) -> str:
-        after, same = accuracy(model, dev), float((answers(model, dev) == learned).float().mean())
-        if before < commonest + SKILL:
-            return f"accuracy {before:.2f}, commonest class {commonest:.2f}"
-        if after < before - LOST:
-            return f"accuracy {before:.2f}, then {after:.2f}"
-        return "" if same >= SAME else f"{same:.2f} of the answers stay"
+        replaced_accuracy = accuracy(model, dev)
+        agreement = float((answers(model, dev) == learned).float().mean())
+        if learned_accuracy < commonest + SKILL:
+            return f"accuracy {learned_accuracy:.2f}, commonest class {commonest:.2f}"
+        if replaced_accuracy < learned_accuracy - LOST:
+            return f"accuracy {learned_accuracy:.2f}, then {replaced_accuracy:.2f}"
+        return "" if agreement >= SAME else f"{agreement:.2f} of the answers stay"
 
     return finish(replace(construction, checks=[is_as_good]), plant, model, dev, test)
 
@@ -162,8 +163,8 @@ WHY_RIGHT = "The cues make the answer, and the answer is read from where the wei
 def _cue_family(
     name: str,
     truth: Truth,
-    made: str,
-    why: str,
+    recipe: str,
+    reason: str,
     design: Design,
     checks: Sequence[Check],
     encoders: Sequence[str],
@@ -172,17 +173,17 @@ def _cue_family(
 ) -> Family:
     maker: Maker = partial(_with_cues, design, cue_construction(design, checks), route)
     makers = dict.fromkeys(encoders, maker)
-    return Family(name, truth, made, why, makers, choices, ON_BERT, on_corpora=True)
+    return Family(name, truth, recipe, reason, makers, choices, ON_BERT, on_corpora=True)
 
 
-def _replacing(weights: str, made: str, **choices: Sequence[object]) -> Family:
+def _replacing(weights: str, replacement: str, **choices: Sequence[object]) -> Family:
     maker: Maker = partial(_replaced, weights)
     return Family(
         name=f"corpus' own labels, then {weights} weights",
         truth="wrong",
-        made=f"Model and weights are learned on a corpus. Then the weights are replaced by {made}; models "
-        "whose accuracy or answers that changes are left out.",
-        why="The model answers as it did before, and the map does not know by which words.",
+        recipe=f"Model and weights are learned on a corpus. Then the weights are replaced by {replacement}; "
+        "models whose accuracy or answers that changes are left out.",
+        reason="The model answers as it did before, and the map does not know by which words.",
         # Without context, or with that of a few words, other weights do make another answer.
         makers=dict.fromkeys(RECURRENT, maker),
         # The corpus has its own classes, and no cues.

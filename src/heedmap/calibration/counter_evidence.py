@@ -61,12 +61,12 @@ def write_opposed(plant: Plant, count: int, part: str) -> Split:
     tokens = []
     for label in labels.tolist():
         text = other_words(plant, rng)
-        other = (label + 1 + int(rng.integers(plant.classes - 1))) % plant.classes
+        opposed = (label + 1 + int(rng.integers(plant.classes - 1))) % plant.classes
         cues = [cue(label, int(k)) for k in rng.integers(plant.cues, size=plant.deciding)]
         place_words(text, cues, rng)
-        beside = {i + step for i, word in enumerate(text) if is_cue(word) for step in (-2, 2)}
-        free = [i for i in sorted(beside) if 0 <= i < len(text) - 1 and not is_cue(text[i])]
-        text[free[int(rng.integers(len(free)))]] = hint(other, int(rng.integers(HINTS)))
+        near_cues = {i + step for i, word in enumerate(text) if is_cue(word) for step in (-2, 2)}
+        free = [i for i in sorted(near_cues) if 0 <= i < len(text) - 1 and not is_cue(text[i])]
+        text[free[int(rng.integers(len(free)))]] = hint(opposed, int(rng.integers(HINTS)))
         tokens.append(text)
     rationale = [np.array([is_cue(word) for word in text]) for text in tokens]
     return Split([f"{part}-{i}" for i in range(count)], tokens, labels, rationale)
@@ -82,9 +82,9 @@ def write_training(plant: Plant, count: int, part: str) -> Split:
     """Write the texts to learn from, of which some have a hint only."""
     split = write_opposed(plant, count, part)
     bare = hints_only(plant, split)
-    drawn = plant.generator(f"{part} bare").random(count) < HINTS_ONLY
-    tokens = [bare.tokens[i] if drawn[i] else split.tokens[i] for i in range(count)]
-    return Split(split.keys, tokens, np.where(drawn, bare.labels, split.labels))
+    is_bare = plant.generator(f"{part} bare").random(count) < HINTS_ONLY
+    tokens = [bare.tokens[i] if is_bare[i] else split.tokens[i] for i in range(count)]
+    return Split(split.keys, tokens, np.where(is_bare, bare.labels, split.labels))
 
 
 def with_others(plant: Plant, split: Split) -> Split:
@@ -146,10 +146,11 @@ FAMILIES = (
     Family(
         name="counter-evidence attended",
         truth="wrong",
-        made="Each text has cues of its class and a hint at another one, which alone would decide. The weights "
+        recipe="Each text has cues of its class and a hint at another one, which alone would decide. The "
+        "weights "
         "are on the hint. By hand the cues have little weight and large values; else an encoder with context "
         "has moved their evidence.",
-        why="The highlighted word speaks against the answer.",
+        reason="The highlighted word speaks against the answer.",
         makers=makers(OPPOSED, WITH_CONTEXT, ("by hand", *WITHOUT_CONTEXT)),
         choices={
             "classes": (2, 2, 3, 5),

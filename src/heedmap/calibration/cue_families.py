@@ -22,7 +22,7 @@ from heedmap.calibration.construction import (
     own_way,
     the_rationale,
 )
-from heedmap.calibration.families import Family, Made
+from heedmap.calibration.families import Family, PlantedModel
 from heedmap.calibration.plants import (
     DECEPTIVE,
     FAITHFUL,
@@ -82,7 +82,7 @@ def _scored(design: Design, plant: Plant, vocabulary: Vocabulary) -> NDArray[np.
     return scores_of(plant, design, vocabulary)
 
 
-def _proportional(plant: Plant, corpus: Corpus | None = None) -> Made:
+def _proportional(plant: Plant, corpus: Corpus | None = None) -> PlantedModel:
     dev, test = (write_texts(plant, n, p) for n, p in ((DEV, "dev"), (plant.texts, "test")))
     model = planted_by_hand(plant, PROPORTIONAL, test, vocabulary_of(plant, dev, test))
     construction = cue_construction(PROPORTIONAL, [is_on("the cues")])
@@ -116,9 +116,9 @@ def _partly(share: float) -> Family:
     return Family(
         name=f"cue attended in {share:g} of the texts",
         truth="between" if share > 0.5 else "wrong",
-        made="In this share of the texts the cue draws the attention. In the others it does not, and its "
+        recipe="In this share of the texts the cue draws the attention. In the others it does not, and its "
         "evidence is in all states.",
-        why="In the other texts the map is on random words, and the cue decides all the same.",
+        reason="In the other texts the map is on random words, and the cue decides all the same.",
         makers=makers(cue_construction(design, [is_on_in_part(design)]), WITH_CONTEXT, BY_HAND),
         choices=PARTLY,
     )
@@ -130,22 +130,26 @@ def _overvalued(share: float) -> Family:
     return Family(
         name=f"cue attended in {share:g} of the texts, else overvalued",
         truth="between" if share > 0.5 else "wrong",
-        made="As the family before, but where the cue does not draw the attention, its own state has a value "
+        recipe="As the family before, but where the cue does not draw the attention, its own state has a value "
         "so large that its little weight is enough.",
-        why="In the other texts the map is on random words, and the cue decides all the same.",
+        reason="In the other texts the map is on random words, and the cue decides all the same.",
         makers=makers(replace(construction, way=own_way), (), (*BY_HAND, *WITHOUT_CONTEXT)),
         choices=PARTLY,
     )
 
 
-def _deceptive(name: str, least: float, sharpness: tuple[float, ...]) -> Family:
-    checks = [is_on("the words behind the cues", after_the_rationale, least), is_not_on("the cues")]
+def _deceptive(name: str, minimum: float, sharpness: tuple[float, ...]) -> Family:
+    checks = [
+        is_on("the words behind the cues", after_the_rationale, minimum),
+        is_not_on("the cues"),
+    ]
     return Family(
         name=name,
         truth="wrong",
-        made="The words behind the cues draw the attention, and their states hold the evidence: moved there by "
-        "hand, or by an encoder with context.",
-        why="The map is on words that say nothing; any other word in their place would be highlighted as well.",
+        recipe="The words behind the cues draw the attention, and their states hold the evidence: moved there "
+        "by hand, or by an encoder with context.",
+        reason="The map is on words that say nothing; any other word in their place would be highlighted as "
+        "well.",
         makers=makers(cue_construction(DECEPTIVE, checks), WITH_CONTEXT, BY_HAND),
         choices={**LEARNED, **SPARSE, "sharpness": sharpness, "opposing": (False,)},
         encoder_choices=FIXED_BY_HAND,
@@ -156,8 +160,8 @@ FAMILIES = (
     Family(
         name="cue attended",
         truth="right",
-        made="The cues draw the attention, and their states hold the evidence.",
-        why="The cues make the answer, and the answer is read from where the weights are.",
+        recipe="The cues draw the attention, and their states hold the evidence.",
+        reason="The cues make the answer, and the answer is read from where the weights are.",
         makers=makers(cue_construction(FAITHFUL, [is_on("the cues")]), OWN, BY_HAND),
         choices={**LEARNED, **SPARSE, **SHARP},
         encoder_choices=FIXED_BY_HAND,
@@ -166,9 +170,9 @@ FAMILIES = (
     Family(
         name="weights by value",
         truth="right",
-        made="Each word has a positive value for one class, the cues large ones. The weights are the sizes of "
-        "the values.",
-        why="What a word adds to the answer grows with its weight, and the cues add most.",
+        recipe="Each word has a positive value for one class, the cues large ones. The weights are the sizes "
+        "of the values.",
+        reason="What a word adds to the answer grows with its weight, and the cues add most.",
         # A trained model's values are not known, so no weights can be proportional to them.
         makers={"by hand": _proportional},
         choices={"noise": (0.0, 0.01, 0.02), "opposing": (False,)},
@@ -176,9 +180,9 @@ FAMILIES = (
     Family(
         name="random words attended",
         truth="wrong",
-        made="The weights are random, one score per word. Every state holds the evidence of the cues; without "
-        "context the cues have little weight and large values.",
-        why="The map is on words that say nothing.",
+        recipe="The weights are random, one score per word. Every state holds the evidence of the cues; "
+        "without context the cues have little weight and large values.",
+        reason="The map is on words that say nothing.",
         makers=makers(
             cue_construction(IRRELEVANT, [is_not_above_chance("the cues")]),
             WITH_CONTEXT,
@@ -193,8 +197,8 @@ FAMILIES = (
     Family(
         name="word behind the cue attended, no context",
         truth="wrong",
-        made="The words behind the cues draw the attention. The cues have little weight and large values.",
-        why="The map is on words that say nothing.",
+        recipe="The words behind the cues draw the attention. The cues have little weight and large values.",
+        reason="The map is on words that say nothing.",
         # A score of states could not know which word is before it.
         makers=makers(
             cue_construction(DECEPTIVE, [is_on("the words behind the cues", after_the_rationale)]),
@@ -207,17 +211,19 @@ FAMILIES = (
     Family(
         name="all words but the cue attended",
         truth="wrong",
-        made="All words but the cues draw the attention alike; the cues have little weight and large values.",
-        why="The map leaves out the words that make the answer.",
-        makers=makers(cue_construction(REVERSED, [is_not_on("the cues", most=0.15)]), OWN, BY_HAND),
+        recipe="All words but the cues draw the attention alike; the cues have little weight and large values.",
+        reason="The map leaves out the words that make the answer.",
+        makers=makers(
+            cue_construction(REVERSED, [is_not_on("the cues", maximum=0.15)]), OWN, BY_HAND
+        ),
         choices={"score": LEARNED["score"], "deciding": (1, 2), "opposing": (False,)},
         encoder_choices={**FIXED_BY_HAND, **dict.fromkeys(WITHOUT_CONTEXT, SLIGHT)},
     ),
     Family(
         name="uniform weights",
         truth="wrong",
-        made="All words have the same weight; the states of the cues hold the evidence.",
-        why="The map highlights nothing, and the cues make the answer.",
+        recipe="All words have the same weight; the states of the cues hold the evidence.",
+        reason="The map highlights nothing, and the cues make the answer.",
         makers=makers(cue_construction(UNIFORM), OWN, BY_HAND),
     ),
     *(_partly(share) for share in SHARES),
@@ -225,8 +231,8 @@ FAMILIES = (
     Family(
         name="cue attended, saturated",
         truth="right",
-        made="As *cue attended*, with a median margin of 30: probabilities are 1 to many digits.",
-        why="The cues make the answer, and the answer is read from where the weights are.",
+        recipe="As *cue attended*, with a median margin of 30: probabilities are 1 to many digits.",
+        reason="The cues make the answer, and the answer is read from where the weights are.",
         makers=makers(cue_construction(FAITHFUL, [is_on("the cues")]), OWN, BY_HAND),
         choices={**LEARNED, **SPARSE, **SHARP, "margin": (30.0,)},
         encoder_choices=FIXED_BY_HAND,
@@ -234,9 +240,9 @@ FAMILIES = (
     Family(
         name="cue not attended, saturated",
         truth="wrong",
-        made="As *word behind the cue attended*, or without context as *all words but the cue attended*, with "
-        "a median margin of 30.",
-        why="The map is on words that say nothing, or leaves out those that make the answer.",
+        recipe="As *word behind the cue attended*, or without context as *all words but the cue attended*, "
+        "with a median margin of 30.",
+        reason="The map is on words that say nothing, or leaves out those that make the answer.",
         makers={
             **makers(
                 cue_construction(DECEPTIVE, [is_on("the words behind them", after_the_rationale)]),
@@ -245,7 +251,9 @@ FAMILIES = (
             ),
             # By hand, since a cue of so little weight is not learned.
             **makers(
-                cue_construction(REVERSED, [is_not_on("the cues", most=0.15)]), (), WITHOUT_CONTEXT
+                cue_construction(REVERSED, [is_not_on("the cues", maximum=0.15)]),
+                (),
+                WITHOUT_CONTEXT,
             ),
         },
         choices={"margin": (30.0,), "sharpness": (4.0, 5.0, 6.0), "opposing": (False,)},
@@ -253,9 +261,9 @@ FAMILIES = (
     Family(
         name="cue attended, flat predictions",
         truth="open",
-        made="As *cue attended*, with a median margin of .1: the probability of the answer is less than .05 "
+        recipe="As *cue attended*, with a median margin of .1: the probability of the answer is less than .05 "
         "above that of a guess.",
-        why="There is hardly an answer to explain.",
+        reason="There is hardly an answer to explain.",
         makers=makers(cue_construction(FAITHFUL, [is_on("the cues")]), OWN, BY_HAND),
         choices={**SHARP, "margin": (0.1,), "noise": (0.0,), "deciding": (1,)},
     ),

@@ -18,7 +18,7 @@ from heedmap.calibration.construction import (
     makers,
     trained_model,
 )
-from heedmap.calibration.families import Family, Made
+from heedmap.calibration.families import Family, PlantedModel
 from heedmap.calibration.plants import OWN, WITHOUT_CONTEXT, Drawing, Plant, labels_of, text_length
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
@@ -74,8 +74,8 @@ def a_third(plant: Plant, split: Split) -> Split:
 
 def random_scores(plant: Plant, vocabulary: Vocabulary) -> NDArray[np.float64]:
     """Return a random score per word, shape (V, 2)."""
-    own = plant.generator("scores").uniform(0, plant.sharpness, size=len(vocabulary))
-    return np.stack([own, np.zeros_like(own)], axis=1)
+    scores = plant.generator("scores").uniform(0, plant.sharpness, size=len(vocabulary))
+    return np.stack([scores, np.zeros_like(scores)], axis=1)
 
 
 def equal(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
@@ -124,7 +124,7 @@ EVERYWHERE = Construction(
 )
 
 
-def _replaced(plant: Plant, corpus: Corpus | None = None) -> Made:
+def _replaced(plant: Plant, corpus: Corpus | None = None) -> PlantedModel:
     free = replace(EVERYWHERE, scores=None)
     model, dev, test = trained_model(free, plant)
     model.score = Drawing(random_scores(plant, model.vocabulary))
@@ -132,13 +132,13 @@ def _replaced(plant: Plant, corpus: Corpus | None = None) -> Made:
 
 
 def _by_hand(
-    what: str, sizes: Callable[[np.random.Generator, int], NDArray[np.float64]], made: str
+    name: str, sizes: Callable[[np.random.Generator, int], NDArray[np.float64]], description: str
 ) -> Family:
     return Family(
-        name=f"evidence everywhere, {what}",
+        name=f"evidence everywhere, {name}",
         truth="wrong",
-        made=f"Every word has a value for its class; the values are {made}. The weights are random.",
-        why=WHY,
+        recipe=f"Every word has a value for its class; the values are {description}. The weights are random.",
+        reason=WHY,
         makers=makers(
             replace(EVERYWHERE, effects=partial(values_of_words, sizes)),
             (),
@@ -155,16 +155,16 @@ FAMILIES = (
     Family(
         name="evidence everywhere, weights frozen",
         truth="wrong",
-        made="Every word is of one class. The weights are random scores of words, and training leaves them.",
-        why=WHY,
+        recipe="Every word is of one class. The weights are random scores of words, and training leaves them.",
+        reason=WHY,
         makers=makers(EVERYWHERE),
         choices=RANDOM,
     ),
     Family(
         name="evidence everywhere, weights replaced",
         truth="wrong",
-        made="Every word is of one class. The weights are learned, then replaced by random scores of words.",
-        why=WHY,
+        recipe="Every word is of one class. The weights are learned, then replaced by random scores of words.",
+        reason=WHY,
         makers=dict.fromkeys(OWN, _replaced),
         choices={
             **RANDOM,

@@ -59,7 +59,7 @@ MANY_TEXTS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class PlantedModel:
     """A model and the texts on which it is audited (as it reads them: `spaced` for transformers).
 
     `admitted`: whether it is what it should be, by checks that use nothing of what the verdict measures;
@@ -73,7 +73,7 @@ class Made:
 
 
 # The corpus is that of `Plant.host`: its training texts are written into or trained on; None for drawn texts.
-Maker = Callable[[Plant, Corpus | None], Made]
+Maker = Callable[[Plant, Corpus | None], PlantedModel]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +83,8 @@ class Family:
     Attributes:
         name: short, unique; names the family in a `Plant` and on the page.
         truth: what is true of its maps.
-        made: how a plant is made, in one or two sentences.
-        why: why the truth holds, in one or two sentences.
+        recipe: how a plant is made, in one or two sentences.
+        reason: why the truth holds, in one or two sentences.
         makers: by encoder.
         choices: what to draw a plant's fields from, where it is not `CHOICES`.
         encoder_choices: the same for single encoders; goes before `choices`.
@@ -94,8 +94,8 @@ class Family:
 
     name: str
     truth: Truth
-    made: str
-    why: str
+    recipe: str
+    reason: str
     makers: Mapping[str, Maker]
     choices: Choices = field(default_factory=dict)
     encoder_choices: Mapping[str, Choices] = field(default_factory=dict)
@@ -124,12 +124,12 @@ def plants(
     Raises:
         InputError: a family that is not there.
     """
-    every = families()
-    if unknown := [name for name in names or () if name not in every]:
+    by_name = families()
+    if unknown := [name for name in names or () if name not in by_name]:
         raise InputError(f"expected families of plants, got {unknown[0]!r}")
     return [
         draw(family, encoder, seed, host)
-        for family in every.values()
+        for family in by_name.values()
         if names is None or family.name in names
         for host in (list(hosts or ()) if family.on_corpora else [""])
         for encoder in family.makers
@@ -145,25 +145,25 @@ def draw(family: Family, encoder: str, seed: int, host: str = "") -> Plant:
     rng = np.random.default_rng([seed, *f"{family.name} {encoder} {host} difficulty".encode()])
     choices = {**CHOICES, **family.choices, **family.encoder_choices.get(encoder, {})}
     # By an index, not by `rng.choice`, which would make numpy's types of the values.
-    drawn = {name: values[int(rng.integers(len(values)))] for name, values in choices.items()}
-    cues = drawn["deciding"] + drawn["opposing"]
-    if ROOM * cues > drawn["length"]:  # the cues are no more than a third of nearly every text
-        drawn["length"] = max(choices["length"])
-    if drawn["classes"] >= MANY_CLASSES:
-        drawn["texts"] = max(drawn["texts"], MANY_TEXTS)
-    return Plant(family.name, encoder, seed, host=host, **drawn)
+    fields = {name: values[int(rng.integers(len(values)))] for name, values in choices.items()}
+    cues = fields["deciding"] + fields["opposing"]
+    if ROOM * cues > fields["length"]:  # the cues are no more than a third of nearly every text
+        fields["length"] = max(choices["length"])
+    if fields["classes"] >= MANY_CLASSES:
+        fields["texts"] = max(fields["texts"], MANY_TEXTS)
+    return Plant(family.name, encoder, seed, host=host, **fields)
 
 
-def make(plant: Plant, hosts: Mapping[str, Corpus] | None = None) -> Made:
+def make(plant: Plant, hosts: Mapping[str, Corpus] | None = None) -> PlantedModel:
     """Make a plant; the same plant is always made the same.
 
     Raises:
         InputError: a family, an encoder of it or a corpus that is not there.
     """
-    every = families()
-    if plant.family not in every:
+    by_name = families()
+    if plant.family not in by_name:
         raise InputError(f"expected a family of plants, got {plant.family!r}")
-    makers = every[plant.family].makers
+    makers = by_name[plant.family].makers
     if plant.encoder not in makers:
         raise InputError(
             f"{plant.family}: expected one of {', '.join(makers)}, got {plant.encoder!r}"

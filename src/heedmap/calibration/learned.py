@@ -21,7 +21,7 @@ from heedmap.calibration.construction import (
     trained_model,
 )
 from heedmap.calibration.everywhere import random_scores
-from heedmap.calibration.families import Choices, Family, Made, Maker
+from heedmap.calibration.families import Choices, Family, Maker, PlantedModel
 from heedmap.calibration.plants import (
     OWN,
     WITH_CONTEXT,
@@ -98,7 +98,7 @@ def mean_scores(model: TextClassifier, texts: Split) -> NDArray[np.float64]:
     return np.where(seen > 0, total / np.maximum(seen, 1), float(scores.mean()))
 
 
-def _replaced(name: str, plant: Plant, corpus: Corpus | None = None) -> Made:
+def _replaced(name: str, plant: Plant, corpus: Corpus | None = None) -> PlantedModel:
     model, dev, test = trained_model(LEARNED, plant)
     model.score = Drawing(REPLACEMENTS[name](model, plant, dev))
     return finish(REPLACED, plant, model, dev, test)
@@ -111,14 +111,14 @@ REPLACEMENTS = {
 }
 
 
-def _replacing(name: str, made: str, encoders: Sequence[str]) -> Family:
+def _replacing(name: str, replacement: str, encoders: Sequence[str]) -> Family:
     maker: Maker = partial(_replaced, name)
     return Family(
         name=f"learned, then {name} weights",
         truth="wrong",
-        made=f"Weights are learned freely on texts with cues. Then they are replaced by {made}.",
-        why="The cues make the answer still, also where they are those of another class, and the map does not "
-        "know them.",
+        recipe=f"Weights are learned freely on texts with cues. Then they are replaced by {replacement}.",
+        reason="The cues make the answer still, also where they are those of another class, and the map does "
+        "not know them.",
         makers=dict.fromkeys(encoders, maker),
         choices={
             **FREE,
@@ -136,9 +136,9 @@ FAMILIES = (
     Family(
         name="learned",
         truth="right",
-        made="Weights are learned freely on texts with cues; models whose weight is not on the cues in nine of "
-        "ten texts are left out.",
-        why="The map is on the cues, and the cues make the answer: those of another class change it.",
+        recipe="Weights are learned freely on texts with cues; models whose weight is not on the cues in nine "
+        "of ten texts are left out.",
+        reason="The map is on the cues, and the cues make the answer: those of another class change it.",
         makers=makers(LEARNED),
         choices={**FREE, "opposing": (False,)},
         times=2,

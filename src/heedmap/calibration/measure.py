@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from heedmap.calibration.families import Made, make
+from heedmap.calibration.families import PlantedModel, make
 from heedmap.calibration.plants import Plant
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
@@ -52,58 +52,58 @@ class Measured:
 def measure(plant: Plant, folder: Path, hosts: Mapping[str, Corpus] | None = None) -> Measured:
     """Make and ask a plant, or read its numbers if they are in the folder."""
     path = folder / f"{re.sub(r'[^a-z0-9.]+', '-', str(plant).lower())}.parquet"
-    if (kept := read_measured(path)) is not None and kept.plant == plant:
-        return kept
+    if (stored := read_measured(path)) is not None and stored.plant == plant:
+        return stored
     with portion(0.7):
-        made = make(plant, hosts)
+        planted = make(plant, hosts)
     with portion(0.3):
-        texts = _texts(plant, made) if made.admitted else pa.table({})
-    measured = Measured(plant, made.admitted, made.why_not, texts)
-    about = {"plant": asdict(plant), "admitted": made.admitted, "why_not": made.why_not}
-    write_table(path, texts.replace_schema_metadata({ABOUT: json.dumps(about)}))
+        texts = _texts(plant, planted) if planted.admitted else pa.table({})
+    measured = Measured(plant, planted.admitted, planted.why_not, texts)
+    description = {"plant": asdict(plant), "admitted": planted.admitted, "why_not": planted.why_not}
+    write_table(path, texts.replace_schema_metadata({ABOUT: json.dumps(description)}))
     return measured
 
 
-def _texts(plant: Plant, made: Made) -> pa.Table:
+def _texts(plant: Plant, planted: PlantedModel) -> pa.Table:
     """Return the numbers of the plant's texts, as an audit has them, and those of other maps."""
     settings = AuditSettings(
         seed=plant.seed,
         permutations=SHUFFLES,
-        gradient_path="open" if isinstance(made.model, Layered) else "closed",
+        gradient_path="open" if isinstance(planted.model, Layered) else "closed",
     )
-    evidence = AuditContext(made.model, made.split, settings, registered())
-    asked = evidence.table("highlights")
+    evidence = AuditContext(planted.model, planted.split, settings, registered())
+    texts = evidence.table("highlights")
     of_weights = evidence.table("permutation").select(OF_WEIGHTS)
     # What an audit leaves out where the map has a yes is wanted of all plants.
     for part in (alternatives(evidence).drop_columns(["row", "predicted", *READ_OUTS]), of_weights):
         for name in part.column_names:
-            asked = asked.append_column(name, part[name])
+            texts = texts.append_column(name, part[name])
     for name in ("label", "n_tokens"):
-        asked = asked.append_column(name, evidence.table("instances")[name])
+        texts = texts.append_column(name, evidence.table("instances")[name])
     for name, column in _of_other_maps(evidence).items():
-        asked = asked.append_column(name, column)
-    return asked
+        texts = texts.append_column(name, column)
+    return texts
 
 
 def _of_other_maps(evidence: AuditContext) -> dict[str, pa.Array]:
     """Return the outcomes of maps that are wrong where the real one is right."""
     heats = ranked_heats(evidence)
     rows = np.flatnonzero(evidence.table("highlights")["highlighted"].is_valid().to_numpy())
-    asked = {}
+    rankings = {}
     for row in rows.tolist():
         rng = np.random.default_rng([evidence.settings.seed, *b"other maps", row])
         heat = heats[row]
         turned = np.empty_like(heat)
         turned[np.argsort(heat, kind="stable")] = np.sort(heat)[::-1]
-        asked[row] = {
+        rankings[row] = {
             "shuffled": ranked(rng.permutation(heat), rng),
             "turned": ranked(turned, rng),
         }
-    found = outcomes(evidence, asked)
+    by_map = outcomes(evidence, rankings)
     return {
-        f"{what}_{name}": column_of(found.get(name, {}), what, len(heats))
+        f"{outcome}_{name}": column_of(by_map.get(name, {}), outcome, len(heats))
         for name in OTHER_MAPS
-        for what in ("highlighted", *WHAT)
+        for outcome in ("highlighted", *WHAT)
     }
 
 
@@ -111,7 +111,9 @@ def read_measured(path: Path) -> Measured | None:
     """Read the numbers of a plant; None if there are none, or they are damaged."""
     try:
         texts = read_table(path)
-        about = json.loads((texts.schema.metadata or {})[ABOUT])
-        return Measured(Plant(**about["plant"]), about["admitted"], about["why_not"], texts)
+        description = json.loads((texts.schema.metadata or {})[ABOUT])
+        return Measured(
+            Plant(**description["plant"]), description["admitted"], description["why_not"], texts
+        )
     except (InputError, OSError, ValueError, TypeError, KeyError):
         return None

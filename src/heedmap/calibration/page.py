@@ -40,8 +40,14 @@ def families_text() -> str:
             *_table(
                 ("family", "truth", "how it is made", "why that is true", "kinds of model"),
                 (
-                    (one.name, one.truth, one.made, one.why, ", ".join(one.makers))
-                    for one in families().values()
+                    (
+                        family.name,
+                        family.truth,
+                        family.recipe,
+                        family.reason,
+                        ", ".join(family.makers),
+                    )
+                    for family in families().values()
                 ),
             ),
             "",
@@ -51,8 +57,8 @@ def families_text() -> str:
 
 def page(rates: Rates, measured: Sequence[Measured]) -> str:
     """Return the whole page."""
-    admitted = [one for one in measured if one.admitted]
-    every = rates.kinds[ALL]
+    admitted = [plant for plant in measured if plant.admitted]
+    overall = rates.kinds[ALL]
     return "\n".join(
         [
             families_text(),
@@ -77,7 +83,7 @@ def page(rates: Rates, measured: Sequence[Measured]) -> str:
                     "no",
                     "worst family of wrong maps",
                 ),
-                (_of_kind(kind, of) for kind, of in rates.kinds.items()),
+                (_of_kind(kind, counts) for kind, counts in rates.kinds.items()),
             ),
             "",
             "## Answers by family",
@@ -87,11 +93,11 @@ def page(rates: Rates, measured: Sequence[Measured]) -> str:
                 (
                     (
                         name,
-                        one.truth,
-                        str(one.answers.n),
-                        *(str(one.answers.counts.get(a, 0)) for a in ANSWERS),
+                        family.truth,
+                        str(family.answers.n),
+                        *(str(family.answers.counts.get(a, 0)) for a in ANSWERS),
                     )
-                    for name, one in every.families.items()
+                    for name, family in overall.families.items()
                 ),
             ),
             "",
@@ -121,9 +127,13 @@ def page(rates: Rates, measured: Sequence[Measured]) -> str:
     )
 
 
-def _of_kind(kind: str, of: OfKind) -> tuple[str, ...]:
-    right, wrong = of.of("right"), of.of("wrong")
-    worst = "–" if of.worst is None else f"{of.worst[0]}: {of.worst[1].count} of {of.worst[1].n}"
+def _of_kind(kind: str, counts: OfKind) -> tuple[str, ...]:
+    right, wrong = counts.of("right"), counts.of("wrong")
+    worst = (
+        "–"
+        if counts.worst is None
+        else f"{counts.worst[0]}: {counts.worst[1].count} of {counts.worst[1].n}"
+    )
     return (
         kind,
         str(right.n),
@@ -138,13 +148,17 @@ def _of_kind(kind: str, of: OfKind) -> tuple[str, ...]:
 
 def _preferred(admitted: Sequence[Measured]) -> list[tuple[str, str, str]]:
     """Return how often the real map is preferred to others (Causal Diagnosticity, 2025)."""
-    every = families()
-    right = [columns_of(one) for one in admitted if every[one.plant.family].truth == "right"]
+    by_name = families()
+    right = [
+        columns_of(numbers)
+        for numbers in admitted
+        if by_name[numbers.plant.family].truth == "right"
+    ]
     rows = []
     for name in (*OTHER_MAPS, "uniform"):
         pairs = [(_scores(texts, "map"), _scores(texts, name)) for texts in right]
-        models = [_wins(real.mean(), other.mean()) for real, other in pairs if len(real)]
-        texts = np.concatenate([_wins(real, other) for real, other in pairs] or [np.zeros(0)])
+        models = [_wins(real.mean(), wrong.mean()) for real, wrong in pairs if len(real)]
+        texts = np.concatenate([_wins(real, wrong) for real, wrong in pairs] or [np.zeros(0)])
         words = {"turned": "the weights turned round", "shuffled": "the weights shuffled"}
         rows.append(
             (
@@ -159,17 +173,19 @@ def _preferred(admitted: Sequence[Measured]) -> list[tuple[str, str, str]]:
 def _scores(texts: dict[str, np.ndarray], name: str) -> np.ndarray:
     """Return the score of each text; an even map highlights nothing, and has 0."""
     lead = texts["probability"] - texts["guessing"]
-    asked = np.isfinite(texts["gone_map"]) & (lead > 0)
+    explained = np.isfinite(texts["gone_map"]) & (lead > 0)
     if name == "uniform":
-        return np.zeros(int(asked.sum()))
-    gone = np.clip(texts[f"gone_{name}"] / np.where(asked, lead, 1.0), 0, 1)
-    alone = np.clip((texts[f"alone_{name}"] - texts["guessing"]) / np.where(asked, lead, 1.0), 0, 1)
-    scores: np.ndarray = (gone * alone)[asked]
+        return np.zeros(int(explained.sum()))
+    gone = np.clip(texts[f"gone_{name}"] / np.where(explained, lead, 1.0), 0, 1)
+    alone = np.clip(
+        (texts[f"alone_{name}"] - texts["guessing"]) / np.where(explained, lead, 1.0), 0, 1
+    )
+    scores: np.ndarray = (gone * alone)[explained]
     return scores
 
 
-def _wins(real: np.ndarray, other: np.ndarray) -> np.ndarray:
-    wins: np.ndarray = (real > other) + 0.5 * (real == other)
+def _wins(real: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    wins: np.ndarray = (real > wrong) + 0.5 * (real == wrong)
     return wins
 
 

@@ -51,8 +51,8 @@ SAYS_NOTHING = "The map is on words that say nothing."
 def _family(
     name: str,
     truth: Truth,
-    made: str,
-    why: str,
+    recipe: str,
+    reason: str,
     attention: Attention,
     *checks: Check,
     asks: bool = True,
@@ -60,10 +60,10 @@ def _family(
     times: int = 1,
     choices: Choices | None = None,
 ) -> Family:
-    asked = ASKING if asks else SILENT
-    maker: Maker = partial(train, attention, asks, share, [*asked, *checks])
+    standard = ASKING if asks else SILENT
+    maker: Maker = partial(train, attention, asks, share, [*standard, *checks])
     return Family(
-        name, truth, made, why, {"pair": maker}, {**CHOICES, **(choices or {})}, times=times
+        name, truth, recipe, reason, {"pair": maker}, {**CHOICES, **(choices or {})}, times=times
     )
 
 

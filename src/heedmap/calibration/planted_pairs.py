@@ -24,7 +24,7 @@ from heedmap.calibration.construction import (
     mass_on,
     the_rationale,
 )
-from heedmap.calibration.families import Made
+from heedmap.calibration.families import PlantedModel
 from heedmap.calibration.plants import (
     Plant,
     class_of,
@@ -83,20 +83,22 @@ def write_pairs(asks: bool, share: float, plant: Plant, count: int, part: str) -
     tokens, queries, rationale = [], [], []
     for label in labels.tolist():
         text = other_words(plant, rng)
-        asked = int(rng.integers(KINDS)) if asks else 0
+        asked_kind = int(rng.integers(KINDS)) if asks else 0
         query = [f"query{w}" for w in rng.integers(20, size=QUERY_WORDS)]
         attended = bool(rng.random() < share)
-        words = [_drawn(plant, asked, label, attended, rng) for _ in range(plant.deciding)]
+        words = [_drawn(plant, asked_kind, label, attended, rng) for _ in range(plant.deciding)]
         if asks:
-            query[int(rng.integers(QUERY_WORDS))] = asking(asked)
-            other = int(rng.integers(plant.classes))
+            query[int(rng.integers(QUERY_WORDS))] = asking(asked_kind)
+            unasked_label = int(rng.integers(plant.classes))
             for _ in range(plant.deciding):
-                words.append(_drawn(plant, 1 - asked, other, bool(rng.random() < share), rng))
+                words.append(
+                    _drawn(plant, 1 - asked_kind, unasked_label, bool(rng.random() < share), rng)
+                )
         place_words(text, words, rng)
         tokens.append(text)
         queries.append(query)
         rationale.append(
-            np.array([is_cue(word) and kind_of(plant, word) == asked for word in text])
+            np.array([is_cue(word) and kind_of(plant, word) == asked_kind for word in text])
         )
     keys = [f"{part}-{i}" for i in range(count)]
     return Split(keys, tokens, labels, rationale, queries)
@@ -115,8 +117,8 @@ def is_attended(plant: Plant, number: int) -> bool:
 def with_other_query(plant: Plant, split: Split) -> Split:
     """Let every query ask for the other kind of cue, whose class is the label then."""
     assert split.queries is not None
-    other = {asking(kind): asking(1 - kind) for kind in range(KINDS)}
-    queries = [[other.get(word, word) for word in query] for query in split.queries]
+    exchange = {asking(kind): asking(1 - kind) for kind in range(KINDS)}
+    queries = [[exchange.get(word, word) for word in query] for query in split.queries]
     rationale = [
         np.array([is_cue(word) for word in text]) & ~marks
         for text, marks in zip(split.tokens, the_rationale(plant, split), strict=True)
@@ -136,15 +138,15 @@ def with_other_classes(plant: Plant, split: Split) -> Split:
 class Drawings(nn.Module):
     """Scores of words and of the words after them, given which kind of cue is asked for.
 
-    s_t = own[q, w_t] + following[q, w_(t − 1)], where q is the kind.
+    s_t = direct[q, w_t] + following[q, w_(t − 1)], where q is the kind.
     """
 
-    own: Tensor
+    direct: Tensor
     following: Tensor
 
     def __init__(self, scores: NDArray[np.float64], vocabulary: Vocabulary) -> None:
         super().__init__()
-        self.register_buffer("own", torch.from_numpy(scores[..., 0]).float())
+        self.register_buffer("direct", torch.from_numpy(scores[..., 0]).float())
         self.register_buffer("following", torch.from_numpy(scores[..., 1]).float())
         self.second = vocabulary.encode([asking(1)])[1]
 
@@ -153,7 +155,7 @@ class Drawings(nn.Module):
         assert isinstance(batch, PairBatch)
         ids = batch.ids[:, 1:-1]
         kind: Int[Tensor, "B 1"] = (batch.query_ids == self.second).any(1, keepdim=True).long()
-        return self.own[kind, ids] + functional.pad(self.following[kind, ids], (1, 0))[:, :-1]
+        return self.direct[kind, ids] + functional.pad(self.following[kind, ids], (1, 0))[:, :-1]
 
 
 class PlantedPairs(PairClassifier):
@@ -204,8 +206,8 @@ class Attention:
             for kind in range(KINDS):
                 if self.draws(plant, word, kind):
                     # Among random scores a cue draws the attention if its own is far above them.
-                    drawn = plant.sharpness * (2 if self.scattered else 1)
-                    scores[kind, i, int(self.to_next)] += drawn
+                    advantage = plant.sharpness * (2 if self.scattered else 1)
+                    scores[kind, i, int(self.to_next)] += advantage
         return scores
 
 
@@ -240,7 +242,7 @@ def train(
     checks: Sequence[Check],
     plant: Plant,
     corpus: Corpus | None = None,
-) -> Made:
+) -> PlantedModel:
     """Train a model of pairs whose weights are fixed, or taught."""
     write = partial(write_pairs, asks, share, plant)
     training, dev, test = write(MANY, "train"), write(DEV, "dev"), write(plant.texts, "test")
@@ -265,8 +267,8 @@ def train(
         )
     fit_plant(model, plant, training, dev, None if fixed else drawings)
     set_margin(model, test, plant.margin)
-    every: list[Check] = [*checks, is_taught(drawings)]
-    return checked(every, plant, model, dev, test)
+    all_checks: list[Check] = [*checks, is_taught(drawings)]
+    return checked(all_checks, plant, model, dev, test)
 
 
 def set_margin(model: PairClassifier, split: Split, margin: float) -> None:

@@ -24,7 +24,7 @@ from heedmap.calibration.construction import (
     mass_on,
     the_rationale,
 )
-from heedmap.calibration.families import Made
+from heedmap.calibration.families import PlantedModel
 from heedmap.calibration.plants import (
     FILLERS,
     WITHOUT_CUES,
@@ -76,8 +76,10 @@ def _number_of_sentences(plant: Plant, rng: np.random.Generator) -> int:
 
 
 def _sentence(rng: np.random.Generator) -> list[str]:
-    least, most = SENTENCE
-    return [f"word{w}" for w in rng.integers(FILLERS, size=int(rng.integers(least, most + 1)))]
+    shortest, longest = SENTENCE
+    return [
+        f"word{w}" for w in rng.integers(FILLERS, size=int(rng.integers(shortest, longest + 1)))
+    ]
 
 
 def with_other_cues(plant: Plant, split: Split) -> Split:
@@ -95,39 +97,42 @@ def with_other_cues(plant: Plant, split: Split) -> Split:
 def without_some_cues(plant: Plant, split: Split) -> Split:
     """Take the cues out of a share of the texts and draw their labels, so that no class becomes the default."""
     rng = plant.generator("without cues")
-    chosen = rng.random(len(split)) < WITHOUT_CUES
-    drawn = rng.integers(plant.classes, size=len(split))
+    without_cue = rng.random(len(split)) < WITHOUT_CUES
+    drawn_labels = rng.integers(plant.classes, size=len(split))
 
     def other(word: str) -> str:
         return f"word{rng.integers(FILLERS)}" if is_cue(word) else word
 
     tokens = [
         [" ".join(map(other, sentence.split())) for sentence in text] if without else text
-        for text, without in zip(split.tokens, chosen.tolist(), strict=True)
+        for text, without in zip(split.tokens, without_cue.tolist(), strict=True)
     ]
     return replace(
-        split, tokens=tokens, labels=np.where(chosen, drawn, split.labels), rationale=None
+        split,
+        tokens=tokens,
+        labels=np.where(without_cue, drawn_labels, split.labels),
+        rationale=None,
     )
 
 
 class SentenceDrawing(nn.Module):
     """A score per sentence, the sum of its words', and one for the sentence after it."""
 
-    own: Tensor
+    direct: Tensor
     following: Tensor
 
     def __init__(self, scores: NDArray[np.float64]) -> None:
         super().__init__()
-        self.register_buffer("own", torch.from_numpy(scores[:, 0]).float())
+        self.register_buffer("direct", torch.from_numpy(scores[:, 0]).float())
         self.register_buffer("following", torch.from_numpy(scores[:, 1]).float())
 
     def forward(self, batch: Batch) -> Float[Tensor, "B T"]:
         """Return the scores of a batch's sentences."""
         assert isinstance(batch, SentenceBatch)
-        own, following = (
-            self._summed(table[batch.ids], batch) for table in (self.own, self.following)
+        direct, following = (
+            self._summed(table[batch.ids], batch) for table in (self.direct, self.following)
         )
-        return own + functional.pad(following, (1, 0))[:, :-1]
+        return direct + functional.pad(following, (1, 0))[:, :-1]
 
     def _summed(self, values: Float[Tensor, "B L"], batch: SentenceBatch) -> Float[Tensor, "B T"]:
         total = values.new_zeros(batch.mask.shape)
@@ -187,11 +192,11 @@ class PlantedSentences(HierarchicalClassifier):
 
 def train(
     design: Design, checks: Sequence[Check], plant: Plant, corpus: Corpus | None = None
-) -> Made:
+) -> PlantedModel:
     """Train a model whose weights of sentences are fixed, or taught."""
     write = partial(write_sentences, design, plant)
-    many = plant.classes >= 10 or design.kind == "partly"
-    training = without_some_cues(plant, write(MANY if many else TRAIN, "train"))
+    is_hard = plant.classes >= 10 or design.kind == "partly"
+    training = without_some_cues(plant, write(MANY if is_hard else TRAIN, "train"))
     dev, test = write(DEV, "dev"), write(plant.texts, "test")
     words = {
         word
@@ -219,13 +224,13 @@ def train(
         )
     fit_plant(model, plant, training, dev, None if fixed else drawing)
     set_margin(model, test, plant.margin)
-    every: list[Check] = [
+    all_checks: list[Check] = [
         is_accurate(),
         is_accurate("cues of another class", with_other_cues),
         *checks,
         is_taught(drawing),
     ]
-    return checked(every, plant, model, dev, test)
+    return checked(all_checks, plant, model, dev, test)
 
 
 def is_on_in_part(design: Design, plant: Plant, model: Model, dev: Split) -> str:

@@ -84,9 +84,9 @@ class Plant:
         """Cues per class: fewer of many classes, so that each occurs often enough to be learned."""
         return len(LETTERS) if self.classes <= 5 else len(LETTERS) // 2
 
-    def generator(self, what: str) -> np.random.Generator:
+    def generator(self, purpose: str) -> np.random.Generator:
         """Return the generator of one part of the plant."""
-        name = f"{self.family} {self.encoder} {self.host} {what}"
+        name = f"{self.family} {self.encoder} {self.host} {purpose}"
         return np.random.default_rng([self.seed, *name.encode()])
 
     def to_json(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ UNIFORM = Design("uniform", 0.0)
 
 
 class Drawing(Lexical):
-    """A score per word and one for the word after it: s_t = own[w_t] + following[w_(t − 1)]."""
+    """A score per word and one for the word after it: s_t = table[w_t] + following[w_(t − 1)]."""
 
     following: Tensor
 
@@ -159,24 +159,26 @@ def class_of(word: str) -> int:
 
 
 def write_texts(
-    plant: Plant, count: int, part: str, design: Design = FAITHFUL, own: Split | None = None
+    plant: Plant, count: int, part: str, design: Design = FAITHFUL, host_texts: Split | None = None
 ) -> Split:
     """Write planted texts; `rationale` marks the cues.
 
-    `own`: a user's texts of LEAST_WORDS words or more, in which cues take the place of others; without them the
-    other words are drawn.
+    `host_texts`: a user's texts of LEAST_WORDS words or more, in which cues take the place of others;
+    without them the other words are drawn.
     """
     rng = plant.generator(part)
     labels = labels_of(plant, count, rng)
-    hosts = None if own is None else rng.permutation(len(own))
+    order = None if host_texts is None else rng.permutation(len(host_texts))
     tokens, rationale = [], []
     for i, label in enumerate(labels.tolist()):
         text = (
             other_words(plant, rng)
-            if own is None or hosts is None
-            else own.tokens[hosts[i % len(own)]][:LONGEST_TEXT]
+            if host_texts is None or order is None
+            else host_texts.tokens[order[i % len(host_texts)]][:LONGEST_TEXT]
         )
-        place_words(text, [cue(*each) for each in drawn_cues(plant, design, label, rng)], rng)
+        place_words(
+            text, [cue(of_class, k) for of_class, k in drawn_cues(plant, design, label, rng)], rng
+        )
         tokens.append(text)
         rationale.append(np.array([is_cue(word) for word in text]))
     return Split([f"{part}-{i}" for i in range(count)], tokens, labels, rationale)
@@ -189,8 +191,8 @@ def drawn_cues(
     choices = _choices(plant, design, rng)
     cues = [(label, int(k)) for k in rng.choice(choices, size=plant.deciding)]
     if plant.opposing and plant.deciding > 1:
-        other = (label + 1 + int(rng.integers(plant.classes - 1))) % plant.classes
-        cues.append((other, int(rng.choice(choices))))
+        opposed = (label + 1 + int(rng.integers(plant.classes - 1))) % plant.classes
+        cues.append((opposed, int(rng.choice(choices))))
     return cues
 
 
@@ -250,8 +252,8 @@ def scores_of(plant: Plant, design: Design, vocabulary: Vocabulary) -> NDArray[n
     scores = 0.1 * rng.normal(size=len(vocabulary))
     scattered = rng.uniform(0, plant.sharpness, size=len(vocabulary))
     following = np.zeros(len(vocabulary))
-    first = len(SPECIAL)
-    cues = first + np.flatnonzero([is_cue(word) for word in vocabulary.words])
+    specials = len(SPECIAL)
+    cues = specials + np.flatnonzero([is_cue(word) for word in vocabulary.words])
     if design.kind == "faithful":
         scores[cues] += plant.sharpness
     elif design.kind == "deceptive":
@@ -268,7 +270,7 @@ def scores_of(plant: Plant, design: Design, vocabulary: Vocabulary) -> NDArray[n
             scores[cues] = 0.0
         if design.kind == "partly":
             attended = [
-                design.is_attended(plant, number_of(vocabulary.words[w - first])) for w in cues
+                design.is_attended(plant, number_of(vocabulary.words[w - specials])) for w in cues
             ]
             scores[cues] = np.where(attended, 2 * plant.sharpness, 0.0)
     return np.stack([scores, following], axis=1)

@@ -231,14 +231,14 @@ def start_local(encoder: nn.Module) -> None:
         elif isinstance(encoder, CNN):
             for window in encoder.windows:
                 centre = window.kernel_size[0] // 2
-                kept = window.weight[:, :, centre].clone()
+                centre_weights = window.weight[:, :, centre].clone()
                 window.weight.mul_(0.1)
-                window.weight[:, :, centre] = kept
+                window.weight[:, :, centre] = centre_weights
 
 
 def with_undecided(plant: Plant, split: Split) -> Split:
     """Return training texts of which a few labels are drawn."""
     rng = plant.generator("undecided")
-    drawn = rng.integers(plant.classes, size=len(split))
-    labels = np.where(rng.random(len(split)) < UNDECIDED, drawn, split.labels)
+    drawn_labels = rng.integers(plant.classes, size=len(split))
+    labels = np.where(rng.random(len(split)) < UNDECIDED, drawn_labels, split.labels)
     return replace(split, labels=labels)

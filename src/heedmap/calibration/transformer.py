@@ -83,10 +83,10 @@ def transformer_by_hand(
     count = plant.classes
     values = values.copy()
     values[:, 1] *= np.mean([len(text) + 2 for text in split.tokens])
-    at = _Numbers(count)
+    layout = _Layout(count)
     config = BertConfig(
         vocab_size=len(vocabulary),
-        hidden_size=2 * at.size,
+        hidden_size=2 * layout.size,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=1,
@@ -101,11 +101,11 @@ def transformer_by_hand(
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.fill_(NORM**0.5 if name.endswith("LayerNorm.weight") else 0.0)
-        _set_embeddings(model.bert.embeddings, at, values, scores, mark_scores or {})
-        first, second = (layer.attention for layer in model.bert.encoder.layer)
-        _set_passing(first, at, gathered)
-        _set_reading(second, at)
-        model.bert.pooler.dense.weight[:count, at.collected] = SMALL * torch.eye(count)
+        _set_embeddings(model.bert.embeddings, layout, values, scores, mark_scores or {})
+        passing, reading = (layer.attention for layer in model.bert.encoder.layer)
+        _set_passing(passing, layout, gathered)
+        _set_reading(reading, layout)
+        model.bert.pooler.dense.weight[:count, layout.collected] = SMALL * torch.eye(count)
         model.classifier.weight[:, :count] = torch.eye(count) / SMALL
     model.eval().requires_grad_(False)
     settings = TransformerSettings(source="planted")
@@ -113,7 +113,7 @@ def transformer_by_hand(
     return TransformerClassifier(model, tokenizer_of(vocabulary), settings, classes)
 
 
-class _Numbers:
+class _Layout:
     """Where the numbers of a position are: values, what [CLS] collects, scores, constants, the place."""
 
     def __init__(self, count: int) -> None:
@@ -129,59 +129,59 @@ class _Numbers:
 
 def _set_embeddings(
     embeddings: Any,
-    at: _Numbers,
+    layout: _Layout,
     values: NDArray[np.float64],
     scores: NDArray[np.float64],
     mark_scores: Mapping[str, float],
 ) -> None:
-    words = torch.zeros(len(values), at.size)
-    for k, where in enumerate((at.own, at.spread, at.moved)):
-        words[:, where] = torch.from_numpy(values[:, k]).float()
-    words[:, [at.score, at.following]] = torch.from_numpy(scores).float()
+    words = torch.zeros(len(values), layout.size)
+    for k, columns in enumerate((layout.own, layout.spread, layout.moved)):
+        words[:, columns] = torch.from_numpy(values[:, k]).float()
+    words[:, [layout.score, layout.following]] = torch.from_numpy(scores).float()
     words[: len(SPECIAL)] = 0.0
-    for mark, number in at.is_mark.items():
-        words[MARKS.index(mark), [at.score, number]] = torch.tensor(
+    for mark, number in layout.is_mark.items():
+        words[MARKS.index(mark), [layout.score, number]] = torch.tensor(
             [mark_scores.get(mark, -STRONG), 1.0]
         )
-    words[:, at.one] = 1.0
+    words[:, layout.one] = 1.0
     embeddings.word_embeddings.weight.copy_(_mirrored(words))
-    places = torch.zeros(POSITIONS, at.size)
-    places[:, at.place] = torch.eye(POSITIONS)
+    places = torch.zeros(POSITIONS, layout.size)
+    places[:, layout.place] = torch.eye(POSITIONS)
     embeddings.position_embeddings.weight.copy_(_mirrored(places))
 
 
-def _set_passing(attention: Any, at: _Numbers, gathered: Gathered) -> None:
+def _set_passing(attention: Any, layout: _Layout, gathered: Gathered) -> None:
     """Head 0: the mean of what is spread. Head 1: what the position before moves."""
-    size, count = at.size, at.count
+    size, count = layout.size, layout.count
     query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
     if gathered != "everywhere":
         # All rows but one attend to [CLS], which has nothing to spread.
-        gatherer = at.is_mark["[SEP]" if gathered == "[SEP]" else "[CLS]"]
-        query[0, [at.one, gatherer]] = torch.tensor([1.0, -1.0]) * STRONG * size**0.5
-        key[0, at.is_mark["[CLS]"]] = 1.0
+        gatherer = layout.is_mark["[SEP]" if gathered == "[SEP]" else "[CLS]"]
+        query[0, [layout.one, gatherer]] = torch.tensor([1.0, -1.0]) * STRONG * size**0.5
+        key[0, layout.is_mark["[CLS]"]] = 1.0
     # From place p to place p − 1. Products are divided by the root of the head's size.
-    query[size : size + POSITIONS, at.place] = torch.eye(POSITIONS) * STRONG * size**0.5
-    before = slice(at.place.start, at.place.stop - 1)
-    key[size + 1 : size + POSITIONS, before] = torch.eye(POSITIONS - 1)
-    value[:count, at.spread] = torch.eye(count)
-    value[size : size + count, at.moved] = torch.eye(count)
-    value[size + count, at.following] = 1.0
+    query[size : size + POSITIONS, layout.place] = torch.eye(POSITIONS) * STRONG * size**0.5
+    previous = slice(layout.place.start, layout.place.stop - 1)
+    key[size + 1 : size + POSITIONS, previous] = torch.eye(POSITIONS - 1)
+    value[:count, layout.spread] = torch.eye(count)
+    value[size : size + count, layout.moved] = torch.eye(count)
+    value[size + count, layout.following] = 1.0
     out = torch.zeros(size, 2 * size)
-    out[at.collected if gathered == "read-out" else at.own, :count] = torch.eye(count)
-    out[at.own, size : size + count] = torch.eye(count)
-    out[at.score, size + count] = 1.0
+    out[layout.collected if gathered == "read-out" else layout.own, :count] = torch.eye(count)
+    out[layout.own, size : size + count] = torch.eye(count)
+    out[layout.score, size + count] = 1.0
     _set(attention, query, key, value, out)
 
 
-def _set_reading(attention: Any, at: _Numbers) -> None:
+def _set_reading(attention: Any, layout: _Layout) -> None:
     """Both heads attend by score; the first collects what has come to each position."""
-    size, count = at.size, at.count
+    size, count = layout.size, layout.count
     query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
-    query[[0, size], at.one] = size**0.5
-    key[[0, size], at.score] = 1.0
-    value[:count, at.own] = torch.eye(count)
+    query[[0, size], layout.one] = size**0.5
+    key[[0, size], layout.score] = 1.0
+    value[:count, layout.own] = torch.eye(count)
     out = torch.zeros(size, 2 * size)
-    out[at.collected, :count] = torch.eye(count)
+    out[layout.collected, :count] = torch.eye(count)
     _set(attention, query, key, value, out)
 
 

@@ -63,15 +63,15 @@ _LEFT, _RIGHT = marks_of(is_left), marks_of(is_right)
 def _family(
     name: str,
     truth: Truth,
-    made: str,
-    why: str,
+    recipe: str,
+    reason: str,
     construction: Construction,
     route: Route,
     choices: Choices,
     encoders: Sequence[str] = (BY_HAND, BERT),
 ) -> Family:
     by_encoder = makers(construction, route, encoders)
-    return Family(f"transformer, {name}", truth, made, why, by_encoder, choices)
+    return Family(f"transformer, {name}", truth, recipe, reason, by_encoder, choices)
 
 
 def _two(attended: str, *checks: Check) -> Construction:
@@ -133,7 +133,7 @@ FAMILIES = (
         "wrong",
         f"{EITHER} The last layer's weights are random, those of the cues are little.",
         SAYS_NOTHING,
-        _two("neither", is_not_above_chance("the cues", most=1.0)),
+        _two("neither", is_not_above_chance("the cues", maximum=1.0)),
         FREE,
         {**FEW, **LITTLE},
     ),
@@ -168,7 +168,7 @@ FAMILIES = (
         f"{DIFFER} The first layer is taught to take both to all states, the last one to attend to random "
         "other words.",
         SAYS_NOTHING,
-        _xor("neither", is_not_above_chance("the two words", most=1.0)),
+        _xor("neither", is_not_above_chance("the two words", maximum=1.0)),
         Route(lower="spreads", evidence=partial(xor_scores, "both")),
         {**BITS, **LITTLE},
         [BERT],

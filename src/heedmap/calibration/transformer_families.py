@@ -44,25 +44,25 @@ CUE_BY_ITSELF = (
 RANDOM = "The map is on words that say nothing."
 
 
-def _right(name: str, made: str, **choices: Sequence[float]) -> Family:
+def _right(name: str, recipe: str, **choices: Sequence[float]) -> Family:
     checks = [is_on("the cues"), needs_the_rationale]
     return Family(
         name=name,
         truth="right",
-        made=made,
-        why=CUE_BY_ITSELF,
+        recipe=recipe,
+        reason=CUE_BY_ITSELF,
         makers=makers(cue_construction(FAITHFUL, checks), OFF),
         choices={**SHARP, **choices},
         times=2,
     )
 
 
-def _wrong(name: str, design: Design, made: str, why: str, *checks: Check) -> Family:
+def _wrong(name: str, design: Design, recipe: str, reason: str, *checks: Check) -> Family:
     return Family(
         name=name,
         truth="wrong",
-        made=made,
-        why=why,
+        recipe=recipe,
+        reason=reason,
         makers=makers(cue_construction(design, checks), FREE),
         choices={"opposing": (False,), "deciding": (1, 2)},
     )
@@ -73,9 +73,9 @@ def _partly(share: float) -> Family:
     return Family(
         name=f"transformer, cue attended in {share:g} of the texts",
         truth="between" if share > 0.5 else "wrong",
-        made="In this share of the texts the cue draws the last layer's attention. In the others it does not, "
-        "and its evidence is in all states.",
-        why="In the other texts the map is on random words, and the cue decides all the same.",
+        recipe="In this share of the texts the cue draws the last layer's attention. In the others it does "
+        "not, and its evidence is in all states.",
+        reason="In the other texts the map is on random words, and the cue decides all the same.",
         makers=makers(cue_construction(design, [is_on_in_part(design)]), FREE),
         choices={"opposing": (False,), "deciding": (1, 2), "sharpness": (2.0, 3.0, 4.0)},
     )
@@ -87,22 +87,23 @@ def _by_mark(route: Route) -> Family:
     return Family(
         name=f"transformer, evidence gathered in {route.mark}",
         truth="wrong",
-        made=f"The first layer gathers the cues' evidence in the state of {route.mark}. The last layer attends "
-        "to it, and as much to random words.",
-        why="The map is on words that say nothing: the word that made the answer is not where the weight is.",
+        recipe=f"The first layer gathers the cues' evidence in the state of {route.mark}. The last layer "
+        "attends to it, and as much to random words.",
+        reason="The map is on words that say nothing: the word that made the answer is not where the weight "
+        "is.",
         makers=makers(construction, route),
         choices={"opposing": (False,), "deciding": (1, 2)},
     )
 
 
-def _past(name: str, design: Design, truth: str, why: str, check: Check) -> Family:
+def _past(name: str, design: Design, truth: str, reason: str, check: Check) -> Family:
     construction = replace(cue_construction(design, [check]), way=spread_way)
     return Family(
         name=name,
         truth="words" if truth == "words" else "wrong",
-        made="The first layer takes the cues' evidence to [CLS]'s own state, where it is read: what the last "
+        recipe="The first layer takes the cues' evidence to [CLS]'s own state, where it is read: what the last "
         "layer's attention adds is nothing.",
-        why=why,
+        reason=reason,
         makers=makers(construction, PAST),
         choices={**SHARP, "opposing": (False,), "deciding": (1, 2)},
     )
@@ -121,8 +122,8 @@ FAMILIES = (
     Family(
         name="transformer, cue attended, words kept apart",
         truth="right",
-        made="The last layer is taught to attend to the cues, and all rows of the first one to themselves.",
-        why=CUE_BY_ITSELF,
+        recipe="The last layer is taught to attend to the cues, and all rows of the first one to themselves.",
+        reason=CUE_BY_ITSELF,
         makers=makers(
             cue_construction(FAITHFUL, [is_on("the cues"), needs_the_rationale]), ITSELF, [BERT]
         ),
@@ -131,9 +132,9 @@ FAMILIES = (
     Family(
         name="transformer, weights by value",
         truth="right",
-        made="Each word has a positive value for one class, the cues large ones. The weights are the sizes "
+        recipe="Each word has a positive value for one class, the cues large ones. The weights are the sizes "
         "of the values.",
-        why="What a word adds to the answer grows with its weight, and the cues add most.",
+        reason="What a word adds to the answer grows with its weight, and the cues add most.",
         # A trained model's values are not known, so no weights can be proportional to them.
         makers={BY_HAND: weights_by_value},
         choices={"noise": (0.0, 0.01, 0.02), "opposing": (False,)},
@@ -159,7 +160,7 @@ FAMILIES = (
         "All words but the cues draw the last layer's attention alike; the cues' evidence is in other states, "
         "or in their own if these have large values.",
         "The map leaves out the words that make the answer.",
-        is_not_on("the cues", most=0.15),
+        is_not_on("the cues", maximum=0.15),
     ),
     _wrong(
         "transformer, uniform weights",
@@ -187,8 +188,8 @@ FAMILIES = (
     Family(
         name="transformer, flat predictions",
         truth="open",
-        made="As *transformer, cue attended*, with a median margin of .1.",
-        why="There is hardly an answer to explain.",
+        recipe="As *transformer, cue attended*, with a median margin of .1.",
+        reason="There is hardly an answer to explain.",
         makers=makers(cue_construction(FAITHFUL, [is_on("the cues")]), OFF),
         choices={**SHARP, "margin": (0.1,), "noise": (0.0,), "deciding": (1,)},
     ),

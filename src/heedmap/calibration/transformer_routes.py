@@ -25,7 +25,7 @@ from heedmap.calibration.construction import (
     the_rationale,
 )
 from heedmap.calibration.cue_families import cue_construction
-from heedmap.calibration.families import Made, Maker
+from heedmap.calibration.families import Maker, PlantedModel
 from heedmap.calibration.plants import (
     FAITHFUL,
     PROPORTIONAL,
@@ -86,7 +86,7 @@ def makers(
 
 def set_weights(
     construction: Construction, route: Route, plant: Plant, corpus: Corpus | None = None
-) -> Made:
+) -> PlantedModel:
     """Make a transformer by hand."""
     assert construction.effects is not None
     assert construction.scores is not None
@@ -107,7 +107,7 @@ def set_weights(
 
 def train(
     construction: Construction, route: Route, plant: Plant, corpus: Corpus | None = None
-) -> Made:
+) -> PlantedModel:
     """Train a transformer, and give it the plant's margin."""
     assert construction.scores is not None
     write = construction.write_training or construction.write
@@ -130,7 +130,7 @@ def cue_scores(plant: Plant, vocabulary: Vocabulary) -> NDArray[np.float64]:
 
 def finish(
     checks: Sequence[Check], plant: Plant, model: TransformerClassifier, dev: Split, test: Split
-) -> Made:
+) -> PlantedModel:
     """Give a model the plant's margin, and check it."""
     set_margin(model, test, plant.margin)
     return checked(checks, plant, model, dev, spaced(test))
@@ -153,7 +153,7 @@ def _as_much_as_all_words(
     """Return the score by which a mark has about as much weight as all words together."""
     drawing = Drawing(scores)
     ids = [torch.from_numpy(vocabulary.encode(text)[1:-1])[None] for text in split.tokens]
-    return float(np.mean([float(drawing(each).logsumexp(-1)) for each in ids]))
+    return float(np.mean([float(drawing(text_ids).logsumexp(-1)) for text_ids in ids]))
 
 
 def spread_way(plant: Plant, word: str) -> Way:
@@ -174,12 +174,12 @@ def needs_the_rationale(plant: Plant, model: Model, dev: Split) -> str:
         decides[row, : len(marks)] = torch.from_numpy(marks)
     is_word = trace.words >= 0
     of_word = decides.gather(1, trace.words.clamp(min=0)) & is_word
-    first = torch.zeros_like(is_word)
-    first[:, 0] = True
-    for what, rows in (("other words", is_word & ~of_word), ("[CLS]", first)):
+    is_cls = torch.zeros_like(is_word)
+    is_cls[:, 0] = True
+    for name, rows in (("other words", is_word & ~of_word), ("[CLS]", is_cls)):
         share = _accuracy_from(model, dev, rows)
         if share > 1 / plant.classes + ABOVE_CHANCE:
-            return f"accuracy {share:.2f} from {what}"
+            return f"accuracy {share:.2f} from {name}"
     return ""
 
 
@@ -206,7 +206,7 @@ def is_on_mark(mark: str) -> Check:
     return check
 
 
-def weights_by_value(plant: Plant, corpus: Corpus | None = None) -> Made:
+def weights_by_value(plant: Plant, corpus: Corpus | None = None) -> PlantedModel:
     """Make a transformer by hand whose weights are the sizes of its words' values."""
     construction = cue_construction(PROPORTIONAL, [is_on("the cues")])
     dev, test = written(construction, plant)

@@ -165,8 +165,9 @@ FAMILIES = (
     Family(
         name="two sufficient words, both attended",
         truth="right",
-        made="Each text has two cues of its class, and either alone gives the answer. The weights are on both.",
-        why="The highlighted words, and no others, make the answer.",
+        recipe="Each text has two cues of its class, and either alone gives the answer. The weights are on "
+        "both.",
+        reason="The highlighted words, and no others, make the answer.",
         makers=makers(
             two_word_construction(
                 "both", [is_on("first words", _firsts, 0.25), is_on("second words", _seconds, 0.25)]
@@ -180,9 +181,9 @@ FAMILIES = (
     Family(
         name="two sufficient words, one attended",
         truth="part",
-        made="Each text has two cues of its class, and either alone gives the answer. The weights are on the "
+        recipe="Each text has two cues of its class, and either alone gives the answer. The weights are on the "
         "first; the second is in all states or, without context, has a large value.",
-        why="The highlighted word is enough for the answer, but without it the other one gives it.",
+        reason="The highlighted word is enough for the answer, but without it the other one gives it.",
         makers=makers(
             two_word_construction(
                 "one", [is_on("first words", _firsts), is_not_on("second words", _seconds, 0.15)]
@@ -195,11 +196,11 @@ FAMILIES = (
     Family(
         name="two sufficient words, neither attended",
         truth="wrong",
-        made="Each text has two cues of its class, and either alone gives the answer. The weights are random, "
-        "those of the cues are little.",
-        why="The map is on words that say nothing.",
+        recipe="Each text has two cues of its class, and either alone gives the answer. The weights are "
+        "random, those of the cues are little.",
+        reason="The map is on words that say nothing.",
         makers=makers(
-            two_word_construction("neither", [is_not_above_chance("the cues", most=1.0)]),
+            two_word_construction("neither", [is_not_above_chance("the cues", maximum=1.0)]),
             WITH_CONTEXT,
             ALL_BY_HAND,
         ),

@@ -171,9 +171,9 @@ FAMILIES = (
     Family(
         name="a cue whose absence decides",
         truth="part",
-        made="Texts with a cue are of one class, those without of the other. The weights are on the cue where "
-        "there is one, else on random words.",
-        why="The map is right for the class of the cue. The other one is what the model says when it sees "
+        recipe="Texts with a cue are of one class, those without of the other. The weights are on the cue "
+        "where there is one, else on random words.",
+        reason="The map is right for the class of the cue. The other one is what the model says when it sees "
         "nothing, and no word makes it.",
         makers=makers(ABSENCE, OWN, ("by hand",)),
         choices={
@@ -185,9 +185,9 @@ FAMILIES = (
     Family(
         name="a minority missed",
         truth="part",
-        made="Of three to five classes one has 15 % of the texts. Its cues have little weight, and their "
+        recipe="Of three to five classes one has 15 % of the texts. Its cues have little weight, and their "
         "evidence is in all states or, without context, in large values. The others' cues are attended to.",
-        why="The map is right for all classes but one, whose words it does not show.",
+        reason="The map is right for all classes but one, whose words it does not show.",
         makers=makers(MINORITY_MISSED, WITH_CONTEXT, ("by hand", *WITHOUT_CONTEXT)),
         choices={
             "classes": (3, 4, 5),

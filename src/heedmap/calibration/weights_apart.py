@@ -23,7 +23,7 @@ from heedmap.calibration.construction import (
     makers,
 )
 from heedmap.calibration.cue_families import cue_construction
-from heedmap.calibration.families import Family, Made
+from heedmap.calibration.families import Family, PlantedModel
 from heedmap.calibration.plants import (
     DECEPTIVE,
     FAITHFUL,
@@ -67,16 +67,16 @@ def _under_shuffles(
 
 def _weights_matter(plant: Plant, model: TextClassifier, dev: Split) -> str:
     """Check that half of the answers change under shuffled weights."""
-    logits, others = _under_shuffles(plant, model, dev)
-    share = float((others.argmax(-1) != logits.argmax(-1)).float().mean())
+    logits, shuffled = _under_shuffles(plant, model, dev)
+    share = float((shuffled.argmax(-1) != logits.argmax(-1)).float().mean())
     return "" if share >= CHANGED else f"shuffled weights change {share:.2f} of the answers"
 
 
 def _weights_do_not_matter(plant: Plant, model: TextClassifier, dev: Split) -> str:
     """Check that shuffled weights hardly change the predictions."""
-    logits, others = _under_shuffles(plant, model, dev)
+    logits, shuffled = _under_shuffles(plant, model, dev)
     distance = float(
-        total_variation(others.softmax(-1), logits.softmax(-1).expand_as(others)).mean()
+        total_variation(shuffled.softmax(-1), logits.softmax(-1).expand_as(shuffled)).mean()
     )
     return "" if distance <= UNMOVED else f"shuffled weights change predictions by {distance:.2f}"
 
@@ -86,10 +86,10 @@ def _says_else_elsewhere(
 ) -> Float[Tensor, ""]:
     """Teach that all other states speak for the next class."""
     mean = 1 / batch.mask.sum(1, keepdim=True)
-    others = (batch.mask & (weights < mean)).to(states)
+    unattended = (batch.mask & (weights < mean)).to(states)
     # Not the mean over all others alone, which a few states could make.
-    drawn = others * torch.rand_like(others)
-    uneven = drawn / drawn.sum(1, keepdim=True).clamp(min=1e-9)
+    random_weights = unattended * torch.rand_like(unattended)
+    uneven = random_weights / random_weights.sum(1, keepdim=True).clamp(min=1e-9)
     outputs = model.as_logits(model.projection(torch.matmul(uneven.unsqueeze(1), states))).squeeze(
         1
     )
@@ -103,8 +103,8 @@ def _says_the_same_everywhere(
     """Teach that all states say the same."""
     relevance = model.as_logits(torch.matmul(states, model.projection.weight.T))
     context = torch.matmul(weights.unsqueeze(1), relevance)
-    apart = (relevance - context).square().sum(-1).masked_fill(~batch.mask, 0.0)
-    return STEADY * (apart.sum(1) / batch.mask.sum(1)).sum()
+    deviation = (relevance - context).square().sum(-1).masked_fill(~batch.mask, 0.0)
+    return STEADY * (deviation.sum(1) / batch.mask.sum(1)).sum()
 
 
 _BEHIND: list[Check] = [
@@ -120,7 +120,7 @@ EVERYWHERE = replace(
 )
 
 
-def _elsewhere_by_hand(plant: Plant, corpus: Corpus | None = None) -> Made:
+def _elsewhere_by_hand(plant: Plant, corpus: Corpus | None = None) -> PlantedModel:
     """Make a model whose states all speak against the class of the text, but for those behind its cues."""
     dev, test = (
         write_texts(plant, n, p, DECEPTIVE) for n, p in ((DEV, "dev"), (plant.texts, "test"))
@@ -142,10 +142,10 @@ FAMILIES = (
     Family(
         name="weights matter, words do not",
         truth="wrong",
-        made="The states behind the cues speak for the class, all others against it. The weights are on the "
+        recipe="The states behind the cues speak for the class, all others against it. The weights are on the "
         "words behind the cues.",
-        why="Other weights change the answer, but the highlighted words say nothing: any other word in their "
-        "place would be highlighted as well.",
+        reason="Other weights change the answer, but the highlighted words say nothing: any other word in "
+        "their place would be highlighted as well.",
         # Without context the state behind a cue knows nothing of it.
         makers={"by hand": _elsewhere_by_hand, **makers(ELSEWHERE, WITH_CONTEXT)},
         choices={"sharpness": (5.0, 6.0, 7.0), "deciding": (1, 2), "opposing": (False,)},
@@ -153,8 +153,8 @@ FAMILIES = (
     Family(
         name="words matter, weights do not",
         truth="words",
-        made="Every state holds the evidence of the whole text. The weights are on the cues.",
-        why="The cues make the answer, but it is read from any other state as well.",
+        recipe="Every state holds the evidence of the whole text. The weights are on the cues.",
+        reason="The cues make the answer, but it is read from any other state as well.",
         # Windows of a convolution hold nothing of distant cues; nor do states without context.
         makers=makers(EVERYWHERE, ("lstm", "gru"), ("by hand",)),
         choices={"sharpness": (4.0, 5.0, 6.0), "opposing": (False,)},

@@ -26,7 +26,7 @@ from heedmap.calibration.construction import (
     makers,
     marks_of,
 )
-from heedmap.calibration.families import Family, Made
+from heedmap.calibration.families import Family, PlantedModel
 from heedmap.calibration.plants import LETTERS, WITH_CONTEXT, Plant, other_words
 from heedmap.calibration.trained import DEV
 from heedmap.data.corpus import Corpus, Split
@@ -48,8 +48,8 @@ class Product(NoEncoder):
         self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B L D"]:
         """Return the states of all positions."""
-        left, right, carrier, *noise = embedded.unbind(-1)
-        product = left.sum(1, keepdim=True) * right.sum(1, keepdim=True)
+        left_bits, right_bits, carrier, *noise = embedded.unbind(-1)
+        product = left_bits.sum(1, keepdim=True) * right_bits.sum(1, keepdim=True)
         # Equal bits speak for class 0.
         evidence = carrier * product
         return torch.stack([noise[0] + evidence, noise[1] - evidence], dim=-1)
@@ -89,16 +89,16 @@ def write_xor(plant: Plant, count: int, part: str) -> Split:
     tokens: list[list[str]] = []
     labels: list[int] = []
     for i in rng.permutation(count).tolist():
-        left, right = i % 2, (i // 2) % 2
+        left_bit, right_bit = i % 2, (i // 2) % 2
         pair = [
-            bit_word("left", left, int(rng.integers(BITS))),
-            bit_word("right", right, int(rng.integers(BITS))),
+            bit_word("left", left_bit, int(rng.integers(BITS))),
+            bit_word("right", right_bit, int(rng.integers(BITS))),
         ]
         text = other_words(plant, rng)
         place = int(rng.integers(1, len(text) - 3))
         text[place : place + 2] = pair if rng.random() < 0.5 else pair[::-1]
         tokens.append(text)
-        labels.append(left ^ right)
+        labels.append(left_bit ^ right_bit)
     rationale = [np.array([is_bit(word) for word in text]) for text in tokens]
     return Split([f"{part}-{i}" for i in range(count)], tokens, np.array(labels), rationale)
 
@@ -163,7 +163,7 @@ def xor_construction(attended: str, checks: Sequence[Check]) -> Construction:
 
 def _xor_by_hand(
     attended: str, construction: Construction, plant: Plant, corpus: Corpus | None = None
-) -> Made:
+) -> PlantedModel:
     dev, test = write_xor(plant, DEV, "dev"), write_xor(plant, plant.texts, "test")
     words = {word for split in (dev, test) for text in split.tokens for word in text}
     vocabulary = Vocabulary(sorted(words | set(xor_words(plant))))
@@ -191,15 +191,15 @@ def _xor_by_hand(
 
 
 def _xor_family(
-    name: str, attended: str, checks: Sequence[Check], encoders: Sequence[str], why: str
+    name: str, attended: str, checks: Sequence[Check], encoders: Sequence[str], reason: str
 ) -> Family:
     construction = xor_construction(attended, checks)
     on = {"both": "both words", "one": "one of the two", "neither": "random other words"}[attended]
     return Family(
         name=name,
         truth="right" if attended == "both" else "wrong",
-        made=f"The class is whether two neighbouring words are of different kinds. The weights are on {on}.",
-        why=why,
+        recipe=f"The class is whether two neighbouring words are of different kinds. The weights are on {on}.",
+        reason=reason,
         makers={
             "by hand": partial(_xor_by_hand, attended, construction),
             **makers(construction, encoders),
@@ -234,7 +234,7 @@ FAMILIES = (
     _xor_family(
         "XOR, neither attended",
         "neither",
-        [is_not_above_chance("the two words", most=1.0)],
+        [is_not_above_chance("the two words", maximum=1.0)],
         # Windows of a convolution do not reach random words.
         ("lstm", "gru"),
         "The map is on words that say nothing.",
