@@ -104,7 +104,7 @@ def audited(request, tmp_path_factory):
 @pytest.mark.slow
 def test_the_numbers_are_those_of_the_audit_for_the_same_text(audited):
     run = hm.open_run(audited.folder)
-    split = audited_split(run, audited.audit.settings.audit)
+    split = audited_split(run.corpus, audited.audit.settings.audit)
     for i, text in enumerate(split.written or ["".join(tokens) for tokens in split.tokens]):
         query = None if split.queries is None else " ".join(split.queries[i])
         made = hm.explain(audited.folder, text, query=query)

@@ -15,7 +15,6 @@ from PIL import Image
 from rich.cells import cell_len
 
 from heedmap.errors import InputError
-from heedmap.files.storage import write_atomically
 from heedmap.report.charts import PALETTE, Figure, Key
 from heedmap.report.export import DPI, UNIT, WIDTHS, export, render
 from heedmap.report.figures import figures
@@ -37,7 +36,7 @@ def audit() -> Audit:
 def folder(audit, tmp_path):
     """A run folder with the tables of an audit."""
     run = tmp_path / "run"
-    write_atomically(run / "settings.toml", audit.settings.to_toml())
+    RunFolder(run).write_settings(audit.settings)
     keep_tables(audit, RunFolder(run), weights="", files_beside={})
     return run
 
