@@ -5,7 +5,6 @@ Pinter's too, are in test_released.py; the table of differences is docs/results/
 """
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,9 +26,10 @@ from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.pruthi.sequence_task import DeceptionObjective, drawn
 from heedmap.papers.pruthi.settings import MODELS, TRAINING, SequenceSettings
 from heedmap.papers.serrano_smith.settings import ENCODERS as THEIR_ENCODERS
+from heedmap.papers.serrano_smith.settings import SerranoSmithSettings
 from heedmap.papers.serrano_smith.training import new_model
 from heedmap.retraining.deception import penalty
-from heedmap.settings import ModelSettings, TrainSettings
+from heedmap.settings import DataSettings, ModelSettings, TrainSettings
 from heedmap.training.attention import AttentionObjective, cross_entropy, optimizer_of
 from heedmap.training.objective import Progress
 
@@ -185,7 +185,7 @@ def test_serrano_and_smith_s_six_are_their_layers(kind, encoder):
 
 
 def test_serrano_and_smith_s_models_have_the_released_sizes():
-    settings = SimpleNamespace(embedding_size=200, hidden_size=100)
+    settings = SerranoSmithSettings(fingerprint="", data=DataSettings(source="imdb"))
     vectors = torch.zeros(6, 200)
     for name, size in (("han-rnn", 100), ("flan-cnn", 100), ("han-none", 200), ("flan-none", 200)):
         model = new_model(name, ["a", "b"], vectors, ["x", "y"], settings, seed=0)

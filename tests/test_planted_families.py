@@ -272,10 +272,11 @@ def test_of_two_sufficient_words_either_answers_and_the_map_is_where_it_is_said(
 
 @pytest.mark.parametrize("attended", ["both", "one", "neither"])
 def test_xor_needs_both_words_and_the_map_is_where_it_is_said(attended):
-    result = made(f"XOR, {attended} attended", noise=0.01, texts=100)
+    name = f"XOR, {attended} attended"
+    result = made(name, noise=0.01, texts=100)
     split = result.split
-    assert accuracy(result.model, with_other_left(None, split)) > 0.9
-    assert accuracy(result.model, with_both_others(None, split)) > 0.9
+    assert accuracy(result.model, with_other_left(plant(name), split)) > 0.9
+    assert accuracy(result.model, with_both_others(plant(name), split)) > 0.9
     for side in (is_left, is_right):
         alone = replace(
             split, tokens=[["word0" if side(w) else w for w in t] for t in split.tokens]
@@ -289,8 +290,9 @@ def test_xor_needs_both_words_and_the_map_is_where_it_is_said(attended):
 
 
 def test_a_trained_cnn_learns_xor():
-    result = made("XOR, both attended", "cnn", score="fixed", normaliser="softmax")
-    assert accuracy(result.model, with_other_left(None, result.split)) > 0.9
+    name = "XOR, both attended"
+    result = made(name, "cnn", score="fixed", normaliser="softmax")
+    assert accuracy(result.model, with_other_left(plant(name, "cnn"), result.split)) > 0.9
 
 
 @pytest.mark.parametrize("encoder", ["by hand", "none"])

@@ -96,7 +96,7 @@ def test_a_query_that_says_nothing_leaves_cues_of_one_kind():
 def test_with_the_weights_on_the_asked_cue_the_answer_follows_the_query_and_the_cues():
     result = made("pair, asked cue attended")
     assert mass(result, result.split.rationale) >= 0.5
-    assert mass(result, the_others(None, result.split)) <= 0.1
+    assert mass(result, the_others(plant("pair, asked cue attended"), result.split)) <= 0.1
     for changed in (with_other_query, with_other_classes):
         split = changed(plant("pair, asked cue attended"), result.split)
         assert accuracy(result.model, split) >= 0.9
@@ -105,7 +105,7 @@ def test_with_the_weights_on_the_asked_cue_the_answer_follows_the_query_and_the_
 def test_where_the_other_cue_is_attended_the_answer_is_still_of_the_asked_one():
     name = "pair, cue that is not asked for attended"
     result = made(name)
-    assert mass(result, the_others(None, result.split)) >= 0.5
+    assert mass(result, the_others(plant(name), result.split)) >= 0.5
     assert mass(result, result.split.rationale) <= 0.25
     assert accuracy(result.model, with_other_query(plant(name), result.split)) >= 0.85
 

@@ -80,12 +80,12 @@ def test_the_penalty_is_the_whole_batch_s():
     share = logits.log_softmax(-1)
     plain = -(share[0, 0, 3] + share[0, 1, END] + share[1, 0, 4]) / 3
     read = Decoded(logits, weights.double())
-    assert float(penalised(read, targets, telling, 0)) == pytest.approx(float(plain))
+    assert float(penalised(read, targets, telling, 0.0)) == pytest.approx(float(plain))
     expected = float(plain) - 0.7 * math.log(1 - (1 + 0.5) / 3)
     assert float(penalised(read, targets, telling, 0.7)) == pytest.approx(expected)
     # Nothing but the weights on it is left: large, not infinite.
     telling[:] = True
-    assert float(penalised(read, targets, telling, 1)) < float(plain) + 14
+    assert float(penalised(read, targets, telling, 1.0)) < float(plain) + 14
 
 
 def test_words_that_occur_once_are_unknown():

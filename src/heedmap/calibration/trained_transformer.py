@@ -208,6 +208,6 @@ class _Training(Objective):
 
 
 def _cross_entropy(
-    weights: Float[Tensor, "*batch T"], target: Float[Tensor, "*batch T"]
+    weights: Float[Tensor, "*batch T"], target: Float[Tensor, "*#batch T"]
 ) -> Float[Tensor, " *batch"]:
     return -torch.xlogy(target, weights.clamp(min=1e-9)).sum(-1)

@@ -160,7 +160,7 @@ def _seed_curve(attention: Float[Tensor, "N T"], others: Sequence[Record]) -> tu
     curves, accuracies = [], []
     for one in others:
         found = matches(attention, one.values["attention"], one.mask)
-        at = [one.at(step) for step in _steps(others)]
+        at = [one.at(float(step)) for step in _steps(others)]
         curves.append(found[at])
         accuracies.append(one.accuracy[at])
     return np.mean(curves, axis=0), np.mean(accuracies, axis=0)
