@@ -20,7 +20,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not exhaustive" -n auto --dist worksteal
 
 shapes: $(VENV)/.dev
-	PYTHONPATH=tests $(BIN)/python -m pytest -p shapes -n auto --dist worksteal
+	HEEDMAP_SHAPES=1 PYTHONPATH=tests $(BIN)/python -m pytest -p shapes -n auto --dist worksteal
 
 test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "slow or not slow" -n auto --dist worksteal

@@ -7,6 +7,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+if "HEEDMAP_SHAPES" in os.environ:
+    import shapes
+
+    shapes.install()
+
 import numpy as np
 import pytest
 import torch

@@ -1,6 +1,6 @@
 """Run every annotated function once under jaxtyping: a pytest plugin, loaded by `make shapes`.
 
-    PYTHONPATH=tests pytest -p shapes
+    HEEDMAP_SHAPES=1 PYTHONPATH=tests pytest -p shapes
 
 Checked shapes nearly double the time of a tight loop, so the other passes run without them. This one runs one
 case of each fast test and fails if a function with a shape in its signature was never called.
@@ -96,8 +96,11 @@ def _annotated_in(tree: ast.AST, prefix: str, kinds: set[str]) -> Iterator[str]:
             yield from _annotated_in(node, prefix, kinds)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Import the package under the checks."""
+def install() -> None:
+    """Import the package under the checks from now on.
+
+    conftest.py calls it before it imports the package: worker processes load this plugin only after that.
+    """
     modules = {*annotated(), *(f"heedmap.{name}" for name in CHECKED)}
     jaxtyping.install_import_hook(sorted(modules), "shapes.typechecked")
 

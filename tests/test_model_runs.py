@@ -236,7 +236,7 @@ def test_a_text_in_windows_is_one_instance_from_end_to_end(classifiers, tmp_path
     shares = table.groupby("text")["probabilities"].apply(lambda p: np.stack(p.to_list()).mean(0))
     right = [int(p.argmax() == i % 2) for i, p in enumerate(shares)]
     assert audit.findings[0].value == pytest.approx(np.mean(right))
-    said = "in 36 windows: a text's numbers are the means over its windows"
+    said = "in 36 windows; the numbers of a text are means over its windows"
     assert said in (tmp_path / "run" / "report.html").read_text().replace("&#39;", "'")
     again = hm.open_audit(tmp_path / "run")
     assert [f.value for f in again.findings] == [f.value for f in audit.findings]
