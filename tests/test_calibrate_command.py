@@ -65,7 +65,7 @@ def test_a_calibration_on_a_users_texts_is_resumed_and_used_by_a_later_audit(
     assert passed.code == 0
     assert "passed over, for its 2 planted models are too few" in passed.err
     first = json.loads((tmp_path / "runs" / "first" / "findings.json").read_text())
-    assert first["rates"]["name"] == "synthetic texts"
+    assert first["rates"]["name"] == packaged_rates().name
     own = packaged_rates().model_copy(update={"data": source_identity(str(data)), "name": "mine"})
     (folder / FILE).write_text(own.to_json())
     assert heedmap("audit", "--data", data, *options, "--out", "runs/mine").code == 0
