@@ -8,18 +8,15 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.cost import Speed
-from heedmap.experiments.erased import slopes
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.highlights import TEXTS, column_of
+from heedmap.experiments.rankings import read_outs
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.rereading import (
-    PART,
-    PREFIXES,
     WHAT,
     Outcome,
     Outcomes,
@@ -27,6 +24,7 @@ from heedmap.experiments.rereading import (
     Scores,
     orders_of,
     outcomes,
+    prefix_passes,
     ranked,
 )
 from heedmap.experiments.rule import answer, map_numbers, texts_of
@@ -71,10 +69,10 @@ def where_needed(evidence: Evidence) -> pa.Table:
     """Return `alternatives`; of a map that has a yes only how far the best order goes."""
     best = _best_orders(evidence)
     read = {name: evidence.table(name) for name in ("highlights", "permutation")}
-    texts = texts_of({**read, "alternatives": _table(evidence, best)})
+    texts = texts_of({**read, "alternatives": _table(evidence, best, {})})
     said = answer(map_numbers(texts), packaged_rates().thresholds)
     if said in ("yes", "words"):
-        return _table(evidence, best)
+        return _table(evidence, best, {})
     return _with_candidates(evidence, best)
 
 
@@ -99,30 +97,18 @@ def _best_orders(evidence: Evidence) -> dict[str, dict[int, Outcome]]:
 def _with_candidates(evidence: Evidence, best: Mapping[str, Outcomes]) -> pa.Table:
     """Return the table with the outcomes of every candidate."""
     rows = np.flatnonzero(evidence.table("highlights")["highlighted"].is_valid().to_numpy())
-    read_outs = read_out_maps(evidence, rows)
     signed = evidence.table("leave_one_out")["signed"]
+    maps: dict[int, dict[str, Scores]] = {}
+    for batch in evidence.batches_of(rows):
+        maps |= read_outs(evidence.model, evidence.model.trace(batch))
     asked: dict[int, dict[str, Ranked]] = {}
-    for row, maps in read_outs.items():
+    for row, of_read_out in maps.items():
         rng = _rng(evidence, row)
-        scores = {**maps, "leave_one_out": np.array(signed[row].as_py())}
+        # Ties are drawn in this order, by which the numbers of the planted models were made.
+        scores = {name: of_read_out[name] for name in READ_OUTS}
+        scores["leave_one_out"] = np.array(signed[row].as_py())
         asked[row] = {name: ranked(each, rng) for name, each in scores.items()}
-    return _table(evidence, {**best, **outcomes(evidence, asked)}, read_outs)
-
-
-def read_out_maps(
-    evidence: Evidence, rows: NDArray[np.int64] | None = None
-) -> dict[int, dict[str, Scores]]:
-    """Return the maps of the read-out, signed towards the answer, by row; by default of all texts."""
-    maps = {}
-    for batch in evidence.batches_of(np.arange(len(evidence.split)) if rows is None else rows):
-        trace = evidence.model.trace(batch)
-        read_out, times_attention = slopes(evidence.model, trace)
-        for i, row in enumerate(trace.rows.tolist()):
-            maps[row] = {
-                "read_out_attention": times_attention[i][trace.mask[i]].numpy(force=True),
-                "read_out": read_out[i][trace.mask[i]].numpy(force=True),
-            }
-    return maps
+    return _table(evidence, {**best, **outcomes(evidence, asked)}, maps)
 
 
 def _rng(evidence: Evidence, row: int) -> np.random.Generator:
@@ -132,7 +118,7 @@ def _rng(evidence: Evidence, row: int) -> np.random.Generator:
 def _table(
     evidence: Evidence,
     found: Mapping[str, Outcomes],
-    read_outs: Mapping[int, Mapping[str, Scores]] | None = None,
+    maps: Mapping[int, Mapping[str, Scores]],
 ) -> pa.Table:
     """Return the table; what was not asked is null."""
     total = len(evidence.split)
@@ -148,7 +134,7 @@ def _table(
             },
             **{
                 name: pa.array(
-                    [(read_outs or {}).get(row, {}).get(name) for row in range(total)],
+                    [maps.get(row, {}).get(name) for row in range(total)],
                     pa.list_(pa.float64()),
                 )
                 for name in READ_OUTS
@@ -172,11 +158,7 @@ def _heat_maps(row: Row) -> list[HeatMap]:
 
 def _cost(speed: Speed) -> float:
     """Return seconds, as if the map on trial had no yes."""
-    lengths = np.array([len(text) for text in speed.evidence.texts])
-    steps = np.minimum(lengths // PART, PREFIXES)
-    passes = (
-        float(np.mean(len(CANDIDATES) * (steps * (1 - 1 / PART / 2) + 4))) if len(steps) else 0.0
-    )
+    passes = len(CANDIDATES) * (prefix_passes(speed.evidence.texts) + 4)
     return speed.reading(passes, TEXTS)
 
 

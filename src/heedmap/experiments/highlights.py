@@ -17,13 +17,13 @@ from heedmap.experiments.registry import Experiment
 from heedmap.experiments.rereading import (
     ORDERS,
     PART,
-    PREFIXES,
     WHAT,
     Outcomes,
     at_random,
     chance_of_answers,
     guessing,
     outcomes,
+    prefix_passes,
     ranked,
 )
 from heedmap.experiments.results import Results, signed_percent
@@ -235,13 +235,7 @@ def _share(
 
 def _cost(speed: Speed) -> float:
     """Return seconds: along the map and random orders, and with words alone or among others'."""
-    lengths = np.array([len(text) for text in speed.evidence.texts])
-    steps = np.minimum(lengths // PART, PREFIXES)
-    passes = (
-        float(np.mean((1 + ORDERS) * steps * (1 - 1 / PART / 2) + 5 * ORDERS))
-        if len(steps)
-        else 0.0
-    )
+    passes = (1 + ORDERS) * prefix_passes(speed.evidence.texts) + 5 * ORDERS
     return speed.reading(passes, TEXTS)
 
 

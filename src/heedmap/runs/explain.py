@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError, KindError
 from heedmap.experiments.adversary import is_exact
-from heedmap.experiments.alternatives import read_out_maps
 from heedmap.experiments.evidence import Evidence
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.flip_sets import EXACT, flip_sets
+from heedmap.experiments.rankings import read_outs
 from heedmap.files.naming import MODEL, kind_of, name_of
 from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier
@@ -215,7 +215,11 @@ def _row_in_audit(folder: Path, split: Split) -> int:
 
 def _windows(evidence: Evidence, unknown: list[NDArray[np.bool_]]) -> list[Window]:
     rows = {name: evidence.table(name).to_pylist() for name in TABLES}
-    read_outs = read_out_maps(evidence)
+    maps = {
+        row: scores
+        for trace in evidence.traces
+        for row, scores in read_outs(evidence.model, trace).items()
+    }
     exact = is_exact(evidence.table("adversary").column_names, len(evidence.model.classes))
     found = []
     for i, flip in enumerate(flip_sets(evidence)):
@@ -235,7 +239,7 @@ def _windows(evidence: Evidence, unknown: list[NDArray[np.bool_]]) -> list[Windo
                 gradient=np.array(rows["gradient"][i]["importance"]),
                 leave_one_out=np.array(without["importance"]),
                 signed=np.array(without["signed"]),
-                **read_outs[i],
+                **maps[i],
                 found=rows["found"][i]["found_leave_one_out"],
                 largest=rows["found"][i]["largest_leave_one_out"],
                 adversary=adversary,
