@@ -9,7 +9,8 @@ from heedmap.calibration.by_hand import planted_by_hand
 from heedmap.calibration.plants import Design, Plant, vocabulary_of, write_texts
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.intervals import of_ratio
-from heedmap.experiments.questions.alternatives import CANDIDATES, READ_OUTS, read_out_maps
+from heedmap.experiments.methods.rankings import read_outs
+from heedmap.experiments.questions.alternatives import CANDIDATES, READ_OUTS
 from heedmap.experiments.questions.alternatives import EXPERIMENT as ALTERNATIVES
 from heedmap.experiments.questions.highlights import EXPERIMENT, PER_CLASS, TEXTS, sampled
 from heedmap.experiments.registry import registered
@@ -178,8 +179,8 @@ def test_other_maps_are_asked_only_where_the_one_on_trial_has_no_yes():
 
 def test_the_maps_of_the_read_out_are_what_each_words_state_says_for_the_answer():
     evidence = planted("reversed", texts=20)
-    maps, table = read_out_maps(evidence), evidence.table("alternatives")
     (trace,) = evidence.traces
+    maps, table = read_outs(evidence.model, trace), evidence.table("alternatives")
     relevance = trace.readout.relevance[:, 0]
     for i, row in enumerate(trace.rows.tolist()):
         answer = int(trace.predicted[i])

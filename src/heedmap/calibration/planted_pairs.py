@@ -37,7 +37,7 @@ from heedmap.calibration.plants import (
     place_words,
     with_other_cues,
 )
-from heedmap.calibration.trained import DEV, SIZE, fit_plant
+from heedmap.calibration.trained import DEV, fit_plant, settings_of
 from heedmap.data.batches import Batch, PairBatch
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
@@ -251,13 +251,7 @@ def train(
     vocabulary = Vocabulary(sorted(words | asking_words | set(cues_of(plant))))
     drawings = Drawings(attention.scores(plant, vocabulary), vocabulary)
     fixed = plant.score == "fixed"
-    settings = ModelSettings.of(
-        encoder=ENCODER,
-        score="uniform" if fixed else plant.score,
-        normaliser=plant.normaliser,
-        embedding_size=SIZE,
-        hidden_size=SIZE,
-    )
+    settings = settings_of(plant, ENCODER, "uniform" if fixed else plant.score)
     with seeded(plant.seed):
         model = PlantedPairs(
             settings,

@@ -38,7 +38,7 @@ from heedmap.calibration.plants import (
     labels_of,
     number_of,
 )
-from heedmap.calibration.trained import DEV, SIZE, TRAIN, fit_plant
+from heedmap.calibration.trained import DEV, TRAIN, fit_plant, settings_of
 from heedmap.data.batches import Batch
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
@@ -208,13 +208,7 @@ def train(
     vocabulary = Vocabulary(sorted(words | set(cues_of(plant))))
     drawing = SentenceDrawing(sentence_scores(design, plant, vocabulary))
     fixed = plant.score == "fixed"
-    settings = ModelSettings.of(
-        encoder=ENCODER,
-        score="additive" if fixed else plant.score,
-        normaliser=plant.normaliser,
-        embedding_size=SIZE,
-        hidden_size=SIZE,
-    )
+    settings = settings_of(plant, ENCODER, "additive" if fixed else plant.score)
     with seeded(plant.seed):
         model = PlantedSentences(
             settings,

@@ -149,13 +149,7 @@ def train_model(
         settings: of the training, but for its seed.
     """
     fixed = scores is not None and plant.score == "fixed"
-    model_settings = ModelSettings.of(
-        encoder=plant.encoder,
-        score="log_odds" if fixed else plant.score,
-        normaliser=plant.normaliser,
-        embedding_size=SIZE,
-        hidden_size=SIZE,
-    )
+    model_settings = settings_of(plant, plant.encoder, "log_odds" if fixed else plant.score)
     with seeded(plant.seed):
         model = TextClassifier(model_settings, vocabulary, [str(c) for c in range(plant.classes)])
     if plant.encoder in WITHOUT_CONTEXT:
@@ -179,6 +173,17 @@ def train_model(
         to_the_end=scores is None,
     )
     return model
+
+
+def settings_of(plant: Plant, encoder: str, score: str) -> ModelSettings:
+    """Return the settings of a planted model that is trained."""
+    return ModelSettings.of(
+        encoder=encoder,
+        score=score,
+        normaliser=plant.normaliser,
+        embedding_size=SIZE,
+        hidden_size=SIZE,
+    )
 
 
 def fit_plant(

@@ -13,8 +13,8 @@ from heedmap.errors import KindError
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods.flip_sets import EXACT, flip_sets
+from heedmap.experiments.methods.rankings import read_outs
 from heedmap.experiments.questions.adversary import is_exact
-from heedmap.experiments.questions.alternatives import read_out_maps
 from heedmap.experiments.registry import registered
 from heedmap.files.naming import kind_of
 from heedmap.files.tables import read_table
@@ -140,7 +140,11 @@ def _row_in_audit(folder: Path, split: Split) -> int:
 
 def _windows(evidence: AuditContext, unknown: list[NDArray[np.bool_]]) -> list[Window]:
     rows = {name: evidence.table(name).to_pylist() for name in TABLES}
-    read_outs = read_out_maps(evidence)
+    maps = {
+        row: scores
+        for trace in evidence.traces
+        for row, scores in read_outs(evidence.model, trace).items()
+    }
     exact = is_exact(evidence.table("adversary").column_names, len(evidence.model.classes))
     windows = []
     for i, flip in enumerate(flip_sets(evidence)):
@@ -160,7 +164,7 @@ def _windows(evidence: AuditContext, unknown: list[NDArray[np.bool_]]) -> list[W
                 gradient=np.array(rows["gradient"][i]["importance"]),
                 leave_one_out=np.array(deletion["importance"]),
                 signed=np.array(deletion["signed"]),
-                **read_outs[i],
+                **maps[i],
                 found=rows["found"][i]["found_leave_one_out"],
                 largest=rows["found"][i]["largest_leave_one_out"],
                 adversary=adversary,

@@ -10,7 +10,7 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.erasure_predictions import slopes
 from heedmap.experiments.methods.importance_measures import MEASURES
 from heedmap.measures import levelled
-from heedmap.models.trace import Trace
+from heedmap.models.trace import Model, Trace
 
 Scores = NDArray[np.float64]
 
@@ -55,13 +55,22 @@ def ranked_heats(context: AuditContext) -> list[Scores]:
     return heats
 
 
+def read_outs(model: Model, trace: Trace) -> dict[int, dict[str, Scores]]:
+    """Return the scores of the read-out, signed towards the answer, of a trace's texts, by row and name."""
+    named_slopes = dict(zip(READ_OUT, slopes(model, trace), strict=True))
+    return {
+        row: {name: x[i][trace.mask[i]].numpy(force=True) for name, x in named_slopes.items()}
+        for i, row in enumerate(trace.rows.tolist())
+    }
+
+
 def add_read_out(
     context: AuditContext, trace: Trace, scores_by_row: dict[int, dict[str, Scores]]
 ) -> None:
     """Add the rankings of the read-out for the texts of a trace."""
-    for name, slope in zip(READ_OUT, slopes(context.model, trace), strict=True):
-        for i, row in enumerate(trace.rows.tolist()):
-            _add(scores_by_row[row], name, slope[i][trace.mask[i]].numpy(force=True))
+    for row, scores in read_outs(context.model, trace).items():
+        for name, token_scores in scores.items():
+            _add(scores_by_row[row], name, token_scores)
 
 
 def _add(scores: dict[str, Scores], name: str, values: Scores) -> None:

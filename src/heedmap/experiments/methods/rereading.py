@@ -99,6 +99,12 @@ def prefixes(size: int) -> NDArray[np.int64]:
     return np.maximum(steps, np.arange(1, PREFIXES + 1))  # small numbers step by one
 
 
+def prefix_passes(texts: Sequence[Text]) -> float:
+    """Return how many whole readings of a text its prefixes along one order take, as a mean."""
+    steps = np.minimum(np.array([len(text) for text in texts]) // PART, PREFIXES)
+    return float(np.mean(steps * (1 - 1 / PART / 2)))
+
+
 def ranked(scores: Scores, rng: np.random.Generator) -> Ranked:
     """Rank words by a map, the largest score first; without an order if it highlights nothing."""
     count = count_highlighted(scores)

@@ -8,15 +8,12 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
-from heedmap.experiments.methods.erasure_predictions import slopes
+from heedmap.experiments.methods.rankings import read_outs
 from heedmap.experiments.methods.rereading import (
-    PART,
-    PREFIXES,
     WHAT,
     Outcome,
     Outcomes,
@@ -24,6 +21,7 @@ from heedmap.experiments.methods.rereading import (
     Scores,
     orders_of,
     outcomes,
+    prefix_passes,
     ranked,
 )
 from heedmap.experiments.questions.highlights import TEXTS, column_of
@@ -71,10 +69,10 @@ def where_needed(context: AuditContext) -> pa.Table:
     """Return `alternatives`; of a map that has a yes only how far the best order goes."""
     best = _best_orders(context)
     tables = {name: context.table(name) for name in ("highlights", "permutation")}
-    texts = texts_of({**tables, "alternatives": _table(context, best)})
+    texts = texts_of({**tables, "alternatives": _table(context, best, {})})
     said = answer(map_numbers(texts), packaged_rates().thresholds)
     if said in ("yes", "words"):
-        return _table(context, best)
+        return _table(context, best, {})
     return _with_candidates(context, best)
 
 
@@ -99,36 +97,24 @@ def _best_orders(context: AuditContext) -> dict[str, dict[int, Outcome]]:
 def _with_candidates(context: AuditContext, best: Mapping[str, Outcomes]) -> pa.Table:
     """Return the table with the outcomes of every candidate."""
     rows = np.flatnonzero(context.table("highlights")["highlighted"].is_valid().to_numpy())
-    read_outs = read_out_maps(context, rows)
     signed = context.table("leave_one_out")["signed"]
+    maps: dict[int, dict[str, Scores]] = {}
+    for batch in context.batches_of(rows):
+        maps |= read_outs(context.model, context.model.trace(batch))
     rankings: dict[int, dict[str, Ranked]] = {}
-    for row, maps in read_outs.items():
+    for row, read_out_scores in maps.items():
         rng = context.text_generator("alternatives", row)
-        scores = {**maps, "leave_one_out": np.array(signed[row].as_py())}
+        # Ties are drawn in this order, by which the numbers of the planted models were made.
+        scores = {name: read_out_scores[name] for name in READ_OUTS}
+        scores["leave_one_out"] = np.array(signed[row].as_py())
         rankings[row] = {name: ranked(token_scores, rng) for name, token_scores in scores.items()}
-    return _table(context, {**best, **outcomes(context, rankings)}, read_outs)
-
-
-def read_out_maps(
-    context: AuditContext, rows: NDArray[np.int64] | None = None
-) -> dict[int, dict[str, Scores]]:
-    """Return the maps of the read-out, signed towards the answer, by row; by default of all texts."""
-    maps = {}
-    for batch in context.batches_of(np.arange(len(context.split)) if rows is None else rows):
-        trace = context.model.trace(batch)
-        read_out, times_attention = slopes(context.model, trace)
-        for i, row in enumerate(trace.rows.tolist()):
-            maps[row] = {
-                "read_out_attention": times_attention[i][trace.mask[i]].numpy(force=True),
-                "read_out": read_out[i][trace.mask[i]].numpy(force=True),
-            }
-    return maps
+    return _table(context, {**best, **outcomes(context, rankings)}, maps)
 
 
 def _table(
     context: AuditContext,
     outcomes_by_order: Mapping[str, Outcomes],
-    read_outs: Mapping[int, Mapping[str, Scores]] | None = None,
+    maps: Mapping[int, Mapping[str, Scores]],
 ) -> pa.Table:
     """Return the table; what was not asked is null."""
     total = len(context.split)
@@ -143,7 +129,7 @@ def _table(
             },
             **{
                 name: pa.array(
-                    [(read_outs or {}).get(row, {}).get(name) for row in range(total)],
+                    [maps.get(row, {}).get(name) for row in range(total)],
                     pa.list_(pa.float64()),
                 )
                 for name in READ_OUTS
@@ -168,11 +154,7 @@ def _heat_maps(row: Row) -> list[HeatMap]:
 
 def _cost(probe: CostProbe) -> float:
     """Return seconds, as if the map on trial had no yes."""
-    lengths = np.array([len(text) for text in probe.context.texts])
-    steps = np.minimum(lengths // PART, PREFIXES)
-    passes = (
-        float(np.mean(len(CANDIDATES) * (steps * (1 - 1 / PART / 2) + 4))) if len(steps) else 0.0
-    )
+    passes = len(CANDIDATES) * (prefix_passes(probe.context.texts) + 4)
     return probe.reading(passes, TEXTS)
 
 

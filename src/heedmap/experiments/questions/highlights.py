@@ -16,13 +16,13 @@ from heedmap.experiments.methods.rankings import ranked_heats
 from heedmap.experiments.methods.rereading import (
     ORDERS,
     PART,
-    PREFIXES,
     WHAT,
     Outcomes,
     at_random,
     chance_of_answers,
     guessing,
     outcomes,
+    prefix_passes,
     ranked,
 )
 from heedmap.experiments.registry import Experiment
@@ -246,13 +246,7 @@ def _share(
 
 def _cost(probe: CostProbe) -> float:
     """Return seconds: along the map and random orders, and with words alone or among others'."""
-    lengths = np.array([len(text) for text in probe.context.texts])
-    steps = np.minimum(lengths // PART, PREFIXES)
-    passes = (
-        float(np.mean((1 + ORDERS) * steps * (1 - 1 / PART / 2) + 5 * ORDERS))
-        if len(steps)
-        else 0.0
-    )
+    passes = (1 + ORDERS) * prefix_passes(probe.context.texts) + 5 * ORDERS
     return probe.reading(passes, TEXTS)
 
 
