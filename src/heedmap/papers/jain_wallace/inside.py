@@ -50,12 +50,12 @@ class Inside:
             return (
                 f"No published mean can be counted: {_reasons(self.others)}." if self.others else ""
             )
-        n, inside, expected, constant, between, by_chance, constant_between, _ = self._row(
+        n, inside_count, expected, constant, between, by_chance, constant_between, _ = self._row(
             self.counted, self.others
         )
         return (
-            f"Of {n} published mean taus over all classes {inside} are where another seed of ours would be "
-            f"(95 % t interval; {expected} expected if theirs were one), with the constant "
+            f"Of {n} published mean taus over all classes {inside_count} are where another seed of ours would "
+            f"be (95 % t interval; {expected} expected if theirs were one), with the constant "
             f"{self.constant:.2f} in place of ours {constant}; between our least and our largest seed are "
             f"{between} ({by_chance} expected), with the constant {constant_between}. "
             f"Not counted: {_reasons(self.others) or 'none'}."

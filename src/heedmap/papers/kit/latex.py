@@ -30,7 +30,7 @@ def latex(result: Result) -> str:
         for i, (head, cells) in enumerate(zip(table.heads, columns, strict=True))
     ]
     frame = pd.DataFrame({head: cells for _, head, cells in typeset})
-    words = [f"{table.title}.", table.how, result.not_learned if table.is_marked else ""]
+    words = [f"{table.title}.", table.note, result.not_learned if table.is_marked else ""]
     caption = " ".join(" ".join(words).replace("`", "").split())
     text = frame.style.hide(axis="index").to_latex(
         hrules=True,

@@ -55,8 +55,8 @@ def accuracy(value: float, commonest: float, n: int, published: float = math.nan
 
 def roc_auc(value: float, classes: Sequence[int], published: float = math.nan) -> Score:
     """Return a ROC AUC beside 1/2, with the null variance of Mann and Whitney's U, (n + 1) / 12 n₀n₁."""
-    zeros, ones = classes
-    noise = math.sqrt((zeros + ones + 1) / (12 * zeros * ones))
+    negatives, positives = classes
+    noise = math.sqrt((negatives + positives + 1) / (12 * negatives * positives))
     return Score("ROC AUC", value, 0.5, noise, published)
 
 

@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 @contextmanager
 def reserved(
-    out: Out, settings: Settings, *, overwrite: bool = False, own: Sequence[str] = ()
+    out: Out, settings: Settings, *, overwrite: bool = False, files: Sequence[str] = ()
 ) -> Iterator[Path]:
     """Reserve the folder of a reproduction for writing, and remove what a killed one left.
 
@@ -48,14 +48,14 @@ def reserved(
         out: the folder, or where to look for one (see `places.reserve_folder`).
         settings: of the reproduction.
         overwrite: replace a reproduction with other settings; with these settings, restart unfinished cells.
-        own: further files that it writes.
+        files: further files that it writes.
 
     Raises:
         InputError: the folder holds another reproduction (the differences are named), or something else;
             another process writes there.
     """
     # In the order of removal: the settings, which say whose the folder is, come last.
-    names = (*FILES, *own, PARTS, SETTINGS)
+    names = (*FILES, *files, PARTS, SETTINGS)
 
     def is_ours(folder: Path) -> bool:
         try:
@@ -118,8 +118,8 @@ def _clear(folder: Path, names: Sequence[str]) -> None:
             files.prune([folder / name])
     listed = dict.fromkeys(name.split("/")[0] for name in listing.files)
     files.remove(*listed, keep=(SETTINGS,))
-    if others := files.others([name for name in names if (folder / name).is_dir()]):
-        remark(f"{folder}: left alone, for heedmap did not write them: {some_of(others)}")
+    if strangers := files.others([name for name in names if (folder / name).is_dir()]):
+        remark(f"{folder}: left alone, for heedmap did not write them: {some_of(strangers)}")
 
     def forget(listing: Listing) -> None:
         listing.folders.clear()

@@ -144,7 +144,7 @@ class Experiment(Generic[S, F]):
     """
 
     settings: type[S]
-    found: type[F]
+    kind: type[F]
     cells: Callable[[S], Sequence[Cell]]
     schema: pa.Schema | Collection[str]
     result: Callable[[F], Result]
@@ -170,14 +170,14 @@ class Experiment(Generic[S, F]):
         Raises:
             InputError: the folder holds another reproduction, or another process writes there.
         """
-        with reserved(out, settings, overwrite=overwrite, own=self.files) as folder:
+        with reserved(out, settings, overwrite=overwrite, files=self.files) as folder:
             if ABOUT in self.files:
                 write_about(folder, name, notes)
-            yield self.found(name, settings, [*notes], folder)
+            yield self.kind(name, settings, [*notes], folder)
 
     def run(
         self,
-        found: F,
+        reproduction: F,
         compute: Compute,
         *,
         cells: Sequence[Cell] | None = None,
@@ -186,7 +186,7 @@ class Experiment(Generic[S, F]):
         """Run the cells that are missing, read the others, and write the result; return it with their rows.
 
         Args:
-            found: as `opened` gives it, or with the rows of other cells.
+            reproduction: as `opened` gives it, or with the rows of other cells.
             compute: a partial of a module's function, since workers receive it pickled.
             cells: a part of them; all by default.
             workers: how many processes; one per core by default. The numbers do not depend on it.
@@ -194,28 +194,28 @@ class Experiment(Generic[S, F]):
         Raises:
             InputError: a part is damaged, or what `compute` raises.
         """
-        rows = [*found.rows]
+        rows = [*reproduction.rows]
 
         def keep(cell: Cell, table: pa.Table) -> None:
             rows.extend(self.rows_of(cell, table))
             if self.joint is not None:
                 write_table(
-                    found.folder / self.joint, pa.Table.from_pylist(rows, schema=self.schema)
+                    reproduction.folder / self.joint, pa.Table.from_pylist(rows, schema=self.schema)
                 )
             if not self.needs_all:
                 # A new object: what the last one has cached is without the new rows.
-                write(found.folder, self.result(replace(found, rows=rows)))
+                write(reproduction.folder, self.result(replace(reproduction, rows=rows)))
 
         run_cells(
-            self.cells(found.settings) if cells is None else cells,
-            partial(run_cell, compute=compute, folder=found.folder, schema=self.schema),
+            self.cells(reproduction.settings) if cells is None else cells,
+            partial(run_cell, compute=compute, folder=reproduction.folder, schema=self.schema),
             keep,
-            is_finished=lambda cell: part_path(found.folder, cell).exists(),
+            is_finished=lambda cell: part_path(reproduction.folder, cell).exists(),
             workers=workers,
         )
-        finished = replace(found, rows=rows)
+        finished = replace(reproduction, rows=rows)
         if self.needs_all:
-            write(found.folder, self.result(finished))
+            write(reproduction.folder, self.result(finished))
         return finished
 
     def read(self, folder: Path) -> F | None:
@@ -229,9 +229,9 @@ class Experiment(Generic[S, F]):
         name = ""
         notes: list[str] = []
         if ABOUT in self.files:
-            if (about := read_about(folder, self.settings)) is None:
+            if (data_notes := read_about(folder, self.settings)) is None:
                 return None
-            settings, name, notes = about
+            settings, name, notes = data_notes
         else:
             try:
                 settings = read_settings(folder, self.settings)
@@ -241,7 +241,7 @@ class Experiment(Generic[S, F]):
         for cell in self.cells(settings):
             if (path := part_path(folder, cell)).exists():
                 rows += self.rows_of(cell, read_part(path, self.schema, cell))
-        return self.found(name, settings, notes, folder, rows) if rows else None
+        return self.kind(name, settings, notes, folder, rows) if rows else None
 
 
 def run_cell(

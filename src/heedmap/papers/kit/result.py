@@ -30,7 +30,7 @@ class Table:
     title: str
     heads: Sequence[str]
     lines: Sequence[Sequence[str]]
-    how: str = ""
+    note: str = ""
     labels: int = 1
 
     @classmethod
@@ -39,12 +39,12 @@ class Table:
         title: str,
         subjects: Iterable[T],
         columns: Mapping[str, Callable[[T], str]],
-        how: str = "",
+        note: str = "",
         labels: int = 1,
     ) -> "Table":
         """Make a table with a line per subject: each column's head, and the function that fills its cells."""
         lines = [[show(subject) for show in columns.values()] for subject in subjects]
-        return cls(title, [*columns], lines, how, labels)
+        return cls(title, [*columns], lines, note, labels)
 
     def __post_init__(self) -> None:
         if not all(self.heads) or len(set(self.heads)) < len(self.heads):
@@ -61,7 +61,9 @@ class Table:
     @property
     def reading(self) -> str:
         """How to read it, and what the mark means where it is."""
-        return " ".join([*([self.how] if self.how else []), *([MARKED] if self.is_marked else [])])
+        return " ".join(
+            [*([self.note] if self.note else []), *([MARKED] if self.is_marked else [])]
+        )
 
 
 @dataclass(frozen=True)

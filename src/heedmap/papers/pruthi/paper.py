@@ -85,7 +85,7 @@ def reproduce(
     for model_texts in texts.values():
         marked_words(settings.forbidden, model_texts)  # refuse before the first training
     files = (*MODELS, "bert", ABOUT)
-    with one_thread(), reserved(out, settings, overwrite=overwrite, own=files) as folder:
+    with one_thread(), reserved(out, settings, overwrite=overwrite, files=files) as folder:
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         for model in track(settings.models):
             with portion(0.1, model):
@@ -138,9 +138,9 @@ def result(reproduction: Found) -> Result:
 
 
 def _read(folder: Path) -> Pruthi | None:
-    if (about := read_about(folder, PruthiSettings)) is None:
+    if (data_notes := read_about(folder, PruthiSettings)) is None:
         return None
-    settings, name, notes = about
+    settings, name, notes = data_notes
     audits: dict[str, AuditResult] = {}
     for model in settings.models:
         if (folder / model / "report.html").exists():

@@ -215,8 +215,8 @@ def dropout(model: TextClassifier, settings: SerranoSmithSettings) -> Iterator[N
 
 
 def _drop_input(share: float, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    embedded, *others = inputs
-    return (functional.dropout(embedded, share, module.training), *others)
+    embedded, *rest = inputs
+    return (functional.dropout(embedded, share, module.training), *rest)
 
 
 def _drop_output(share: float, module: nn.Module, inputs: object, output: Tensor) -> Tensor:

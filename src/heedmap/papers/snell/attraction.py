@@ -140,12 +140,12 @@ def rows_of_seed(
             "seeds": (attention, nearest, "attention"),
         }
         curve, performance = _seed_curve(attention, other_models)
-        for name, (first, record, quantity) in firsts.items():
+        for name, (map_of_model, record, quantity) in firsts.items():
             second = record.values[quantity]
             second_checkpoint = _chosen(record, choice)
             if choice == "paper":
-                second_checkpoint = int(matches(first, second, model.mask).argmax())
-            compared = agreement(first, second[second_checkpoint], model.mask)
+                second_checkpoint = int(matches(map_of_model, second, model.mask).argmax())
+            compared = agreement(map_of_model, second[second_checkpoint], model.mask)
             rows.append(
                 {
                     "quantity": name, "choice": choice, "step": float(record.steps[second_checkpoint]),

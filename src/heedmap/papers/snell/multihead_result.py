@@ -84,8 +84,8 @@ class Multihead(CellReproduction[MultiheadSettings]):
     @property
     def has_enough(self) -> bool:
         """Whether there are as many good and bad heads as are wanted, and enough bad ones for a model."""
-        wanted = self.settings.wanted
-        return len(self.good) >= wanted and len(self.bad) >= max(wanted, self.settings.heads)
+        needed = self.settings.wanted
+        return len(self.good) >= needed and len(self.bad) >= max(needed, self.settings.heads)
 
     @property
     def differences(self) -> list[str]:

@@ -32,7 +32,7 @@ def result(reproduction: CellReproduction[Any]) -> Result:
     return next(
         experiment.result(reproduction)
         for experiment in experiments
-        if isinstance(reproduction, experiment.found)
+        if isinstance(reproduction, experiment.kind)
     )
 
 

@@ -96,12 +96,12 @@ class Agreement(NamedTuple):
 
 
 def agreement(
-    first: Float[Tensor, "N T"], second: Float[Tensor, "N T"], mask: Bool[Tensor, "N T"]
+    chosen_map: Float[Tensor, "N T"], compared_map: Float[Tensor, "N T"], mask: Bool[Tensor, "N T"]
 ) -> Agreement:
     """Compare two maps text by text."""
-    match, chance = top_match(first, second, mask)
+    match, chance = top_match(chosen_map, compared_map, mask)
     defined = match[~match.isnan()]
-    tau = tau_against(first.unsqueeze(1), second.unsqueeze(1), mask).flatten()
+    tau = tau_against(chosen_map.unsqueeze(1), compared_map.unsqueeze(1), mask).flatten()
     error = float(defined.std() / len(defined) ** 0.5) if len(defined) > 1 else np.nan
     return Agreement(
         float(match.nanmean()), float(chance.nanmean()), error, float(tau.nanmean())
@@ -109,11 +109,14 @@ def agreement(
 
 
 def matches(
-    first: Float[Tensor, "N T"], second: Float[Tensor, "S N T"], mask: Bool[Tensor, "N T"]
+    chosen_map: Float[Tensor, "N T"],
+    compared_maps: Float[Tensor, "S N T"],
+    mask: Bool[Tensor, "N T"],
 ) -> Float[np.ndarray, " S"]:
     """Return A(u, v) at every checkpoint of v."""
     agreements = [
-        float(top_match(first, checkpoint_map, mask)[0].nanmean()) for checkpoint_map in second
+        float(top_match(chosen_map, checkpoint_map, mask)[0].nanmean())
+        for checkpoint_map in compared_maps
     ]
     return np.array(agreements, dtype=np.float64)
 

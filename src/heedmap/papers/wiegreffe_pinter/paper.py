@@ -70,7 +70,7 @@ def reproduce(
         fingerprint=corpus.fingerprint(), data=corpus.settings, **options
     )
     files = (RUN, ABOUT)
-    with one_thread(), reserved(out, settings, overwrite=overwrite, own=files) as folder:
+    with one_thread(), reserved(out, settings, overwrite=overwrite, files=files) as folder:
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         with portion(0.05):
             run = train(
@@ -104,9 +104,9 @@ def read(folder: Path) -> WiegreffePinter | None:
     Raises:
         InputError: its run is damaged.
     """
-    if (about := read_about(folder, WiegreffePinterSettings)) is None:
+    if (data_notes := read_about(folder, WiegreffePinterSettings)) is None:
         return None
-    settings, name, notes = about
+    settings, name, notes = data_notes
     if not (folder / RUN).is_dir():
         return None
     audit = open_audit(folder / RUN)
