@@ -20,7 +20,7 @@ from heedmap.files.manifest import File, Manifest
 from heedmap.files.tables import write_table
 from heedmap.papers.drozdyuk.interventions import SCHEMA
 from heedmap.papers.jain_wallace.numbers import read
-from heedmap.papers.kit.parts import read_part
+from heedmap.papers.kit.reproduction import Cell, read_part
 from heedmap.runs.audit import audit, open_audit
 from heedmap.runs.open import open_run
 from heedmap.runs.train import train
@@ -464,6 +464,6 @@ def test_a_part_of_a_reproduction_that_is_not_its_own_is_one_line(tmp_path):
     ):
         write_table(path, content)
         with pytest.raises(InputError, match="not the rows of this part"):
-            read_part(path, SCHEMA, activation=asked[0], seed=asked[1])
+            read_part(path, SCHEMA, Cell("", {"activation": asked[0], "seed": asked[1]}))
     write_table(path, whole)
-    assert len(read_part(path, SCHEMA, activation="softmax", seed=0)) == 1
+    assert len(read_part(path, SCHEMA, Cell("", {"activation": "softmax", "seed": 0}))) == 1

@@ -170,17 +170,17 @@ def test_a_reproduction_is_read_again_from_its_folder(done):
 
 
 def test_a_stopped_run_goes_on_to_the_same_bytes(done, corpus, tmp_path, monkeypatch):
-    original = paper._make
+    original = paper.compute
     calls = []
 
-    def stop_at_the_second(path, cell, *arguments):
-        calls.append(cell.activation)
+    def stop_at_the_second(cell, checkpoints, *, shared):
+        calls.append(cell["activation"])
         if len(calls) == 2:
             raise KeyboardInterrupt
-        original(path, cell, *arguments)
+        return original(cell, checkpoints, shared=shared)
 
     folder = tmp_path / "run"
-    monkeypatch.setattr(paper, "_make", stop_at_the_second)
+    monkeypatch.setattr(paper, "compute", stop_at_the_second)
     with pytest.raises(KeyboardInterrupt):
         reproduce(corpus, out=folder, per_layer=True, workers=1, **TINY)
     assert "Not finished: 1 model is still to be run." in (folder / "result.md").read_text()

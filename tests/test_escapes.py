@@ -11,7 +11,7 @@ import pytest
 from conftest import small_corpus
 from markdown_it import MarkdownIt
 
-from heedmap.papers.drozdyuk.result import Reproduction
+from heedmap.papers.drozdyuk.result import Drozdyuk
 from heedmap.papers.drozdyuk.result import result as drozdyuk_result
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.jain_wallace.measures import Cell, Measured
@@ -129,7 +129,7 @@ def test_the_csv_of_jain_and_wallace_has_one_line_a_number(text):
 def drozdyuk(text):
     """What a reproduction of Drozdyuk et al. shows of data with such a name."""
     settings = DrozdyukSettings.of(fingerprint="", data=small_corpus().settings)
-    return drozdyuk_result(Reproduction(f"on {text}", settings, [], [f"Texts of {text}"], Path()))
+    return drozdyuk_result(Drozdyuk(f"on {text}", settings, [f"Texts of {text}"], Path()))
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -44,7 +44,7 @@ def command(
 
     with working("toy"):
         found = reproduce(seeds, scale, out, overwrite)
-    show(PAPER.result(found), out)
+    show(PAPER, found, out)
 '''
 PAPER = """
 from functools import partial
@@ -52,11 +52,9 @@ from functools import partial
 import pandas as pd
 import pyarrow as pa
 
-from heedmap.papers.kit.parts import reserved, part_path, read_part, read_reproduction
-from heedmap.training.cells import run_cells, save_part
 from heedmap.papers.kit.registry import Paper
-from heedmap.papers.kit.render import write
-from heedmap.papers.kit.result import Claim, Result, Table, unlike
+from heedmap.papers.kit.reproduction import Cell, CellReproduction, Experiment
+from heedmap.papers.kit.result import Claim, Table, changed_settings
 from heedmap.report.grid_figures import bars
 from heedmap.settings import Settings
 from heedmap.terminal.progress import doing
@@ -65,53 +63,52 @@ SCHEMA = pa.schema([("seed", pa.int64()), ("square", pa.float64())])
 PUBLISHED = 4.0
 
 
-class Settings(Settings):
+class ToySettings(Settings):
     seeds: int
     scale: float
 
 
+class Toy(CellReproduction[ToySettings]):
+    @property
+    def differences(self):
+        return changed_settings(self.settings, {"scale": "scaled by {}"}, {"scale": 1})
+
+
 def reproduce(seeds, scale, out, overwrite):
-    settings, rows = Settings.of(seeds=seeds, scale=scale), []
-    with reserved(out, settings, overwrite=overwrite) as folder:
-        def keep(seed, found):
-            rows.extend(found)
-            write(folder, result((settings, rows)))
-
-        run_cells(
-            range(seeds), partial(run, folder=folder, scale=scale), keep, workers=1,
-            is_finished=lambda seed: part_path(folder, str(seed)).exists(),
-        )
-    return settings, rows
+    settings = ToySettings.of(seeds=seeds, scale=scale)
+    with EXPERIMENT.opened(out, settings, overwrite=overwrite) as toy:
+        return EXPERIMENT.run(toy, partial(compute, scale=scale), workers=1)
 
 
-def run(seed, folder, scale):
-    path = part_path(folder, str(seed))
-    if not path.exists():
-        doing(f"squaring {seed}")
-        rows = [{"seed": seed, "square": scale * seed**2}]
-        save_part(path, pa.Table.from_pylist(rows, schema=SCHEMA), {})
-    return read_part(path, SCHEMA, seed=seed)
+def cells(settings):
+    return [Cell(str(seed), {"seed": seed}) for seed in range(settings.seeds)]
 
 
-def result(found):
-    settings, rows = found
-    lines = [[f"seed {row['seed']}", str(PUBLISHED), str(row["square"])] for row in rows]
-    table = Table("Squares", ["row", "published", "ours"], lines)
-    runs = [{"dataset": "squares", "series": "n", "seed": r["seed"], "value": r["square"]} for r in rows]
-    claim = Claim("Squares grow", "survives", (f"{len(rows)} seeds",))
-    made = [] if settings.scale == 1 else [f"scaled by {settings.scale:g}"]
-    return Result(
-        "A toy", [unlike(made)], table, [table, claim],
-        [bars(runs, key="squares", title="Squares", measure="square")], pd.DataFrame(rows), table,
-        {"seed": "its number", "square": "times the scale"},
+def compute(cell, checkpoints, scale):
+    doing(f"squaring {cell}")
+    return [{"square": scale * cell["seed"] ** 2}], {}
+
+
+def result(toy):
+    lines = [[f"seed {row['seed']}", str(PUBLISHED), str(row["square"])] for row in toy.rows]
+    runs = [
+        {"dataset": "squares", "series": "n", "seed": row["seed"], "value": row["square"]}
+        for row in toy.rows
+    ]
+    return toy.make_result(
+        "A toy",
+        [
+            Table("Squares", ["row", "published", "ours"], lines),
+            Claim("Squares grow", "survives", (f"{len(toy.rows)} seeds",)),
+        ],
+        figures=[bars(runs, key="squares", title="Squares", measure="square")],
+        rows=pd.DataFrame(toy.rows),
+        columns={"seed": "its number", "square": "times the scale"},
     )
 
 
-def read(folder):
-    return read_reproduction(folder, Settings, SCHEMA, lambda settings: map(str, range(settings.seeds)))
-
-
-PAPER = Paper(read, result)
+EXPERIMENT = Experiment(ToySettings, Toy, cells, SCHEMA, result)
+PAPER = Paper(EXPERIMENT.read, result)
 """
 
 
@@ -153,7 +150,12 @@ def test_a_new_paper_has_a_command_a_result_and_figures_and_resumes(heedmap, toy
     arguments = ("reproduce", "toy-paper", "--out", out, "--scale", "2")
     said = heedmap(*arguments)
     assert said.code == 0, said.err
-    for words in ("Unlike the paper: scaled by 2.", "Claim: Squares grow", "SURVIVES", "result.md"):
+    for words in (
+        "Unlike the paper: scaled by 2 instead of 1.",
+        "Claim: Squares grow",
+        "SURVIVES",
+        "result.md",
+    ):
         assert words in said.out
     assert set(FILES) < {path.name for path in out.iterdir()}
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in out.rglob("*.parquet")}

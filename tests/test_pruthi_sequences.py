@@ -11,12 +11,13 @@ from made_translations import sentences, write_tables, write_texts
 from heedmap.data.parallel import Pairs, load_parallel
 from heedmap.errors import InputError
 from heedmap.models.step_decoder import Decoded, StepDecoder, StepDecoderSettings
+from heedmap.papers.kit.reproduction import Cell
 from heedmap.papers.pruthi import sequences
 from heedmap.papers.pruthi.paper import PAPER
 from heedmap.papers.pruthi.published import SEQUENCES, SEQUENCES_REPLICATED
 from heedmap.papers.pruthi.sequence_task import (
     END,
-    NONE,
+    NO_TARGET,
     SPECIAL,
     START,
     UNKNOWN,
@@ -66,13 +67,13 @@ def test_a_batch_has_marks_and_links_beside_them():
     batch = pairs.batch([1, 0])
     assert batch.source.tolist() == [[START, 7, END, END], [START, 5, 6, END]]
     assert batch.lengths.tolist() == [3, 4]
-    assert batch.targets.tolist() == [[7, END, NONE], [6, 5, END]]
+    assert batch.targets.tolist() == [[7, END, NO_TARGET], [6, 5, END]]
     assert batch.telling.nonzero().tolist() == [[0, 0, 1], [1, 0, 2], [1, 1, 1]]
 
 
 def test_the_penalty_is_the_whole_batch_s():
     """One symbol with all the weight on what tells it is averaged with others, not infinitely bad."""
-    targets = torch.tensor([[3, END], [4, NONE]])
+    targets = torch.tensor([[3, END], [4, NO_TARGET]])
     logits = torch.randn(2, 2, 6, dtype=torch.float64)
     weights = torch.tensor([[[0.0, 1, 0], [0.3, 0.4, 0.3]], [[0.2, 0.5, 0.3], [0.9, 0.05, 0.05]]])
     telling = torch.zeros(2, 2, 3, dtype=torch.bool)
@@ -206,12 +207,12 @@ def test_the_quick_copy_is_learned_and_its_attention_hidden(tmp_path):
     held = drawn("copy", 300, settings["symbols"], 8, np.random.default_rng(1))
     found = {}
     for penalty in (0.0, 1.0):
-        cell = sequences.Cell("learned", penalty, 0)
+        cell = Cell("", {"attention": "learned", "penalty": penalty, "seed": 0})
         every = sequences.SequenceSettings.of(task="copy", **settings)
         splits = sequences.Data({"train": data, "dev": held, "test": held}, 33, 33, [])
-        (tmp_path / f"{penalty}" / "parts").mkdir(parents=True)
-        (row,) = sequences.run(cell, data=splits, settings=every, folder=tmp_path / f"{penalty}")
-        found[penalty] = row
+        (found[penalty],), _ = sequences.compute(
+            cell, tmp_path / f"{penalty}", data=splits, settings=every
+        )
     assert found[0.0]["accuracy"] > 0.9
     assert found[0.0]["mass"] > 0.7
     assert found[0.0]["blocked"] < 0.5

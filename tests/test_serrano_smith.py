@@ -18,10 +18,11 @@ from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.papers.kit.registry import figures as figures_of
 from heedmap.papers.kit.render import markdown
+from heedmap.papers.kit.reproduction import Cell
 from heedmap.papers.serrano_smith.claims import claims, learned, over_seeds, relative
-from heedmap.papers.serrano_smith.numbers import Cell, Trial, quartiles
+from heedmap.papers.serrano_smith.numbers import Trial, quartiles
 from heedmap.papers.serrano_smith.paper import reproduce
-from heedmap.papers.serrano_smith.result import differences, result
+from heedmap.papers.serrano_smith.result import result
 from heedmap.papers.serrano_smith.settings import MODELS, RECIPES, SerranoSmithSettings
 from heedmap.papers.serrano_smith.training import (
     Training,
@@ -172,7 +173,7 @@ def test_every_model_has_a_table_its_weights_and_a_place_in_the_result(made):
     assert made.missing == 0
     text = (made.folder / "result.md").read_text(encoding="utf-8")
     for model in MODELS:
-        marked = f"{model} †" if model in learned(made.trials).failed else model
+        marked = f"{model} †" if model in learned(made.rows).failed else model
         assert text.count(f"| {marked} |") >= 12
         assert (made.folder / "parts" / f"{model}-0.safetensors").exists()
         assert not (made.folder / "parts" / f"{model}-0.checkpoints").exists()
@@ -181,7 +182,7 @@ def test_every_model_has_a_table_its_weights_and_a_place_in_the_result(made):
 
 
 def test_one_sentence_has_no_ranking_and_is_counted(made, corpus):
-    trial = made.trials[0]
+    trial = made.rows[0]
     short = [len(text) == 1 for text in corpus.splits["test"].tokens]
     assert (~trial.asked).tolist() == short
     assert sum(short) > 0
@@ -193,9 +194,9 @@ def test_one_sentence_has_no_ranking_and_is_counted(made, corpus):
 def test_the_tables_are_those_of_the_saved_weights(made, corpus):
     words = json.loads((made.folder / "words.json").read_text(encoding="utf-8"))
     vectors = load_file(made.folder / "vectors.safetensors")["vectors"]
-    for trial in made.trials:
-        cell = trial.cell
-        model = new_model(cell.model, words, vectors, corpus.classes, made.settings, cell.seed)
+    for trial in made.rows:
+        cell = Cell(f"{trial.model}-{trial.seed}", {"model": trial.model, "seed": trial.seed})
+        model = new_model(trial.model, words, vectors, corpus.classes, made.settings, trial.seed)
         saved = load_file(made.folder / "parts" / f"{cell}.safetensors")
         model.load_state_dict({name.removeprefix("model."): v for name, v in saved.items()})
         again = paper.erased(cell, model.eval(), corpus.splits["test"])
@@ -205,12 +206,12 @@ def test_the_tables_are_those_of_the_saved_weights(made, corpus):
 
 def test_it_is_read_back_and_not_made_again(made, corpus, monkeypatch):
     before = contents(made.folder)
-    monkeypatch.setattr(paper, "_make", None)
+    monkeypatch.setattr(paper, "compute", pytest.fail)
     again = reproduce(corpus, out=made.folder, name="imdb", workers=1, **TINY)
-    pairs = zip(again.trials, made.trials, strict=True)
+    pairs = zip(again.rows, made.rows, strict=True)
     assert all(str(a.table.to_pylist()) == str(b.table.to_pylist()) for a, b in pairs)
     assert contents(made.folder) == before
-    assert paper.read(made.folder).notes == made.notes
+    assert paper.PAPER.read(made.folder).notes == made.notes
     assert [figure.key for figure in figures_of(made.folder)] == [
         "efficiency", "erased", "differences",
     ]  # fmt: skip
@@ -273,7 +274,7 @@ def trial(model="han-rnn", seed=0, **columns):
         "model": [model] * rows, "seed": [seed] * rows, "label": [0] * rows, "predicted": [0] * rows,
         "n_tokens": [4] * rows,
     }  # fmt: skip
-    return Trial(Cell(model, seed), pa.table({**base, **columns}))
+    return Trial(model, seed, pa.table({**base, **columns}))
 
 
 FLIPS = {
@@ -395,7 +396,7 @@ def test_over_seeds_the_interval_holds_the_mean_as_often_as_it_should():
 
 
 def test_where_no_decision_changes_there_is_a_result_all_the_same(made):
-    table = made.trials[0].table
+    table = made.rows[0].table
     for i, name in enumerate(table.column_names):
         if name.startswith("count_"):
             kept = table[name].to_pylist()
@@ -403,7 +404,7 @@ def test_where_no_decision_changes_there_is_a_result_all_the_same(made):
                 None if x is None else [0.0] * len(x) if isinstance(x, list) else 0 for x in kept
             ]
             table = table.set_column(i, name, pa.array(zeros, table[name].type))
-    found = result(replace(made, trials=[Trial(made.trials[0].cell, table)]))
+    found = result(replace(made, rows=[replace(made.rows[0], table=table)]))
     assert [figure.key for figure in found.figures] == ["differences"]
     assert "too few texts that erasure changes" in markdown(found)
 
@@ -417,7 +418,7 @@ def test_texts_of_one_sentence_alone_have_a_result_without_rankings(corpus, tmp_
     }
     single = replace(corpus, splits=parts)
     found = reproduce(single, out=tmp_path / "one", workers=1, **TINY | {"models": ("han-none",)})
-    assert np.isnan(found.trials[0].certified)
+    assert np.isnan(found.rows[0].certified)
     assert figures_of(tmp_path / "one") == []
     assert "–" in markdown(result(found))
 
@@ -427,4 +428,4 @@ def test_every_recipe_is_valid_and_says_what_is_not_the_papers(made):
         settings_of_recipe = {**made.settings.model_dump(), **recipe.options}
         SerranoSmithSettings.of(**settings_of_recipe)
         assert bool(recipe.not_theirs) == (name not in ("imdb-10", "yahoo", "amazon", "yelp"))
-    assert any("instead of 15" in text for text in differences(made))
+    assert any("instead of 15" in text for text in made.differences)

@@ -210,7 +210,7 @@ def test_a_reproduction_is_resumed_and_drawn(heedmap, tmp_path):
     # One finished comparison and one finished model are read, the rest is made again.
     (out / "parts" / "1.parquet").unlink()
     rows = [row for row in found.rows if row["seed"] == 0]
-    assert repr(classification.read(out).rows) == repr(rows)
+    assert repr(classification.EXPERIMENT.read(out).rows) == repr(rows)
     classification.reproduce(corpus, out=out, workers=1, **SMALL)
     assert (out / "result.md").read_bytes() == first
     assert heedmap("figures", out, "--list").code == 0

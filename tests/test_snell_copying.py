@@ -125,7 +125,7 @@ def made(failures, count=20):
             learns = [0.1] * 4 + [1.0] * 16
             rows += rows_of([0.1] * 20 if seed < failed else learns, kind, seed=seed)
     settings = CopyingSettings.of(seeds=count, variant_seeds=0, steps=200)
-    return Copying(settings, rows, None)
+    return Copying("", settings, [], None, rows)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,9 @@ def made(failures, count=20):
     ],
 )
 def test_outcomes_follow_the_released_codes_rule(accuracies, outcome, step):
-    (training,) = Copying(CopyingSettings(), rows_of(accuracies), None).trainings("permutations")
+    (training,) = Copying("", CopyingSettings(), [], None, rows_of(accuracies)).trainings(
+        "permutations"
+    )
     assert (training.outcome, training.learned_at) == (outcome, step)
 
 
@@ -171,7 +173,7 @@ def test_a_training_that_copies_from_memory_has_not_found_the_symbol():
         rows += rows_of([1.0] * 20, "subsets", seed=seed) + rows_of(
             [1.0] * 20, "repeats", seed=seed
         )
-    shown = result(Copying(CopyingSettings(variant_seeds=0), rows, None))
+    shown = result(Copying("", CopyingSettings(variant_seeds=0), [], None, rows))
     assert [claim.verdict for claim in shown.claims] == [
         "does not",
         "survives",
@@ -234,7 +236,7 @@ def test_variants_are_trained_as_long_as_the_released_code():
     every = cells(settings)
     assert len(every) == 3 * 2 + 3 * (len(VARIANTS) - 1)
     assert len({str(cell) for cell in every}) == len(every)
-    assert [cell.kind for cell in every[:3]] == list(KINDS)
+    assert [cell["sequences"] for cell in every[:3]] == list(KINDS)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Several heads that learn to copy, small: which heads count, which combinations are made, what is claimed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def made(alone, **settings):
         for row in rows(SINGLE, str(head), order, one)
     ]
     sizes = {"orders": orders, "wanted": 3, "heads": 2, "combinations": 4, **settings}
-    return Multihead(MultiheadSettings.of(**sizes), found, Path())
+    return Multihead("", MultiheadSettings.of(**sizes), [], Path(), found)
 
 
 def model_of(heads, size=5):
@@ -102,31 +103,38 @@ def test_only_as_many_heads_count_as_are_wanted():
     assert not made([[LEARNS]] * 5 + [[FAILS]] * 3, heads=4).has_enough
 
 
+def heads_of(cell):
+    """Return the heads of a combination."""
+    return [int(head) for head in cell["heads"].split()]
+
+
 def test_combinations_are_of_their_kind_and_have_their_own_sequences():
     found = made([[LEARNS]] * 3 + [[BETWEEN]] * 2 + [[FAILS]] * 3, combinations=30)
     cells = combinations(found)
     assert len(cells) == 90
     assert len({str(cell) for cell in cells}) == 90
     for cell in cells:
-        good = sum(head in found.good for head in cell.heads)
-        bad = sum(head in found.bad for head in cell.heads)
-        assert len(set(cell.heads)) == 2
-        assert cell.order >= found.settings.orders
-        assert (good, bad) == {BAD_HEADS: (0, 2), ONE_GOOD: (1, 1)}.get(cell.group, (good, bad))
-    of_any = {head for cell in cells if cell.group == MIXED for head in cell.heads}
+        good = sum(head in found.good for head in heads_of(cell))
+        bad = sum(head in found.bad for head in heads_of(cell))
+        assert len(set(heads_of(cell))) == 2
+        assert cell["order"] >= found.settings.orders
+        assert (good, bad) == {BAD_HEADS: (0, 2), ONE_GOOD: (1, 1)}.get(cell["group"], (good, bad))
+    of_any = {head for cell in cells if cell["group"] == MIXED for head in heads_of(cell)}
     assert of_any == set(range(8))
 
 
 def test_any_heads_are_of_the_first_ones():
     found = made([[FAILS]] * (POOL + 10), combinations=100)
-    assert {h for c in combinations(found) if c.group == MIXED for h in c.heads} == set(range(POOL))
+    assert {h for c in combinations(found) if c["group"] == MIXED for h in heads_of(c)} == set(
+        range(POOL)
+    )
 
 
 def test_without_enough_bad_heads_only_the_other_combinations_are_made():
     few = made([[LEARNS]] * 3 + [[FAILS]])
-    assert {cell.group for cell in combinations(few)} == {ONE_GOOD, MIXED}
+    assert {cell["group"] for cell in combinations(few)} == {ONE_GOOD, MIXED}
     none = made([[LEARNS]] * 3)
-    assert {cell.group for cell in combinations(none)} == {MIXED}
+    assert {cell["group"] for cell in combinations(none)} == {MIXED}
     assert (
         "Too few of them for the combinations bad heads and one good head" in result(none).notes[1]
     )
@@ -140,7 +148,7 @@ def judged(bad, one_good, mixed, alone):
             found += rows(group, "0 1", order, LEARNS if order < learned else FAILS)
     learned, failed = alone
     single = made([[LEARNS]] * learned + [[FAILS]] * failed)
-    shown = result(Multihead(single.settings, [*single.rows, *found], Path()))
+    shown = result(replace(single, rows=[*single.rows, *found]))
     return [claim.verdict for claim in shown.claims]
 
 

@@ -16,7 +16,7 @@ from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSetting
 from heedmap.papers.snell import per_position, translation
 from heedmap.papers.snell.alignment import baselines, by_words, counts, error_rate, links
 from heedmap.papers.snell.translation_task import (
-    NONE,
+    NO_TARGET,
     Encoded,
     TranslationObjective,
     TranslationRecorder,
@@ -64,7 +64,7 @@ def test_a_batch_has_each_pair_with_its_end(encoded, pieces):
         size = len(encoded.target[row])
         assert batch.source[i, : batch.lengths[i]].tolist() == encoded.source[row]
         assert batch.targets[i, :size].tolist() == encoded.target[row]
-        assert (batch.targets[i, size:] == NONE).all()
+        assert (batch.targets[i, size:] == NO_TARGET).all()
         assert batch.inputs[i, :size].tolist() == [Pieces.start, *encoded.target[row][:-1]]
     assert pieces.words(encoded.target[0]) == sentences(40)[0][1]
 

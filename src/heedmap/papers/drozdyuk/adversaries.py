@@ -86,8 +86,8 @@ def attack_loss(
     task = functional.cross_entropy(logits, targets)
     if distance is None:
         return task
-    far = distance.clamp(max=settings.radius).mean()
-    return settings.alpha * task - (1 - settings.alpha) * far
+    clipped = distance.clamp(max=settings.radius).mean()
+    return settings.alpha * task - (1 - settings.alpha) * clipped
 
 
 def _distance(
@@ -183,9 +183,9 @@ def train_attack(
         InputError: the training diverged, or a checkpoint that is damaged or of another training.
     """
     widths = key_widths(subject, train)
-    chosen = {n: width for n, width in widths.items() if layers is None or n in layers}
-    with seeded(seed_of(seed, attack, *sorted(chosen))):
-        adversary = KeyAdversary(chosen, settings.adversary_hidden).to(subject.device)
+    attacked_widths = {n: width for n, width in widths.items() if layers is None or n in layers}
+    with seeded(seed_of(seed, attack, *sorted(attacked_widths))):
+        adversary = KeyAdversary(attacked_widths, settings.adversary_hidden).to(subject.device)
     objective = AttackObjective(attack, adversary, subject, train, settings, seed)
     with working(attack.replace("_", " ")):
         trained = fit(objective, checkpoint)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from heedmap.experiments.seed_intervals import LEVEL, mean_interval
 from heedmap.papers.drozdyuk.published import PLACE, PUBLISHED, drop, intervention_of
+from heedmap.papers.kit.claims import UNDECIDED, Side, verdict
 from heedmap.papers.kit.learned import Learned, Score, accuracy
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim
@@ -74,7 +75,7 @@ def spread(
 
 def learned(rows: Sequence[Row]) -> Learned:
     """Return which classifiers have learned, by their activation."""
-    found: dict[str, dict[object, list[Score]]] = {}
+    scores_by_activation: dict[str, dict[object, list[Score]]] = {}
     majority = {
         (row["activation"], row["seed"]): row["accuracy"]
         for row in rows
@@ -87,8 +88,8 @@ def learned(rows: Sequence[Row]) -> Learned:
             published = math.nan if place is None else float(PUBLISHED[0][place]) / 100
             chance = majority.get((activation, seed), math.nan)
             score = accuracy(row["accuracy"], chance, row["n"], published)
-            found.setdefault(activation, {})[seed] = [score]
-    return Learned(found)
+            scores_by_activation.setdefault(activation, {})[seed] = [score]
+    return Learned(scores_by_activation)
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
@@ -98,55 +99,45 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     return [_sparse_drops_more(rows), _keys_can_be_anything(rows)]
 
 
-@dataclass(frozen=True)
-class _Part:
-    """One part of a claim: whether its intervals are on the claim's side, or on the other."""
-
-    holds: bool
-    fails: bool
-
-
 def _need(rows: Sequence[Row], activation: str, intervention: str, column: str) -> Spread:
     values = spread(rows, activation, intervention, column)
     assert values is not None
     return values
 
 
-def _verdict(parts: Sequence[_Part], obstacles: Sequence[str]) -> str:
-    if obstacles:
-        return "undecided"
-    if all(part.holds for part in parts):
-        return "survives"
-    return "does not" if any(part.fails for part in parts) else "undecided"
+def _claim(text: str, sides: Sequence[Side], numbers: Sequence[str], rows: Sequence[Row]) -> Claim:
+    """Judge a claim, undecided where nothing can be said of these models."""
+    obstacles = _obstacles(rows)
+    return Claim(text, UNDECIDED if obstacles else verdict(sides), (*numbers, *obstacles))
 
 
 def _obstacles(rows: Sequence[Row]) -> list[str]:
     """Return in words why nothing can be said of these models; empty where something can."""
-    found = []
+    obstacles = []
     for a in ACTIVATIONS:
         uniform, majority = (_need(rows, a, name, "drop") for name in ("uniform", "majority"))
         if len(uniform.values) < 2:
-            found.append(f"{NAMES[a]}: one seed has no spread to judge by")
+            obstacles.append(f"{NAMES[a]}: one seed has no spread to judge by")
             continue
         if not mean_interval(uniform.values)[0] > 0:
-            found.append(
+            obstacles.append(
                 f"{NAMES[a]} is not shown to use its attention: uniform attention drops "
                 f"{uniform.per_cent()} points, 95 % interval {_points(uniform.values)}"
             )
         if not mean_interval(majority.values)[0] > 0:
-            found.append(
+            obstacles.append(
                 f"{NAMES[a]} is not shown to be better than the majority class, which drops "
                 f"{majority.per_cent()} points, 95 % interval {_points(majority.values)}"
             )
-    return found
+    return obstacles
 
 
-def _points(values: Sequence[float], least: float = -1.0) -> str:
+def _points(values: Sequence[float], lower_bound: float = -1.0) -> str:
     """Return the interval of the mean in points, `none` with one seed; a share is from `least` to 1."""
     low, high = mean_interval(values)
     if len(values) < 2:
         return "none"
-    return f"{100 * max(low, least):.1f} to {100 * min(high, 1.0):.1f}"
+    return f"{100 * max(low, lower_bound):.1f} to {100 * min(high, 1.0):.1f}"
 
 
 def _sparse_drops_more(rows: Sequence[Row]) -> Claim:
@@ -154,16 +145,16 @@ def _sparse_drops_more(rows: Sequence[Row]) -> Claim:
 
     Per test and seed: entmax's drop minus twice softmax's; above 0 is the claim's side.
     """
-    parts, numbers = [], []
+    sides, numbers = [], []
     for test in TESTS:
         names = {a: intervention_of(test, a) for a in ACTIVATIONS}
         soft, sparse = (_need(rows, a, name, "drop") for a, name in names.items())
         moved = [_need(rows, a, name, "weights_tvd").mean for a, name in names.items()]
-        both = _paired(rows, names, "drop")
-        excess = [second - TIMES * first for first, second in both]
+        paired_drops = _paired(rows, names, "drop")
+        excess = [entmax_drop - TIMES * softmax_drop for softmax_drop, entmax_drop in paired_drops]
         low, _ = mean_interval(excess)
         _, high = mean_interval(excess, 1 - (1 - LEVEL) / len(TESTS))
-        parts.append(_Part(low > 0, high < 0))
+        sides.append(Side(low > 0, high < 0))
         published_drop = drop(test)
         mean = f"{100 * sum(excess) / len(excess):.1f}" if excess else "–"
         numbers.append(
@@ -172,21 +163,20 @@ def _sparse_drops_more(rows: Sequence[Row]) -> Claim:
             f"softmax {mean}, 95 % interval {_points(excess)}; weights moved by TVD {moved[0]:.2f} "
             f"and {moved[1]:.2f}"
         )
-    for a, other in zip(ACTIVATIONS, reversed(ACTIVATIONS), strict=True):
-        matched = _need(rows, a, f"matched:{other}", "drop")
+    for a, other_activation in zip(ACTIVATIONS, reversed(ACTIVATIONS), strict=True):
+        matched = _need(rows, a, f"matched:{other_activation}", "drop")
         uniform, majority = (_need(rows, a, name, "drop") for name in ("uniform", "majority"))
         numbers.append(
             f"controls for {a}: uniform attention drops {uniform.per_cent()}, the other activation at a "
             f"fitted temperature {matched.per_cent()}, the majority class {majority.per_cent()}"
         )
-    obstacles = _obstacles(rows)
     text = "1.5-entmax loses at least twice as much accuracy as softmax under each of three changes"
-    return Claim(text, _verdict(parts, obstacles), (*numbers, *obstacles))
+    return _claim(text, sides, numbers, rows)
 
 
 def _paired(rows: Sequence[Row], names: dict[str, str], column: str) -> list[tuple[float, float]]:
     """Return a column of softmax and entmax by seed, of the seeds that both have."""
-    first, second = (
+    softmax_column, entmax_column = (
         {
             row["seed"]: float(row[column])
             for row in rows
@@ -194,7 +184,10 @@ def _paired(rows: Sequence[Row], names: dict[str, str], column: str) -> list[tup
         }
         for a, name in names.items()
     )
-    return [(first[seed], second[seed]) for seed in sorted({*first} & {*second})]
+    return [
+        (softmax_column[seed], entmax_column[seed])
+        for seed in sorted({*softmax_column} & {*entmax_column})
+    ]
 
 
 def _keys_can_be_anything(rows: Sequence[Row]) -> Claim:
@@ -205,15 +198,15 @@ def _keys_can_be_anything(rows: Sequence[Row]) -> Claim:
     become their opposite.
     """
     together = 1 - (1 - LEVEL) / (2 * len(ACTIVATIONS))
-    parts, numbers = [], []
+    sides, numbers = [], []
     for a in ACTIVATIONS:
         costs, moved = (
             [_need(rows, a, name, column) for name in ("adversarial", "adversarial_weights")]
             for column in ("drop", "weights_tvd")
         )
         adversaries = list(zip(costs, moved, strict=True))
-        parts.append(
-            _Part(
+        sides.append(
+            Side(
                 any(
                     mean_interval(cost.values)[1] <= SMALL and mean_interval(tvd.values)[0] >= LARGE
                     for cost, tvd in adversaries
@@ -226,8 +219,8 @@ def _keys_can_be_anything(rows: Sequence[Row]) -> Claim:
             )
         )
         flipped = _need(rows, a, "opposite", "flipped")
-        parts.append(
-            _Part(
+        sides.append(
+            Side(
                 mean_interval(flipped.values)[0] > MOST,
                 mean_interval(flipped.values, together)[1] < MOST,
             )
@@ -244,10 +237,9 @@ def _keys_can_be_anything(rows: Sequence[Row]) -> Claim:
             f"predictions, {_points(flipped.values, 0.0)}, and reach {success.per_cent()} % against flipped "
             f"labels, from noise {blind.per_cent()} %"
         )
-    obstacles = _obstacles(rows)
     text = (
         f"Keys trained to differ move the weights (TVD at least {LARGE:g}) and cost at most {100 * SMALL:g} "
         "points, and keys trained for it turn most predictions into their opposite, under softmax and "
         "1.5-entmax alike"
     )
-    return Claim(text, _verdict(parts, obstacles), (*numbers, *obstacles))
+    return _claim(text, sides, numbers, rows)

@@ -1,13 +1,18 @@
 """The options of `heedmap reproduce drozdyuk`."""
 
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
-
-from heedmap.errors import InputError
-from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, show
-from heedmap.runs.run_paths import DefaultPlace
+from heedmap.papers.kit.command import (
+    SAMPLES,
+    Option,
+    Values,
+    how_to_run,
+    running,
+    say_what_is_needed,
+    show,
+    taken,
+    with_options,
+)
 from heedmap.terminal import options as opt
 from heedmap.terminal.progress import working
 
@@ -16,70 +21,52 @@ NEEDS = """Drozdyuk et al. trained on a data set that they do not name (two clas
   heedmap reproduce drozdyuk imdb --data PATH   such as IMDB; --train-texts and --test-texts draw a sample
   heedmap reproduce drozdyuk --data reviews     the embedded corpus, to try it out
 It needs a text and a label column, a train split, and time: about 10 minutes per seed and activation on SST."""
+OPTIONS = {
+    "data": Option("A file, a folder, a Hub name, or reviews."),
+    "text_column": Option("The text's column. [guessed]"),
+    "label_column": Option("The label's column. [guessed]"),
+    "tokenizer": Option("words or spaces.", str, "words"),
+    "max_tokens": Option("Cut longer texts.", int, 254),
+    "activations": Option(
+        "Of softmax, entmax15, sparsemax; with commas between them.",
+        str,
+        "softmax,entmax15,sparsemax",
+    ),
+    "seeds": Option("How many: 0, 1, ...", int, 3),
+    **SAMPLES,
+    "model": Option("A trained classifier in place of the small transformer."),
+    "per_layer": Option("Adversaries of single layers too.", bool, False),
+    "pooling": Option("mean (over tokens) or first (the mark).", str, "mean"),
+    "epochs": Option("At most, of the transformer.", int, 20),
+    "learning_rate": Option("Of the transformer.", float, 1e-4),
+    "batch_size": Option("Texts a step.", int, 64),
+    "adversary_epochs": Option("Of each adversary.", int, 5),
+    "alpha": Option("Of the adversarial loss: 1 keeps accuracy only.", float, 0.5),
+    **running("[runs/drozdyuk-NAME]"),
+}
 
 
-def command(
-    name: Annotated[
-        str | None, typer.Argument(help="What to call the data: sst, imdb, ...")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option("--data", help="A file, a folder, a Hub name, or reviews.")
-    ] = None,
-    text_column: Annotated[str | None, typer.Option(help="The text's column. [guessed]")] = None,
-    label_column: Annotated[str | None, typer.Option(help="The label's column. [guessed]")] = None,
-    tokenizer: Annotated[str, typer.Option(help="words or spaces.")] = "words",
-    max_tokens: Annotated[int, typer.Option(help="Cut longer texts.")] = 254,
-    activations: Annotated[
-        str, typer.Option(help="Of softmax, entmax15, sparsemax; with commas between them.")
-    ] = "softmax,entmax15,sparsemax",
-    seeds: Annotated[int, typer.Option(help="How many: 0, 1, ...")] = 3,
-    train_texts: TrainTexts = None,
-    test_texts: TestTexts = None,
-    model: Annotated[
-        str | None, typer.Option(help="A trained classifier in place of the small transformer.")
-    ] = None,
-    per_layer: Annotated[
-        bool, typer.Option("--per-layer", help="Adversaries of single layers too.")
-    ] = False,
-    pooling: Annotated[str, typer.Option(help="mean (over tokens) or first (the mark).")] = "mean",
-    epochs: Annotated[int, typer.Option(help="At most, of the transformer.")] = 20,
-    learning_rate: Annotated[float, typer.Option(help="Of the transformer.")] = 1e-4,
-    batch_size: Annotated[int, typer.Option(help="Texts a step.")] = 64,
-    adversary_epochs: Annotated[int, typer.Option(help="Of each adversary.")] = 5,
-    alpha: Annotated[
-        float, typer.Option(help="Of the adversarial loss: 1 keeps accuracy only.")
-    ] = 0.5,
-    out: Annotated[
-        Path | None, typer.Option(help="[runs/drozdyuk-NAME]", parser=opt.folder)
-    ] = None,
-    overwrite: Overwrite = False,
-    workers: Workers = None,
-) -> None:
+@with_options("name", "What to call the data: sst, imdb, ...", OPTIONS)
+def command(name: str | None, values: Values) -> None:
     """Is sparse attention a better explanation? Its Table 1 with seeds, distances and controls."""
-    if data is None:
-        typer.echo(NEEDS)
-        if name is not None:
-            raise InputError(f"{name}: expected --data, the place where {name} is")
+    if "data" not in values:
+        say_what_is_needed(NEEDS, name)
         return
-    options: dict[str, Any] = {
-        "activations": tuple(opt.names(activations)),
-        "seeds": seeds, "train_texts": train_texts, "test_texts": test_texts, "model": model,
-        "per_layer": per_layer, "pooling": pooling, "epochs": epochs, "learning_rate": learning_rate,
-        "batch_size": batch_size, "adversary_epochs": adversary_epochs, "alpha": alpha,
-    }  # fmt: skip
+    values["activations"] = tuple(opt.names(values["activations"]))
     from heedmap.data.load import load
     from heedmap.papers.drozdyuk.paper import PAPER, reproduce
 
     with working("drozdyuk"):
+        reading = taken(values, "tokenizer", "max_tokens")
         corpus = load(
-            data, text=text_column, label=label_column, tokenizer=tokenizer, max_tokens=max_tokens
+            values.pop("data"),
+            text=values.pop("text_column", None),
+            label=values.pop("label_column", None),
+            **reading,
         )
-        parts = ["drozdyuk", name or corpus.name, *([Path(model).name] if model else [])]
-        found = reproduce(
-            corpus,
-            out=out or DefaultPlace(Path("runs") / "-".join(parts)),
-            overwrite=overwrite,
-            workers=workers,
-            **options,
-        )
-    show(PAPER.result(found), found.folder)
+        parts = ["drozdyuk", name or corpus.name]
+        if "model" in values:
+            parts.append(Path(values["model"]).name)
+        running_options = how_to_run(values, "-".join(parts))
+        reproduction = reproduce(corpus, **running_options, **values)
+    show(PAPER, reproduction, reproduction.folder)

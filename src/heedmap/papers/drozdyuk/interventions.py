@@ -45,32 +45,17 @@ from heedmap.terminal.progress import doing, track
 TEMPERATURES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 _NUMBERS = pa.list_(pa.float64())
-SCHEMA = pa.schema(
-    [
-        ("data", pa.string()),
-        ("model", pa.string()),
-        ("activation", pa.string()),
-        ("seed", pa.int64()),
-        ("intervention", pa.string()),
-        ("layers", pa.string()),
-        ("n", pa.int64()),
-        ("accuracy", pa.float64()),
-        ("drop", pa.float64()),
-        ("opposite_accuracy", pa.float64()),
-        ("kept", pa.float64()),
-        ("flipped", pa.float64()),
-        ("prediction_tvd", pa.float64()),
-        ("weights_tvd", pa.float64()),
-        ("weights_jsd", pa.float64()),
-        ("key_distance", pa.float64()),
-        ("temperature", pa.float64()),
-        ("layer_tvd", _NUMBERS),
-        ("layer_jsd", _NUMBERS),
-        ("layer_key_distance", _NUMBERS),
-        ("losses", _NUMBERS),
-        ("dev_accuracies", _NUMBERS),
-    ]
-)
+SCHEMA = pa.schema([
+    ("data", pa.string()), ("model", pa.string()), ("activation", pa.string()), ("seed", pa.int64()),
+    ("intervention", pa.string()), ("layers", pa.string()), ("n", pa.int64()),
+    *((name, pa.float64()) for name in (
+        "accuracy", "drop", "opposite_accuracy", "kept", "flipped", "prediction_tvd", "weights_tvd",
+        "weights_jsd", "key_distance", "temperature",
+    )),
+    *((name, _NUMBERS) for name in (
+        "layer_tvd", "layer_jsd", "layer_key_distance", "losses", "dev_accuracies",
+    )),
+])  # fmt: skip
 
 
 @dataclass
@@ -106,10 +91,10 @@ def swapped(
     subject: ProbedClassifier, name: str, temperature: float, layers: frozenset[int] | None
 ) -> Chain:
     """Use another activation in some layers (None: all), the model's own in the others."""
-    other = Activation(name, temperature, layers)
+    swap = Activation(name, temperature, layers)
     if layers is None:
-        return Chain(other)
-    return Chain(other, _Outside(subject.activation, layers))
+        return Chain(swap)
+    return Chain(swap, _Outside(subject.activation, layers))
 
 
 class _Outside(Activation):
@@ -123,24 +108,25 @@ class _Outside(Activation):
         return call.index not in self.left_out
 
 
-def cheap_plans(
-    subject: ProbedClassifier,
-    dev: Texts,
-    layers: int,
-) -> list[Plan]:
+def cheap_plans(subject: ProbedClassifier, dev: Texts, layers: int) -> list[Plan]:
     """Return the plans that need no training; temperatures and two of the shuffles are of all layers only."""
     everywhere = [None, *(frozenset([n]) for n in range(layers))] if layers > 1 else [None]
-    plans = [Plan("original", None, lambda at: (None, None))]
-    plans += [Plan("uniform", some, _uniform(some)) for some in everywhere]
-    others = [name for name in ACTIVATIONS if name != subject.activation]
-    for name in others:
-        plans += [Plan(f"activation:{name}", s, _swap(subject, name, 1.0, s)) for s in everywhere]
-    for name in others:
+    plans = [Plan("original", None, lambda batch: (None, None))]
+    plans += [Plan("uniform", touched, _uniform(touched)) for touched in everywhere]
+    other_activations = [name for name in ACTIVATIONS if name != subject.activation]
+    for name in other_activations:
+        plans += [
+            Plan(f"activation:{name}", touched, _swap(subject, name, 1.0, touched))
+            for touched in everywhere
+        ]
+    for name in other_activations:
         doing(f"temperature of {name}")
         best = fitted_temperature(subject, name, dev)
         swap = _swap(subject, name, best, None)
         plans.append(Plan(f"matched:{name}", None, swap, {"temperature": best}))
-    plans += [Plan("shuffle:positions", some, _shuffle("positions", some)) for some in everywhere]
+    plans += [
+        Plan("shuffle:positions", touched, _shuffle("positions", touched)) for touched in everywhere
+    ]
     plans.append(Plan("shuffle:weights", None, _shuffle("weights", None)))
     plans.append(Plan("shuffle:entries", None, _shuffle("entries", None)))
     return plans
@@ -163,22 +149,24 @@ def fitted_temperature(subject: ProbedClassifier, name: str, dev: Texts) -> floa
 def attack_plan(attack: str, adversary: KeyAdversary, layers: frozenset[int] | None) -> Plan:
     """Return a trained attack as a plan."""
     return Plan(
-        attack, layers, lambda at: (keys_for(attack, adversary, at.clean, at.generator), None)
+        attack,
+        layers,
+        lambda batch: (keys_for(attack, adversary, batch.clean, batch.generator), None),
     )
 
 
 def _uniform(layers: frozenset[int] | None) -> Callable[[Pass], Any]:
-    return lambda at: (Uniform(layers), None)
+    return lambda batch: (Uniform(layers), None)
 
 
 def _swap(
     subject: ProbedClassifier, name: str, temperature: float, layers: frozenset[int] | None
 ) -> Callable[[Pass], Any]:
-    return lambda at: (None, swapped(subject, name, temperature, layers))
+    return lambda batch: (None, swapped(subject, name, temperature, layers))
 
 
-def _shuffle(how: str, layers: frozenset[int] | None) -> Callable[[Pass], Any]:
-    return lambda at: (ShuffledKeys(at.mask, at.generator, how, layers), None)
+def _shuffle(kind: str, layers: frozenset[int] | None) -> Callable[[Pass], Any]:
+    return lambda batch: (ShuffledKeys(batch.mask, batch.generator, kind, layers), None)
 
 
 @torch.no_grad()
@@ -204,42 +192,46 @@ def judge(subject: ProbedClassifier, plans: Sequence[Plan], texts: Texts, seed: 
             sums = np.zeros((len(plans), 3, len(clean.seen_keys)))
         for n, plan in enumerate(plans):
             edit, activation = plan.make(Pass(mask, clean, generators[n]))
-            after = Recorder()
-            changed = subject.logits(inputs, edit, activation, after)
-            logits[n].append(changed.cpu())
-            apart = distances(clean, after, mask)
-            for kind, values in enumerate((apart.tvd, apart.jsd, apart.key)):
+            edited_recorder = Recorder()
+            edited_logits = subject.logits(inputs, edit, activation, edited_recorder)
+            logits[n].append(edited_logits.cpu())
+            moved = distances(clean, edited_recorder, mask)
+            for kind, values in enumerate((moved.tvd, moved.jsd, moved.key)):
                 sums[n, kind] += values.double().sum(1).cpu().numpy()
-    before = scatter_rows(rows, clean_logits)
+    clean_outputs = scatter_rows(rows, clean_logits)
     return [
-        _row(plan, before, scatter_rows(rows, logits[n]), sums[n] / len(texts), texts.labels)
+        _row(plan, clean_outputs, scatter_rows(rows, logits[n]), sums[n] / len(texts), texts.labels)
         for n, plan in enumerate(plans)
     ]
 
 
 def _row(
-    plan: Plan, before: Tensor, after: Tensor, apart: NDArray[np.float64], labels: NDArray[np.int64]
+    plan: Plan,
+    clean_logits: Tensor,
+    logits: Tensor,
+    moved: NDArray[np.float64],
+    labels: NDArray[np.int64],
 ) -> Row:
-    classes = before.shape[1]
-    own, now = before.argmax(1).numpy(), after.argmax(1).numpy()
-    edited = sorted(plan.layers) if plan.layers is not None else list(range(apart.shape[1]))
+    classes = clean_logits.shape[1]
+    clean_classes, predicted = clean_logits.argmax(1).numpy(), logits.argmax(1).numpy()
+    edited = sorted(plan.layers) if plan.layers is not None else list(range(moved.shape[1]))
     return {
         "intervention": plan.name,
         "layers": plan.where,
         "n": len(labels),
-        "accuracy": float((now == labels).mean()),
-        "drop": float((own == labels).mean() - (now == labels).mean()),
-        "opposite_accuracy": float((now == opposite(labels, classes)).mean()),
-        "kept": float((now == own).mean()),
-        "flipped": float((now == opposite(own, classes)).mean()),
-        "prediction_tvd": float(change_in_prediction(before, after).mean()),
+        "accuracy": float((predicted == labels).mean()),
+        "drop": float((clean_classes == labels).mean() - (predicted == labels).mean()),
+        "opposite_accuracy": float((predicted == opposite(labels, classes)).mean()),
+        "kept": float((predicted == clean_classes).mean()),
+        "flipped": float((predicted == opposite(clean_classes, classes)).mean()),
+        "prediction_tvd": float(change_in_prediction(clean_logits, logits).mean()),
         # Of the layers the intervention touches: those below cannot change, those above only follow.
-        "weights_tvd": float(apart[0, edited].mean()),
-        "weights_jsd": float(apart[1, edited].mean()),
-        "key_distance": float(apart[2, edited].mean()),
-        "layer_tvd": apart[0].tolist(),
-        "layer_jsd": apart[1].tolist(),
-        "layer_key_distance": apart[2].tolist(),
+        "weights_tvd": float(moved[0, edited].mean()),
+        "weights_jsd": float(moved[1, edited].mean()),
+        "key_distance": float(moved[2, edited].mean()),
+        "layer_tvd": moved[0].tolist(),
+        "layer_jsd": moved[1].tolist(),
+        "layer_key_distance": moved[2].tolist(),
         "temperature": plan.extra.get("temperature"),
         "losses": None,
     }
@@ -249,7 +241,7 @@ def majority_row(train: Texts, test: Texts, original: Row, classes: int) -> Row:
     """Return the row of a control that reads nothing: the most frequent class of the training texts."""
     guess = int(np.bincount(train.labels, minlength=classes).argmax())
     accuracy = float((test.labels == guess).mean())
-    wanted = opposite(test.labels, classes)
+    flipped = opposite(test.labels, classes)
     empty = dict.fromkeys(original, None)
     return empty | {
         "intervention": "majority",
@@ -257,7 +249,7 @@ def majority_row(train: Texts, test: Texts, original: Row, classes: int) -> Row:
         "n": len(test),
         "accuracy": accuracy,
         "drop": original["accuracy"] - accuracy,
-        "opposite_accuracy": float((wanted == guess).mean()),
+        "opposite_accuracy": float((flipped == guess).mean()),
     }
 
 

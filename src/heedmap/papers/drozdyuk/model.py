@@ -170,8 +170,8 @@ def lower(split: Split) -> list[list[str]]:
 
 def numbered(split: Split, vocabulary: Vocabulary, settings: DrozdyukSettings) -> Texts:
     """Encode texts as word numbers between marks, cut to the model's length."""
-    most = settings.max_length - 2
-    return Texts([vocabulary.encode(text[:most]) for text in lower(split)], split.labels)
+    word_limit = settings.max_length - 2
+    return Texts([vocabulary.encode(text[:word_limit]) for text in lower(split)], split.labels)
 
 
 def new_transformer(

@@ -8,7 +8,7 @@ the train split, temperatures fitted on dev, and all rows are of the test split.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.load import as_written
 from heedmap.data.readers import SPLITS
 from heedmap.data.vocabulary import Vocabulary
-from heedmap.errors import InputError
 from heedmap.files import manifest
-from heedmap.files.manifest import remove
-from heedmap.files.tables import write_table
 from heedmap.papers.drozdyuk.adversaries import ATTACKS
 from heedmap.papers.drozdyuk.interventions import SCHEMA, every_row
 from heedmap.papers.drozdyuk.model import (
@@ -34,36 +31,17 @@ from heedmap.papers.drozdyuk.model import (
     train_transformer,
     vocabulary_of,
 )
-from heedmap.papers.drozdyuk.result import Reproduction, result
+from heedmap.papers.drozdyuk.result import Drozdyuk, result
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.drozdyuk.trained import load, subject_of, tokenised
-from heedmap.papers.kit.parts import (
-    Row,
-    left_out,
-    part_path,
-    read_part,
-    read_reproduction,
-    reserved,
-)
+from heedmap.papers.kit.parts import Row, left_out
 from heedmap.papers.kit.registry import Paper
-from heedmap.papers.kit.render import write
+from heedmap.papers.kit.reproduction import Cell, Experiment, Modules, check_distinct
 from heedmap.runs.run_paths import Out
 from heedmap.terminal.progress import portion
-from heedmap.training.cells import checkpoints_of, run_cells, save_part
 from heedmap.training.sweep import processes
 
 TABLE, VOCABULARY = "table.parquet", "vocabulary.json"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The classifier of one activation and seed."""
-
-    activation: str
-    seed: int
-
-    def __str__(self) -> str:
-        return f"{self.activation}-{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -75,37 +53,25 @@ class Shared:
     settings: DrozdyukSettings
     texts: list[Texts]
     words: int
-    folder: Path
-
-    def path(self, cell: Cell) -> Path:
-        """Return the path of a cell's table."""
-        return part_path(self.folder, str(cell))
-
-    def is_finished(self, cell: Cell) -> bool:
-        """Return whether a cell's rows are there."""
-        return self.path(cell).exists()
 
 
 def cells(settings: DrozdyukSettings) -> list[Cell]:
     """Return the cells, all activations of a seed before the next: a stopped run still compares them."""
-    return [Cell(a, seed) for seed in range(settings.seeds) for a in settings.activations]
+    return [
+        Cell(f"{activation}-{seed}", {"activation": activation, "seed": seed})
+        for seed in range(settings.seeds)
+        for activation in settings.activations
+    ]
 
 
 def reproduce(
-    corpus: Corpus,
-    *,
-    out: Out,
-    overwrite: bool = False,
-    workers: int | None = None,
-    **options: Any,
-) -> Reproduction:
+    corpus: Corpus, *, out: Out, overwrite: bool = False, workers: int | None = None, **options: Any
+) -> Drozdyuk:
     """Train, change the attention and judge, for each seed and activation. Resumes a stopped run.
 
     Args:
         corpus: from `heedmap.load`; words are lower-cased, except for a trained `model`.
-        out: the folder; each part is written when it is finished, and the result after each part.
-        overwrite: replace a reproduction with other settings, and restart unfinished parts.
-        workers: how many processes; one per core by default. The numbers do not depend on it.
+        out, overwrite, workers: see `Experiment`.
         options: see `DrozdyukSettings`. With `model`, a trained classifier stands in for the small
             transformer: its attention is a softmax, seeds draw adversaries and shuffles only.
 
@@ -120,10 +86,7 @@ def reproduce(
     settings = DrozdyukSettings.of(
         fingerprint=corpus.fingerprint(), data=corpus.settings, **options
     )
-    if len(set(settings.activations)) != len(settings.activations) or not settings.activations:
-        raise InputError(
-            f"activations: expected each at most once; got {', '.join(settings.activations)}"
-        )
+    check_distinct("activations", settings.activations)
     splits, notes = sampled(corpus, settings)
     vocabulary: Vocabulary | None = None
     if settings.model is None:
@@ -133,35 +96,26 @@ def reproduce(
         subject, tokenizer = load(settings.model, corpus.classes)
         texts = tokenised(corpus, splits, subject.model, tokenizer, settings.max_length)
         notes.append(f"Classifier: {settings.model}, trained already, its attention a softmax.")
-    rows: list[Row] = []
-    todo = cells(settings)
-    with reserved(out, settings, overwrite=overwrite, own=(TABLE, VOCABULARY)) as folder:
-        shared = Shared(corpus.name, corpus.classes, settings, texts, len(vocabulary or ()), folder)
+    shared = Shared(corpus.name, corpus.classes, settings, texts, len(vocabulary or ()))
+    with EXPERIMENT.opened(
+        out, settings, overwrite=overwrite, name=corpus.name, notes=notes
+    ) as reproduction:
         if vocabulary is not None:
             text = json.dumps(vocabulary.words, ensure_ascii=False)
-            manifest.write(folder / VOCABULARY, text)
-
-        def so_far() -> Reproduction:
-            return Reproduction(corpus.name, settings, rows, notes, folder)
-
-        def keep(cell: Cell, found: list[Row]) -> None:
-            rows.extend(found)
-            write_table(folder / TABLE, pa.Table.from_pylist(rows, schema=SCHEMA))
-            write(folder, result(so_far()))
-
-        run_cells(
-            todo, partial(run, shared=shared), keep,
-            is_finished=shared.is_finished, workers=workers,
-        )  # fmt: skip
-    return so_far()
+            manifest.write(reproduction.folder / VOCABULARY, text)
+        return EXPERIMENT.run(reproduction, partial(compute, shared=shared), workers=workers)
 
 
 def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split], list[str]]:
     """Return the splits, cut to seeded samples if requested (dev like test), and notes about them."""
-    most = {"train": settings.train_texts, "dev": settings.test_texts, "test": settings.test_texts}
+    limits = {
+        "train": settings.train_texts,
+        "dev": settings.test_texts,
+        "test": settings.test_texts,
+    }
     splits, counts = {}, []
     for name, split in corpus.splits.items():
-        limit = most[name]
+        limit = limits[name]
         if limit is None or limit >= len(split):
             splits[name] = split
             counts.append(f"{name} {len(split)}")
@@ -177,65 +131,51 @@ def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split
     return splits, notes
 
 
-def run(cell: Cell, *, shared: Shared) -> list[Row]:
-    """Return the rows of one cell, read if it is finished."""
-    path = shared.path(cell)
-    if not path.exists():
-        _make(path, cell, shared)
-    remove(checkpoints_of(path))
-    return read_part(path, SCHEMA, activation=cell.activation, seed=cell.seed)
-
-
-def _make(path: Path, cell: Cell, shared: Shared) -> None:
-    settings, checkpoints = shared.settings, checkpoints_of(path)
-    train, dev, test = shared.texts
+def compute(cell: Cell, checkpoints: Path, *, shared: Shared) -> tuple[list[Row], Modules]:
+    """Train one classifier and its adversaries; return a row per intervention."""
+    settings, (train, dev, test) = shared.settings, shared.texts
     trained: dict[str, nn.Module] = {}
     accuracies: list[float] | None = None
     if settings.model is None:
         subject = new_transformer(
-            settings, shared.words, len(shared.classes), cell.activation, cell.seed
+            settings, shared.words, len(shared.classes), cell["activation"], cell["seed"]
         )
-        at = checkpoints / "transformer.safetensors"
+        checkpoint = checkpoints / "transformer.safetensors"
         with portion(1 / (1 + len(ATTACKS))):
-            accuracies = train_transformer(subject, train, dev, settings, cell.seed, at)
+            accuracies = train_transformer(subject, train, dev, settings, cell["seed"], checkpoint)
         trained["model"] = subject.model
     else:
         subject, _ = load(settings.model, shared.classes)
     with portion(len(ATTACKS) / (1 + len(ATTACKS))):
-        rows, adversaries = every_row(subject, train, dev, test, settings, cell.seed, checkpoints)
-    own = {
+        rows, adversaries = every_row(
+            subject, train, dev, test, settings, cell["seed"], checkpoints
+        )
+    shared_columns = {
         "data": shared.data,
         "model": settings.model or "transformer",
-        "activation": cell.activation,
-        "seed": cell.seed,
         "dev_accuracies": accuracies,
     }
-    table = pa.Table.from_pylist([{**row, **own} for row in rows], schema=SCHEMA)
-    save_part(path, table, {**adversaries, **trained})
+    return [{**row, **shared_columns} for row in rows], {**adversaries, **trained}
 
 
-def read(folder: Path) -> Reproduction | None:
+EXPERIMENT = Experiment(
+    DrozdyukSettings, Drozdyuk, cells, SCHEMA, result, files=(TABLE, VOCABULARY), joint=TABLE
+)
+
+
+def read(folder: Path) -> Drozdyuk | None:
     """Read the rows in a folder; return None where there is no reproduction of this paper.
 
     Raises:
         InputError: the rows are damaged.
     """
-    parts = read_reproduction(
-        folder, DrozdyukSettings, SCHEMA, lambda settings: map(str, cells(settings))
-    )
-    if parts is None:
-        return None
-    settings, rows = parts
-    return Reproduction(rows[0]["data"], settings, rows, [], folder)
+    reproduction = EXPERIMENT.read(folder)
+    # The name of the data stands in the rows alone.
+    return reproduction and replace(reproduction, name=reproduction.rows[0]["data"])
 
 
 def intervene(
-    model: Any,
-    tokenizer: Any,
-    corpus: Corpus,
-    *,
-    seed: int = 0,
-    **options: Any,
+    model: Any, tokenizer: Any, corpus: Corpus, *, seed: int = 0, **options: Any
 ) -> pa.Table:
     """Return one row per intervention on a trained classifier, which is left unchanged.
 
@@ -255,24 +195,24 @@ def intervene(
     )
     splits, _ = sampled(corpus, settings)
     train, dev, test = tokenised(corpus, splits, model, tokenizer, settings.max_length)
-    before = model.config._attn_implementation
+    implementation = model.config._attn_implementation
     was_training = model.training
-    wanted = [parameter.requires_grad for parameter in model.parameters()]
+    were_trainable = [parameter.requires_grad for parameter in model.parameters()]
     try:
         subject = subject_of(model, corpus.classes)
         rows, _ = every_row(subject, train, dev, test, settings, seed)
     finally:
-        model.set_attn_implementation(before)
+        model.set_attn_implementation(implementation)
         model.train(was_training)
-        for parameter, needed in zip(model.parameters(), wanted, strict=True):
-            parameter.requires_grad_(needed)
-    own = {
+        for parameter, was_trainable in zip(model.parameters(), were_trainable, strict=True):
+            parameter.requires_grad_(was_trainable)
+    shared_columns = {
         "data": corpus.name,
         "model": type(model).__name__,
         "activation": "softmax",
         "seed": seed,
     }
-    return pa.Table.from_pylist([{**row, **own} for row in rows], schema=SCHEMA)
+    return pa.Table.from_pylist([{**row, **shared_columns} for row in rows], schema=SCHEMA)
 
 
 PAPER = Paper(read, result)

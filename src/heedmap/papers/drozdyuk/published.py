@@ -41,7 +41,10 @@ GIVEN = {
 def drop(name: str) -> list[float]:
     """Return how many points a row of Table 1 loses, by activation."""
     rows = {row: values for row, *values in PUBLISHED}
-    return [before - after for before, after in zip(rows["original"], rows[name], strict=True)]
+    return [
+        original_accuracy - accuracy
+        for original_accuracy, accuracy in zip(rows["original"], rows[name], strict=True)
+    ]
 
 
 def intervention_of(published: str, activation: str) -> str:

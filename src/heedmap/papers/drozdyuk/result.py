@@ -2,26 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
 
 import pandas as pd
 import pyarrow as pa
 
-from heedmap.papers.drozdyuk.claims import ACTIVATIONS, claims, learned, spread
+from heedmap.papers.drozdyuk.claims import ACTIVATIONS, Spread, claims, learned, spread
 from heedmap.papers.drozdyuk.interventions import SCHEMA
-from heedmap.papers.drozdyuk.published import (
-    GIVEN,
-    PLACE,
-    PUBLISHED,
-    SOURCE,
-    drop,
-    intervention_of,
-)
+from heedmap.papers.drozdyuk.published import GIVEN, PLACE, PUBLISHED, SOURCE, drop, intervention_of
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.parts import Row
-from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike, with_unlike
+from heedmap.papers.kit.reproduction import CellReproduction
+from heedmap.papers.kit.result import Claim, Result, Table, changed_settings
 from heedmap.report.charts import Figure
 from heedmap.report.grid_figures import bars
 
@@ -61,20 +54,22 @@ CHANGES = {
 
 
 @dataclass(frozen=True)
-class Reproduction:
-    """All rows so far, and what was read."""
-
-    name: str
-    settings: DrozdyukSettings
-    rows: list[Row]
-    notes: list[str]
-    folder: Path
+class Drozdyuk(CellReproduction[DrozdyukSettings]):
+    """The rows of all interventions so far."""
 
     @property
     def missing(self) -> int:
         """The number of cells that are still to be run: one per seed and activation."""
         finished = {(row["activation"], row["seed"]) for row in self.rows}
         return self.settings.seeds * len(self.settings.activations) - len(finished)
+
+    @property
+    def differences(self) -> list[str]:
+        """How it differs from the settings that the paper gives."""
+        trained = ["a classifier that was trained before"] if self.settings.model else []
+        words = {name: f"{noun} {{}}" for name, (noun, _) in GIVEN.items()}
+        published = {name: value for name, (_, value) in GIVEN.items()}
+        return [*trained, *changed_settings(self.settings, words, published)]
 
     @cached_property
     def learned(self) -> Learned:
@@ -87,43 +82,30 @@ class Reproduction:
         return [self.learned.judged(claim, *ACTIVATIONS) for claim in claims(self.rows)]
 
 
-def result(found: Reproduction) -> Result:
+def result(drozdyuk: Drozdyuk) -> Result:
     """Make the result that all files of a reproduction show."""
-    heads, lines = beside_published(found.rows)
+    heads, lines = beside_published(drozdyuk.rows)
     title = "Drozdyuk et al., Table 1 [S4], and ours (accuracy, %)"
-    differs = unlike(differences(found.settings))
-    names = [column.name for column in SCHEMA if not pa.types.is_list(column.type)]
-    return Result(
-        title=f"Drozdyuk et al. on {found.name}",
-        notes=[note for note in (*found.notes, differs, unfinished(found.missing)) if note],
-        summary=Table(title, heads, lines),
-        sections=[
+    columns = [column.name for column in SCHEMA if not pa.types.is_list(column.type)]
+    return drozdyuk.make_result(
+        f"Drozdyuk et al. on {drozdyuk.name}",
+        [
             Table("Table 1 [S4] beside ours", heads, lines, HOW_TO_READ),
-            *found.claims,
-            Table("Every intervention", *every_line(found.rows), DISTANCES, labels=3),
+            *drozdyuk.claims,
+            _interventions(drozdyuk),
         ],
-        figures=figures(found),
+        summary=Table(title, heads, lines),
+        latex=Table(title, heads, lines, HOW_TO_READ),
+        figures=figures(drozdyuk),
         rows=pd.DataFrame(
             [
-                {**row, "learned": found.learned.of(row["activation"], row["seed"])}
-                for row in found.rows
+                {**row, "learned": drozdyuk.learned.of(row["activation"], row["seed"])}
+                for row in drozdyuk.rows
             ],
-            columns=[*names, "learned"],
+            columns=[*columns, "learned"],
         ),
-        latex=Table(title, heads, lines, HOW_TO_READ),
         columns=COLUMNS,
-        not_learned=found.learned.sentence(),
     )
-
-
-def differences(settings: DrozdyukSettings) -> list[str]:
-    """List in words how a reproduction differs from the settings that the paper gives."""
-    differs = [
-        f"{words} {getattr(settings, name):g} instead of {given:g}"
-        for name, (words, given) in GIVEN.items()
-        if getattr(settings, name) != given
-    ]
-    return [*(["a classifier that was trained before"] if settings.model else []), *differs]
 
 
 def activations_of(rows: Sequence[Row]) -> list[str]:
@@ -151,7 +133,7 @@ def beside_published(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return heads, lines
 
 
-_COLUMNS = (
+_MEANS: tuple[tuple[str, str, float, int], ...] = (
     ("accuracy %", "accuracy", 100.0, 1),
     ("drop", "drop", 100.0, 1),
     ("flipped labels %", "opposite_accuracy", 100.0, 1),
@@ -164,45 +146,64 @@ _COLUMNS = (
 )
 
 
-def every_line(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Return heads and lines: all interventions, means over the seeds; the accuracy's range beside it."""
-    heads = ["activation", "intervention", "layers", *(head for head, *_ in _COLUMNS)]
-    heads += ["range of accuracy %"]
-    lines, judged = [], learned(rows)
-    for key in dict.fromkeys((r["activation"], r["intervention"], r["layers"]) for r in rows):
-        line = [judged.marked(key[0], key[0]), *map(str, key[1:])]
-        for _, column, factor, digits in _COLUMNS:
-            found = spread(rows, key[0], key[1], column, key[2])
-            line.append("" if found is None else f"{factor * found.mean:.{digits}f}")
-        accuracy = spread(rows, key[0], key[1], "accuracy", key[2])
+def _interventions(drozdyuk: Drozdyuk) -> Table:
+    """Return all interventions: means over the seeds, and the range of the accuracy."""
+    rows = drozdyuk.rows
+    Kind = tuple[str, str, str]
+
+    def over_seeds(kind: Kind, column: str) -> Spread | None:
+        activation, intervention, layers = kind
+        return spread(rows, activation, intervention, column, layers)
+
+    def mean(column: str, factor: float, digits: int, kind: Kind) -> str:
+        values = over_seeds(kind, column)
+        return "" if values is None else f"{factor * values.mean:.{digits}f}"
+
+    def accuracies(kind: Kind) -> str:
+        accuracy = over_seeds(kind, "accuracy")
         assert accuracy is not None
-        line.append(f"{100 * accuracy.low:.1f}–{100 * accuracy.high:.1f}")
-        lines.append(line)
-    return heads, lines
+        return f"{100 * accuracy.low:.1f}–{100 * accuracy.high:.1f}"
+
+    return Table.of(
+        "Every intervention",
+        dict.fromkeys((row["activation"], row["intervention"], row["layers"]) for row in rows),
+        {
+            "activation": lambda kind: drozdyuk.learned.marked(kind[0], kind[0]),
+            "intervention": lambda kind: kind[1],
+            "layers": lambda kind: kind[2],
+            **{
+                head: partial(mean, column, factor, digits)
+                for head, column, factor, digits in _MEANS
+            },
+            "range of accuracy %": accuracies,
+        },
+        DISTANCES,
+        labels=3,
+    )
 
 
-def figures(found: Reproduction) -> list[Figure]:
+def figures(drozdyuk: Drozdyuk) -> list[Figure]:
     """Draw Table 1, then what each change costs and how far it moves the weights; none without rows."""
-    if not found.rows:
+    if not drozdyuk.rows:
         return []
     table = {
         row[0]: ("opposite_accuracy" if row[0] == "opposite" else "accuracy") for row in PUBLISHED
     }
     return [
         _bars(
-            found, table,
+            drozdyuk, table,
             published={name: values for name, *values in PUBLISHED},
             key="accuracy", title="Table 1: accuracy under each change", measure="accuracy",
             none="none right", caption="Of `opposite` the share of flipped labels that are met.",
         ),
         _bars(
-            found, dict.fromkeys([*CHANGES, "majority"], "drop"),
+            drozdyuk, dict.fromkeys([*CHANGES, "majority"], "drop"),
             published={name: drop(name) for name, *_ in PUBLISHED if name in CHANGES},
             key="drop", title="What does each change of the attention cost?", measure="drop of accuracy",
             none="nothing lost", caption="`majority` drops to the most frequent class of the training texts.",
         ),
         _bars(
-            found, dict.fromkeys(CHANGES, "weights_tvd"),
+            drozdyuk, dict.fromkeys(CHANGES, "weights_tvd"),
             key="weights", title="How far does each change move the weights?",
             measure="TVD of the weights", none="the same weights",
         ),
@@ -210,8 +211,8 @@ def figures(found: Reproduction) -> list[Figure]:
 
 
 def _bars(
-    found: Reproduction,
-    drawn: Mapping[str, str],
+    drozdyuk: Drozdyuk,
+    columns: Mapping[str, str],
     *,
     published: Mapping[str, Sequence[float]] | None = None,
     key: str,
@@ -220,12 +221,12 @@ def _bars(
     none: str,
     caption: str = "",
 ) -> Figure:
-    """Draw a bar per change and activation; `drawn` names columns, `published` is per cent by activation."""
-    activations = activations_of(found.rows)
+    """Draw a bar per change (with its column) and activation; `published` is per cent by activation."""
+    activations = activations_of(drozdyuk.rows)
     runs = [
         {"dataset": name, "series": row["activation"], "seed": row["seed"], "value": row[column]}
-        for name, column in drawn.items()
-        for row in found.rows
+        for name, column in columns.items()
+        for row in drozdyuk.rows
         if row["layers"] == "all"
         and row["intervention"] == intervention_of(CHANGES.get(name, name), row["activation"])
     ]
@@ -235,8 +236,7 @@ def _bars(
         for a in activations
         if a in PLACE
     ]
-    figure = bars(
-        runs, key=key, title=f"{title} ({found.name})", measure=measure, none=none, caption=caption,
+    return bars(
+        runs, key=key, title=f"{title} ({drozdyuk.name})", measure=measure, none=none, caption=caption,
         published=marks, unit="value",
     )  # fmt: skip
-    return with_unlike(figure, differences(found.settings), found.learned.failed)

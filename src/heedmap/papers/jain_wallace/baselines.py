@@ -91,7 +91,7 @@ def baselines(
             substituted += substitution(model, test, odds, count=count, seed=seed)
     except InputError as error:
         remark(f"{corpus.name}: no words replaced ({error})")
-    own = freeze(model, test, scores)
+    frozen = freeze(model, test, scores)
     with part(title="no attention"):
         unattended = _train(corpus, settings, NoAttention)
     unattended_logits = predict_logits(unattended, unattended.encoded(test.texts, test.labels))
@@ -100,32 +100,29 @@ def baselines(
     with part(title="regularised"):
         pulled = _train(corpus, settings, TextClassifier, scores)
 
-    def row(variant: str, logits: Float[Tensor, "B C"], **more: object) -> dict[str, Any]:
-        same = (logits.argmax(1) == own.own.argmax(1)).double().mean()
+    def row(variant: str, logits: Float[Tensor, "B C"], **columns: object) -> dict[str, Any]:
+        agreement = (logits.argmax(1) == frozen.own.argmax(1)).double().mean()
         return _row(
-            variant=variant, **scores_of(logits, test.labels), agreement=float(same), **more
+            variant=variant, **scores_of(logits, test.labels), agreement=float(agreement), **columns
         )
 
     def attending(variant: str, frozen: Frozen) -> dict[str, Any]:
         return row(variant, frozen.own, jsd=float(frozen.divergence.mean()), uniform_texts=uniform)
 
-    uniform = int(own.bare.sum())
+    uniform = int(frozen.bare.sum())
     return [
         row("logistic regression", odds.logits(test.tokens)),
         row("no attention", unattended_logits),
-        attending("attention", own),
-        row("log-odds at test", own.logits, jsd=0.0, uniform_texts=uniform),
+        attending("attention", frozen),
+        row("log-odds at test", frozen.logits, jsd=0.0, uniform_texts=uniform),
         attending("log-odds in training", freeze(fixed, test, scores)),
         attending("regularised", freeze(pulled, test, scores)),
-        *(_row(**found) for found in substituted),
+        *(_row(**columns) for columns in substituted),
     ]
 
 
 def _train(
-    corpus: Corpus,
-    settings: RunSettings,
-    kind: type[M],
-    towards: Lexical | None = None,
+    corpus: Corpus, settings: RunSettings, kind: type[M], towards: Lexical | None = None
 ) -> M:
     """Train a variant like `attention`; pull its attention `towards` fixed scores, if given."""
     assert isinstance(settings.train, TrainSettings)
@@ -156,8 +153,8 @@ def _row(**values: Any) -> dict[str, Any]:
 def _check_same(
     run: Run, corpus: Corpus, encoder: str, score: str, seed: int, training: dict[str, Any]
 ) -> None:
-    model, how = run.settings.model, run.settings.train
-    if not isinstance(model, ModelSettings) or not isinstance(how, TrainSettings):
+    model, training_settings = run.settings.model, run.settings.train
+    if not isinstance(model, ModelSettings) or not isinstance(training_settings, TrainSettings):
         raise InputError(f"{run.name}: expected an attention model that heedmap trained")
     if training:
         raise InputError(
@@ -165,8 +162,8 @@ def _check_same(
         )
     if run.settings.fingerprint != corpus.fingerprint():
         raise InputError(f"{run.name}: trained on another corpus than {corpus.name}")
-    wanted, actual = (encoder, score, seed), (model.encoder, model.score, how.seed)
-    if wanted != actual:
+    expected, actual = (encoder, score, seed), (model.encoder, model.score, training_settings.seed)
+    if expected != actual:
         raise InputError(
-            f"{run.name}: expected encoder, score and seed {wanted}, the trained model has {actual}"
+            f"{run.name}: expected encoder, score and seed {expected}, the trained model has {actual}"
         )

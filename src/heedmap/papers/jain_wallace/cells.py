@@ -72,64 +72,66 @@ class Variants(NamedTuple):
 
 def is_finished(job: Cell | Baselines, *, shared: Mapping[str, Shared]) -> bool:
     """Return whether an earlier call has finished the job."""
-    of = shared[job.dataset]
-    last = job.path(of.out) if isinstance(job, Baselines) else job.folder(of.out) / "report.html"
-    return last.exists() and not of.overwrite
+    data = shared[job.dataset]
+    final_file = (
+        job.path(data.out) if isinstance(job, Baselines) else job.folder(data.out) / "report.html"
+    )
+    return final_file.exists() and not data.overwrite
 
 
 def run(job: Cell | Baselines, *, shared: Mapping[str, Shared]) -> CellNumbers | Variants:
     """Train and audit a cell, or compare its variants; read what an earlier call has finished."""
-    of = shared[job.dataset]
+    data = shared[job.dataset]
     if isinstance(job, Baselines):
-        return variants(job, of)
+        return variants(job, data)
     with whole_command():  # hold a cell's folder only while it is worked on
         with portion(0.5):
-            model = trained(job, of)
+            model = trained(job, data)
         with portion(0.5):
-            found = audit(model, seed=job.seed, instances=of.instances, overwrite=of.overwrite)
-    return CellNumbers(job, measured(job, found), vectors_text(found))
+            finished_audit = audit(
+                model, seed=job.seed, instances=data.instances, overwrite=data.overwrite
+            )
+    return CellNumbers(job, measured(job, finished_audit), vectors_text(finished_audit))
 
 
-def trained(cell: Cell, of: Shared) -> Run:
+def trained(cell: Cell, data: Shared) -> Run:
     """Return the cell's model, read from its folder if it is there."""
     return train(
-        of.corpus,
+        data.corpus,
         encoder=cell.encoder,
         score=cell.score,
         seed=cell.seed,
-        out=cell.folder(of.out),
-        overwrite=of.overwrite,
-        **of.options,
+        out=cell.folder(data.out),
+        overwrite=data.overwrite,
+        **data.options,
     )
 
 
-def variants(job: Baselines, of: Shared) -> Variants:
+def variants(job: Baselines, data: Shared) -> Variants:
     """Return the variants of a model, saved in OUT/DATA/baselines-SEED.json.
 
     Those of other settings are computed again.
     """
-    cell, corpus, path = job.cell, of.corpus, job.path(of.out)
-    model = trained(cell, of)
+    cell, corpus, path = job.cell, data.corpus, job.path(data.out)
+    model = trained(cell, data)
     settings = model.settings.model_copy(update={"audit": None})
     if path.exists():
         try:
             content = json.loads(manifest.read(path))
-            before = relocated(RunSettings.of(**tomllib.loads(content["settings"])), settings)
-            if not before.difference(settings):
+            saved_settings = relocated(
+                RunSettings.of(**tomllib.loads(content["settings"])), settings
+            )
+            if not saved_settings.difference(settings):
                 rows, texts = [dict(row) for row in content["rows"]], dict(content["texts"])
                 if not rows or not all({"seed", *COLUMNS} <= set(row) for row in rows):
                     raise ValueError("rows without the columns")
                 return Variants(rows, texts)
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{path}: damaged; delete it and run again") from error
-    found = baselines(
-        corpus,
-        encoder=cell.encoder,
-        score=cell.score,
-        seed=cell.seed,
-        attention=model,
+    variant_rows = baselines(
+        corpus, encoder=cell.encoder, score=cell.score, seed=cell.seed, attention=model
     )
-    rows = [{"seed": cell.seed, **row} for row in found]
+    rows = [{"seed": cell.seed, **row} for row in variant_rows]
     assert isinstance(model.model, AttentionClassifier)
     texts = {"seed": cell.seed, "classes": corpus.classes, **text_by_text(model.model, corpus)}
     content = {"settings": settings.to_toml(), "rows": rows, "texts": texts}

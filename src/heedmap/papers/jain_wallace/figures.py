@@ -22,10 +22,14 @@ DRAWN = (
 
 def figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
     """Draw bars by data set and encoder, one figure per quantity and score; then attention beside log-odds."""
-    numbers = [one for result in results for one in result.numbers if one.predicted == "Overall"]
-    scores = list(dict.fromkeys(one.cell.score for one in numbers))
+    numbers = [
+        number for result in results for number in result.numbers if number.predicted == "Overall"
+    ]
+    scores = list(dict.fromkeys(number.cell.score for number in numbers))
     unlike = [
-        f"{CATALOG[one.dataset].title} ({', '.join(one.made)})" for one in results if one.made
+        f"{CATALOG[number.dataset].title} ({', '.join(number.made)})"
+        for number in results
+        if number.made
     ]
     failed = learned(results).failed
     compared = [
@@ -45,17 +49,17 @@ def figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
 
 def _bars(numbers: Sequence[Measured], key: str, title: str) -> Figure:
     score, quantity = numbers[0].cell.score, numbers[0].quantity
-    cells = dict.fromkeys((one.cell.dataset, one.cell.encoder) for one in numbers)
+    cells = dict.fromkeys((number.cell.dataset, number.cell.encoder) for number in numbers)
     references = [(cell, published().get((*cell, score, quantity, "Overall"))) for cell in cells]
     return bars(
         [
             {
-                "dataset": CATALOG[one.cell.dataset].title,
-                "series": one.cell.encoder,
-                "seed": one.cell.seed,
-                "value": one.value,
+                "dataset": CATALOG[number.cell.dataset].title,
+                "series": number.cell.encoder,
+                "seed": number.cell.seed,
+                "value": number.value,
             }
-            for one in numbers
+            for number in numbers
         ],
         key=f"{key}-{score}",
         title=f"{title} ({score} attention)",
@@ -66,10 +70,10 @@ def _bars(numbers: Sequence[Measured], key: str, title: str) -> Figure:
             {
                 "dataset": CATALOG[dataset].title,
                 "series": encoder,
-                "value": one.value,
+                "value": number.value,
                 "source": SOURCE,
             }
-            for (dataset, encoder), one in references
-            if one is not None
+            for (dataset, encoder), number in references
+            if number is not None
         ],
     )

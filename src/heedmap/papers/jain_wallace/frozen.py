@@ -56,13 +56,13 @@ def text_by_text(model: AttentionClassifier, corpus: Corpus) -> dict[str, list[A
     `tvd` of the two predictions.
     """
     test = corpus.splits["test"]
-    found = freeze(model, test, lexical(fit_log_odds(corpus, model.vocabulary).coefficients))
+    frozen = freeze(model, test, lexical(fit_log_odds(corpus, model.vocabulary).coefficients))
     return {
-        "predicted": found.own.argmax(1).tolist(),
+        "predicted": frozen.own.argmax(1).tolist(),
         "n_tokens": [len(tokens) for tokens in test.tokens],
-        "max_attention": found.largest.tolist(),
-        "jsd": found.divergence.tolist(),
-        "tvd": change_in_prediction(found.own, found.logits).tolist(),
+        "max_attention": frozen.largest.tolist(),
+        "jsd": frozen.divergence.tolist(),
+        "tvd": change_in_prediction(frozen.own, frozen.logits).tolist(),
     }
 
 

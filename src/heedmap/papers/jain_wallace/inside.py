@@ -38,11 +38,11 @@ class Inside:
     @classmethod
     def of(cls, lines: Iterable[Line]) -> "Inside":
         """Take the correlations over all classes that can be compared, or could with more seeds."""
-        compared = [one for one in lines if one.predicted == "Overall" and one.inside]
-        counted = [one for one in compared if one.inside in COUNTED]
-        others = [one for one in compared if one.inside not in COUNTED]
-        constant = float(np.mean([one.published for one in counted])) if counted else np.nan
-        return cls(counted, others, constant)
+        compared = [line for line in lines if line.predicted == "Overall" and line.inside]
+        counted = [line for line in compared if line.inside in COUNTED]
+        uncounted = [line for line in compared if line.inside not in COUNTED]
+        constant = float(np.mean([line.published for line in counted])) if counted else np.nan
+        return cls(counted, uncounted, constant)
 
     def sentence(self) -> str:
         """Return the counts over all data sets in words; empty where nothing can be compared."""
@@ -50,12 +50,12 @@ class Inside:
             return (
                 f"No published mean can be counted: {_reasons(self.others)}." if self.others else ""
             )
-        n, inside, expected, constant, between, by_chance, constant_between, _ = self._row(
+        n, inside_count, expected, constant, between, by_chance, constant_between, _ = self._row(
             self.counted, self.others
         )
         return (
-            f"Of {n} published mean taus over all classes {inside} are where another seed of ours would be "
-            f"(95 % t interval; {expected} expected if theirs were one), with the constant "
+            f"Of {n} published mean taus over all classes {inside_count} are where another seed of ours would "
+            f"be (95 % t interval; {expected} expected if theirs were one), with the constant "
             f"{self.constant:.2f} in place of ours {constant}; between our least and our largest seed are "
             f"{between} ({by_chance} expected), with the constant {constant_between}. "
             f"Not counted: {_reasons(self.others) or 'none'}."
@@ -65,20 +65,20 @@ class Inside:
         """Return a table of the counts per data set and over all; none where nothing is counted."""
         if not self.counted:
             return []
-        datasets = dict.fromkeys(one.dataset for one in (*self.counted, *self.others))
+        datasets = dict.fromkeys(line.dataset for line in (*self.counted, *self.others))
         body = [
             [
                 name,
                 *self._row(
-                    [one for one in self.counted if one.dataset == name],
-                    [one for one in self.others if one.dataset == name],
+                    [line for line in self.counted if line.dataset == name],
+                    [line for line in self.others if line.dataset == name],
                 ),
             ]
             for name in datasets
         ]
         if len(datasets) > 1:
             body.append(["all", *self._row(self.counted, self.others)])
-        how = (
+        explanation = (
             'Published mean taus over all classes. "Inside": in the 95 % t interval of one more seed of '
             'ours. "Between seeds": between our least and our largest, where (k − 1) / (k + 1) of the '
             "numbers would be if theirs were one more of our k seeds, whatever their distribution. "
@@ -86,39 +86,41 @@ class Inside:
             "mean, and our widths. Not counted: cells with one seed, whose spread is not known, and those "
             "of which a training of ours, or theirs, has not learned (see the notes)."
         )
-        return [Table("How many published means are inside", HEADS, body, how)]
+        return [Table("How many published means are inside", HEADS, body, explanation)]
 
-    def _row(self, counted: Sequence[Line], others: Sequence[Line]) -> list[str]:
+    def _row(self, counted: Sequence[Line], uncounted: Sequence[Line]) -> list[str]:
         """Return the cells of one row, in the order of `HEADS` without the first."""
-        move = [self.constant - one.ours for one in counted]
-        inside = [one.next_low <= one.published <= one.next_high for one in counted]
-        between = [one.ours_min <= one.published <= one.ours_max for one in counted]
+        move = [self.constant - line.ours for line in counted]
+        is_inside = [line.next_low <= line.published <= line.next_high for line in counted]
+        is_between = [line.ours_min <= line.published <= line.ours_max for line in counted]
         by_constant = [
-            one.next_low + by <= one.published <= one.next_high + by
-            for one, by in zip(counted, move, strict=True)
+            line.next_low + by <= line.published <= line.next_high + by
+            for line, by in zip(counted, move, strict=True)
         ]
         constant_between = [
-            one.ours_min + by <= one.published <= one.ours_max + by
-            for one, by in zip(counted, move, strict=True)
+            line.ours_min + by <= line.published <= line.ours_max + by
+            for line, by in zip(counted, move, strict=True)
         ]
-        by_chance = sum((one.seeds - 1) / (one.seeds + 1) for one in counted)
+        by_chance = sum((line.seeds - 1) / (line.seeds + 1) for line in counted)
         return [
             str(len(counted)),
-            str(sum(inside)),
+            str(sum(is_inside)),
             f"{LEVEL * len(counted):.1f}",
             str(sum(by_constant)),
-            str(sum(between)),
+            str(sum(is_between)),
             f"{by_chance:.1f}",
             str(sum(constant_between)),
-            _reasons(others),
+            _reasons(uncounted),
         ]
 
 
-def _reasons(others: Sequence[Line]) -> str:
+def _reasons(uncounted: Sequence[Line]) -> str:
     """Return how many are not counted, by reason.
 
     >>> _reasons([])
     ''
     """
-    counts = Counter(one.inside for one in others)
-    return "; ".join(f"{SAID.get(why, why)}: {plural(n, 'mean')}" for why, n in counts.items())
+    counts = Counter(line.inside for line in uncounted)
+    return "; ".join(
+        f"{SAID.get(reason, reason)}: {plural(n, 'mean')}" for reason, n in counts.items()
+    )

@@ -35,24 +35,26 @@ def score_of(
 
 def learned(results: Iterable[DatasetNumbers]) -> Learned:
     """Return which models of the grid have learned, by `name_of` of each."""
-    found: dict[str, dict[object, list[Score]]] = {}
+    scores_by_model: dict[str, dict[object, list[Score]]] = {}
     for result in results:
         seeds: dict[tuple[Model, int], dict[str, float]] = {}
-        for one in result.numbers:
-            if one.predicted == "Overall":
-                model = (one.cell.dataset, one.cell.encoder, one.cell.score)
-                seeds.setdefault((model, one.cell.seed), {})[one.quantity] = one.value
+        for number in result.numbers:
+            if number.predicted == "Overall":
+                model = (number.cell.dataset, number.cell.encoder, number.cell.score)
+                seeds.setdefault((model, number.cell.seed), {})[number.quantity] = number.value
         for (model, seed), scores in seeds.items():
             one_score = score_of(scores, class_counts(result), _theirs(model))
-            found.setdefault(name_of(model), {})[seed] = [one_score]
-    return Learned(found)
+            scores_by_model.setdefault(name_of(model), {})[seed] = [one_score]
+    return Learned(scores_by_model)
 
 
 def theirs_failed(result: DatasetNumbers) -> set[Model]:
     """Return the models of which the published one has not learned."""
     size = next((size for size in result.sizes if size.split == "test"), None)
     classes = () if size is None else size.published or size.classes
-    models = {(one.cell.dataset, one.cell.encoder, one.cell.score) for one in result.numbers}
+    models = {
+        (number.cell.dataset, number.cell.encoder, number.cell.score) for number in result.numbers
+    }
     return {model for model in models if score_of(_theirs(model), classes).learned is False}
 
 

@@ -61,10 +61,10 @@ def lines(results: Iterable[DatasetNumbers]) -> list[Line]:
     theirs: set[Model] = set()
     for result in results:
         theirs |= theirs_failed(result)
-        for one in result.numbers:
-            cell = one.cell
-            key = (cell.dataset, cell.encoder, cell.score, one.quantity, one.predicted)
-            groups.setdefault(key, []).append(one)
+        for number in result.numbers:
+            cell = number.cell
+            key = (cell.dataset, cell.encoder, cell.score, number.quantity, number.predicted)
+            groups.setdefault(key, []).append(number)
     return [
         _line(key, group, failed.get(name_of(key[:3]), 0), key[:3] in theirs)
         for key, group in groups.items()
@@ -74,28 +74,28 @@ def lines(results: Iterable[DatasetNumbers]) -> list[Line]:
 def _line(
     key: tuple[str, str, str, str, str], group: Sequence[Measured], failed: int, theirs: bool
 ) -> Line:
-    known = published().get(key, NONE)
-    values = [one.value for one in group if math.isfinite(one.value)]
+    theirs_number = published().get(key, NONE)
+    values = [number.value for number in group if math.isfinite(number.value)]
     low, high = next_interval(values)
-    inside = ""
-    if key[3] in COMPARED and math.isfinite(known.value) and values:
-        inside = "not learned" if failed else "theirs not learned" if theirs else ""
-        inside = inside or _inside(known.value, low, high)
-    is_known = math.isfinite(known.value) or math.isfinite(known.significant)
+    position = ""
+    if key[3] in COMPARED and math.isfinite(theirs_number.value) and values:
+        position = "not learned" if failed else "theirs not learned" if theirs else ""
+        position = position or _inside(theirs_number.value, low, high)
+    is_known = math.isfinite(theirs_number.value) or math.isfinite(theirs_number.significant)
     return Line(
         *key,
-        published=known.value,
-        published_std=known.std,
-        published_significant=known.significant,
+        published=theirs_number.value,
+        published_std=theirs_number.std,
+        published_significant=theirs_number.significant,
         ours=_mean(values),
         ours_min=min(values, default=math.nan),
         ours_max=max(values, default=math.nan),
-        ours_std=_mean([one.std for one in group]),
-        ours_significant=_mean([one.significant for one in group]),
-        seeds=len({one.cell.seed for one in group}),
-        n=sum(one.n for one in group),
-        undefined=sum(one.undefined for one in group),
-        inside=inside,
+        ours_std=_mean([number.std for number in group]),
+        ours_significant=_mean([number.significant for number in group]),
+        seeds=len({number.cell.seed for number in group}),
+        n=sum(number.n for number in group),
+        undefined=sum(number.undefined for number in group),
+        inside=position,
         source=SOURCE if is_known else "",
         next_low=low,
         next_high=high,

@@ -41,13 +41,13 @@ def needed(name: str, data: Path | None, hub: bool = False) -> str:
             raise InputError(
                 f"{data}: no such file or folder; expected {name}, or a folder with one for each"
             )
-    if (found := locate(name, data, hub)) is not None:
-        return found
-    one = CATALOG[name]
-    there = f", or --hub to read {one.hub} from the Hugging Face Hub" if one.hub else ""
+    if (place := locate(name, data, hub)) is not None:
+        return place
+    dataset = CATALOG[name]
+    hub_hint = f", or --hub to read {dataset.hub} from the Hugging Face Hub" if dataset.hub else ""
     looked = data / name if data else DATA / name
     raise InputError(
-        f"{name}: not at hand (looked at {looked}); it needs {one.needs}; give --data{there}"
+        f"{name}: not at hand (looked at {looked}); it needs {dataset.needs}; give --data{hub_hint}"
     )
 
 
@@ -71,14 +71,14 @@ def check_apart(sources: Mapping[str, str]) -> None:
 def listing(data: Path | None) -> list[tuple[str, str, str, str]]:
     """Return name, title, place (or that there is none) and needs of every data set."""
     lines = []
-    for name, one in CATALOG.items():
-        found = locate(name, data)
-        where = (
+    for name, dataset in CATALOG.items():
+        place = locate(name, data)
+        shown_place = (
             "generated"
-            if found in EMBEDDED
-            else found or ("with --hub" if one.hub else "not at hand")
+            if place in EMBEDDED
+            else place or ("with --hub" if dataset.hub else "not at hand")
         )
-        lines.append((name, one.title, where, one.needs))
+        lines.append((name, dataset.title, shown_place, dataset.needs))
     return lines
 
 

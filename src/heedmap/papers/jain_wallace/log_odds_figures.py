@@ -24,7 +24,7 @@ WEIGHTS = (
 
 def log_odds_figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
     """Draw two figures per data set with baselines, over all texts of all seeds."""
-    return [figure for one in results if one.log_odds for figure in _figures(one)]
+    return [figure for result in results if result.log_odds for figure in _figures(result)]
 
 
 def _figures(result: DatasetNumbers) -> list[Figure]:
@@ -70,13 +70,13 @@ def _scatter(
     left_out: dict[str, int],
     seeds: str,
 ) -> Figure | None:
-    used = np.flatnonzero(~short)
-    if not len(used):
+    long_texts = np.flatnonzero(~short)
+    if not len(long_texts):
         return None
-    drawn = np.sort(np.random.default_rng([0, *b"log-odds"]).permutation(used)[:POINTS])
+    sample = np.sort(np.random.default_rng([0, *b"log-odds"]).permutation(long_texts)[:POINTS])
     data: list[dict[str, Any]] = [
         {"series": division.labels[division.series[i]], "jsd": float(jsd[i]), "tvd": float(tvd[i])}
-        for i in drawn
+        for i in sample
     ]
     points = (
         alt.Chart(rows(data))
@@ -90,21 +90,23 @@ def _scatter(
             tooltip=["series:N", "jsd:Q", "tvd:Q"],
         )
     )
-    sampled = {"of them drawn, a seeded sample": len(drawn) if len(drawn) < len(used) else 0}
-    near = float((tvd[used] < 0.05).mean())
+    sampled = {
+        "of them drawn, a seeded sample": len(sample) if len(sample) < len(long_texts) else 0
+    }
+    small_share = float((tvd[long_texts] < 0.05).mean())
     return Figure(
         key=f"log-odds-scatter-{dataset}",
         title=f"{title}: what the log-odds weights change",
-        n=texts(len(used), {**sampled, **left_out}) + seeds,
+        n=texts(len(long_texts), {**sampled, **left_out}) + seeds,
         caption=(
             "A point per text: how far the model's weights are from the log-odds weights, and by how much the "
-            f"prediction moves when these take their place. In {near:.0%} of the texts it moves by less than "
-            f"0.05. {WEIGHTS}. Drawn by the code of Jain & Wallace (2019), not in the paper."
+            f"prediction moves when these take their place. In {small_share:.0%} of the texts it moves by less "
+            f"than 0.05. {WEIGHTS}. Drawn by the code of Jain & Wallace (2019), not in the paper."
         ),
         spec=specification(alt.layer(vertical(LN2, "ln 2: nothing in common"), points), 220),
         keys=[
-            division.key(i, tvd[used][division.series[used] == i], mean=True)
+            division.key(i, tvd[long_texts][division.series[long_texts] == i], mean=True)
             for i in range(len(division.labels))
-            if (division.series[used] == i).any()
+            if (division.series[long_texts] == i).any()
         ],
     )

@@ -73,26 +73,26 @@ def measured(cell: Cell, audit: Audit) -> list[Measured]:
     """Return all numbers of a cell: performance on the whole test split, the rest on the audited texts."""
     assert audit.run is not None
     scores = _test_scores(audit.run)
-    found = [
+    performance = [
         Measured(cell, name, "Overall", scores[name], np.nan, np.nan, int(scores["n"]), 0)
         for name in PERFORMANCE
         if name in scores
     ]
-    return [*found, *numbers_of(cell, audit.tables, audit.classes)]
+    return [*performance, *numbers_of(cell, audit.tables, audit.classes)]
 
 
 def numbers_of(
     cell: Cell, tables: Mapping[str, pa.Table], classes: Sequence[str]
 ) -> list[Measured]:
     """Return the numbers of the audited texts: correlations by predicted class, then distances."""
-    found: list[Measured] = []
+    numbers: list[Measured] = []
     predicted = tables["instances"]["predicted"].to_numpy()
     for name, columns in TAUS.items():
         tau, p = (
             tables["agreement"][f"{kind}_{columns}"].to_numpy().astype(np.float64)
             for kind in ("tau", "p")
         )
-        found += [
+        numbers += [
             _mean(cell, name, which, tau[rows], p[rows])
             for which, rows in _groups(predicted, classes)
         ]
@@ -106,8 +106,8 @@ def numbers_of(
                 search_found = tables[table]["search_found"].to_pandas()
                 undefined = too_short | ~search_found.fillna(False).to_numpy(dtype=bool)
             values = np.where(undefined, np.nan, values)
-            found.append(_mean(cell, name, "Overall", values, np.full(len(values), np.nan)))
-    return found
+            numbers.append(_mean(cell, name, "Overall", values, np.full(len(values), np.nan)))
+    return numbers
 
 
 def _groups(
@@ -120,19 +120,17 @@ def _groups(
 
 
 def _mean(
-    cell: Cell,
-    quantity: str,
-    which: str,
-    values: NDArray[np.float64],
-    p: NDArray[np.float64],
+    cell: Cell, quantity: str, which: str, values: NDArray[np.float64], p: NDArray[np.float64]
 ) -> Measured:
     """Average the finite values and count the others; NaN without any."""
-    used = np.isfinite(values)
-    n = int(used.sum())
-    mean, std = (float(values[used].mean()), float(values[used].std())) if n else (np.nan, np.nan)
-    tested = used & np.isfinite(p)
+    defined = np.isfinite(values)
+    n = int(defined.sum())
+    mean, std = (
+        (float(values[defined].mean()), float(values[defined].std())) if n else (np.nan, np.nan)
+    )
+    tested = defined & np.isfinite(p)
     significant = float((p[tested] <= 0.05).mean()) if tested.any() else np.nan
-    return Measured(cell, quantity, which, mean, std, significant, n, int((~used).sum()))
+    return Measured(cell, quantity, which, mean, std, significant, n, int((~defined).sum()))
 
 
 def _test_scores(run: Run) -> dict[str, float]:

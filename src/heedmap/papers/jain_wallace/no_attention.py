@@ -30,6 +30,6 @@ class NoAttention(Classifier):
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None
     ) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B 1 T"]]:
         """Return raw outputs, and zeros for the weights."""
-        read, lengths = self.encoder.reads(embedded, batch.lengths)
-        last = self.encoder.last(self.encoder(read, lengths), lengths)
-        return self.decoder(last), embedded.new_zeros(batch.mask.shape).unsqueeze(1)
+        inputs, lengths = self.encoder.reads(embedded, batch.lengths)
+        final_state = self.encoder.last(self.encoder(inputs, lengths), lengths)
+        return self.decoder(final_state), embedded.new_zeros(batch.mask.shape).unsqueeze(1)

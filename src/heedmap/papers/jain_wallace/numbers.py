@@ -103,21 +103,21 @@ def check_alike(out: Path, new: DatasetNumbers, overwrite: bool) -> None:
 
 def joined(old: DatasetNumbers, new: DatasetNumbers) -> DatasetNumbers:
     """Add an earlier call's numbers of other models to the new ones, if made with the same settings."""
-    finished = {one.cell for one in new.numbers}
-    before = [one for one in old.numbers if one.cell not in finished]
+    finished = {number.cell for number in new.numbers}
+    earlier = [number for number in old.numbers if number.cell not in finished]
     if old.basis != new.basis:
-        dropped = len({one.cell for one in before} - {*new.missing})
+        dropped = len({number.cell for number in earlier} - {*new.missing})
         if dropped:
             remark(
                 f"{new.dataset}: what an earlier call found of {plural(dropped, 'other model')} is not in the "
                 f"result; it was made otherwise ({_differences(old, new)})"
             )
         return new
-    finished |= {one.cell for one in before}
+    finished |= {number.cell for number in earlier}
     missing = dict.fromkeys([*new.missing, *old.missing])
     return replace(
         new,
-        numbers=sorted([*before, *new.numbers], key=_sort_key),
+        numbers=sorted([*earlier, *new.numbers], key=_sort_key),
         missing=[cell for cell in missing if cell not in finished],
         baselines=_by_seed(old.baselines, new.baselines),
         log_odds=_by_seed(old.log_odds, new.log_odds),
@@ -134,9 +134,9 @@ def _differences(old: DatasetNumbers, new: DatasetNumbers) -> str:
     )
 
 
-def _sort_key(one: Measured) -> tuple[int, int, int]:
+def _sort_key(number: Measured) -> tuple[int, int, int]:
     """Return the sort key of a number: seed, encoder, score."""
-    cell = one.cell
+    cell = number.cell
     return cell.seed, [*ENCODERS].index(cell.encoder), [*SCORES].index(cell.score)
 
 
@@ -150,12 +150,12 @@ def _by_seed(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[
 
 def _read(path: Path) -> DatasetNumbers:
     try:
-        found = TypeAdapter(DatasetNumbers).validate_python(json.loads(manifest.read(path)))
-        cells = [*(one.cell for one in found.numbers), *found.missing]
-        if {found.dataset, *(cell.dataset for cell in cells)} != {path.parent.name} or not all(
+        numbers = TypeAdapter(DatasetNumbers).validate_python(json.loads(manifest.read(path)))
+        cells = [*(number.cell for number in numbers.numbers), *numbers.missing]
+        if {numbers.dataset, *(cell.dataset for cell in cells)} != {path.parent.name} or not all(
             cell.encoder in ENCODERS and cell.score in SCORES for cell in cells
         ):
             raise ValueError("other models than the folder is for")
-        return found
+        return numbers
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: damaged; delete it and run the reproduction again") from error

@@ -135,22 +135,24 @@ def reproduce(
             elif baselines:
                 remark(f"{name}: no baselines, which are for single texts of two classes")
 
-        def keep(job: Cell | Baselines, found: CellNumbers | Variants) -> None:
-            one, of = numbers[job.dataset], shared[job.dataset]
-            if isinstance(found, CellNumbers):
-                one.numbers += found.numbers
-                one.made = how_made(of.corpus, of.options, instances, found.coverage)
-                one.missing.remove(found.cell)
+        def keep(job: Cell | Baselines, outcome: CellNumbers | Variants) -> None:
+            dataset_numbers, data = numbers[job.dataset], shared[job.dataset]
+            if isinstance(outcome, CellNumbers):
+                dataset_numbers.numbers += outcome.numbers
+                dataset_numbers.made = how_made(
+                    data.corpus, data.options, instances, outcome.coverage
+                )
+                dataset_numbers.missing.remove(outcome.cell)
             else:
-                one.baselines += found.rows
-                one.log_odds.append(found.texts)
+                dataset_numbers.baselines += outcome.rows
+                dataset_numbers.log_odds.append(outcome.texts)
             # Other processes may run other data sets into this folder: the result is of all so far.
             with writing(out, wait=True):
-                write(out, result(save(out, one)))
+                write(out, result(save(out, dataset_numbers)))
 
         run_job, is_done = partial(run, shared=shared), partial(is_finished, shared=shared)
         # Variants need a model of the grid, after it: two workers would want its folder.
-        for jobs in track([some for some in (models, variants) if some]):
+        for jobs in track([job_list for job_list in (models, variants) if job_list]):
             run_cells(jobs, run_job, keep, is_finished=is_done, workers=workers)
         with writing(out, wait=True):
             files.settle()

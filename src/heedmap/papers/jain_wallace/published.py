@@ -55,18 +55,18 @@ NONE = Published(math.nan)
 @cache
 def published() -> dict[Key, Published]:
     """Return every published number by cell, quantity and class."""
-    found: dict[Key, Published] = {}
+    numbers: dict[Key, Published] = {}
     for row in _lines("performance.csv"):
         cell = (row["dataset"], row["encoder"], _SCORES[row["attention"]])
         for name, column in zip(PERFORMANCE, ("accuracy", "f1_class1", "roc_auc"), strict=True):
             if row[column]:
-                found[*cell, name, "Overall"] = Published(float(row[column]))
+                numbers[*cell, name, "Overall"] = Published(float(row[column]))
     for row in _lines("correlation.csv"):
         cell = (row["dataset"], row["encoder"], _SCORES[row["attention"]])
-        found[*cell, row["compared"], row["predicted_class"]] = Published(
+        numbers[*cell, row["compared"], row["predicted_class"]] = Published(
             *(float(row[column] or "nan") for column in ("mean", "std", "significant_fraction"))
         )
-    return found
+    return numbers
 
 
 def _lines(name: str) -> list[dict[str, str]]:

@@ -63,74 +63,79 @@ COLUMNS = {
 }
 
 
-def result(found: Sequence[DatasetNumbers]) -> Result:
+def result(datasets: Sequence[DatasetNumbers]) -> Result:
     """Make the result that all files of a reproduction show, from the numbers alone."""
-    numbers = lines(found)
-    inside = Inside.of(numbers)
-    every = Learned({**learned(found).models, **_variants_learned(found).models})
+    all_lines = lines(datasets)
+    counts = Inside.of(all_lines)
+    all_learned = Learned({**learned(datasets).models, **_variants_learned(datasets).models})
     sections = [
-        _sizes(found), _performance(numbers), *inside.tables(), _correlation(numbers), _distances(numbers),
-        *_variants(found),
+        _sizes(datasets), _performance(all_lines), *counts.tables(), _correlation(all_lines),
+        _distances(all_lines), *_variants(datasets),
     ]  # fmt: skip
     return Result(
         title=TITLE,
-        notes=[note for note in (*map(_note, found), inside.sentence()) if note],
-        summary=_summary(numbers),
+        notes=[note for note in (*map(_note, datasets), counts.sentence()) if note],
+        summary=_summary(all_lines),
         sections=sections,
-        figures=figures(found),
-        rows=pd.DataFrame(numbers, columns=[f.name for f in fields(Line)]),
-        latex=_compared(numbers),
+        figures=figures(datasets),
+        rows=pd.DataFrame(all_lines, columns=[f.name for f in fields(Line)]),
+        latex=_compared(all_lines),
         columns=COLUMNS,
-        not_learned=every.sentence(),
-        reports=[(CATALOG[one.dataset].title, _reports(one)) for one in found],
+        not_learned=all_learned.sentence(),
+        reports=[
+            (CATALOG[dataset_numbers.dataset].title, _reports(dataset_numbers))
+            for dataset_numbers in datasets
+        ],
     )
 
 
-def _reports(found: DatasetNumbers) -> list[tuple[str, str]]:
+def _reports(numbers: DatasetNumbers) -> list[tuple[str, str]]:
     """Return name and path of each finished model's report."""
-    cells = dict.fromkeys(one.cell for one in found.numbers)
+    cells = dict.fromkeys(number.cell for number in numbers.numbers)
     return [
         (f"{cell.encoder} {cell.score}, seed {cell.seed}", f"{cell.folder(Path())}/report.html")
         for cell in cells
     ]
 
 
-def _summary(found: Iterable[Line]) -> Table:
+def _summary(all_lines: Iterable[Line]) -> Table:
     """Make the table of accuracy and the two correlations over all classes."""
     body = []
-    for model, numbers in _by_model(found):
-        row = [model[0], _marked(f"{model[1]} {model[2]}", numbers)]
+    for model, model_lines in _by_model(all_lines):
+        row = [model[0], _marked(f"{model[1]} {model[2]}", model_lines)]
         for quantity in ("accuracy", *COMPARED):
-            one = numbers.get((quantity, "Overall"))
-            row += [_number(one.published) or "–", _range(one) or "–"] if one else ["–", "–"]
+            line = model_lines.get((quantity, "Overall"))
+            row += [_number(line.published) or "–", _range(line) or "–"] if line else ["–", "–"]
         body.append(row)
     heads = ["data", "model"]
-    heads += [f"{of}, {whose}" for of in ("accuracy", "tau gradient", "tau LOO") for whose in WHOSE]
+    heads += [
+        f"{name}, {whose}" for name in ("accuracy", "tau gradient", "tau LOO") for whose in WHOSE
+    ]
     return Table("Jain & Wallace (2019), published and ours", heads, body, labels=2)
 
 
-def _compared(found: Iterable[Line]) -> Table:
+def _compared(all_lines: Iterable[Line]) -> Table:
     """Make the table of all correlations."""
     rows = [
         [
-            CATALOG[one.dataset].title,
-            _mark(f"{one.encoder} {one.score}", one),
-            one.quantity.removeprefix("attention~").replace("_", "-"),
-            one.predicted,
-            _published(one),
-            _ours(one),
-            one.inside,
+            CATALOG[line.dataset].title,
+            _mark(f"{line.encoder} {line.score}", line),
+            line.quantity.removeprefix("attention~").replace("_", "-"),
+            line.predicted,
+            _published(line),
+            _ours(line),
+            line.inside,
         ]
-        for one in found
-        if one.quantity in COMPARED
+        for line in all_lines
+        if line.quantity in COMPARED
     ]
     heads = ["data", "model", "measure", "class", "published", "ours", "inside"]
     title = "Kendall tau-b of attention with two measures of importance, published and ours"
     return Table(title, heads, rows, HOW_TO_READ, labels=4)
 
 
-def _mark(text: str, one: Line) -> str:
-    return f"{text} {MARK}" if one.not_learned else text
+def _mark(text: str, line: Line) -> str:
+    return f"{text} {MARK}" if line.not_learned else text
 
 
 def _marked(text: str, numbers: Mapping[tuple[str, str], Line]) -> str:
@@ -143,27 +148,27 @@ def _label(model: tuple[str, str, str], numbers: Mapping[tuple[str, str], Line])
 
 
 def _by_model(
-    found: Iterable[Line],
+    all_lines: Iterable[Line],
 ) -> Iterable[tuple[tuple[str, str, str], dict[tuple[str, str], Line]]]:
     models: dict[tuple[str, str, str], dict[tuple[str, str], Line]] = {}
-    for one in found:
-        models.setdefault(one.model, {})[one.quantity, one.predicted] = one
+    for line in all_lines:
+        models.setdefault(line.model, {})[line.quantity, line.predicted] = line
     return models.items()
 
 
-def _note(one: DatasetNumbers) -> str:
+def _note(numbers: DatasetNumbers) -> str:
     """Say what was read and left out of a data set, and how many taus are undefined."""
-    seeds = ", ".join(str(seed) for seed in sorted({n.cell.seed for n in one.numbers}))
-    cut = "; ".join(f"{why}: {count}" for why, count in one.left_out.items()) or "nothing"
+    seeds = ", ".join(str(seed) for seed in sorted({n.cell.seed for n in numbers.numbers}))
+    cut = "; ".join(f"{reason}: {count}" for reason, count in numbers.left_out.items()) or "nothing"
     undefined = sum(
-        n.undefined for n in one.numbers if n.predicted == "Overall" and n.quantity in TAUS
+        n.undefined for n in numbers.numbers if n.predicted == "Overall" and n.quantity in TAUS
     )
     sentences = [
-        f"{CATALOG[one.dataset].title}: by the {one.rules}'s rules, seeds {seeds}.",
-        unlike(one.made),
+        f"{CATALOG[numbers.dataset].title}: by the {numbers.rules}'s rules, seeds {seeds}.",
+        unlike(numbers.made),
         f"Left out: {cut}.",
         f"Undefined taus (one token, or a measure that is the same for all): {undefined}.",
-        unfinished(len(one.missing)),
+        unfinished(len(numbers.missing)),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -186,42 +191,44 @@ def _sizes(results: Iterable[DatasetNumbers]) -> Table:
     return Table("Data", heads, body, labels=2)
 
 
-def _performance(found: Iterable[Line]) -> Table:
+def _performance(all_lines: Iterable[Line]) -> Table:
     body = []
-    for model, numbers in _by_model(found):
-        row = _label(model, numbers)
+    for model, model_lines in _by_model(all_lines):
+        row = _label(model, model_lines)
         for quantity in PERFORMANCE:
-            one = numbers.get((quantity, "Overall"))
-            row += [_number(one.published), _range(one)] if one else ["", ""]
+            line = model_lines.get((quantity, "Overall"))
+            row += [_number(line.published), _range(line)] if line else ["", ""]
         body.append(row)
     names = ("accuracy", "F1", "ROC AUC")
-    heads = [*MODEL, *(f"{of}, {whose}" for of in names for whose in WHOSE)]
+    heads = [*MODEL, *(f"{name}, {whose}" for name in names for whose in WHOSE)]
     return Table("Performance on the test split", heads, body, labels=LABELS)
 
 
-def _correlation(found: Iterable[Line]) -> Table:
+def _correlation(all_lines: Iterable[Line]) -> Table:
     body = []
-    for model, numbers in _by_model(found):
-        for predicted in [which for quantity, which in numbers if quantity == COMPARED[0]]:
-            row = [*_label(model, numbers), predicted]
+    for model, model_lines in _by_model(all_lines):
+        for predicted in [which for quantity, which in model_lines if quantity == COMPARED[0]]:
+            row = [*_label(model, model_lines), predicted]
             for quantity in TAUS:
-                one = numbers.get((quantity, predicted))
-                theirs, ours = (_published(one), _ours(one)) if one else ("", "")
-                row += [theirs, ours, one.inside if one else ""] if quantity in COMPARED else [ours]
+                line = model_lines.get((quantity, predicted))
+                theirs, ours = (_published(line), _ours(line)) if line else ("", "")
+                row += (
+                    [theirs, ours, line.inside if line else ""] if quantity in COMPARED else [ours]
+                )
             body.append(row)
     measures = ("gradient", "leave-one-out")
-    heads = [f"{of}, {which}" for of in measures for which in (*WHOSE, "inside")]
+    heads = [f"{name}, {which}" for name in measures for which in (*WHOSE, "inside")]
     heads = [*MODEL, "class", *heads, "gradient–LOO, ours"]
     title = "Kendall tau-b of attention with two measures of importance"
     return Table(title, heads, body, HOW_TO_READ, labels=4)
 
 
-def _distances(found: Iterable[Line]) -> Table:
+def _distances(all_lines: Iterable[Line]) -> Table:
     body = []
-    for model, numbers in _by_model(found):
-        shown = [numbers.get((quantity, "Overall")) for quantity in DISTANCES]
+    for model, model_lines in _by_model(all_lines):
+        cells = [model_lines.get((quantity, "Overall")) for quantity in DISTANCES]
         body.append(
-            [*_label(model, numbers), *("" if one is None else _range(one) for one in shown)]
+            [*_label(model, model_lines), *("" if line is None else _range(line) for line in cells)]
         )
     title = "What the paper shows without numbers"
     return Table(title, [*MODEL, *DISTANCES], body, ALONE, LABELS)
@@ -270,21 +277,21 @@ def _number(value: float) -> str:
     return f"{value:.3f}" if math.isfinite(value) else ""
 
 
-def _range(one: Line) -> str:
-    if not math.isfinite(one.ours):
+def _range(line: Line) -> str:
+    if not math.isfinite(line.ours):
         return ""
-    spread = f" [{one.ours_min:.3f}, {one.ours_max:.3f}]" if one.seeds > 1 else ""
-    return f"{one.ours:.3f}{spread}"
+    spread = f" [{line.ours_min:.3f}, {line.ours_max:.3f}]" if line.seeds > 1 else ""
+    return f"{line.ours:.3f}{spread}"
 
 
-def _published(one: Line) -> str:
-    if not one.source:
+def _published(line: Line) -> str:
+    if not line.source:
         return ""
-    return f"{one.published:.2f}±{one.published_std:.2f} ({one.published_significant:.2f})"
+    return f"{line.published:.2f}±{line.published_std:.2f} ({line.published_significant:.2f})"
 
 
-def _ours(one: Line) -> str:
-    if not math.isfinite(one.ours):
+def _ours(line: Line) -> str:
+    if not math.isfinite(line.ours):
         return ""
-    spread = f" [{one.ours_min:.2f}, {one.ours_max:.2f}]" if one.seeds > 1 else ""
-    return f"{one.ours:.2f}{spread} ±{one.ours_std:.2f} ({one.ours_significant:.2f})"
+    spread = f" [{line.ours_min:.2f}, {line.ours_max:.2f}]" if line.seeds > 1 else ""
+    return f"{line.ours:.2f}{spread} ±{line.ours_std:.2f} ({line.ours_significant:.2f})"

@@ -32,15 +32,15 @@ class Size:
             return "not known"
         if self.published == self.classes:
             return "the same"
-        more = sum(self.classes) - sum(self.published)
-        if not more:
+        difference = sum(self.classes) - sum(self.published)
+        if not difference:
             return "of the same size, but other classes"
-        return f"{plural(abs(more), 'text')} {'more' if more > 0 else 'fewer'}"
+        return f"{plural(abs(difference), 'text')} {'more' if difference > 0 else 'fewer'}"
 
 
 def sizes(name: str, corpus: Corpus) -> list[Size]:
     """Return one size per split."""
-    known = PUBLISHED_SIZES.get(name, {})
+    published = PUBLISHED_SIZES.get(name, {})
     return [
         Size(
             name,
@@ -48,7 +48,7 @@ def sizes(name: str, corpus: Corpus) -> list[Size]:
             len(texts),
             tuple(np.bincount(texts.labels, minlength=len(corpus.classes)).tolist()),
             float(np.mean([len(tokens) for tokens in texts.tokens])),
-            known.get(split),
+            published.get(split),
         )
         for split, texts in corpus.splits.items()
     ]
@@ -74,8 +74,8 @@ def how_made(
         differs.append(f"{plural(options['epochs'], 'epoch')} instead of {usual}")
     for split in ("train", "test"):
         if not_drawn := corpus.left_out.get(f"{split}: not drawn into the sample", 0):
-            drawn = len(corpus.splits[split])
-            differs.append(f"a sample of {drawn} of {drawn + not_drawn} {split} texts")
+            sample_size = len(corpus.splits[split])
+            differs.append(f"a sample of {sample_size} of {sample_size + not_drawn} {split} texts")
     if len(corpus.splits["test"]) > instances:
         differs.append(f"{instances} of {len(corpus.splits['test'])} test texts audited")
     if "embedding_size" not in RECIPES[name]:

@@ -41,30 +41,30 @@ def substitution(
     if len(model.classes) != 2:
         raise InputError(f"substitution needs two classes, got {len(model.classes)}")
     substitutes = [odds.extreme(1, count), odds.extreme(0, count)]  # by predicted class
-    before = _read(model, split)
-    predicted = before.logits.argmax(1).tolist()
+    originals = _read(model, split)
+    predicted = originals.logits.argmax(1).tolist()
     rng = AuditContext(model, split, AuditSettings(seed=seed), {}).generator("substitution")
-    attended = [np.argsort(-heat, kind="stable") for heat in before.heatmap]
+    attended = [np.argsort(-heat, kind="stable") for heat in originals.heatmap]
     places = {
         f"{count} most attended replaced": attended,
-        f"{count} at random replaced": [rng.permutation(len(heat)) for heat in before.heatmap],
+        f"{count} at random replaced": [rng.permutation(len(heat)) for heat in originals.heatmap],
     }
     rows = []
     for name, orders in places.items():
         changed = [
-            _put(text, order, substitutes[of])
-            for text, order, of in zip(split.tokens, orders, predicted, strict=True)
+            _put(text, order, substitutes[predicted_class])
+            for text, order, predicted_class in zip(split.tokens, orders, predicted, strict=True)
         ]
-        after = _read(model, replace(split, tokens=changed)).logits
-        flipped = after.argmax(1) != before.logits.argmax(1)
+        logits_after = _read(model, replace(split, tokens=changed)).logits
+        flipped = logits_after.argmax(1) != originals.logits.argmax(1)
         rows.append(
             {
                 "variant": name,
-                "tvd": float(change_in_prediction(before.logits, after).mean()),
+                "tvd": float(change_in_prediction(originals.logits, logits_after).mean()),
                 "flipped": float(flipped.double().mean()),
                 "all_replaced": sum(
-                    len(text) <= len(substitutes[of])
-                    for text, of in zip(split.tokens, predicted, strict=True)
+                    len(text) <= len(substitutes[predicted_class])
+                    for text, predicted_class in zip(split.tokens, predicted, strict=True)
                 ),
             }
         )

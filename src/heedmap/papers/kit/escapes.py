@@ -22,7 +22,7 @@ def markdown_text(text: str) -> str:
     >>> markdown_text("<b> `a|b` [x](y)")
     '\\<b\\> \\`a\\|b\\` [x]\\(y)'
     """
-    return _MARKDOWN.sub(lambda found: "\\" + found[0], printable(text))
+    return _MARKDOWN.sub(lambda match: "\\" + match[0], printable(text))
 
 
 def latex_text(text: str) -> str:

@@ -25,16 +25,16 @@ def latex(result: Result) -> str:
     """
     table, is_long = result.latex, len(result.latex.lines) > LONG
     columns = [[line[i] for line in table.lines] for i in range(len(table.heads))]
-    made = [
+    typeset = [
         _words(head, cells) if i < table.labels else _numbers(head, cells)
         for i, (head, cells) in enumerate(zip(table.heads, columns, strict=True))
     ]
-    frame = pd.DataFrame({head: cells for _, head, cells in made})
-    words = [f"{table.title}.", table.how, result.not_learned if table.is_marked else ""]
+    frame = pd.DataFrame({head: cells for _, head, cells in typeset})
+    words = [f"{table.title}.", table.note, result.not_learned if table.is_marked else ""]
     caption = " ".join(" ".join(words).replace("`", "").split())
     text = frame.style.hide(axis="index").to_latex(
         hrules=True,
-        column_format="".join(kind for kind, *_ in made),
+        column_format="".join(kind for kind, *_ in typeset),
         caption=latex_text(caption),
         label=f"tab:{re.sub('[^a-z0-9]+', '-', result.title.lower()).strip('-')}",
         position_float=None if is_long else "centering",
@@ -75,5 +75,5 @@ def _cell(text: str) -> str:
     number = _NUMBER.fullmatch(text)
     if number is None:
         return _across(latex_text(text))
-    more = latex_text(re.sub(r"(?<!\w)-(?=[\d.])", "−", number["more"]))
-    return f"{'$-$' if number['sign'] else ''}{number['whole']} & {number['rest']}{more}"
+    rest = latex_text(re.sub(r"(?<!\w)-(?=[\d.])", "−", number["more"]))
+    return f"{'$-$' if number['sign'] else ''}{number['whole']} & {number['rest']}{rest}"

@@ -39,10 +39,10 @@ class Score:
     def learned(self) -> bool | None:
         """Whether the training has learned by this score; None where it cannot be told."""
         above = self.value - self.chance
-        known, compared = math.isfinite(self.noise), self.published > self.chance
-        if not math.isfinite(above) or not (known or compared):
+        has_noise, compared = math.isfinite(self.noise), self.published > self.chance
+        if not math.isfinite(above) or not (has_noise or compared):
             return None
-        if known and above <= NORMAL * self.noise:
+        if has_noise and above <= NORMAL * self.noise:
             return False
         return not compared or above >= HALF * (self.published - self.chance)
 
@@ -55,15 +55,15 @@ def accuracy(value: float, commonest: float, n: int, published: float = math.nan
 
 def roc_auc(value: float, classes: Sequence[int], published: float = math.nan) -> Score:
     """Return a ROC AUC beside 1/2, with the null variance of Mann and Whitney's U, (n + 1) / 12 n₀n₁."""
-    first, second = classes
-    noise = math.sqrt((first + second + 1) / (12 * first * second))
+    negatives, positives = classes
+    noise = math.sqrt((negatives + positives + 1) / (12 * negatives * positives))
     return Score("ROC AUC", value, 0.5, noise, published)
 
 
 def has_learned(scores: Iterable[Score]) -> bool | None:
     """Return whether a training has learned by all of its scores that tell; None where none does."""
-    told = [one.learned for one in scores if one.learned is not None]
-    return all(told) if told else None
+    verdicts = [score.learned for score in scores if score.learned is not None]
+    return all(verdicts) if verdicts else None
 
 
 Trainings = Mapping[object, Sequence[Score]]
@@ -79,11 +79,11 @@ class Learned:
     @cached_property
     def failed(self) -> dict[str, list[object]]:
         """The models of which a training has not learned, and the seeds of those."""
-        found = {
+        failed_seeds = {
             model: [seed for seed, scores in trainings.items() if has_learned(scores) is False]
             for model, trainings in self.models.items()
         }
-        return {model: seeds for model, seeds in found.items() if seeds}
+        return {model: seeds for model, seeds in failed_seeds.items() if seeds}
 
     def of(self, model: str, seed: object) -> bool | None:
         """Return whether a training has learned; None where it cannot be told."""
@@ -103,13 +103,13 @@ class Learned:
         trainings, seeds = self.models[model], self.failed[model]
         short = [s for seed in seeds for s in trainings[seed] if s.learned is False]
         parts = []
-        for name in dict.fromkeys(one.name for one in short):
-            some = [one for one in short if one.name == name]
-            ends = dict.fromkeys(f"{end(x.value for x in some):.3f}" for end in (min, max))
+        for name in dict.fromkeys(score.name for score in short):
+            named = [score for score in short if score.name == name]
+            ends = dict.fromkeys(f"{end(x.value for x in named):.3f}" for end in (min, max))
             published = (
-                "" if math.isnan(some[0].published) else f", published {some[0].published:.3f}"
+                "" if math.isnan(named[0].published) else f", published {named[0].published:.3f}"
             )
-            chance = f"{some[0].chance:.3f}"
+            chance = f"{named[0].chance:.3f}"
             parts.append(f"{name} {' to '.join(ends)}, one answer {chance}{published}")
         count = f"{len(seeds)} of {plural(len(trainings), 'training')}"
         return f"{model} ({count}: {'; '.join(parts)})"
@@ -119,5 +119,5 @@ class Learned:
         without = [model for model in models if model in self.failed]
         if not without:
             return claim
-        why = f"{', '.join(without)}: not learned, so that nothing is concluded {MARK}"
-        return replace(claim, verdict="undecided", numbers=(*claim.numbers, why))
+        reason = f"{', '.join(without)}: not learned, so that nothing is concluded {MARK}"
+        return replace(claim, verdict="undecided", numbers=(*claim.numbers, reason))

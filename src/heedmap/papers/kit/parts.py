@@ -13,12 +13,11 @@ An existing part is read, not computed again.
 import json
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pyarrow as pa
 import tomli_w
 
 from heedmap.data.corpus import Corpus
@@ -27,7 +26,6 @@ from heedmap.files import manifest
 from heedmap.files.manifest import MANIFEST, ChangedError, Listing, Manifest
 from heedmap.files.reading import read_bytes, read_text
 from heedmap.files.storage import leftovers, refuse_file, remove
-from heedmap.files.tables import read_table
 from heedmap.papers.kit.render import FILES
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run_paths import Out, is_free, reserve_folder
@@ -42,7 +40,7 @@ Row = dict[str, Any]
 
 @contextmanager
 def reserved(
-    out: Out, settings: Settings, *, overwrite: bool = False, own: Sequence[str] = ()
+    out: Out, settings: Settings, *, overwrite: bool = False, files: Sequence[str] = ()
 ) -> Iterator[Path]:
     """Reserve the folder of a reproduction for writing, and remove what a killed one left.
 
@@ -50,14 +48,14 @@ def reserved(
         out: the folder, or where to look for one (see `run_paths.reserve_folder`).
         settings: of the reproduction.
         overwrite: replace a reproduction with other settings; with these settings, restart unfinished cells.
-        own: further files that it writes.
+        files: further files that it writes.
 
     Raises:
         InputError: the folder holds another reproduction (the differences are named), or something else;
             another process writes there.
     """
     # In the order of removal: the settings, which say whose the folder is, come last.
-    names = (*FILES, *own, PARTS, SETTINGS)
+    names = (*FILES, *files, PARTS, SETTINGS)
 
     def is_ours(folder: Path) -> bool:
         try:
@@ -120,8 +118,8 @@ def _clear(folder: Path, names: Sequence[str]) -> None:
             files.prune([folder / name])
     listed = dict.fromkeys(name.split("/")[0] for name in listing.files)
     files.remove(*listed, keep=(SETTINGS,))
-    if left := files.others([name for name in names if (folder / name).is_dir()]):
-        remark(f"{folder}: left alone, for heedmap did not write them: {some_of(left)}")
+    if strangers := files.others([name for name in names if (folder / name).is_dir()]):
+        remark(f"{folder}: left alone, for heedmap did not write them: {some_of(strangers)}")
 
     def forget(listing: Listing) -> None:
         listing.folders.clear()
@@ -172,62 +170,39 @@ def read_about(folder: Path, kind: type[S]) -> tuple[S, str, list[str]] | None:
         return None
     try:
         settings = read_settings(folder, kind)
-        about = json.loads(manifest.read(folder / ABOUT))
-        return settings, str(about["name"]), [str(note) for note in about["notes"]]
+        content = json.loads(manifest.read(folder / ABOUT))
+        return settings, str(content["name"]), [str(note) for note in content["notes"]]
     except ChangedError:
         raise
     except (OSError, InputError, ValueError, KeyError, TypeError):
         return None
 
 
+def check_single_texts(corpus: Corpus) -> None:
+    """Check that a corpus is of single texts of words.
+
+    Raises:
+        InputError: it is of pairs, or of sentences.
+    """
+    if corpus.pairs or corpus.sentences:
+        raise InputError(
+            f"{corpus.settings.source}: expected single texts of words, got "
+            f"{'pairs' if corpus.pairs else 'sentences'}"
+        )
+
+
 def left_out(corpus: Corpus) -> list[str]:
     """Return the note on what was left out of a corpus or cut, if anything was."""
-    cut = "; ".join(f"{reason}: {count}" for reason, count in sorted(corpus.left_out.items()))
-    return [f"Left out or cut: {cut}."] if cut else []
+    return left_out_of(corpus.left_out, "Left out or cut")
+
+
+def left_out_of(counts: Mapping[str, int], words: str) -> list[str]:
+    """Return the note on how much was left out by reason, if anything was."""
+    reasons = "; ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
+    return [f"{words}: {reasons}."] if reasons else []
 
 
 def sizes(corpus: Corpus) -> str:
     """Return the note on how many texts there are."""
     counts = ", ".join(f"{name} {len(split)}" for name, split in corpus.splits.items())
     return f"Texts of {corpus.name}: {counts}."
-
-
-def read_reproduction(
-    folder: Path, kind: type[S], schema: pa.Schema, cells: Callable[[S], Iterable[str]]
-) -> tuple[S, list[Row]] | None:
-    """Read the settings in a folder and the rows of its finished cells, in their order.
-
-    Return None where no part of a reproduction with settings of this kind is finished.
-
-    Raises:
-        InputError: a part is damaged.
-    """
-    if not (folder / PARTS).is_dir():
-        return None
-    try:
-        settings = read_settings(folder, kind)
-    except InputError:
-        return None  # another paper's
-    paths = (part_path(folder, cell) for cell in cells(settings))
-    rows = [row for path in paths if path.exists() for row in read_part(path, schema)]
-    return (settings, rows) if rows else None
-
-
-def part_path(folder: Path, cell: str) -> Path:
-    """Return the path of a cell's table."""
-    return folder / PARTS / f"{cell}.parquet"
-
-
-def read_part(path: Path, schema: pa.Schema, **cell: object) -> list[Row]:
-    """Read the rows of a finished part and check that all have the values of their `cell`.
-
-    Raises:
-        InputError: it is damaged, or of another cell.
-    """
-    table = read_table(path)
-    rows: list[Row] = table.to_pylist() if table.schema.equals(schema) else []
-    if not rows or any({row[name] for row in rows} != {value} for name, value in cell.items()):
-        raise InputError(
-            f"{path}: not the rows of this part; delete it and run the reproduction again"
-        )
-    return rows

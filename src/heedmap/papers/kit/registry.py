@@ -38,20 +38,20 @@ class Paper(Generic[F]):
 
 def names() -> list[str]:
     """Return the names of all papers, as `heedmap reproduce` takes them."""
-    found = (module.name for module in iter_modules(papers.__path__) if module.ispkg)
-    return sorted(name.replace("_", "-") for name in found if name != KIT)
+    modules = (module.name for module in iter_modules(papers.__path__) if module.ispkg)
+    return sorted(name.replace("_", "-") for name in modules if name != KIT)
 
 
 def command(name: str) -> Callable[..., None]:
     """Return the function whose parameters are the options of `heedmap reproduce NAME`."""
-    found: Callable[..., None] = _module(name, "command").command
-    return found
+    function: Callable[..., None] = _module(name, "command").command
+    return function
 
 
 def paper(name: str) -> Paper[Any]:
     """Return a paper by its name."""
-    found: Paper[Any] = _module(name, "paper").PAPER
-    return found
+    registered: Paper[Any] = _module(name, "paper").PAPER
+    return registered
 
 
 def figures(folder: Path) -> "list[Figure] | None":
@@ -60,9 +60,9 @@ def figures(folder: Path) -> "list[Figure] | None":
     Raises:
         InputError: the reproduction is damaged.
     """
-    for one in map(paper, names() if (folder / RESULT).exists() else ()):
-        if (found := one.read(folder)) is not None:
-            return one.result(found).figures
+    for known_paper in map(paper, names() if (folder / RESULT).exists() else ()):
+        if (reproduction := known_paper.read(folder)) is not None:
+            return known_paper.result(reproduction).figures
     return None
 
 

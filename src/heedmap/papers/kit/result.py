@@ -1,16 +1,20 @@
 """The result of a reproduction: what all of its files show."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from heedmap.report.charts import Figure
 from heedmap.report.wording import plural
+from heedmap.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+T = TypeVar("T")
+_COUNTED = re.compile(r"\{(\w*)\}")
 MARK = "†"
 """Stands beside the name of a model that has not learned (see `heedmap.papers.kit.learned`)."""
 MARKED = f"{MARK}: not learned, see the notes."
@@ -26,8 +30,21 @@ class Table:
     title: str
     heads: Sequence[str]
     lines: Sequence[Sequence[str]]
-    how: str = ""
+    note: str = ""
     labels: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        subjects: Iterable[T],
+        columns: Mapping[str, Callable[[T], str]],
+        note: str = "",
+        labels: int = 1,
+    ) -> "Table":
+        """Make a table with a line per subject: each column's head, and the function that fills its cells."""
+        lines = [[show(subject) for show in columns.values()] for subject in subjects]
+        return cls(title, [*columns], lines, note, labels)
 
     def __post_init__(self) -> None:
         if not all(self.heads) or len(set(self.heads)) < len(self.heads):
@@ -44,7 +61,9 @@ class Table:
     @property
     def reading(self) -> str:
         """How to read it, and what the mark means where it is."""
-        return " ".join([*([self.how] if self.how else []), *([MARKED] if self.is_marked else [])])
+        return " ".join(
+            [*([self.note] if self.note else []), *([MARKED] if self.is_marked else [])]
+        )
 
 
 @dataclass(frozen=True)
@@ -94,13 +113,43 @@ class Result:
         """The sections, and what the columns of the CSV file hold."""
         lines = [[name, self.columns[name]] for name in self.rows.columns]
         heads = ["column", "what it holds"]
-        about = [Table("Columns of result.csv", heads, lines, labels=2)] if lines else []
-        return [*self.sections, *about]
+        legend = [Table("Columns of result.csv", heads, lines, labels=2)] if lines else []
+        return [*self.sections, *legend]
 
     @property
     def claims(self) -> list[Claim]:
         """The paper's claims that were judged."""
         return [part for part in self.sections if isinstance(part, Claim)]
+
+
+def changed_settings(
+    settings: Settings, words: Mapping[str, str], published: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Say in words which settings are not the published ones, by default those that a paper's class has.
+
+    In `words`, `{}` stands for the number, and a noun in braces for the number of what it names.
+
+    >>> from heedmap.settings import TrainSettings
+    >>> changed_settings(TrainSettings(epochs=1), {"epochs": "{epoch}", "batch_size": "batches of {}"})
+    ['1 epoch instead of 8']
+    """
+    options = type(settings).model_fields
+    changed = []
+    for name, template in words.items():
+        value = getattr(settings, name)
+        usual = options[name].default if published is None else published[name]
+        if value != usual:
+            text = _COUNTED.sub(lambda noun: _counted(value, noun[1]), template)  # noqa: B023
+            changed.append(f"{text} instead of {_shortened(usual)}")
+    return changed
+
+
+def _counted(value: Any, noun: str) -> str:
+    return plural(value, noun) if noun else _shortened(value)
+
+
+def _shortened(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def unlike(differences: Sequence[str]) -> str:
@@ -124,8 +173,8 @@ def signed(number: float) -> str:
 def with_unlike(figure: Figure, differences: Sequence[str], failed: Iterable[str] = ()) -> Figure:
     """Return a figure with the differences, and the models that have not learned, as notes."""
     notes = {"unlike the paper": "; ".join(differences), "not learned": ", ".join(failed)}
-    more = [f"{name}: {text}" for name, text in notes.items() if text]
-    return replace(figure, notes=[*figure.notes, *more])
+    added = [f"{name}: {text}" for name, text in notes.items() if text]
+    return replace(figure, notes=[*figure.notes, *added])
 
 
 def over_texts(seeds: int) -> str:

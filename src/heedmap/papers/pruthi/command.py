@@ -1,13 +1,18 @@
 """The options of `heedmap reproduce pruthi`."""
 
-from pathlib import Path
-from typing import Annotated, Any
-
 import typer
 
 from heedmap.errors import InputError
-from heedmap.papers.kit.command import Overwrite, TestTexts, TrainTexts, Workers, show
-from heedmap.runs.run_paths import DefaultPlace
+from heedmap.papers.kit.command import (
+    SAMPLES,
+    Option,
+    Values,
+    how_to_run,
+    running,
+    show,
+    taken,
+    with_options,
+)
 from heedmap.terminal import options as opt
 from heedmap.terminal.progress import working
 
@@ -21,145 +26,96 @@ NEEDS = """Pruthi et al. trained models that use impermissible words and hide it
   heedmap reproduce pruthi translation --data PATH --from en --to de --links COLUMN:en-de
 Their own biographies are not public; it takes some minutes each."""
 BUDGETS = ("quick", "paper")
+SPELLED = {"source": "from", "target": "to"}
 OF_SEQUENCES = ("data", "seeds", "epochs", "batch_size", "penalties")
+OF_TEXTS = (
+    "data", "forbidden", "models", "base", "seeds", "epochs", "batch_size", "bert_epochs", "penalties", "rule",
+    "train_texts", "test_texts",
+)  # fmt: skip
+OPTIONS = {
+    "data": Option("A file, a folder, a Hub name or an embedded corpus."),
+    "forbidden": Option("Impermissible words: he,she,... or a file. [the task's]"),
+    "models": Option("Of embedding, bilstm, bert. [the first two]"),
+    "base": Option("What bert starts from: a folder, or a name on the Hub."),
+    "seeds": Option("Trainings of each kind. [5]", int),
+    "epochs": Option("Of each training. [the paper's]", int),
+    "batch_size": Option("Texts per step; the paper's is 1. [8]", int),
+    "budget": Option("Of sequences: quick, or paper, the released size. [quick]"),
+    "source": Option("The source's column, or file ending. [en]", flag="--from"),
+    "target": Option("The target's column, or file ending. [de]", flag="--to"),
+    "links": Option("The column with links of words, as align_auto:en-de."),
+    "bert_epochs": Option("Of each fine-tuning. [4]", int),
+    "penalties": Option("λ, beside 0. [0.1,1]"),
+    "rule": Option("Which epoch is kept: paper or code. [paper]"),
+    **SAMPLES,
+    **running("[runs/pruthi-TASK]"),
+}
 
 
-def command(
-    task: Annotated[
-        str | None,
-        typer.Argument(
-            help="pronoun, occupation, sst-filler; copy, reverse, bigram-flip, translation."
-        ),
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option("--data", help="A file, a folder, a Hub name or an embedded corpus."),
-    ] = None,
-    forbidden: Annotated[
-        str | None, typer.Option(help="Impermissible words: he,she,... or a file. [the task's]")
-    ] = None,
-    models: Annotated[
-        str | None, typer.Option(help="Of embedding, bilstm, bert. [the first two]")
-    ] = None,
-    base: Annotated[
-        str | None, typer.Option(help="What bert starts from: a folder, or a name on the Hub.")
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(help="Trainings of each kind. [5]")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Of each training. [the paper's]")] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Texts per step; the paper's is 1. [8]")
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="Of sequences: quick, or paper, the released size. [quick]")
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option("--from", help="The source's column, or file ending. [en]")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option("--to", help="The target's column, or file ending. [de]")
-    ] = None,
-    links: Annotated[
-        str | None, typer.Option(help="The column with links of words, as align_auto:en-de.")
-    ] = None,
-    bert_epochs: Annotated[int | None, typer.Option(help="Of each fine-tuning. [4]")] = None,
-    penalties: Annotated[str | None, typer.Option(help="λ, beside 0. [0.1,1]")] = None,
-    rule: Annotated[
-        str | None, typer.Option(help="Which epoch is kept: paper or code. [paper]")
-    ] = None,
-    train_texts: TrainTexts = None,
-    test_texts: TestTexts = None,
-    out: Annotated[Path | None, typer.Option(help="[runs/pruthi-TASK]", parser=opt.folder)] = None,
-    overwrite: Overwrite = False,
-    workers: Workers = None,
-) -> None:
+@with_options(
+    "task", "pronoun, occupation, sst-filler; copy, reverse, bigram-flip, translation.", OPTIONS
+)
+def command(task: str | None, values: Values) -> None:
     """Learning to deceive: the attention to words that may not be used, and the accuracy with and without."""
     from heedmap.papers.pruthi.published import EPOCHS
     from heedmap.papers.pruthi.settings import SEQUENCE_TASKS, TASKS
 
-    every: dict[str, Any] = {
-        "data": data, "forbidden": forbidden, "models": models, "base": base, "seeds": seeds,
-        "epochs": epochs, "batch_size": batch_size, "bert_epochs": bert_epochs, "penalties": penalties,
-        "rule": rule, "train_texts": train_texts, "test_texts": test_texts,
-    }  # fmt: skip
-    own = {"budget": budget, "from": source, "to": target, "links": links}
     if task in SEQUENCE_TASKS:
-        _refuse({key: value for key, value in every.items() if key not in OF_SEQUENCES}, task)
-        if task != "translation":
-            _refuse({"data": data, **{key: own[key] for key in ("from", "to", "links")}}, task)
-        given = {key: every[key] for key in OF_SEQUENCES if key != "data"}
-        ends = source or "en", target or "de"
-        _sequences(
-            task, budget or "quick", data, *ends, links, given,
-            out=out, overwrite=overwrite, workers=workers,
-        )  # fmt: skip
+        _sequences(task, values)
         return
-    _refuse(own, task or "of your own texts")
+    _refuse(("budget", "source", "target", "links"), values, task or "of your own texts")
     if task is not None and task not in TASKS:
         names = ", ".join((*TASKS, *SEQUENCE_TASKS))
         raise InputError(f"{task}: expected one of {names}, or none with --data")
-    known = TASKS.get(task or "")
-    data = data or (known.source if known else None)
+    task_defaults = TASKS.get(task or "")
+    data = values.pop("data", None) or (task_defaults.source if task_defaults else None)
     if data is None:
         typer.echo(NEEDS)
         if task is not None:
             raise InputError(f"{task}: expected --data, the place where its texts are")
         return
-    words = forbidden or (known.forbidden if known else None)
+    words = values.pop("forbidden", None) or (task_defaults.forbidden if task_defaults else None)
     if words is None:
         raise InputError(
             "--data: expected --forbidden too, the impermissible words: he,she,... or a file"
         )
-    every["models"] = None if models is None else tuple(opt.names(models))
-    every["epochs"] = epochs or EPOCHS.get(task or "")
-    elsewhere = ("data", "forbidden", "train_texts", "test_texts")
-    options = {
-        key: value for key, value in every.items() if value is not None and key not in elsewhere
-    }
+    if "models" in values:
+        values["models"] = tuple(opt.names(values["models"]))
+    if "epochs" not in values and task in EPOCHS:
+        values["epochs"] = EPOCHS[task]
     from heedmap.data.load import load
     from heedmap.papers.pruthi.paper import PAPER, reproduce
 
     with working("pruthi"):
-        corpus = load(data, train_texts=train_texts, test_texts=test_texts)
-        found = reproduce(
-            corpus,
-            out=out or DefaultPlace(Path("runs") / f"pruthi-{task or corpus.name}"),
-            name=task,
-            overwrite=overwrite,
-            workers=workers,
-            task=task or "",
-            forbidden=words,
-            **options,
+        corpus = load(data, **taken(values, "train_texts", "test_texts"))
+        running_options = how_to_run(values, f"pruthi-{task or corpus.name}")
+        reproduction = reproduce(
+            corpus, name=task, task=task or "", forbidden=words, **running_options, **values
         )
-    show(PAPER.result(found), found.folder)
+    show(PAPER, reproduction, reproduction.folder)
 
 
-def _refuse(options: dict[str, Any], task: str) -> None:
+def _refuse(names: tuple[str, ...], values: Values, task: str) -> None:
     """Raise an `InputError` for an option that another kind of task has."""
-    for name, value in options.items():
-        if value is not None:
-            raise InputError(f"--{name.replace('_', '-')}: not of the task {task}")
+    for name in names:
+        if name in values:
+            spelled = SPELLED.get(name, name.replace("_", "-"))
+            raise InputError(f"--{spelled}: not of the task {task}")
 
 
-def _sequences(
-    task: str,
-    budget: str,
-    data: str | None,
-    source: str,
-    target: str,
-    links: str | None,
-    given: dict[str, Any],
-    *,
-    out: Path | None,
-    **how: Any,
-) -> None:
+def _sequences(task: str, values: Values) -> None:
     """Run a task of sequences and show its result."""
     from heedmap.papers.pruthi.paper import PAPER
     from heedmap.papers.pruthi.settings import QUICK
 
+    is_text = task == "translation"
+    _refuse(tuple(name for name in OF_TEXTS if name not in OF_SEQUENCES), values, task)
+    if not is_text:
+        _refuse(("data", "source", "target", "links"), values, task)
+    budget = values.pop("budget", "quick")
     if budget not in BUDGETS:
         raise InputError(f"--budget: expected {' or '.join(BUDGETS)}, got {budget}")
-    is_text = task == "translation"
-    if is_text and (data is None or links is None):
+    if is_text and not {"data", "links"} <= {*values}:
         raise InputError(
             "translation: expected --data with sentences in two languages, and --links with what links their "
             "words, as align_auto:en-de"
@@ -167,18 +123,16 @@ def _sequences(
     from heedmap.data.parallel import load_parallel
     from heedmap.papers.pruthi.sequences import reproduce
 
-    options = dict(QUICK["translation" if is_text else "sequences"] if budget == "quick" else {})
-    options |= {key: value for key, value in given.items() if value is not None}
+    running_options = how_to_run(values, f"pruthi-{task}-{budget}")
     with working("pruthi"):
-        corpus = None
-        if data is not None:
-            corpus = load_parallel(data, source, target, align=links)
-            options |= {"source": source, "target": target}
-        found = reproduce(
-            corpus,
-            task=task,
-            out=out or DefaultPlace(Path("runs") / f"pruthi-{task}-{budget}"),
-            **how,
-            **options,
+        corpus, languages = None, {}
+        if is_text:
+            languages = {"source": values.pop("source", "en"), "target": values.pop("target", "de")}
+            corpus = load_parallel(
+                values.pop("data"), *languages.values(), align=values.pop("links")
+            )
+        options = QUICK["translation" if is_text else "sequences"] if budget == "quick" else {}
+        reproduction = reproduce(
+            corpus, task=task, **running_options, **{**options, **values, **languages}
         )
-    show(PAPER.result(found), found.folder)
+    show(PAPER, reproduction, reproduction.folder)

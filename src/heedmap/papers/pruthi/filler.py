@@ -16,7 +16,7 @@ def with_filler(corpus: Corpus) -> Corpus:
     The same sentences follow the same texts, as words or as they are written (`as_written`).
     """
     sentences = [
-        [*" ".join(one.tokens).split(" . ")[0].split(), "."] for one in biographies(seed=SEED)
+        [*" ".join(text.tokens).split(" . ")[0].split(), "."] for text in biographies(seed=SEED)
     ]
     rng = np.random.default_rng(SEED)
     splits = {}
@@ -28,15 +28,15 @@ def with_filler(corpus: Corpus) -> Corpus:
 def _filled(
     split: Split, sentences: list[list[str]], rng: np.random.Generator, *, written: bool
 ) -> Split:
-    drawn = [sentences[i] for i in rng.integers(0, len(sentences), len(split))]
+    fillers = [sentences[i] for i in rng.integers(0, len(sentences), len(split))]
     if written:
-        drawn = [[f" {word}" for word in one] for one in drawn]
+        fillers = [[f" {word}" for word in sentence] for sentence in fillers]
     return replace(
         split,
-        tokens=[[*text, *more] for text, more in zip(split.tokens, drawn, strict=True)],
+        tokens=[[*text, *filler] for text, filler in zip(split.tokens, fillers, strict=True)],
         rationale=[
-            np.arange(len(text) + len(more)) < len(text)
-            for text, more in zip(split.tokens, drawn, strict=True)
+            np.arange(len(text) + len(filler)) < len(text)
+            for text, filler in zip(split.tokens, fillers, strict=True)
         ],
         written=None,
     )

@@ -17,6 +17,7 @@ from heedmap.experiments.findings import AuditResult
 from heedmap.files.naming import MODEL, name_of
 from heedmap.papers.kit.parts import (
     ABOUT,
+    check_single_texts,
     left_out,
     read_about,
     reserved,
@@ -26,12 +27,13 @@ from heedmap.papers.kit.parts import (
 )
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
+from heedmap.papers.kit.reproduction import check_distinct
 from heedmap.papers.kit.result import Result
 from heedmap.papers.pruthi import result as of_texts
 from heedmap.papers.pruthi import sequence_result as of_sequences
 from heedmap.papers.pruthi import sequences
 from heedmap.papers.pruthi.filler import with_filler
-from heedmap.papers.pruthi.result import Reproduction
+from heedmap.papers.pruthi.result import Pruthi
 from heedmap.papers.pruthi.settings import BERT, MODELS, TRAINING, PruthiSettings
 from heedmap.runs.audit import open_audit
 from heedmap.runs.retrain import retrain
@@ -42,7 +44,7 @@ from heedmap.settings import TrainSettings
 from heedmap.terminal.progress import portion, track
 from heedmap.training.sweep import one_thread, processes
 
-Found = Reproduction | of_sequences.SequenceResult
+Found = Pruthi | of_sequences.SequenceResult
 
 
 def reproduce(
@@ -53,15 +55,13 @@ def reproduce(
     overwrite: bool = False,
     workers: int | None = None,
     **options: Any,
-) -> Reproduction:
+) -> Pruthi:
     """Train each model with and without the penalty, and without the words. Resumes a stopped call.
 
     Args:
         corpus: of single texts of words; the task "sst-filler" adds its sentences to them.
-        out: the folder.
         name: of the data in the result: the corpus's own by default.
-        overwrite: replace a reproduction with other settings.
-        workers: how many processes; one per core by default. The numbers do not depend on it.
+        out, overwrite, workers: see `Experiment`.
         options: see `PruthiSettings`.
 
     Raises:
@@ -71,14 +71,9 @@ def reproduce(
     processes(workers)
     if (base := options.get("base")) is not None:
         options = {**options, "base": name_of(base, MODEL)}
-    if corpus.pairs or corpus.sentences:
-        raise InputError(
-            f"{corpus.settings.source}: expected single texts of words, got "
-            f"{'pairs' if corpus.pairs else 'sentences'}"
-        )
+    check_single_texts(corpus)
     settings = PruthiSettings.of(fingerprint=corpus.fingerprint(), data=corpus.settings, **options)
-    if len(set(settings.models)) != len(settings.models) or not settings.models:
-        raise InputError(f"models: expected each at most once; got {', '.join(settings.models)}")
+    check_distinct("models", settings.models)
     if ("bert" in settings.models) != (settings.base is not None):
         raise InputError(
             "--base: expected with the model bert, which is fine-tuned from it, and only then; got the models "
@@ -86,11 +81,11 @@ def reproduce(
         )
     texts = {name: corpus if name != "bert" else as_written(corpus) for name in settings.models}
     if settings.task == "sst-filler":
-        texts = {name: with_filler(some) for name, some in texts.items()}
-    for some in texts.values():
-        marked_words(settings.forbidden, some)  # refuse before the first training
-    own = (*MODELS, "bert", ABOUT)
-    with one_thread(), reserved(out, settings, overwrite=overwrite, own=own) as folder:
+        texts = {name: with_filler(model_texts) for name, model_texts in texts.items()}
+    for model_texts in texts.values():
+        marked_words(settings.forbidden, model_texts)  # refuse before the first training
+    files = (*MODELS, "bert", ABOUT)
+    with one_thread(), reserved(out, settings, overwrite=overwrite, files=files) as folder:
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         for model in track(settings.models):
             with portion(0.1, model):
@@ -106,24 +101,24 @@ def reproduce(
                     rule=settings.rule,
                     workers=workers,
                 )
-            write(folder, of_texts.result(_made(folder)))
-        return _made(folder)
+            write(folder, of_texts.result(_finished(folder)))
+        return _finished(folder)
+
+
+def _finished(folder: Path) -> Pruthi:
+    reproduction = _read(folder)
+    assert reproduction is not None
+    return reproduction
 
 
 def _trained(model: str, corpus: Corpus, settings: PruthiSettings, out: Path) -> Run:
     """Train the run that a model's variants are compared with."""
     if model != "bert":
-        how = {**TRAINING, "epochs": settings.epochs, "batch_size": settings.batch_size}
-        return train_as(corpus, MODELS[model], TrainSettings.of(**how), out=out)
+        options = {**TRAINING, "epochs": settings.epochs, "batch_size": settings.batch_size}
+        return train_as(corpus, MODELS[model], TrainSettings.of(**options), out=out)
     assert settings.base is not None
     recipe: dict[str, Any] = {**BERT, "epochs": settings.bert_epochs}
     return fine_tune(settings.base, corpus, out=out, **recipe)
-
-
-def _made(folder: Path) -> Reproduction:
-    found = _read(folder)
-    assert found is not None
-    return found
 
 
 def read(folder: Path) -> Found | None:
@@ -132,27 +127,27 @@ def read(folder: Path) -> Found | None:
     Raises:
         InputError: a run, or a part, is damaged.
     """
-    return _read(folder) or sequences.read(folder)
+    return _read(folder) or sequences.EXPERIMENT.read(folder)
 
 
-def result(found: Found) -> Result:
+def result(reproduction: Found) -> Result:
     """Make the result of either kind of task."""
-    if isinstance(found, of_sequences.SequenceResult):
-        return of_sequences.result(found)
-    return of_texts.result(found)
+    if isinstance(reproduction, of_sequences.SequenceResult):
+        return of_sequences.result(reproduction)
+    return of_texts.result(reproduction)
 
 
-def _read(folder: Path) -> Reproduction | None:
-    if (about := read_about(folder, PruthiSettings)) is None:
+def _read(folder: Path) -> Pruthi | None:
+    if (data_notes := read_about(folder, PruthiSettings)) is None:
         return None
-    settings, name, notes = about
+    settings, name, notes = data_notes
     audits: dict[str, AuditResult] = {}
     for model in settings.models:
         if (folder / model / "report.html").exists():
             audit = open_audit(folder / model)
             if "deception" in audit.tables:
                 audits[model] = audit
-    return Reproduction(name, settings, audits, notes, folder) if audits else None
+    return Pruthi(name, settings, notes, folder, audits) if audits else None
 
 
 PAPER: Paper[Found] = Paper(read, result)

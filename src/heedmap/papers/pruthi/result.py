@@ -16,29 +16,14 @@ from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.questions.deception import TOLERANCE, summary
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.seeds import over_seeds
+from heedmap.papers.kit.claims import Check, above, judged
 from heedmap.papers.kit.learned import Learned, Score, accuracy
-from heedmap.papers.kit.result import (
-    MARK,
-    Claim,
-    Result,
-    Table,
-    over_texts,
-    signed,
-    unfinished,
-    unlike,
-    with_unlike,
-)
-from heedmap.papers.pruthi.published import (
-    AUTHORS,
-    EPOCHS,
-    REPLICATED,
-    REPLICATION,
-    SEEDS,
-    SOURCE,
-)
+from heedmap.papers.kit.reproduction import Reproduction
+from heedmap.papers.kit.result import Claim, Result, Table, changed_settings, over_texts, signed
+from heedmap.papers.pruthi.published import AUTHORS, EPOCHS, REPLICATED, REPLICATION, SEEDS, SOURCE
 from heedmap.papers.pruthi.settings import BERT, PAPERS_BERT, TASKS, PruthiSettings
-from heedmap.report import retraining_figures as drawn
-from heedmap.report.wording import plural
+from heedmap.report import retraining_figures
+from heedmap.report.charts import Figure
 
 HOW = """Shares: accuracy, and the mean attention to impermissible words in texts that have any; ours are \
 means and 95 % intervals over the seeds. Blocked: accuracy with that attention set to 0 at test; nothing fills \
@@ -62,24 +47,20 @@ COLUMNS = {
     "model": "the model",
     "learned": "whether a training without penalty has learned; empty of others, and where it cannot be told",
 }
-Gain = Callable[["Reproduction", str, float], NDArray[np.float64]]
+Gain = Callable[["Pruthi", str, float], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Reproduction:
+class Pruthi(Reproduction[PruthiSettings]):
     """One task: the audits of the models so far, with `deception`."""
 
-    name: str
-    settings: PruthiSettings
     audits: dict[str, AuditResult]
-    notes: list[str]
-    folder: Path
 
     @property
     def models(self) -> list[str]:
         """The models so far; bert is two: penalised by the mean of its heads, or by the one that shows most."""
         names = (["bert-mean", "bert-max"] if name == "bert" else [name] for name in self.audits)
-        return [name for some in names for name in some]
+        return [name for variants in names for name in variants]
 
     def audit(self, model: str) -> AuditResult:
         """Return the audit of a model."""
@@ -88,8 +69,8 @@ class Reproduction:
     def table(self, model: str) -> pa.Table:
         """Return the table `deception` of a model."""
         heads = "max" if model.endswith("-max") else "mean"
-        found = self.audit(model).tables["deception"]
-        return found.filter(pc.equal(found["heads"], heads))
+        table = self.audit(model).tables["deception"]
+        return table.filter(pc.equal(table["heads"], heads))
 
     def runs(self, model: str) -> pd.DataFrame:
         """Return a row per training of a model (see `deception.summary`)."""
@@ -101,111 +82,107 @@ class Reproduction:
 
         Of the others, penalised or without the words, it is the result whether they can.
         """
-        found: dict[str, dict[object, list[Score]]] = {}
+        models: dict[str, dict[object, list[Score]]] = {}
         for model in self.models:
             label = self.table(model).to_pandas().drop_duplicates("row")["label"].to_numpy()
-            most = float(np.bincount(label).max() / len(label))
+            commonest = float(np.bincount(label).max() / len(label))
             runs = dict(groups(self.runs(model)))[0.0]
             theirs = AUTHORS.get((self.settings.task, model, 0.0))
             published = np.nan if theirs is None else float(theirs.accuracy) / 100
-            found[training_name(model, 0.0)] = {
-                seed: [accuracy(right, most, len(label), published)]
+            models[training_name(model, 0.0)] = {
+                seed: [accuracy(right, commonest, len(label), published)]
                 for seed, right in zip(runs["seed"], runs["accuracy"], strict=True)
             }
-        return Learned(found)
+        return Learned(models)
 
+    def failed_in(self, figure: Figure) -> list[str]:
+        """Return the models in a figure that have not learned: those of the run that it draws."""
+        model = figure.key.rsplit("-", 1)[1]
+        return [name for name in self.learned.failed if name.startswith(model)]
 
-def result(found: Reproduction) -> Result:
-    """Make the result that all files of a reproduction show."""
-    table, differs = _table(found), differences(found)
-    missing = len(found.settings.models) - len(found.audits)
-    return Result(
-        title=f"Pruthi et al. on {found.name}",
-        notes=[note for note in (*found.notes, unlike(differs), unfinished(missing)) if note],
-        summary=table,
-        sections=[table, *_claims(found)],
-        figures=[
-            with_unlike(
-                replace(one, key=f"{one.key}-{model}", title=f"{one.title} ({model})"),
-                differs,
-                [name for name in found.learned.failed if name.startswith(model)],
+    @property
+    def missing(self) -> int:
+        """How many models are still to be run."""
+        return len(self.settings.models) - len(self.audits)
+
+    @property
+    def differences(self) -> list[str]:
+        """How it differs from the paper's settings."""
+        settings = self.settings
+        bert: list[str] = []
+        if settings.base is not None:
+            if settings.base != PAPERS_BERT:
+                bert.append(f"bert is {Path(settings.base).name}")
+            bert += changed_settings(
+                settings, {"bert_epochs": "{epoch} of bert"}, {"bert_epochs": BERT["epochs"]}
             )
-            for model, audit in found.audits.items()
-            for one in drawn.deception(audit)
+        return [
+            *([TASKS[settings.task].unlike] if settings.task else []),
+            *changed_settings(settings, {"batch_size": "batches of {text}"}, {"batch_size": 1}),
+            *bert,
+            *changed_settings(
+                settings,
+                {"seeds": "{seed}", "epochs": "{epoch}"},
+                {"seeds": SEEDS, "epochs": EPOCHS.get(settings.task, 15)},
+            ),
+            *([] if settings.rule == "paper" else ["epochs chosen by the released code's rule"]),
+            "the words are deleted, not replaced by neutral ones",
+        ]
+
+
+def result(pruthi: Pruthi) -> Result:
+    """Make the result that all files of a reproduction show."""
+    return pruthi.make_result(
+        f"Pruthi et al. on {pruthi.name}",
+        [_masses(pruthi), *_claims(pruthi)],
+        figures=[
+            replace(figure, key=f"{figure.key}-{model}", title=f"{figure.title} ({model})")
+            for model, audit in pruthi.audits.items()
+            for figure in retraining_figures.deception(audit)
         ],
-        rows=pd.concat([_rows(found, model) for model in found.models], ignore_index=True),
-        latex=table,
+        rows=pd.concat([_rows(pruthi, model) for model in pruthi.models], ignore_index=True),
         columns=COLUMNS,
-        not_learned=found.learned.sentence(),
-        reports=[("runs", [(model, f"{model}/report.html") for model in found.audits])],
+        reports=[("runs", [(model, f"{model}/report.html") for model in pruthi.audits])],
     )
 
 
-def differences(found: Reproduction) -> list[str]:
-    """List in words how a reproduction differs from the paper's settings."""
-    settings = found.settings
-    epochs = EPOCHS.get(settings.task, 15)
-    return [
-        *([TASKS[settings.task].unlike] if settings.task else []),
-        *(
-            []
-            if settings.batch_size == 1
-            else [f"batches of {settings.batch_size} texts instead of 1"]
-        ),
-        *(
-            [f"bert is {Path(settings.base).name}"]
-            if settings.base is not None and settings.base != PAPERS_BERT
-            else []
-        ),
-        *(
-            [f"{plural(settings.bert_epochs, 'epoch')} of bert instead of 4"]
-            if settings.base is not None and settings.bert_epochs != BERT["epochs"]
-            else []
-        ),
-        *(
-            []
-            if settings.seeds == SEEDS
-            else [f"{plural(settings.seeds, 'seed')} instead of {SEEDS}"]
-        ),
-        *(
-            []
-            if settings.epochs == epochs
-            else [f"{plural(settings.epochs, 'epoch')} instead of {epochs}"]
-        ),
-        *([] if settings.rule == "paper" else ["epochs chosen by the released code's rule"]),
-        "the words are deleted, not replaced by neutral ones",
-    ]
-
-
-def _table(found: Reproduction) -> Table:
+def _masses(pruthi: Pruthi) -> Table:
     lines = []
-    for model in found.models:
-        for key, runs in groups(found.runs(model)):
+    for model in pruthi.models:
+        for key, runs in groups(pruthi.runs(model)):
             name = key_name(key)
-            mass = "–" if key is None else over_seeds(runs["mass"].tolist())
-            blocked = "–" if key is None else over_seeds(runs["blocked"].tolist())
-            extra = ["–", "–"]
-            if key == 0:
-                extra = [_number(runs[column]) for column in ("uniform", "least")]
-            own = [model, found.learned.marked(name, training_name(model, key)), "ours"]
-            lines.append([*own, over_seeds(runs["accuracy"].tolist()), mass, blocked, *extra])
+            mass, blocked = (
+                "–" if key is None else over_seeds(runs[column].tolist())
+                for column in ("mass", "blocked")
+            )
+            bounds = [_number(runs[column]) for column in ("uniform", "least")]
+            lines.append(
+                [
+                    model,
+                    pruthi.learned.marked(name, training_name(model, key)),
+                    "ours",
+                    over_seeds(runs["accuracy"].tolist()),
+                    mass,
+                    blocked,
+                    *(bounds if key == 0 else ("–", "–")),
+                ]
+            )
             for numbers, source in ((AUTHORS, SOURCE), (REPLICATED, REPLICATION)):
-                published = numbers.get((found.settings.task, model, key))
+                published = numbers.get((pruthi.settings.task, model, key))
                 if published is not None:
-                    theirs = [_share(published.accuracy), _share(published.mass)]
-                    lines.append([model, name, source, *theirs, "–", "–", "–"])
+                    shares = [_share(published.accuracy), _share(published.mass)]
+                    lines.append([model, name, source, *shares, "–", "–", "–"])
     heads = ["model", "training", "source", "accuracy", "mass", "blocked", "uniform", "least"]
-    return Table(
-        f"Accuracy and attention to impermissible words ({found.name})", heads, lines, HOW, labels=3
-    )
+    title = f"Accuracy and attention to impermissible words ({pruthi.name})"
+    return Table(title, heads, lines, HOW, labels=3)
 
 
-def _rows(found: Reproduction, model: str) -> pd.DataFrame:
+def _rows(pruthi: Pruthi, model: str) -> pd.DataFrame:
     """Return a row per training for CSV."""
-    runs = found.runs(model).assign(model=model)
+    runs = pruthi.runs(model).assign(model=model)
     keys = zip(runs["removed"], runs["strength"], runs["seed"], strict=True)
     learned = [
-        found.learned.of(training_name(model, None if removed else strength), seed)
+        pruthi.learned.of(training_name(model, None if removed else strength), seed)
         for removed, strength, seed in keys
     ]
     return runs.assign(learned=pd.Series(learned, runs.index, dtype=object))
@@ -243,9 +220,9 @@ def groups(runs: pd.DataFrame) -> list[tuple[float | None, pd.DataFrame]]:
     ]
 
 
-def _texts(found: Reproduction, model: str, column: str) -> dict[float | None, NDArray[np.float64]]:
+def _texts(pruthi: Pruthi, model: str, column: str) -> dict[float | None, NDArray[np.float64]]:
     """Return per kind of training the mean over seeds of a column, text by text."""
-    frame = found.table(model).to_pandas()
+    frame = pruthi.table(model).to_pandas()
     frame["right"] = (frame["label"] == frame["predicted"]).astype(float)
     kinds: dict[float | None, pd.DataFrame] = {None: frame[frame["removed"]]}
     for strength, part in frame[~frame["removed"]].groupby("strength"):
@@ -256,67 +233,54 @@ def _texts(found: Reproduction, model: str, column: str) -> dict[float | None, N
     }
 
 
-def _interval(found: Reproduction, model: str, values: NDArray[np.float64]) -> tuple[float, float]:
-    clusters = text_numbers(found.audit(model).tables["instances"])
-    used = np.isfinite(values)
-    return intervals.of_mean(values[used], clusters[used], 0, (-1.0, 1.0))
-
-
-def _claim(found: Reproduction, text: str, gain: Gain, edge: float = 0.0) -> Claim:
+def _claim(pruthi: Pruthi, text: str, gain: Gain, edge: float = 0.0) -> Claim:
     """Judge that the mean gain of the texts lies above `edge`, for every model and its largest penalty."""
-    numbers, verdicts = [], []
-    for model in found.models:
-        strength = max(found.settings.penalties)
-        each = gain(found, model, strength)
-        low, high = _interval(found, model, each)
-        shown = f"{signed(float(np.nanmean(each)))} [{signed(low)}, {signed(high)}]"
-        number = f"{model}, λ = {strength:g}: {shown}"
-        if training_name(model, 0.0) in found.learned.failed:
-            numbers.append(f"{number}; not learned without penalty, not counted {MARK}")
-            verdicts.append((False, False))
-        else:
-            numbers.append(number)
-            verdicts.append((low > edge, high <= edge))
-    verdict = "undecided"
-    if all(yes for yes, _ in verdicts):
-        verdict = "survives"
-    elif any(no for _, no in verdicts):
-        verdict = "does not"
-    return Claim(text, verdict, tuple(numbers), over_texts(found.settings.seeds))
+    strength = max(pruthi.settings.penalties)
+    checks = []
+    for model in pruthi.models:
+        gains = gain(pruthi, model, strength)
+        defined = np.isfinite(gains)
+        clusters = text_numbers(pruthi.audit(model).tables["instances"])
+        low, high = interval = intervals.of_mean(gains[defined], clusters[defined], 0, (-1.0, 1.0))
+        mean = f"{signed(float(np.nanmean(gains)))} [{signed(low)}, {signed(high)}]"
+        line = f"{model}, λ = {strength:g}: {mean}"
+        checks.append(Check(line, above(interval, edge), [training_name(model, 0.0)]))
+    basis = over_texts(pruthi.settings.seeds)
+    return judged(text, checks, pruthi.learned, basis=basis, task=" without penalty")
 
 
-def _hidden(found: Reproduction, model: str, strength: float) -> NDArray[np.float64]:
+def _hidden(pruthi: Pruthi, model: str, strength: float) -> NDArray[np.float64]:
     """Return what uniform weights put on the words, less what the penalised models do."""
-    return _texts(found, model, "uniform")[strength] - _texts(found, model, "mass")[strength]
+    return _texts(pruthi, model, "uniform")[strength] - _texts(pruthi, model, "mass")[strength]
 
 
-def _kept(found: Reproduction, model: str, strength: float) -> NDArray[np.float64]:
+def _kept(pruthi: Pruthi, model: str, strength: float) -> NDArray[np.float64]:
     """Return how often the penalised models are right, less those without penalty."""
-    means = _texts(found, model, "right")
+    means = _texts(pruthi, model, "right")
     return means[strength] - means[0.0]
 
 
-def _used(found: Reproduction, model: str, strength: float) -> NDArray[np.float64]:
+def _used(pruthi: Pruthi, model: str, strength: float) -> NDArray[np.float64]:
     """Return how often the penalised models are right, less those that never saw the words."""
-    means = _texts(found, model, "right")
+    means = _texts(pruthi, model, "right")
     return means[strength] - means[None]
 
 
-def _claims(found: Reproduction) -> list[Claim]:
+def _claims(pruthi: Pruthi) -> list[Claim]:
     return [
         _claim(
-            found,
+            pruthi,
             "The penalty hides the words: they get less attention than uniform weights give them.",
             _hidden,
         ),
         _claim(
-            found,
+            pruthi,
             f"The accuracy stays: with the largest penalty it is at most {TOLERANCE:.0%} below that without.",
             _kept,
             -TOLERANCE,
         ),
         _claim(
-            found,
+            pruthi,
             "The words are used all the same: the penalised model beats one that never saw them.",
             _used,
         ),

@@ -14,12 +14,12 @@ from torch.nn import functional
 from heedmap.data.batches import sorted_batches
 from heedmap.data.parallel import Link, Pairs
 from heedmap.models.step_decoder import Decoded, StepDecoder
+from heedmap.papers.kit.translators import NO_TARGET, padded
 from heedmap.training.objective import Objective, Progress
 
 Made = Literal["copy", "reverse", "bigram-flip"]
 START, END, UNKNOWN = 0, 1, 2
 SPECIAL = 3
-NONE = -1  # the target of padding
 AT_ONCE = 8192  # source positions that are read together
 FORCING = 0.5  # how often the next step is given the right symbol
 MAX_NORM = 1.0
@@ -46,22 +46,19 @@ class Linked:
     @property
     def lengths(self) -> Int[np.ndarray, " N"]:
         """Source positions of each pair."""
-        return np.array([len(one) for one in self.source], dtype=np.int64)
+        return np.array([len(sequence) for sequence in self.source], dtype=np.int64)
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
         """Return some pairs, padded, with a start and an end around each source."""
-        source = [[START, *self.source[i], END] for i in rows]
-        targets = [[*self.target[i], END] for i in rows]
-        wide, long = max(map(len, source)), max(map(len, targets))
-        telling = torch.zeros(len(source), long, wide, dtype=torch.bool)
+        sources = [[START, *self.source[i], END] for i in rows]
+        source = padded(sources, END)
+        targets = padded([[*self.target[i], END] for i in rows], NO_TARGET)
+        telling = torch.zeros(*targets.shape, source.shape[1], dtype=torch.bool)
         for n, i in enumerate(rows):
             for s, t in self.links[i]:
                 telling[n, t, s + 1] = True
         return Batch(
-            torch.tensor([[*one, *[END] * (wide - len(one))] for one in source]),
-            torch.tensor([len(one) for one in source]),
-            torch.tensor([[*one, *[NONE] * (long - len(one))] for one in targets]),
-            telling,
+            source, torch.tensor([len(sequence) for sequence in sources]), targets, telling
         )
 
 
@@ -79,22 +76,23 @@ def drawn(task: Made, count: int, symbols: int, longest: int, rng: np.random.Gen
     """Draw pairs: independent symbols, 1 to `longest` of them, and the same in the task's order."""
     source, target, links = [], [], []
     for length in rng.integers(1, longest + 1, size=count).tolist():
-        own = (rng.integers(symbols, size=length) + SPECIAL).tolist()
-        places = order(task, length)
-        source.append(own)
-        target.append([own[i] for i in places])
-        links.append({(i, j) for j, i in enumerate(places)})
+        sequence = (rng.integers(symbols, size=length) + SPECIAL).tolist()
+        positions = order(task, length)
+        source.append(sequence)
+        target.append([sequence[i] for i in positions])
+        links.append({(i, j) for j, i in enumerate(positions)})
     return Linked(source, target, links)
 
 
-def words_of(sentences: Sequence[Sequence[str]], least: int) -> dict[str, int]:
-    """Return the number of every word that occurs `least` times or more, by frequency."""
+def words_of(sentences: Sequence[Sequence[str]], minimum: int) -> dict[str, int]:
+    """Return the number of every word that occurs `minimum` times or more, by frequency."""
     counts: dict[str, int] = {}
     for sentence in sentences:
         for word in sentence:
             counts[word] = counts.get(word, 0) + 1
-    kept = sorted((word for word in counts if counts[word] >= least), key=lambda w: (-counts[w], w))
-    return {word: number for number, word in enumerate(kept, SPECIAL)}
+    frequent = [word for word in counts if counts[word] >= minimum]
+    frequent.sort(key=lambda word: (-counts[word], word))
+    return {word: number for number, word in enumerate(frequent, SPECIAL)}
 
 
 def numbered(pairs: Pairs, source: Mapping[str, int], target: Mapping[str, int]) -> Linked:
@@ -147,9 +145,9 @@ class DeceptionObjective(Objective):
         device = self.model.output.weight.device
         source, lengths, targets, telling = (part.to(device) for part in batch)
         forced = torch.rand(targets.shape[1]) < FORCING
-        given = targets.clamp(min=END)
-        read = model(source, lengths, START, targets.shape[1], given, forced)
-        return penalised(read, targets, telling, self.penalty)
+        right_symbols = targets.clamp(min=END)
+        decoded = model(source, lengths, START, targets.shape[1], right_symbols, forced)
+        return penalised(decoded, targets, telling, self.penalty)
 
     def scores(self) -> dict[str, float]:
         """Score the dev split, without the right symbols given."""
@@ -158,13 +156,13 @@ class DeceptionObjective(Objective):
         with torch.no_grad():
             for rows in sorted_batches(self.dev.lengths, AT_ONCE):
                 batch = self.dev.batch(rows)
-                read = predicted(self.model.eval(), batch)
-                loss = penalised(read, batch.targets, batch.telling, penalty=0.0)
+                decoded = predicted(self.model.eval(), batch)
+                loss = penalised(decoded, batch.targets, batch.telling, penalty=0.0)
                 total += float(loss) * len(rows)
                 count += len(rows)
-        found = evaluate(self.model, self.dev)
+        measures = evaluate(self.model, self.dev)
         self.model.train(was_training)
-        return {"loss": total / count, "accuracy": float(np.mean(found["accuracy"]))}
+        return {"loss": total / count, "accuracy": float(np.mean(measures["accuracy"]))}
 
     def is_better(self, scores: dict[str, float], progress: Progress) -> bool:
         """Return whether the loss is less than ever."""
@@ -177,13 +175,15 @@ class DeceptionObjective(Objective):
 
 
 def penalised(
-    read: Decoded, targets: Int[Tensor, "B T"], telling: Bool[Tensor, "B T S"], penalty: float
+    decoded: Decoded, targets: Int[Tensor, "B T"], telling: Bool[Tensor, "B T S"], penalty: float
 ) -> Float[Tensor, ""]:
     """Return L − λ log(1 − m), the logarithm's argument at least 1e-6."""
-    loss = functional.cross_entropy(read.logits.flatten(0, 1), targets.flatten(), ignore_index=NONE)
+    loss = functional.cross_entropy(
+        decoded.logits.flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET
+    )
     if penalty == 0:
         return loss
-    mass = (read.weights * telling).sum() / (targets != NONE).sum()
+    mass = (decoded.weights * telling).sum() / (targets != NO_TARGET).sum()
     return loss - penalty * (1 - mass).clamp(min=1e-6).log()
 
 
@@ -193,8 +193,8 @@ def predicted(
     """Read a batch with the model's own symbols before each step."""
     device = model.output.weight.device
     source, lengths = batch.source.to(device), batch.lengths.to(device)
-    read = model(source, lengths, START, batch.targets.shape[1], allowed=allowed)
-    return Decoded(read.logits.cpu(), read.weights.cpu())
+    decoded = model(source, lengths, START, batch.targets.shape[1], allowed=allowed)
+    return Decoded(decoded.logits.cpu(), decoded.weights.cpu())
 
 
 @torch.no_grad()
@@ -205,25 +205,25 @@ def evaluate(model: StepDecoder, pairs: Linked) -> dict[str, list[float]]:
     are any; `uniform`: their share of the source. `on`: the largest weight is on one of them; `beside`: on a
     neighbour of one. `blocked`: the right symbol, these weights set to 0.
     """
-    found: dict[str, list[float]] = {}
+    measures: dict[str, list[float]] = {}
     for rows in sorted_batches(pairs.lengths, AT_ONCE):
         batch = pairs.batch(rows)
-        read, blocked = predicted(model, batch), predicted(model, batch, ~batch.telling)
-        real = batch.targets != NONE
+        decoded, blocked = predicted(model, batch), predicted(model, batch, ~batch.telling)
+        real = batch.targets != NO_TARGET
         telling = batch.telling
-        beside = torch.zeros_like(telling)
-        beside[..., 1:] |= telling[..., :-1]
-        beside[..., :-1] |= telling[..., 1:]
-        best = read.weights.argmax(-1, keepdim=True)
-        each = {
-            "accuracy": read.logits.argmax(-1) == batch.targets,
-            "mass": (read.weights * telling).sum(-1),
+        neighbours = torch.zeros_like(telling)
+        neighbours[..., 1:] |= telling[..., :-1]
+        neighbours[..., :-1] |= telling[..., 1:]
+        largest = decoded.weights.argmax(-1, keepdim=True)
+        values_of = {
+            "accuracy": decoded.logits.argmax(-1) == batch.targets,
+            "mass": (decoded.weights * telling).sum(-1),
             "possible": telling.any(-1),
             "uniform": telling.sum(-1) / batch.lengths[:, None],
-            "on": telling.gather(-1, best)[..., 0],
-            "beside": (beside & ~telling).gather(-1, best)[..., 0],
+            "on": telling.gather(-1, largest)[..., 0],
+            "beside": (neighbours & ~telling).gather(-1, largest)[..., 0],
             "blocked": blocked.logits.argmax(-1) == batch.targets,
         }
-        for name, values in each.items():
-            found.setdefault(name, []).extend(values[real].double().tolist())
-    return found
+        for name, values in values_of.items():
+            measures.setdefault(name, []).extend(values[real].double().tolist())
+    return measures

@@ -3,7 +3,6 @@
 found = reproduce(task="copy", out="runs/pruthi-copy")
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,21 +14,13 @@ import torch
 
 from heedmap.data.parallel import Parallel
 from heedmap.errors import InputError, check_installed
-from heedmap.files.manifest import remove
 from heedmap.models.step_decoder import StepDecoder, StepDecoderSettings
-from heedmap.papers.kit.parts import (
-    ABOUT,
-    Row,
-    part_path,
-    read_about,
-    read_part,
-    read_reproduction,
-    reserved,
-    write_about,
-)
-from heedmap.papers.kit.render import write
+from heedmap.papers.kit.parts import ABOUT, Row, left_out_of
+from heedmap.papers.kit.reproduction import Cell, Experiment, Modules
+from heedmap.papers.kit.translators import bleu, sampled
 from heedmap.papers.pruthi.sequence_result import SequenceResult, result
 from heedmap.papers.pruthi.sequence_task import (
+    END,
     SPECIAL,
     DeceptionObjective,
     Linked,
@@ -41,7 +32,6 @@ from heedmap.papers.pruthi.sequence_task import (
 )
 from heedmap.papers.pruthi.settings import SequenceSettings
 from heedmap.runs.run_paths import Out
-from heedmap.training.cells import checkpoints_of, run_cells, save_part
 from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
 from heedmap.training.sweep import processes
@@ -57,18 +47,6 @@ LEAST = 2  # times that a word occurs, else it is unknown
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One training."""
-
-    attention: str
-    penalty: float
-    seed: int
-
-    def __str__(self) -> str:
-        return f"{self.attention}-{self.penalty:g}-{self.seed}"
-
-
-@dataclass(frozen=True)
 class Data:
     """Pairs by split, how many symbols there are, and the target's words, where it has any."""
 
@@ -81,9 +59,17 @@ class Data:
 def cells(settings: SequenceSettings) -> list[Cell]:
     """Return all trainings, those of a seed side by side."""
     kinds = [
-        ("learned", 0.0), *(("learned", one) for one in settings.penalties), ("uniform", 0.0), ("none", 0.0)
+        ("learned", 0.0), *(("learned", penalty) for penalty in settings.penalties),
+        ("uniform", 0.0), ("none", 0.0),
     ]  # fmt: skip
-    return [Cell(*kind, seed) for seed in range(settings.seeds) for kind in kinds]
+    return [
+        Cell(
+            f"{attention}-{penalty:g}-{seed}",
+            {"attention": attention, "penalty": penalty, "seed": seed},
+        )
+        for seed in range(settings.seeds)
+        for attention, penalty in kinds
+    ]
 
 
 def reproduce(
@@ -98,9 +84,7 @@ def reproduce(
 
     Args:
         corpus: of the task "translation", with links of the words in every split.
-        out: the folder; the result is written after each training.
-        overwrite: replace a reproduction with other settings.
-        workers: how many processes; one per core by default. The numbers do not depend on it.
+        out, overwrite, workers: see `Experiment`.
         options: see `SequenceSettings`.
 
     Raises:
@@ -113,21 +97,13 @@ def reproduce(
         options = {**options, "fingerprint": corpus.fingerprint()}
     settings = SequenceSettings.of(**options)
     data = _drawn(settings) if corpus is None else _read(corpus, settings)
-    rows: list[Row] = []
     name, notes = _about(settings, corpus, data)
-    with reserved(out, settings, overwrite=overwrite, own=(ABOUT,)) as folder:
-        write_about(folder, name, notes)
-
-        def keep(cell: Cell, found: list[Row]) -> None:
-            rows.extend(found)
-            write(folder, result(SequenceResult(name, settings, rows, notes, folder)))
-
-        run_cells(
-            cells(settings), partial(run, data=data, settings=settings, folder=folder), keep,
-            is_finished=lambda cell: part_path(folder, str(cell)).exists(),
-            workers=workers,
-        )  # fmt: skip
-    return SequenceResult(name, settings, rows, notes, folder)
+    with EXPERIMENT.opened(
+        out, settings, overwrite=overwrite, name=name, notes=notes
+    ) as reproduction:
+        return EXPERIMENT.run(
+            reproduction, partial(compute, data=data, settings=settings), workers=workers
+        )
 
 
 def _drawn(settings: SequenceSettings) -> Data:
@@ -150,15 +126,12 @@ def _read(corpus: Parallel, settings: SequenceSettings) -> Data:
         raise InputError(
             f"{corpus.name}: expected links of the words, which say what tells a target word: --links"
         )
-    if len(splits["train"]) > settings.pairs:
-        rng = np.random.default_rng(0)
-        kept = np.sort(rng.choice(len(splits["train"]), settings.pairs, replace=False))
-        splits["train"] = splits["train"].take(kept)
+    splits["train"] = sampled(splits["train"], settings.pairs)
     source, target = (
         words_of(side, LEAST) for side in (splits["train"].source, splits["train"].target)
     )
-    found = {name: numbered(pairs, source, target) for name, pairs in splits.items()}
-    return Data(found, len(source) + SPECIAL, len(target) + SPECIAL, list(target))
+    encoded = {name: numbered(pairs, source, target) for name, pairs in splits.items()}
+    return Data(encoded, len(source) + SPECIAL, len(target) + SPECIAL, list(target))
 
 
 def _about(
@@ -169,78 +142,52 @@ def _about(
         return settings.task, [
             f"Pairs: {sizes}, of 1 to {settings.longest} independent symbols out of {settings.symbols}."
         ]
-    left = "; ".join(f"{reason}: {count}" for reason, count in sorted(corpus.left_out.items()))
     return f"translation of {corpus.name}", [
         f"Pairs of {corpus.name}, {settings.source} to {settings.target}: {sizes}; {data.sources} and "
         f"{data.targets} words, with those that occur once as one.",
-        *([f"Left out: {left}."] if left else []),
+        *left_out_of(corpus.left_out, "Left out"),
     ]
 
 
-def run(cell: Cell, *, data: Data, settings: SequenceSettings, folder: Path) -> list[Row]:
-    """Train one model and return its numbers; read if it is finished."""
-    path = part_path(folder, str(cell))
-    own: dict[str, Any] = {
-        "attention": cell.attention,
-        "penalty": cell.penalty,
-        "seed": cell.seed,
-    }
-    if not path.exists():
-        with seeded(cell.seed):
-            sizes = StepDecoderSettings(
-                settings.size, settings.embedding, settings.dropout, cell.attention  # type: ignore[arg-type]
-            )  # fmt: skip
-            model = StepDecoder(sizes, data.sources, data.targets)
-        objective = DeceptionObjective(
-            model, data.splits["train"], data.splits["dev"],
-            penalty=cell.penalty, epochs=settings.epochs, batch_size=settings.batch_size,
-            learning_rate=settings.learning_rate, seed=cell.seed,
-            made_with={**own, **settings.model_dump(mode="json")},
-        )  # fmt: skip
-        trained = fit(
-            objective,
-            checkpoints_of(path) / "model.safetensors",
+def compute(
+    cell: Cell, checkpoints: Path, *, data: Data, settings: SequenceSettings
+) -> tuple[list[Row], Modules]:
+    """Train one model and return its numbers on the test split."""
+    with seeded(cell["seed"]):
+        sizes = StepDecoderSettings(
+            settings.size, settings.embedding, settings.dropout, cell["attention"]
         )
-        model = model.cpu()
-        found = evaluate(model, data.splits["test"])
-        row = {name: float(np.mean(found[name])) for name in MEASURED}
-        row["bleu"] = _bleu(model, data) if data.words else float("nan")
-        part = {**own, "epochs": len(trained.scores), **row}
-        save_part(path, pa.Table.from_pylist([part], schema=SCHEMA), {"model": model})
-    remove(checkpoints_of(path))
-    return read_part(path, SCHEMA, **own)
+        model = StepDecoder(sizes, data.sources, data.targets)
+    objective = DeceptionObjective(
+        model, data.splits["train"], data.splits["dev"],
+        penalty=cell["penalty"], epochs=settings.epochs, batch_size=settings.batch_size,
+        learning_rate=settings.learning_rate, seed=cell["seed"],
+        made_with={**cell.columns, **settings.model_dump(mode="json")},
+    )  # fmt: skip
+    trained = fit(objective, checkpoints / "model.safetensors")
+    model = model.cpu()
+    measures = evaluate(model, data.splits["test"])
+    row = {
+        "epochs": len(trained.scores),
+        **{name: float(np.mean(measures[name])) for name in MEASURED},
+        "bleu": _bleu(model, data) if data.words else float("nan"),
+    }
+    return [row], {"model": model}
 
 
 @torch.no_grad()
 def _bleu(model: StepDecoder, data: Data) -> float:
-    """Return sacrebleu's BLEU of the likeliest words, as they are separated already; unknown ones are one."""
-    from sacrebleu import corpus_bleu
-
+    """Return the BLEU of the likeliest words; unknown ones are one."""
     names = ["", "", "<unk>", *data.words]
     pairs = data.splits["test"]
-    found = []
+    translations = []
     for row in range(len(pairs.source)):
         batch = pairs.batch([row])
         longer = batch._replace(targets=torch.nn.functional.pad(batch.targets, (0, 20)))
         symbols = predicted(model, longer).logits[0].argmax(-1).tolist()
-        end = symbols.index(1) if 1 in symbols else len(symbols)
-        found.append(" ".join(names[symbol] for symbol in symbols[:end]))
-    wanted = [" ".join(names[symbol] for symbol in one) for one in pairs.target]
-    return float(corpus_bleu(found, [wanted], tokenize="none", force=True).score)
+        end = symbols.index(END) if END in symbols else len(symbols)
+        translations.append([names[symbol] for symbol in symbols[:end]])
+    return bleu(translations, [[names[symbol] for symbol in target] for target in pairs.target])
 
 
-def read(folder: Path) -> SequenceResult | None:
-    """Read the trainings in a folder; return None where there is no reproduction of these tasks.
-
-    Raises:
-        InputError: a part is damaged.
-    """
-
-    def names(settings: SequenceSettings) -> Iterable[str]:
-        return map(str, cells(settings))
-
-    about = read_about(folder, SequenceSettings)
-    found = read_reproduction(folder, SequenceSettings, SCHEMA, names)
-    if about is None or found is None:
-        return None
-    return SequenceResult(about[1], *found, about[2], folder)
+EXPERIMENT = Experiment(SequenceSettings, SequenceResult, cells, SCHEMA, result, files=(ABOUT,))

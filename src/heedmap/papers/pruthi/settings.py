@@ -7,14 +7,7 @@ from pydantic import Field
 from heedmap.data.biographies import GENDERED
 from heedmap.data.marks import BY_DATA
 from heedmap.papers.pruthi.published import SEEDS
-from heedmap.settings import (
-    DataSettings,
-    ModelSettings,
-    Positive,
-    Settings,
-    Size,
-    Strengths,
-)
+from heedmap.settings import DataSettings, ModelSettings, Positive, Settings, Size, Strengths
 
 _MODEL: dict[str, Any] = {
     "score": "linear", "embedding_size": 128, "hidden_size": 64, "marks": False, "sigmoid": False,

@@ -30,21 +30,11 @@ SCORES = {"top": "random", "gradient": "random_gradient", "product": "random_pro
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One of the six models, from one seed."""
+class Trial:
+    """A model of one seed and its texts after erasure: one row per test text, those of one item included."""
 
     model: str
     seed: int
-
-    def __str__(self) -> str:
-        return f"{self.model}-{self.seed}"
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A model's texts after erasure: one row per test text, those of one item included."""
-
-    cell: Cell
     table: pa.Table
 
     def column(self, name: str) -> Numbers:
@@ -74,17 +64,18 @@ class Trial:
 
     def flip_table(self, score: str = "top") -> tuple[dict[str, float], float]:
         """Return the shares of FLIPS, and McNemar's exact p of top against random."""
-        top, other = (
+        top, random = (
             self.column(f"flip_{name}")[self.asked] > 0 for name in (score, SCORES[score])
         )
-        shares = (top & other, top & ~other, ~top & other, ~top & ~other)
-        only = [int(shares[1].sum()), int(shares[2].sum())]
-        p = float(stats.binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
-        found = {
+        shares = (top & random, top & ~random, ~top & random, ~top & ~random)
+        top_alone, random_alone = int(shares[1].sum()), int(shares[2].sum())
+        either = top_alone + random_alone
+        p = float(stats.binomtest(top_alone, either).pvalue) if either else 1.0
+        share_of = {
             name: float(share.mean()) if len(share) else np.nan
             for name, share in zip(FLIPS, shares, strict=True)
         }
-        return found, p
+        return share_of, p
 
     @cached_property
     def differences(self) -> Numbers:
@@ -114,8 +105,8 @@ class Trial:
         """As `counts`, but as in the paper: of one shuffle, and all items where only that changes a text."""
         counts = self.counts(ranking)
         counts = counts if counts.ndim == 1 else counts[:, 0]
-        last = (counts == 0) & (self.column("empty_flips") > 0)
-        return np.asarray(np.where(last, self.size, counts))
+        only_all = (counts == 0) & (self.column("empty_flips") > 0)
+        return np.asarray(np.where(only_all, self.size, counts))
 
     @cached_property
     def flippable(self) -> NDArray[np.bool_]:
@@ -127,15 +118,21 @@ class Trial:
         if ranking != "random":
             return self.column(f"count_{ranking}")
         lists: list[Any] = self.table["count_random"].to_pylist()
-        shuffles = max((len(one) for one in lists if one is not None), default=1)
-        return np.array([[np.nan] * shuffles if one is None else one for one in lists])
+        shuffles = max(
+            (len(text_counts) for text_counts in lists if text_counts is not None), default=1
+        )
+        return np.array(
+            [[np.nan] * shuffles if text_counts is None else text_counts for text_counts in lists]
+        )
 
     def efficiency(self, ranking: str) -> Numbers:
         """k_min / k of each text, the mean over the shuffles of a random ranking; NaN where no set flips."""
         counts = self.counts(ranking)
         if counts.ndim == 1:
             return efficiency(self.smallest, counts)
-        return np.asarray(np.mean([efficiency(self.smallest, one) for one in counts.T], axis=0))
+        return np.asarray(
+            np.mean([efficiency(self.smallest, shuffle) for shuffle in counts.T], axis=0)
+        )
 
     def fractions(self, ranking: str) -> Numbers:
         """Share of a text's items erased at the flip, of flippable texts; infinite where it never comes."""
@@ -148,7 +145,9 @@ class Trial:
         """Attention on what is erased at the flip, of the texts that this ranking flips."""
         if ranking == "random":
             lists = self.table["mass_random"].to_pylist()
-            masses = np.array([np.nan if one is None else one[0] for one in lists], dtype=float)
+            masses = np.array(
+                [np.nan if shuffles is None else shuffles[0] for shuffles in lists], dtype=float
+            )
         else:
             masses = self.column(f"mass_{ranking}")
         return np.asarray(masses[np.isfinite(masses)])
@@ -156,7 +155,7 @@ class Trial:
 
 def of_model(trials: Sequence[Trial], model: str) -> list[Trial]:
     """Return the trials of a model, one per seed."""
-    return [trial for trial in trials if trial.cell.model == model]
+    return [trial for trial in trials if trial.model == model]
 
 
 def quartiles(values: Numbers) -> tuple[float, float, float]:

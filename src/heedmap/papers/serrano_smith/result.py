@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import altair as alt
 import numpy as np
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.results import mean
 from heedmap.papers.kit.learned import Learned
-from heedmap.papers.kit.result import Result, Table, unfinished, unlike, with_unlike
+from heedmap.papers.kit.reproduction import CellReproduction
+from heedmap.papers.kit.result import Result, Table, changed_settings
 from heedmap.papers.serrano_smith.claims import claims, learned, relative
 from heedmap.papers.serrano_smith.numbers import (
     FLIPS,
@@ -28,6 +28,10 @@ from heedmap.papers.serrano_smith.settings import MODELS, RECIPES, SerranoSmithS
 from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
 from heedmap.report.grid_figures import bars
 
+SETTINGS = {
+    name: f"{name.replace('_', ' ')} {{}}"
+    for name in ("epochs", "learning_rate", "batch_size", "embedding_size", "hidden_size")
+}
 BINS = 10  # of the difference in weight
 FEWEST = 5  # texts of a bin with quartiles
 FIRST = {"top": "attention", "gradient": "gradient", "product": "gradient × attention"}
@@ -82,145 +86,130 @@ the smallest set that attention's is not minimal."""
 
 
 @dataclass(frozen=True)
-class Reproduction:
-    """All models' texts so far, and what was read."""
-
-    name: str
-    settings: SerranoSmithSettings
-    trials: list[Trial]
-    notes: list[str]
-    folder: Path
+class SerranoSmith(CellReproduction[SerranoSmithSettings]):
+    """All models' texts so far: `rows` has a `Trial` per model and seed."""
 
     @property
     def models(self) -> list[str]:
         """The models of which a seed is finished, in order."""
-        return [model for model in MODELS if of_model(self.trials, model)]
+        return [model for model in MODELS if of_model(self.rows, model)]
+
+    def trials(self, model: str) -> list[Trial]:
+        """Return the trials of a model, one per seed."""
+        return of_model(self.rows, model)
+
+    def name_of(self, model: str) -> str:
+        """Return a model's name, with the mark if a training has not learned."""
+        return self.learned.marked(model, model)
 
     @cached_property
     def learned(self) -> Learned:
         """Which models have learned."""
-        return learned(self.trials)
+        return learned(self.rows)
 
     @property
     def missing(self) -> int:
         """The number of cells that are still to be run."""
-        return self.settings.seeds * len(self.settings.models) - len(self.trials)
+        return self.settings.seeds * len(self.settings.models) - len(self.rows)
+
+    @property
+    def differences(self) -> list[str]:
+        """How it differs from the paper's own."""
+        recipe = RECIPES.get(self.name)
+        data = "a data set that is not in the paper" if recipe is None else recipe.not_theirs
+        published = {
+            name: option.default for name, option in SerranoSmithSettings.model_fields.items()
+        }
+        options = {} if recipe is None else recipe.options
+        sample = self.settings.data.train_texts
+        return [
+            *([data] if data else []),
+            "sentences split by rules instead of a parser",
+            *([f"{sample} training texts"] if sample else []),
+            *changed_settings(self.settings, SETTINGS, {**published, **options}),
+        ]
 
 
-def result(found: Reproduction) -> Result:
+def result(serrano_smith: SerranoSmith) -> Result:
     """Make the result that all files of a reproduction show."""
-    tables = [_accuracies(found), _flip_table(found), _rankings(found), _certified(found)]
-    differs = unlike(differences(found))
-    return Result(
-        title=f"Serrano & Smith on {found.name}",
-        notes=[note for note in (*found.notes, differs, unfinished(found.missing)) if note],
-        summary=tables[2],
-        sections=[*tables, *claims(found.trials)],
-        figures=figures(found),
-        rows=pd.DataFrame([_row(trial, found.learned) for trial in found.trials]),
-        latex=tables[2],
+    rankings = _rankings(serrano_smith)
+    return serrano_smith.make_result(
+        f"Serrano & Smith on {serrano_smith.name}",
+        [
+            _accuracies(serrano_smith),
+            _flip_table(serrano_smith),
+            rankings,
+            _certified(serrano_smith),
+            *claims(serrano_smith.rows),
+        ],
+        summary=rankings,
+        figures=figures(serrano_smith),
+        rows=pd.DataFrame([_row(trial, serrano_smith.learned) for trial in serrano_smith.rows]),
         columns=COLUMNS,
-        not_learned=found.learned.sentence(),
     )
-
-
-def differences(found: Reproduction) -> list[str]:
-    """List in words how a reproduction differs from the paper's own."""
-    recipe = RECIPES.get(found.name)
-    data = "a data set that is not in the paper" if recipe is None else recipe.not_theirs
-    theirs = SerranoSmithSettings.model_fields
-    options = {} if recipe is None else recipe.options
-    changed = [
-        f"{name.replace('_', ' ')} {value} instead of {given}"
-        for name in ("epochs", "learning_rate", "batch_size", "embedding_size", "hidden_size")
-        if (value := getattr(found.settings, name))
-        != (given := options.get(name, theirs[name].default))
-    ]
-    sample = found.settings.data.train_texts
-    return [
-        *([data] if data else []),
-        "sentences split by rules instead of a parser",
-        *([f"{sample} training texts"] if sample else []),
-        *changed,
-    ]
-
-
-def _name(found: Reproduction, model: str) -> str:
-    """Return a model's name, with the mark if a training has not learned."""
-    return found.learned.marked(model, model)
-
-
-def _mean(trials: Sequence[Trial], measure: Callable[[Trial], float]) -> list[float]:
-    return [measure(trial) for trial in trials]
 
 
 def _shown(values: Sequence[float], digits: int = 1, factor: float = 100) -> str:
     """Return a mean over seeds, and the smallest and largest if there are several."""
-    some = [factor * value for value in values if not np.isnan(value)]
-    if not some:
+    numbers = [factor * value for value in values if not np.isnan(value)]
+    if not numbers:
         return "–"
-    text = f"{np.mean(some):.{digits}f}"
-    return text if len(some) == 1 else f"{text} ({min(some):.{digits}f}–{max(some):.{digits}f})"
+    text = f"{np.mean(numbers):.{digits}f}"
+    if len(numbers) == 1:
+        return text
+    return f"{text} ({min(numbers):.{digits}f}–{max(numbers):.{digits}f})"
 
 
-def _accuracies(found: Reproduction) -> Table:
+def _accuracies(serrano_smith: SerranoSmith) -> Table:
+    trials = {model: serrano_smith.trials(model) for model in serrano_smith.models}
+    return Table.of(
+        "The models",
+        trials,
+        {
+            "model": serrano_smith.name_of,
+            "accuracy %": lambda model: _shown([trial.accuracy for trial in trials[model]]),
+            "commonest class %": lambda model: _shown([trials[model][0].majority]),
+            "test texts": lambda model: str(len(trials[model][0].size)),
+            "of one item": lambda model: str(int((~trials[model][0].asked).sum())),
+            "items a text": lambda model: f"{trials[model][0].size.mean():.1f}",
+        },
+        "Items are sentences for hierarchical models (HAN), words for flat ones (FLAN).",
+    )
+
+
+def _flip_table(serrano_smith: SerranoSmith) -> Table:
     lines = []
-    for model in found.models:
-        trials = of_model(found.trials, model)
-        lines.append([
-            _name(found, model),
-            _shown(_mean(trials, lambda t: t.accuracy)),
-            _shown(_mean(trials[:1], lambda t: t.majority)),
-            f"{len(trials[0].size)}",
-            f"{int((~trials[0].asked).sum())}",
-            f"{trials[0].size.mean():.1f}",
-        ])  # fmt: skip
-    heads = [
-        "model",
-        "accuracy %",
-        "commonest class %",
-        "test texts",
-        "of one item",
-        "items a text",
-    ]
-    how = "Items are sentences for hierarchical models (HAN), words for flat ones (FLAN)."
-    return Table("The models", heads, lines, how)
-
-
-def _flip_table(found: Reproduction) -> Table:
-    lines = []
-    for model in found.models:
-        trials = of_model(found.trials, model)
+    for model in serrano_smith.models:
         for score, words in FIRST.items():
-            shares = [trial.flip_table(score)[0] for trial in trials]
-            p = trials[0].flip_table(score)[1]
+            shares, p_values = zip(
+                *(trial.flip_table(score) for trial in serrano_smith.trials(model)), strict=True
+            )
             cells = [_shown([share[name] for share in shares]) for name in FLIPS]
-            lines.append([_name(found, model), words, *cells, f"{p:.1g}"])
+            lines.append([serrano_smith.name_of(model), words, *cells, f"{p_values[0]:.1g}"])
     heads = ["model", "first by", *HEADS.values(), "p"]
     return Table(
         "Does erasing the first item change the decision?", heads, lines, FLIP_HOW, labels=2
     )
 
 
-def _rankings(found: Reproduction) -> Table:
+def _rankings(serrano_smith: SerranoSmith) -> Table:
     lines = []
-    for model in found.models:
-        trials = of_model(found.trials, model)
+    for model in serrano_smith.models:
+        trials = serrano_smith.trials(model)
         for ranking in RANKINGS:
             erased = [quartiles(trial.fractions(ranking))[1] for trial in trials]
-            theirs = [_their_median(trial, ranking) for trial in trials]
             lines.append([
-                _name(found, model),
+                serrano_smith.name_of(model),
                 WORDS[ranking],
                 _shown([mean(trial.efficiency(ranking)) for trial in trials], 3, 1),
                 "never" if np.isinf(erased).any() else _shown(erased),
-                _shown(theirs),
+                _shown([_their_median(trial, ranking) for trial in trials]),
                 _shown([_median(trial.removed(ranking)) for trial in trials]),
             ])  # fmt: skip
-        least = [quartiles(trial.fractions("exact"))[1] for trial in trials]
-        lines.append([_name(found, model), WORDS["exact"], "1", _shown(least), _shown(least), "–"])
+        smallest = _shown([quartiles(trial.fractions("exact"))[1] for trial in trials])
+        lines.append([serrano_smith.name_of(model), WORDS["exact"], "1", smallest, smallest, "–"])
     heads = ["model", "ranking", "k_min / k", "erased %", "erased %, paper's way", "mass %"]
-    title = f"How many items must go until the decision changes ({found.name})"
+    title = f"How many items must go until the decision changes ({serrano_smith.name})"
     return Table(title, heads, lines, RANK_HOW, labels=2)
 
 
@@ -231,40 +220,41 @@ def _median(values: Numbers) -> float:
 def _their_median(trial: Trial, ranking: str) -> float:
     """Return the median share erased, of the texts that this ranking changes at last (the others left out)."""
     counts = trial.paper_counts(ranking)
-    some = counts > 0
-    return _median(counts[some] / trial.size[some])
+    changed = counts > 0
+    return _median(counts[changed] / trial.size[changed])
 
 
-def _certified(found: Reproduction) -> Table:
-    lines = []
-    for model in found.models:
-        trials = of_model(found.trials, model)
-        lines.append([
-            _name(found, model),
-            _shown([t.certified for t in trials]),
-            _shown([t.only_all for t in trials]),
-            *(_shown([_beaten(t, name) for t in trials]) for name in ("gradient", "product")),
-            _shown([mean(relative(t)) for t in trials]),
-            _shown([mean((t.differences < 0).astype(float)) for t in trials]),
-        ])  # fmt: skip
-    heads = [
-        "model", "certified %", "only all of them %", "beaten by gradient %",
-        "beaten by gradient × attention %", "attention, random 0, smallest 100", "ΔJS < 0 %",
-    ]  # fmt: skip
-    return Table("What is certain", heads, lines, SURE_HOW)
+def _certified(serrano_smith: SerranoSmith) -> Table:
+    def per_seed(measure: Callable[[Trial], float]) -> Callable[[str], str]:
+        return lambda model: _shown([measure(trial) for trial in serrano_smith.trials(model)])
+
+    return Table.of(
+        "What is certain",
+        serrano_smith.models,
+        {
+            "model": serrano_smith.name_of,
+            "certified %": per_seed(lambda trial: trial.certified),
+            "only all of them %": per_seed(lambda trial: trial.only_all),
+            "beaten by gradient %": per_seed(lambda trial: _beaten(trial, "gradient")),
+            "beaten by gradient × attention %": per_seed(lambda trial: _beaten(trial, "product")),
+            "attention, random 0, smallest 100": per_seed(lambda trial: mean(relative(trial))),
+            "ΔJS < 0 %": per_seed(lambda trial: mean((trial.differences < 0).astype(float))),
+        },
+        SURE_HOW,
+    )
 
 
 def _beaten(trial: Trial, ranking: str) -> float:
     """Return the share of the texts that both change in which a ranking needs fewer items than attention."""
-    own, other = trial.counts("attention"), trial.counts(ranking)
-    both = (own > 0) & (other > 0)
-    return float((other < own)[both].mean()) if both.any() else np.nan
+    attention, ranked = trial.counts("attention"), trial.counts(ranking)
+    flipped = (attention > 0) & (ranked > 0)
+    return float((ranked < attention)[flipped].mean()) if flipped.any() else np.nan
 
 
 def _row(trial: Trial, judged: Learned) -> dict[str, object]:
     """Return a model's numbers for CSV."""
-    row: dict[str, object] = {"model": trial.cell.model, "seed": trial.cell.seed}
-    row["learned"] = judged.of(trial.cell.model, trial.cell.seed)
+    row: dict[str, object] = {"model": trial.model, "seed": trial.seed}
+    row["learned"] = judged.of(trial.model, trial.seed)
     row |= {"accuracy": trial.accuracy, "majority": trial.majority, "texts": len(trial.size)}
     for score in SCORES:
         shares, p = trial.flip_table(score)
@@ -280,41 +270,38 @@ def _row(trial: Trial, judged: Learned) -> dict[str, object]:
     return row
 
 
-def figures(found: Reproduction) -> list[Figure]:
+def figures(serrano_smith: SerranoSmith) -> list[Figure]:
     """Draw efficiency, the share erased as boxes, and ΔJS against Δα: each where there is anything to draw."""
     runs = [
         {
             "dataset": model,
             "series": WORDS[ranking],
-            "seed": trial.cell.seed,
+            "seed": trial.seed,
             "value": mean(trial.efficiency(ranking)),
         }
-        for model in found.models
+        for model in serrano_smith.models
         for ranking in RANKINGS
-        for trial in of_model(found.trials, model)
+        for trial in serrano_smith.trials(model)
     ]
-    known = any(isinstance(run["value"], float) and np.isfinite(run["value"]) for run in runs)
+    is_defined = any(isinstance(run["value"], float) and np.isfinite(run["value"]) for run in runs)
     efficiency = [bars(
-        runs, key="efficiency", title=f"How near is each ranking to the smallest set? ({found.name})",
+        runs, key="efficiency", title=f"How near is each ranking to the smallest set? ({serrano_smith.name})",
         measure="k_min / k", none="never the decision", caption="1 is a ranking that could not be better.",
         unit="value",
-    )] if known else []  # fmt: skip
-    return [
-        with_unlike(one, differences(found), found.learned.failed)
-        for one in (*efficiency, *_boxes(found), *_scatter(found))
-    ]
+    )] if is_defined else []  # fmt: skip
+    return [*efficiency, *_boxes(serrano_smith), *_scatter(serrano_smith)]
 
 
-def _counted(found: Reproduction, which: Callable[[Trial], NDArray[np.bool_]]) -> str:
+def _counted(serrano_smith: SerranoSmith, which: Callable[[Trial], NDArray[np.bool_]]) -> str:
     """Return how many texts of a model there are, or the least and the most of all models."""
-    counts = {int(which(of_model(found.trials, model)[0]).sum()) for model in found.models}
+    counts = {int(which(serrano_smith.trials(model)[0]).sum()) for model in serrano_smith.models}
     return f"n = {min(counts)}" if len(counts) == 1 else f"n = {min(counts)} to {max(counts)}"
 
 
-def _boxes(found: Reproduction) -> list[Figure]:
+def _boxes(serrano_smith: SerranoSmith) -> list[Figure]:
     data = []
-    for model in found.models:
-        trial = of_model(found.trials, model)[0]
+    for model in serrano_smith.models:
+        trial = serrano_smith.trials(model)[0]
         if not trial.flippable.any():
             continue
         for ranking in (*RANKINGS, "exact"):
@@ -327,7 +314,7 @@ def _boxes(found: Reproduction) -> list[Figure]:
     names = [WORDS[ranking] for ranking in (*RANKINGS, "exact")]
     scale = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
     base = alt.Chart(rows(data)).encode(
-        y=alt.Y("model:N", sort=found.models, title=None),
+        y=alt.Y("model:N", sort=serrano_smith.models, title=None),
         yOffset=alt.YOffset("series:N", sort=names),
         color=alt.Color("series:N", scale=scale, legend=None),
     )
@@ -339,24 +326,25 @@ def _boxes(found: Reproduction) -> list[Figure]:
     chart = alt.layer(box, middle)
     return [Figure(
         key="erased",
-        title=f"How much must go until the decision changes? ({found.name})",
-        n=f"{_counted(found, lambda t: t.flippable)} test texts whose decision some set changes, of seed 0",
+        title=f"How much must go until the decision changes? ({serrano_smith.name})",
+        n=f"{_counted(serrano_smith, lambda t: t.flippable)} test texts whose decision some set changes, "
+        "of seed 0",
         caption="Boxes join the quartiles over texts, the tick is the median; a text that a ranking never "
         "changes counts as 100 %.",
-        spec=specification(chart, len(found.models) * (11 * len(names) + 12)),
+        spec=specification(chart, len(serrano_smith.models) * (11 * len(names) + 12)),
         keys=[Key(name, PALETTE[i]) for i, name in enumerate(names)],
     )]  # fmt: skip
 
 
-def _scatter(found: Reproduction) -> list[Figure]:
+def _scatter(serrano_smith: SerranoSmith) -> list[Figure]:
     """Draw the quartiles of ΔJS in bins of Δα, of all texts: nothing is drawn again or left out."""
     data = []
-    for i, model in enumerate(found.models):
-        trial = of_model(found.trials, model)[0]
+    for i, model in enumerate(serrano_smith.models):
+        trial = serrano_smith.trials(model)[0]
         weight = (trial.column("weight_top") - trial.column("weight_random"))[trial.asked]
-        of = np.minimum((weight * BINS).astype(int), BINS - 1)
+        bins = np.minimum((weight * BINS).astype(int), BINS - 1)
         for b in range(BINS):
-            values = trial.differences[of == b]
+            values = trial.differences[bins == b]
             if len(values) >= FEWEST:
                 low, middle, high = quartiles(values)
                 data.append({
@@ -365,7 +353,7 @@ def _scatter(found: Reproduction) -> list[Figure]:
                 })  # fmt: skip
     if not data:
         return []
-    scale = alt.Scale(domain=found.models, range=list(PALETTE[: len(found.models)]))
+    scale = alt.Scale(domain=serrano_smith.models, range=list(PALETTE[: len(serrano_smith.models)]))
     base = alt.Chart(rows(data)).encode(
         x=alt.X("weight:Q", title="most attended item's weight − the random one's"),
         color=alt.Color("series:N", scale=scale, legend=None),
@@ -377,10 +365,10 @@ def _scatter(found: Reproduction) -> list[Figure]:
     )
     return [Figure(
         key="differences",
-        title=f"Does a larger weight matter more? ({found.name})",
-        n=f"{_counted(found, lambda t: t.asked)} test texts of more than one item, of seed 0",
+        title=f"Does a larger weight matter more? ({serrano_smith.name})",
+        n=f"{_counted(serrano_smith, lambda t: t.asked)} test texts of more than one item, of seed 0",
         caption="The median and the quartiles of the difference, in tenths of the difference in weight that "
         f"hold at least {FEWEST} texts. Below 0 the random item mattered more.",
         spec=specification(chart, 260),
-        keys=[Key(name, PALETTE[i]) for i, name in enumerate(found.models)],
+        keys=[Key(name, PALETTE[i]) for i, name in enumerate(serrano_smith.models)],
     )]  # fmt: skip

@@ -49,12 +49,17 @@ def word_vectors(
     from gensim.models import Word2Vec
 
     sentences = [sentence.split() for split in splits for text in split.tokens for sentence in text]
-    words, counts = np.unique([word for one in sentences for word in one], return_counts=True)
-    kept = [str(word) for word in words[counts >= settings.least_count]]
-    known = set(kept)
+    words, counts = np.unique(
+        [word for sentence in sentences for word in sentence], return_counts=True
+    )
+    vocabulary = [str(word) for word in words[counts >= settings.least_count]]
+    vocabulary_words = set(vocabulary)
     unknown = SPECIAL[1]
     model = Word2Vec(
-        [[word if word in known else unknown for word in one] for one in sentences],
+        [
+            [word if word in vocabulary_words else unknown for word in sentence]
+            for sentence in sentences
+        ],
         vector_size=settings.embedding_size,
         window=WINDOW,
         min_count=1,
@@ -63,11 +68,11 @@ def word_vectors(
         workers=1,
         sg=0,
     )
-    matrix = np.zeros((len(SPECIAL) + len(kept), settings.embedding_size), np.float32)
-    for row, word in enumerate([unknown, *kept], len(SPECIAL) - 1):
+    matrix = np.zeros((len(SPECIAL) + len(vocabulary), settings.embedding_size), np.float32)
+    for row, word in enumerate([unknown, *vocabulary], len(SPECIAL) - 1):
         if word in model.wv:
             matrix[1 if word == unknown else row] = model.wv.get_vector(word, norm=True)
-    return kept, torch.from_numpy(matrix)
+    return vocabulary, torch.from_numpy(matrix)
 
 
 def new_model(
@@ -186,7 +191,7 @@ def dropout(model: TextClassifier, settings: SerranoSmithSettings) -> Iterator[N
     AllenNLP's last layer drops its *outputs*, and so here. Windows have a dropout of their own besides, in
     hierarchical models.
     """
-    both = isinstance(model, HierarchicalClassifier)
+    is_hierarchical = isinstance(model, HierarchicalClassifier)
     shares: list[tuple[nn.Module, float]]
     if isinstance(model, HierarchicalClassifier):
         shares = [
@@ -195,13 +200,13 @@ def dropout(model: TextClassifier, settings: SerranoSmithSettings) -> Iterator[N
         ]
     else:
         shares = [(model.encoder, settings.word_dropout)]
-    if both:
+    if is_hierarchical:
         shares += [(e, settings.window_dropout) for e, _ in shares if isinstance(e, SmallCNN)]
     hooks = [
         encoder.register_forward_pre_hook(partial(_drop_input, share)) for encoder, share in shares
     ]
-    last = settings.output_dropout if both else settings.flat_output_dropout
-    hooks.append(model.decoder.register_forward_hook(partial(_drop_output, last)))
+    output_share = settings.output_dropout if is_hierarchical else settings.flat_output_dropout
+    hooks.append(model.decoder.register_forward_hook(partial(_drop_output, output_share)))
     try:
         yield
     finally:
@@ -210,8 +215,8 @@ def dropout(model: TextClassifier, settings: SerranoSmithSettings) -> Iterator[N
 
 
 def _drop_input(share: float, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    first, *rest = inputs
-    return (functional.dropout(first, share, module.training), *rest)
+    embedded, *rest = inputs
+    return (functional.dropout(embedded, share, module.training), *rest)
 
 
 def _drop_output(share: float, module: nn.Module, inputs: object, output: Tensor) -> Tensor:

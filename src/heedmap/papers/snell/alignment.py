@@ -30,8 +30,12 @@ def counts(predicted: Iterable[Link], sure: set[Link], possible: set[Link]) -> C
 
 def error_rate(sentences: Sequence[Counts]) -> float:
     """Return the alignment error rate; NaN without links."""
-    total = sum(one.links for one in sentences)
-    return 1 - sum(one.hits for one in sentences) / total if total else float("nan")
+    total = sum(sentence_counts.links for sentence_counts in sentences)
+    return (
+        1 - sum(sentence_counts.hits for sentence_counts in sentences) / total
+        if total
+        else float("nan")
+    )
 
 
 def links(of_words: Float[np.ndarray, "J I"]) -> list[Link]:
@@ -47,15 +51,17 @@ def by_words(
     A target word's number is the mean of its sub-words'; a source word's is their sum (of weights), or their
     largest (of log-probabilities and logits).
     """
-    to = torch.tensor(pairs.target_words[row])
-    at = torch.tensor(pairs.source_words[row])
+    target_words = torch.tensor(pairs.target_words[row])
+    source_words = torch.tensor(pairs.source_words[row])
     wide = values.double()
     columns = []
-    for word in range(int(at.max()) + 1):
-        own = wide[:, at == word]
-        columns.append(own.sum(1) if summed else own.amax(1))
+    for word in range(int(source_words.max()) + 1):
+        columns_of_word = wide[:, source_words == word]
+        columns.append(columns_of_word.sum(1) if summed else columns_of_word.amax(1))
     words = torch.stack(columns, 1)
-    return torch.stack([words[to == word].mean(0) for word in range(int(to.max()) + 1)]).numpy()
+    return torch.stack(
+        [words[target_words == word].mean(0) for word in range(int(target_words.max()) + 1)]
+    ).numpy()
 
 
 def baselines(source: int, target: int, sure: set[Link], possible: set[Link]) -> dict[str, Counts]:
@@ -64,8 +70,8 @@ def baselines(source: int, target: int, sure: set[Link], possible: set[Link]) ->
     hits = len(sure) + len(possible)
     best: list[Link] = []
     for j in range(target):
-        own = [i for i, to in sure if to == j] or [i for i, to in possible if to == j] or [0]
-        best.append((own[0], j))
+        linked = [i for i, to in sure if to == j] or [i for i, to in possible if to == j] or [0]
+        best.append((linked[0], j))
     return {
         "diagonal": counts(diagonal, sure, possible),
         "random": Counts(hits / source, target + len(sure)),
@@ -79,24 +85,26 @@ def error_rates(
     """Return the alignment error rate of each map and baseline, of sentences with sure links."""
     assert pairs.sure is not None
     assert pairs.possible is not None
-    found: dict[str, list[Counts]] = {}
+    counts_by_map: dict[str, list[Counts]] = {}
     for row, (sure, possible) in enumerate(zip(pairs.sure, pairs.possible, strict=True)):
         if not sure:
             continue
         maps: dict[str, tuple[Float[Tensor, "T S"], bool]] = {}
         for kind, model in models.items():
-            one = read_sentence(model, encoded, row)
+            sentence = read_sentence(model, encoded, row)
             if kind == "learned":
-                maps["attention"] = (one.attention, True)
-            relevance = output_relevance(model, one.decoded, one.states, one.targets[None])[0]
-            linear = linear_relevance(model, one.states, one.targets[None])[0]
+                maps["attention"] = (sentence.attention, True)
+            relevance = output_relevance(
+                model, sentence.decoded, sentence.states, sentence.targets[None]
+            )[0]
+            linear = linear_relevance(model, sentence.states, sentence.targets[None])[0]
             maps[f"relevance {kind}"] = (relevance, False)
             maps[f"linear {kind}"] = (linear, False)
         maps["dictionary"] = (lexicon(encoded.source[row], encoded.target[row]), False)
         for name, (values, summed) in maps.items():
             of_words = by_words(values, encoded, row, summed=summed)
-            found.setdefault(name, []).append(counts(links(of_words), sure, possible))
+            counts_by_map.setdefault(name, []).append(counts(links(of_words), sure, possible))
         lengths = len(pairs.source[row]), len(pairs.target[row])
-        for name, each in baselines(*lengths, sure, possible).items():
-            found.setdefault(name, []).append(each)
-    return {name: error_rate(each) for name, each in found.items()}
+        for name, map_counts in baselines(*lengths, sure, possible).items():
+            counts_by_map.setdefault(name, []).append(map_counts)
+    return {name: error_rate(map_counts) for name, map_counts in counts_by_map.items()}

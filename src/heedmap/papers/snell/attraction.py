@@ -23,12 +23,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.papers.kit.learned import Learned, accuracy
+from heedmap.papers.kit.parts import S
+from heedmap.papers.kit.reproduction import Cell, CellReproduction
 from heedmap.papers.snell.records import Record, agreement, crossing, matches
 from heedmap.training.dynamics import recorded_in
 
@@ -37,21 +40,37 @@ Rows = list[dict[str, Any]]
 Maps = dict[str, Float[Tensor, "N T"]]
 
 
+MODELS = "models"  # the folder of the trainings
+SCHEMA = pa.schema(
+    [
+        ("seed", pa.int64()),
+        ("quantity", pa.string()),
+        ("choice", pa.string()),
+        *((name, pa.float64()) for name in ("step", "value", "chance", "error", "tau")),
+    ]
+)
+
+
+def seed_cells(settings: Any) -> list[Cell]:
+    """Return the comparisons, one of each seed's model with the others."""
+    return [Cell(str(seed), {"seed": seed}) for seed in range(settings.seeds)]
+
+
 @dataclass(frozen=True)
-class Compared(ABC):
-    """What was read off the models; `example` is the folder of the first one, whose texts are drawn."""
+class Compared(CellReproduction[S], ABC):
+    """What was read off the models."""
 
-    name: str
-    settings: Any
-    rows: Rows
-    notes: list[str]
-    folder: Path
-    example: Path
+    @property
+    def example(self) -> Path:
+        """The folder of the first model, whose texts are drawn."""
+        return self.folder / MODELS / "learned-0"
 
-    def values(self, quantity: str, choice: str, of: str = "value") -> list[float]:
+    def values(self, quantity: str, choice: str, column: str = "value") -> list[float]:
         """Return a number of each seed, in their order."""
         return [
-            row[of] for row in self.rows if (row["quantity"], row["choice"]) == (quantity, choice)
+            row[column]
+            for row in self.rows
+            if (row["quantity"], row["choice"]) == (quantity, choice)
         ]
 
     @property
@@ -91,8 +110,8 @@ def _commonest(example: Path) -> tuple[float, int]:
     recorded = recorded_in(example / "dynamics")
     if recorded is None:
         return math.nan, 0
-    last = recorded.filter(pc.equal(recorded["split"], "test"))
-    labels = last.filter(pc.equal(last["step"], pc.max(last["step"])))["label"].to_numpy()
+    test = recorded.filter(pc.equal(recorded["split"], "test"))
+    labels = test.filter(pc.equal(test["step"], pc.max(test["step"])))["label"].to_numpy()
     return float(np.unique(labels, return_counts=True)[1].max() / len(labels)), len(labels)
 
 
@@ -103,41 +122,49 @@ def rows_of_seed(
 
     `proxies` are maps of the same texts; that of `keyword` says which word is a text's keyword.
     """
-    own, others = learned[seed], [*learned[:seed], *learned[seed + 1 :]]
+    model, other_models = learned[seed], [*learned[:seed], *learned[seed + 1 :]]
     # Each model is another's comparison once: B of A, C of B, and A of the last.
     nearest = learned[(seed + 1) % len(learned)]
-    rows = _curves(own, others, twin) + _rise(own, twin, proxies[keyword])
+    rows = _curves(model, other_models, twin) + _rise(model, twin, proxies[keyword])
     for choice in CHOICES:
-        at = _chosen(own, choice)
-        attention, influence = own.values["attention"][at], own.values["influence"][at]
+        checkpoint = _chosen(model, choice)
+        attention, influence = (
+            model.values["attention"][checkpoint],
+            model.values["influence"][checkpoint],
+        )
         firsts = {
             "uniform": (attention, twin, "relevance"),
             "influence": (influence, twin, "relevance"),
-            **{name: (each, twin, "relevance") for name, each in proxies.items()},
+            **{name: (proxy, twin, "relevance") for name, proxy in proxies.items()},
             "other": (attention, nearest, "relevance"),
             "seeds": (attention, nearest, "attention"),
         }
-        curve, performance = _seed_curve(attention, others)
-        for name, (first, of, quantity) in firsts.items():
-            second = of.values[quantity]
-            where = _chosen(of, choice)
+        curve, performance = _seed_curve(attention, other_models)
+        for name, (map_of_model, record, quantity) in firsts.items():
+            second = record.values[quantity]
+            second_checkpoint = _chosen(record, choice)
             if choice == "paper":
-                where = int(matches(first, second, own.mask).argmax())
-            found = agreement(first, second[where], own.mask)
+                second_checkpoint = int(matches(map_of_model, second, model.mask).argmax())
+            compared = agreement(map_of_model, second[second_checkpoint], model.mask)
             rows.append(
                 {
-                    "quantity": name, "choice": choice, "step": float(of.steps[where]),
-                    "value": found.match, "chance": found.chance, "error": found.error, "tau": found.tau,
+                    "quantity": name, "choice": choice, "step": float(record.steps[second_checkpoint]),
+                    "value": compared.match, "chance": compared.chance, "error": compared.error,
+                    "tau": compared.tau,
                 }
             )  # fmt: skip
             if name != "seeds":
-                steps = _steps(others)
-                there = crossing(steps, curve, found.match, performance)
+                steps = _steps(other_models)
+                reached = crossing(steps, curve, compared.match, performance)
                 rows += [
-                    _row(f"xi {name}", choice, there.step, there.value),
-                    _row(f"xi {name}, interpolated", choice, there.between, there.value_between),
+                    _row(f"xi {name}", choice, reached.step, reached.value),
+                    _row(
+                        f"xi {name}, interpolated", choice, reached.between, reached.value_between
+                    ),
                 ]
-        rows.append(_row("best", choice, float(own.steps[at]), float(own.accuracy[at])))
+        rows.append(
+            _row("best", choice, float(model.steps[checkpoint]), float(model.accuracy[checkpoint]))
+        )
     return rows
 
 
@@ -152,30 +179,30 @@ def _chosen(record: Record, choice: str) -> int:
 
 
 def _steps(records: Sequence[Record]) -> Any:
-    return np.unique(np.concatenate([one.steps for one in records]))
+    return np.unique(np.concatenate([record.steps for record in records]))
 
 
-def _seed_curve(attention: Float[Tensor, "N T"], others: Sequence[Record]) -> tuple[Any, Any]:
+def _seed_curve(attention: Float[Tensor, "N T"], other_models: Sequence[Record]) -> tuple[Any, Any]:
     """Return the mean of A(α, α'_t) over other seeds, and that of their accuracy, at each step of any."""
     curves, accuracies = [], []
-    for one in others:
-        found = matches(attention, one.values["attention"], one.mask)
-        at = [one.at(float(step)) for step in _steps(others)]
-        curves.append(found[at])
-        accuracies.append(one.accuracy[at])
+    for record in other_models:
+        agreements = matches(attention, record.values["attention"], record.mask)
+        checkpoints = [record.at(step) for step in _steps(other_models)]
+        curves.append(agreements[checkpoints])
+        accuracies.append(record.accuracy[checkpoints])
     return np.mean(curves, axis=0), np.mean(accuracies, axis=0)
 
 
-def _curves(own: Record, others: Sequence[Record], twin: Record) -> Rows:
+def _curves(model: Record, other_models: Sequence[Record], twin: Record) -> Rows:
     """Return the curves over the steps, with the paper's choice of A's checkpoint."""
-    attention = own.values["attention"][own.best]
-    seeds, accuracy = _seed_curve(attention, others)
-    uniform = matches(attention, twin.values["relevance"], own.mask)
+    attention = model.values["attention"][model.best]
+    seeds, accuracy = _seed_curve(attention, other_models)
+    uniform = matches(attention, twin.values["relevance"], model.mask)
     return [
         _row(name, "curve", float(step), float(value))
         for name, steps, values in (
-            ("seeds", _steps(others), seeds),
-            ("accuracy", _steps(others), accuracy),
+            ("seeds", _steps(other_models), seeds),
+            ("accuracy", _steps(other_models), accuracy),
             ("uniform", twin.steps, uniform),
             ("accuracy, uniform", twin.steps, twin.accuracy),
         )
@@ -183,18 +210,18 @@ def _curves(own: Record, others: Sequence[Record], twin: Record) -> Rows:
     ]
 
 
-def _rise(own: Record, twin: Record, proxy: Float[Tensor, "N T"]) -> Rows:
+def _rise(model: Record, twin: Record, proxy: Float[Tensor, "N T"]) -> Rows:
     """Return when a text's keyword rises: the word with the largest number in a proxy.
 
     `rank`: how often it is among the top 5 % by relevance, by attention and by the twin's relevance; `size`: by
     how much its number exceeds the mean of the text's. Texts without a word that speaks for the label are left
     out. At the steps `half …`, between two checkpoints, half of the way to its last value is made.
     """
-    has = proxy.masked_fill(~own.mask, -torch.inf).amax(1) > 0
-    mask, keywords = own.mask[has], proxy[has]
+    has = proxy.masked_fill(~model.mask, -torch.inf).amax(1) > 0
+    mask, keywords = model.mask[has], proxy[has]
     best = keywords.masked_fill(~mask, -torch.inf).argmax(1, keepdim=True)
     rows: Rows = []
-    for name, record, quantity in _risers(own, twin):
+    for name, record, quantity in _risers(model, twin):
         values = record.values[quantity][:, has]
         rank = matches(keywords, values, mask)
         mean = (values * mask).sum(-1) / mask.sum(-1)
@@ -212,7 +239,7 @@ def _rise(own: Record, twin: Record, proxy: Float[Tensor, "N T"]) -> Rows:
     return rows
 
 
-def _risers(own: Record, twin: Record) -> Iterator[tuple[str, Record, str]]:
-    yield "relevance", own, "relevance"
-    yield "attention", own, "attention"
+def _risers(model: Record, twin: Record) -> Iterator[tuple[str, Record, str]]:
+    yield "relevance", model, "relevance"
+    yield "attention", model, "attention"
     yield "relevance, uniform", twin, "relevance"

@@ -10,8 +10,6 @@ were, and then draws the attention. So the relevance in a twin that is trained w
 foretell the attention of the model itself.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,22 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from heedmap.data.corpus import Corpus
-from heedmap.errors import InputError
 from heedmap.files.locking import whole_command
-from heedmap.files.tables import write_table
-from heedmap.papers.kit.parts import (
-    ABOUT,
-    left_out,
-    part_path,
-    read_about,
-    read_reproduction,
-    reserved,
-    run_folder,
-    sizes,
-    write_about,
-)
-from heedmap.papers.kit.render import write
-from heedmap.papers.snell.attraction import rows_of_seed
+from heedmap.papers.kit.parts import ABOUT, Row, check_single_texts, left_out, run_folder, sizes
+from heedmap.papers.kit.reproduction import Cell, Experiment, Modules
+from heedmap.papers.snell.attraction import MODELS, SCHEMA, rows_of_seed, seed_cells
 from heedmap.papers.snell.classification_result import Classification, result
 from heedmap.papers.snell.proxies import Logistic
 from heedmap.papers.snell.records import Record, padded, record_of
@@ -45,64 +31,29 @@ from heedmap.terminal.progress import doing
 from heedmap.training.cells import run_cells
 from heedmap.training.sweep import processes
 
-MODELS = "models"
 KINDS: dict[str, dict[str, Any]] = {
     "learned": {"encoder": "lstm", "score": "additive"},
     "uniform": {"encoder": "lstm", "score": "uniform"},
     # The proxy: the mean of the words' vectors, and a linear layer.
     "bag": {"encoder": "none", "score": "uniform", "embedding_size": 256, "batch_size": 64},
 }
-SCHEMA = pa.schema(
-    [
-        ("seed", pa.int64()),
-        ("quantity", pa.string()),
-        ("choice", pa.string()),
-        ("step", pa.float64()),
-        ("value", pa.float64()),
-        ("chance", pa.float64()),
-        ("error", pa.float64()),
-        ("tau", pa.float64()),
-    ]
-)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One training."""
-
-    kind: str
-    seed: int
-
-    def __str__(self) -> str:
-        return f"{self.kind}-{self.seed}"
-
-    def folder(self, out: Path) -> Path:
-        """Return its run's folder."""
-        return out / MODELS / str(self)
-
-
-def cells(settings: ClassificationSettings) -> list[Cell]:
+def trainings(settings: ClassificationSettings) -> list[Cell]:
     """Return all trainings."""
-    return [Cell("bag", 0)] + [
-        Cell(kind, seed) for seed in range(settings.seeds) for kind in ("learned", "uniform")
-    ]
+    kinds = [("bag", 0)]
+    kinds += [(kind, seed) for seed in range(settings.seeds) for kind in ("learned", "uniform")]
+    return [Cell(f"{kind}-{seed}", {"kind": kind, "seed": seed}) for kind, seed in kinds]
 
 
 def reproduce(
-    corpus: Corpus,
-    *,
-    out: Out,
-    overwrite: bool = False,
-    workers: int | None = None,
-    **options: Any,
+    corpus: Corpus, *, out: Out, overwrite: bool = False, workers: int | None = None, **options: Any
 ) -> Classification:
     """Train models with learned and with uniform attention, and compare their records. Resumes a stopped call.
 
     Args:
         corpus: from `heedmap.load`, of single texts of words.
-        out: the folder.
-        overwrite: replace a reproduction with other settings.
-        workers: how many processes; one per core by default. The numbers do not depend on it.
+        out, overwrite, workers: see `Experiment`.
         options: see `ClassificationSettings`.
 
     Raises:
@@ -110,110 +61,91 @@ def reproduce(
             process that writes there.
     """
     processes(workers)
-    if corpus.pairs or corpus.sentences:
-        raise InputError(
-            f"{corpus.settings.source}: expected single texts of words, got "
-            f"{'pairs' if corpus.pairs else 'sentences'}"
-        )
+    check_single_texts(corpus)
     settings = ClassificationSettings.of(
         fingerprint=corpus.fingerprint(),
         data=corpus.settings,
         classes=tuple(corpus.classes),
         **options,
     )
-    with reserved(out, settings, overwrite=overwrite, own=(MODELS, ABOUT)) as folder:
-        write_about(folder, corpus.name, [sizes(corpus), *left_out(corpus)])
+    with EXPERIMENT.opened(
+        out,
+        settings,
+        overwrite=overwrite,
+        name=corpus.name,
+        notes=[sizes(corpus), *left_out(corpus)],
+    ) as reproduction:
+        folder = reproduction.folder
         records: dict[str, Record] = {}
 
-        def keep(cell: Cell, found: pa.Table) -> None:
-            records[str(cell)] = record_of(found)
+        def keep(cell: Cell, dynamics: pa.Table) -> None:
+            records[str(cell)] = record_of(dynamics)
 
         run_cells(
-            cells(settings), partial(run, corpus=corpus, settings=settings, folder=folder), keep,
-            is_finished=lambda cell: (cell.folder(folder) / "training.json").exists(),
+            trainings(settings), partial(run, corpus=corpus, settings=settings, folder=folder), keep,
+            is_finished=lambda cell: (folder / MODELS / str(cell) / "training.json").exists(),
             workers=workers,
         )  # fmt: skip
-        _compare(records, corpus, settings, folder)
-        found = read(folder)
-        assert found is not None
-        write(folder, result(found))
-    return found
+        learned = [records[f"learned-{seed}"] for seed in range(settings.seeds)]
+        proxies: dict[str, Any] = {}
+
+        def compare(cell: Cell, checkpoints: Path) -> tuple[list[Row], Modules]:
+            if not proxies:  # only if a seed is still to be compared
+                proxies.update(_proxies(corpus, records["bag-0"]))
+            doing("comparing")
+            seed = cell["seed"]
+            return rows_of_seed(seed, learned, records[f"uniform-{seed}"], proxies), {}
+
+        return EXPERIMENT.run(reproduction, compare, workers=1)
 
 
 def run(cell: Cell, *, corpus: Corpus, settings: ClassificationSettings, folder: Path) -> pa.Table:
     """Return what was recorded of a training; read if it is finished."""
-    own = {
+    options = {
         "hidden_size": settings.hidden_size,
         "embedding_size": settings.embedding_size,
         "batch_size": settings.batch_size,
         "learning_rate": settings.learning_rate,
-        **KINDS[cell.kind],
+        **KINDS[cell["kind"]],
     }
     texts = len(corpus.splits["train"])
     epochs = max(1, round(settings.steps * settings.batch_size / max(1, texts)))
-    if cell.kind == "bag":
-        own["learning_rate"], epochs = settings.proxy_rate, settings.proxy_epochs
+    if cell["kind"] == "bag":
+        options["learning_rate"], epochs = settings.proxy_rate, settings.proxy_epochs
     with whole_command():
-        made = train(
+        trained = train(
             corpus,
             out=run_folder(folder, f"{MODELS}/{cell}"),
-            seed=cell.seed,
+            seed=cell["seed"],
             epochs=epochs,
             weight_decay=0.0,
             record_dynamics=True,
-            **own,
+            **options,
         )
-    assert made.dynamics is not None
-    return made.dynamics
+    assert trained.dynamics is not None
+    return trained.dynamics
 
 
-def _compare(
-    records: dict[str, Record],
-    corpus: Corpus,
-    settings: ClassificationSettings,
-    folder: Path,
-) -> None:
-    """Write what is read off the models of each seed, where it is not there."""
-    seeds = range(settings.seeds)
-    missing = [seed for seed in seeds if not part_path(folder, str(seed)).exists()]
-    if not missing:
-        return
+def _proxies(corpus: Corpus, bag: Record) -> dict[str, Any]:
+    """Return the words' relevance in a bag of embeddings, and in a logistic regression."""
     doing("logistic regression")
-    regression, bag = Logistic(corpus), records["bag-0"]
-    words = [
+    regression = Logistic(corpus)
+    relevance = [
         regression.relevance(tokens, int(label))
         for tokens, label in zip(bag.tokens, bag.labels, strict=True)
     ]
-    proxies = {
+    return {
         "bag": bag.values["relevance"][bag.best_on_dev],
-        "logistic": padded(words, bag.mask),
+        "logistic": padded(relevance, bag.mask),
     }
-    learned = [records[f"learned-{seed}"] for seed in seeds]
-    for seed in missing:
-        doing(f"comparing, seed {seed}")
-        rows = rows_of_seed(seed, learned, records[f"uniform-{seed}"], proxies)
-        write_table(
-            part_path(folder, str(seed)),
-            pa.Table.from_pylist([{"seed": seed, **row} for row in rows], schema=SCHEMA),
-        )
 
 
-def read(folder: Path) -> Classification | None:
-    """Read the comparisons in a folder; return None where there is no finished reproduction of this part.
-
-    Raises:
-        InputError: a part is damaged.
-    """
-    about = read_about(folder, ClassificationSettings)
-    if about is None:
-        return None
-
-    def names(settings: ClassificationSettings) -> Sequence[str]:
-        return [str(seed) for seed in range(settings.seeds)]
-
-    found = read_reproduction(folder, ClassificationSettings, SCHEMA, names)
-    if found is None:
-        return None
-    settings, rows = found
-    example = folder / MODELS / str(Cell("learned", 0))
-    return Classification(about[1], settings, rows, about[2], folder, example)
+EXPERIMENT = Experiment(
+    ClassificationSettings,
+    Classification,
+    seed_cells,
+    SCHEMA,
+    result,
+    files=(MODELS, ABOUT),
+    needs_all=True,
+)

@@ -31,48 +31,51 @@ STARTS = (0.1, 0.25, 0.5, 0.75, 0.9)
 LONG = 2.5
 
 
-def figures(found: Compared) -> list[Figure]:
+def figures(compared: Compared[Any]) -> list[Figure]:
     """Draw curves of agreement and of keywords, and a text with a slider."""
-    n = f"n = {found.settings.seeds} models, and as many twins"
+    n = f"n = {compared.settings.seeds} models, and as many twins"
     return [
         _lines(
-            found, "curve", CURVES, "snell-agreement", "When is the attention what it will be?", n,
+            compared, "curve", CURVES, "snell-agreement", "When is the attention what it will be?", n,
             "How often the word that a model attends to most in the end (its best checkpoint) is among the top "
             "5 % of another map. Where the attention of other seeds first reaches the level of the twin's "
             "relevance, ξ is read off their accuracy; the curves need not be monotone. Faint: one seed.",
         ),
         _lines(
-            found, "keyword", {f"rank {key}": words for key, words in RISE.items()}, "snell-rank",
+            compared, "keyword", {f"rank {key}": words for key, words in RISE.items()}, "snell-rank",
             "What finds the keyword first?", n,
             "How often a text's keyword (see the table) is among the top 5 % by each map. Faint: "
             "one seed.",
         ),
         _lines(
-            found, "keyword", {f"size {key}": words for key, words in RISE.items()}, "snell-size",
+            compared, "keyword", {f"size {key}": words for key, words in RISE.items()}, "snell-size",
             "What grows first?", n,
             "By how much the keyword's number exceeds the mean of its text's, as a share of what it is in the "
             "end. Relevance has no upper end; attention has. Faint: one seed.", scaled=True,
         ),
-        *_texts(found),
+        *_texts(compared),
     ]  # fmt: skip
 
 
-def _texts(found: Compared) -> list[Figure]:
-    recorded = recorded_in(found.example / "dynamics")
+def _texts(compared: Compared[Any]) -> list[Figure]:
+    recorded = recorded_in(compared.example / "dynamics")
     if recorded is None:
         return []
     recorded = recorded.filter(pc.equal(recorded["split"], "test"))
-    if found.of_words:
-        last = recorded.filter(pc.equal(recorded["step"], pc.max(recorded["step"])))
-        right = last.filter(pc.equal(last["predicted"], last["label"]))["label"]
-        counts = {one["values"]: one["counts"] for one in right.value_counts().to_pylist()}
+    if compared.of_words:
+        final = recorded.filter(pc.equal(recorded["step"], pc.max(recorded["step"])))
+        right = final.filter(pc.equal(final["predicted"], final["label"]))["label"]
+        counts = {
+            count_by_label["values"]: count_by_label["counts"]
+            for count_by_label in right.value_counts().to_pylist()
+        }
         rare = [label for label, count in counts.items() if count == min(counts.values())]
         recorded = recorded.filter(pc.is_in(recorded["label"], pa.array(rare, right.type)))
-    return examples(recorded, found.classes, 1)
+    return examples(recorded, compared.classes, 1)
 
 
 def _lines(
-    found: Compared,
+    compared: Compared[Any],
     choice: str,
     series: dict[str, str],
     key: str,
@@ -84,18 +87,18 @@ def _lines(
 ) -> Figure:
     """Draw each series' mean over seeds at the steps that all have, and each seed faintly."""
     per_seed: dict[tuple[str, int], dict[float, float]] = defaultdict(dict)
-    for row in found.rows:
+    for row in compared.rows:
         if row["choice"] == choice and row["quantity"] in series and row["value"] is not None:
             per_seed[series[row["quantity"]], row["seed"]][row["step"]] = row["value"]
     if scaled:
-        per_seed = {at: _of_last(curve) for at, curve in per_seed.items()}
+        per_seed = {curve_key: _of_last(curve) for curve_key, curve in per_seed.items()}
     values: list[dict[str, Any]] = []
     for name in series.values():
-        curves = [curve for (one, _), curve in per_seed.items() if one == name]
+        curves = [curve for (series_name, _), curve in per_seed.items() if series_name == name]
         for step in sorted(set[float]().union(*curves)):
-            there = [curve[step] for curve in curves if step in curve]
-            if len(there) == len(curves):
-                values.append(_point(name, "mean", step, float(np.mean(there))))
+            values_there = [curve[step] for curve in curves if step in curve]
+            if len(values_there) == len(curves):
+                values.append(_point(name, "mean", step, float(np.mean(values_there))))
     values += [
         _point(name, f"seed {seed}", step, value)
         for (name, seed), curve in per_seed.items()
@@ -126,8 +129,8 @@ def _point(series: str, which: str, step: float, value: float) -> dict[str, Any]
 
 def _of_last(curve: dict[float, float]) -> dict[float, float]:
     """Return a curve as a share of its last value; none where nothing has risen in the end."""
-    last = curve[max(curve)]
-    return {step: value / last for step, value in curve.items()} if last > 0 else {}
+    final = curve[max(curve)]
+    return {step: value / final for step, value in curve.items()} if final > 0 else {}
 
 
 def toy_model(start: float, times: Iterable[float]) -> list[tuple[float, float, float]]:
@@ -140,13 +143,13 @@ def toy_model(start: float, times: Iterable[float]) -> list[tuple[float, float, 
     """
     root = math.sqrt(2)
     full = math.acosh(1 / start) / root
-    found = []
+    states = []
     for time in times:
         until = min(time, full)
         p = start * math.cosh(root * until)
         d = root * start * math.sinh(root * until) + 2 * (time - until)
-        found.append((p, d / 2, -d / 2))
-    return found
+        states.append((p, d / 2, -d / 2))
+    return states
 
 
 def toy() -> Figure:
@@ -159,12 +162,12 @@ def toy() -> Figure:
         for time, numbers in zip(times, toy_model(start, times), strict=True)
         for name, value in zip(names, numbers, strict=True)
     ]
-    at = alt.param(
+    slider = alt.param(
         name="start",
         value=STARTS.index(0.5),
         bind=alt.binding_range(min=0, max=len(STARTS) - 1, step=1, name="more attention at first "),
     )
-    now = "datum.index == start"
+    is_selected = "datum.index == start"
     lines = (
         alt.Chart(rows(values))
         .mark_line()
@@ -174,8 +177,8 @@ def toy() -> Figure:
             color=colour(list(names)),
             tooltip=["series:N", alt.Tooltip("time:Q", format=".2f"), alt.Tooltip("value:Q", format=".2f")],
         )
-        .transform_filter(now)
-        .add_params(at)
+        .transform_filter(is_selected)
+        .add_params(slider)
     )  # fmt: skip
     said = [
         {"index": index, "said": f"attention {start:g} at first", "time": 0.0, "value": LONG}
@@ -185,7 +188,7 @@ def toy() -> Figure:
         alt.Chart(rows(said))
         .mark_text(align="left", dx=6, fontWeight="bold")
         .encode(x="time:Q", y="value:Q", text="said:N")
-        .transform_filter(now)
+        .transform_filter(is_selected)
     )
     zero = alt.Chart(rows([{"value": 0.0}])).mark_rule(color=QUIET).encode(y="value:Q")
     return Figure(

@@ -1,23 +1,32 @@
 """The numbers of Snell et al.'s account of a classifier's attention, beside theirs, and the slides' claims."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from heedmap.experiments.seed_intervals import mean_interval
-from heedmap.papers.kit.result import Claim, Result, Table, unlike, with_unlike
-from heedmap.papers.snell.attraction import CHOICES, Compared
-from heedmap.papers.snell.classification_figures import figures, toy
+from heedmap.papers.kit.claims import apart, verdict
+from heedmap.papers.kit.result import Claim, Result, Table, changed_settings
+from heedmap.papers.snell.attraction import Compared
+from heedmap.papers.snell.classification_figures import RISE, figures, toy
 from heedmap.papers.snell.published import AGREEMENT, NOTEBOOK, XI
 from heedmap.papers.snell.settings import ClassificationSettings
 from heedmap.report.wording import plural
 from heedmap.training.dynamics import TEXTS
 
 LEVEL = 0.95
+WORDS = {
+    "hidden_size": "{} units in each direction",
+    "embedding_size": "{} numbers in a word vector",
+    "batch_size": "{} texts in a batch",
+    "learning_rate": "{} as learning rate",
+    "steps": "{} steps",
+}
 COLUMNS = {
     "seed": "of the model that is compared",
     "quantity": "the maps that are compared, or what is measured; shares, but for BLEU (at most 100)",
@@ -40,10 +49,8 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Classification(Compared):
+class Classification(Compared[ClassificationSettings]):
     """What was read off classifiers."""
-
-    settings: ClassificationSettings
 
     @property
     def dataset(self) -> str:
@@ -66,64 +73,56 @@ class Classification(Compared):
         published = XI.get(self.dataset, {}).get("best", math.nan)
         return {"models": (self.values("best", "dev"), published), "twins": (twins, math.nan)}
 
+    @property
+    def differences(self) -> list[str]:
+        """How it differs from the paper's settings."""
+        seeds = self.settings.seeds
+        return [
+            *changed_settings(self.settings, WORDS),
+            f"{plural(seeds, 'model')} and {plural(seeds, 'twin')} instead of 6 and 1",
+            f"at most {TEXTS} texts are compared",
+            "the attention scores states by tanh instead of ReLU",
+            "AMSGrad, the positives of two classes weighted",
+            "the marks of a text's ends are not compared",
+        ]
 
-def result(found: Classification) -> Result:
+
+def result(classification: Classification) -> Result:
     """Make the result that all files of this part show."""
-    differs = differences(found)
-    table = agreement_table(found)
-    return Result(
-        title=f"Snell et al.: where attention comes from, {found.name}",
-        notes=[*found.notes, unlike(differs)],
-        summary=table,
-        sections=[
-            table,
-            xi_table(found),
-            rise_table(found),
-            *(found.learned.judged(claim, *found.accuracies) for claim in _claims(found)),
+    title = f"Snell et al.: where attention comes from, {classification.name}"
+    return account(classification, title)
+
+
+def account(compared: Compared[Any], title: str, tables: Sequence[Table] = ()) -> Result:
+    """Make the result of a part from the tables that both have, and those of its own."""
+    claims = [
+        above_chance("The twin's relevance foretells the attention.", compared, "uniform"),
+        above_chance("The twin's relevance foretells the influence.", compared, "influence"),
+        rises_first(compared),
+    ]
+    without_toy = compared.make_result(
+        title,
+        [
+            agreement_table(compared),
+            xi_table(compared),
+            rise_table(compared),
+            *tables,
+            *(compared.learned.judged(claim, *compared.accuracies) for claim in claims),
         ],
-        figures=[
-            *(with_unlike(one, differs, found.learned.failed) for one in figures(found)),
-            toy(),
-        ],
-        rows=pd.DataFrame(found.rows),
-        latex=table,
+        figures=figures(compared),
+        rows=pd.DataFrame(compared.rows),
         columns=COLUMNS,
-        not_learned=found.learned.sentence(),
     )
+    return replace(without_toy, figures=[*without_toy.figures, toy()])
 
 
-def differences(found: Classification) -> list[str]:
-    """List in words how a reproduction differs from the paper's settings."""
-    settings, published = found.settings, ClassificationSettings.model_fields
-    words = {
-        "hidden_size": "units in each direction",
-        "embedding_size": "numbers in a word vector",
-        "batch_size": "texts in a batch",
-        "learning_rate": "as learning rate",
-        "steps": "steps",
-    }
-    changed = [
-        f"{getattr(settings, name):g} {text} instead of {published[name].default:g}"
-        for name, text in words.items()
-        if getattr(settings, name) != published[name].default
-    ]
-    return [
-        *changed,
-        f"{plural(settings.seeds, 'model')} and {plural(settings.seeds, 'twin')} instead of 6 and 1",
-        f"at most {TEXTS} texts are compared",
-        "the attention scores states by tanh instead of ReLU",
-        "AMSGrad, the positives of two classes weighted",
-        "the marks of a text's ends are not compared",
-    ]
-
-
-def combined(found: Compared, quantity: str, choice: str) -> tuple[float, float, float]:
+def combined(compared: Compared[Any], quantity: str, choice: str) -> tuple[float, float, float]:
     """Return the mean over seeds, and its 95 % interval over seeds and texts.
 
     Student's, k − 1 degrees of freedom, with the variance of the seeds' mean and that of a mean over texts.
     """
-    values = np.array(found.values(quantity, choice))
-    errors = np.array(found.values(quantity, choice, "error"))
+    values = np.array(compared.values(quantity, choice))
+    errors = np.array(compared.values(quantity, choice, "error"))
     variance = float(np.var(values, ddof=1)) / len(values) + float(np.nanmean(errors)) ** 2
     half = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1)) * math.sqrt(variance)
     mean = float(values.mean())
@@ -136,45 +135,43 @@ def _interval(mean: float, low: float, high: float, digits: int = 3) -> str:
 
 def seed_mean(values: Sequence[float], digits: int = 3, *, share: bool = False) -> str:
     """Return a mean and its interval over seeds, of those that have the number; of a share cut at 0 and 1."""
-    known = [one for one in values if not math.isnan(one)]
-    if not known:
+    defined = [value for value in values if not math.isnan(value)]
+    if not defined:
         return "–"
-    low, high = mean_interval(known)
+    low, high = mean_interval(defined)
     if share:
         low, high = max(0.0, low), min(1.0, high)
-    text = f"{np.mean(known):.{digits}f}"
+    text = f"{np.mean(defined):.{digits}f}"
     if not math.isnan(low):
         text += f" [{low:.{digits}f}, {high:.{digits}f}]"
-    return text if len(known) == len(values) else f"{text}, {len(known)} of {len(values)}"
+    return text if len(defined) == len(values) else f"{text}, {len(defined)} of {len(values)}"
 
 
-def _published(table: dict[str, dict[str, float]], found: Compared, name: str) -> str:
-    value = table.get(found.dataset, {}).get(name)
+def _published(table: dict[str, dict[str, float]], compared: Compared[Any], name: str) -> str:
+    value = table.get(compared.dataset, {}).get(name)
     return "–" if value is None else f"{value:.3f}"
 
 
-def agreement_table(found: Compared) -> Table:
+def agreement_table(compared: Compared[Any]) -> Table:
     """Return A, its chance and τ of every pair of maps."""
-    lines = []
-    for name, words in NAMES.items():
-        if not found.values(name, "dev"):
-            continue
-        chance = found.values(name, "dev", "chance")
-        lines.append(
-            [
-                words,
-                *(_interval(*combined(found, name, choice)) for choice in CHOICES),
-                f"{np.mean(chance):.3f}",
-                seed_mean(found.values(name, "dev", "tau")),
-                _published(AGREEMENT, found, name),
-            ]
-        )
-    return Table(
-        found.learned.marked(
-            "Does the twin's relevance foretell the attention?", *found.accuracies
+
+    def chosen_by(choice: str) -> Callable[[str], str]:
+        return lambda pair: _interval(*combined(compared, pair, choice))
+
+    return Table.of(
+        compared.learned.marked(
+            "Does the twin's relevance foretell the attention?", *compared.accuracies
         ),
-        ["first map in second map", "paper's choice", "by dev", "last", "chance", "τ", "published"],
-        lines,
+        [pair for pair in NAMES if compared.values(pair, "dev")],
+        {
+            "first map in second map": lambda pair: NAMES[pair],
+            "paper's choice": chosen_by("paper"),
+            "by dev": chosen_by("dev"),
+            "last": chosen_by("last"),
+            "chance": lambda pair: f"{np.mean(compared.values(pair, 'dev', 'chance')):.3f}",
+            "τ": lambda pair: seed_mean(compared.values(pair, "dev", "tau")),
+            "published": lambda pair: _published(AGREEMENT, compared, pair),
+        },
         "A: how often the word that the first map puts first is among the top 5 % of the second (one word of "
         "texts up to 20 words). The twin is trained with uniform attention; relevance is what a word's state "
         "adds to the label. The paper chooses checkpoints by the accuracy, and then by the agreement itself, "
@@ -184,41 +181,34 @@ def agreement_table(found: Compared) -> Table:
     )
 
 
-def xi_table(found: Compared) -> Table:
+def xi_table(compared: Compared[Any]) -> Table:
     """Return how far the other seeds have come when their attention reaches each level."""
-    lines = []
-    for name, words in NAMES.items():
-        if name == "seeds" or not found.values(name, "dev"):
-            continue
-        for choice in ("paper", "dev"):
-            lines.append(
-                [
-                    words,
-                    "paper's choice" if choice == "paper" else "by dev",
-                    seed_mean(found.values(f"xi {name}", choice)),
-                    seed_mean(found.values(f"xi {name}", choice, "step"), 0),
-                    seed_mean(found.values(f"xi {name}, interpolated", choice)),
-                    seed_mean(found.values(f"xi {name}, interpolated", choice, "step"), 0),
-                    _published(XI, found, name) if choice == "paper" else "–",
-                ]
-            )
-    best = [
-        [
-            "the models' own best, ξ*",
-            "paper's choice" if choice == "paper" else "by dev",
-            seed_mean(found.values("best", choice)),
-            seed_mean(found.values("best", choice, "step"), 0),
-            "–", "–",
-            _published(XI, found, "best") if choice == "paper" else "–",
+    choices = {"paper": "paper's choice", "dev": "by dev"}
+
+    def line(level: str, quantity: str, choice: str, published: str) -> list[str]:
+        """Return the means of a quantity and of its step; and the published number, of the paper's choice."""
+        numbers = [
+            seed_mean(compared.values(name, choice, column), digits)
+            for name in (quantity, f"{quantity}, interpolated")
+            for column, digits in (("value", 3), ("step", 0))
         ]
-        for choice in ("paper", "dev")
-    ]  # fmt: skip
+        theirs = _published(XI, compared, published) if choice == "paper" else "–"
+        return [level, choices[choice], *numbers, theirs]
+
+    pairs = [pair for pair in NAMES if pair != "seeds" and compared.values(pair, "dev")]
     return Table(
-        found.learned.marked(
-            "How far has attention come when it is that well foretold? ξ", *found.accuracies
+        compared.learned.marked(
+            "How far has attention come when it is that well foretold? ξ", *compared.accuracies
         ),
         ["level", "checkpoints", "ξ, accuracy", "step", "interpolated", "its step", "published"],
-        [*lines, *best],
+        [
+            *(
+                line(NAMES[pair], f"xi {pair}", choice, pair)
+                for pair in pairs
+                for choice in choices
+            ),
+            *(line("the models' own best, ξ*", "best", choice, "best") for choice in choices),
+        ],
         "The first checkpoint at which the attention of the other seeds agrees with A's better than the level "
         "does, their accuracy there, and both on the straight line between this checkpoint and the one before. "
         "The curves need not be monotone (see the figure). A number of fewer seeds says of how many: in the "
@@ -227,53 +217,40 @@ def xi_table(found: Compared) -> Table:
     )
 
 
-def rise_table(found: Compared) -> Table:
+def rise_table(compared: Compared[Any]) -> Table:
     """Return when keywords rise, by each map."""
-    lines = []
-    for measure, words in (("rank", "among the top 5 %"), ("size", "excess over the text's mean")):
-        for name in ("relevance", "attention", "relevance, uniform"):
-            half = f"half {measure} {name}"
-            lines.append(
-                [
-                    name.replace("relevance, uniform", "relevance in the twin"),
-                    words,
-                    seed_mean(found.values(half, "keyword", "step"), 0),
-                    seed_mean(found.values(half, "keyword")),
-                ]
-            )
-    return Table(
-        found.learned.marked("What rises first for a text's keyword?", *found.accuracies),
-        ["quantity", "measured by", "step of half its rise", "last value"],
-        lines,
+    measures = {"rank": "among the top 5 %", "size": "excess over the text's mean"}
+    rises = {
+        f"half {measure} {quantity}": (RISE[quantity], words)
+        for measure, words in measures.items()
+        for quantity in RISE
+    }
+    return Table.of(
+        compared.learned.marked("What rises first for a text's keyword?", *compared.accuracies),
+        rises,
+        {
+            "quantity": lambda rise: rises[rise][0],
+            "measured by": lambda rise: rises[rise][1],
+            "step of half its rise": lambda rise: seed_mean(
+                compared.values(rise, "keyword", "step"), 0
+            ),
+            "last value": lambda rise: seed_mean(compared.values(rise, "keyword")),
+        },
         "The keyword is the word that speaks most for the label by itself: in a logistic regression on bags of "
         "words, or by co-occurrence with the target word. Neither knows the maps.",
         labels=2,
     )
 
 
-def _claims(found: Compared) -> list[Claim]:
-    return [
-        above_chance("The twin's relevance foretells the attention.", found, "uniform"),
-        above_chance("The twin's relevance foretells the influence.", found, "influence"),
-        rises_first(found),
-    ]
-
-
-def above_chance(text: str, found: Compared, quantity: str) -> Claim:
+def above_chance(text: str, compared: Compared[Any], quantity: str) -> Claim:
     """Survives if agreement and τ are above what chance gives, with checkpoints chosen on dev."""
-    mean, low, high = combined(found, quantity, "dev")
-    chance = float(np.mean(found.values(quantity, "dev", "chance")))
-    taus = found.values(quantity, "dev", "tau")
-    ceiling = float(np.mean(found.values("seeds", "dev")))
-    at_least, at_most = mean_interval(taus)
-    verdict = "undecided"
-    if low > chance and at_least > 0:
-        verdict = "survives"
-    elif high < chance or at_most < 0:
-        verdict = "does not"
+    mean, low, high = combined(compared, quantity, "dev")
+    chance = float(np.mean(compared.values(quantity, "dev", "chance")))
+    taus = compared.values(quantity, "dev", "tau")
+    ceiling = float(np.mean(compared.values("seeds", "dev")))
     return Claim(
         text,
-        verdict,
+        verdict([apart((low, high), chance), apart(mean_interval(taus))]),
         (
             f"A = {_interval(mean, low, high)}, chance {chance:.3f}, another seed's attention {ceiling:.3f}",
             f"Kendall's τ = {seed_mean(taus)}, chance 0",
@@ -281,22 +258,22 @@ def above_chance(text: str, found: Compared, quantity: str) -> Claim:
     )
 
 
-def rises_first(found: Compared) -> Claim:
+def rises_first(compared: Compared[Any]) -> Claim:
     """Survives if the keyword's relevance has made half of its rise before its attention has, by rank."""
-    numbers, intervals = [], {}
-    for measure, words in (("rank", "by rank"), ("size", "by size")):
-        first, then = (
-            np.array(found.values(f"half {measure} {name}", "keyword", "step"))
+    numbers, delays = [], {}
+    for measure in ("rank", "size"):
+        relevance, attention = (
+            np.array(compared.values(f"half {measure} {name}", "keyword", "step"))
             for name in ("relevance", "attention")
         )
-        later = (then - first)[~np.isnan(then - first)]
-        intervals[measure] = mean_interval(later.tolist())
-        numbers.append(f"{words}: the attention is {seed_mean(later.tolist(), 0)} steps later")
-    low, high = intervals["rank"]
-    verdict = "survives" if low > 0 else "does not" if high < 0 else "undecided"
+        delay = attention - relevance
+        delays[measure] = delay[~np.isnan(delay)].tolist()
+        numbers.append(
+            f"by {measure}: the attention is {seed_mean(delays[measure], 0)} steps later"
+        )
     return Claim(
         "Keywords gain relevance first, and then attract attention.",
-        verdict,
+        verdict([apart(mean_interval(delays["rank"]))]),
         (
             *numbers,
             "half of the rise to the last checkpoint; the verdict is by rank, which has an upper end",

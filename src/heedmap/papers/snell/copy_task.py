@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedmap.data.sequences import Sequences
-from heedmap.files.manifest import remove
-from heedmap.files.tables import write_table
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
-from heedmap.papers.kit.parts import Row, read_part
+from heedmap.papers.kit.parts import Row
 from heedmap.settings import Settings
-from heedmap.training.cells import checkpoints_of
 from heedmap.training.fit import fit
 from heedmap.training.objective import Objective, Progress, seeded
 
@@ -97,10 +94,10 @@ class CopyObjective(Objective):
     def _copies(self, count: int, part: int) -> Copies:
         """Draw sequences; a part of an epoch has its own."""
         rng = np.random.default_rng([self.seed, self.epoch, part])
-        drawn = torch.from_numpy(self.sequences.draw(count, rng))
+        symbols = torch.from_numpy(self.sequences.draw(count, rng))
         end, start = self.sequences.symbols, self.sequences.symbols + 1
-        source = functional.pad(drawn, (0, 1), value=end)
-        return Copies(source, functional.pad(drawn, (1, 0), value=start))
+        source = functional.pad(symbols, (0, 1), value=end)
+        return Copies(source, functional.pad(symbols, (1, 0), value=start))
 
     def loss(self, model: nn.Module, batch: Copies) -> Float[Tensor, ""]:
         """Return the mean cross entropy of all steps."""
@@ -119,12 +116,12 @@ class CopyObjective(Objective):
         device = self.model.output.weight.device
         source, inputs = (part.to(device) for part in self._copies(SEEN, 0))
         logits, weights = self.model(source, inputs)
-        at = weights.argmax(-1)
+        attended = weights.argmax(-1)
         steps = torch.arange(source.shape[1], device=device)
 
         def looking(offset: int) -> float:
-            there = (steps + offset >= 0) & (steps + offset < len(steps))
-            return float((at == steps + offset).any(1)[:, there].float().mean())
+            has_neighbour = (steps + offset >= 0) & (steps + offset < len(steps))
+            return float((attended == steps + offset).any(1)[:, has_neighbour].float().mean())
 
         return {
             "accuracy": float((logits.argmax(-1) == source).float().mean()),
@@ -135,24 +132,11 @@ class CopyObjective(Objective):
 
     def is_finished(self, progress: Progress) -> bool:
         """Return whether the sequences are copied, and the released code would have ended."""
-        learned = any(one["accuracy"] > GOOD for one in progress.scores)
+        learned = any(scores["accuracy"] > GOOD for scores in progress.scores)
         return learned and progress.epochs_done * EVERY >= RELEASED
 
 
-def trained(
-    path: Path, own: dict[str, Any], schema: pa.Schema, settings: CopySettings
-) -> list[Row]:
-    """Return the looks at a training with its `own` columns, read from `path` if it is finished.
-
-    Raises:
-        InputError: the file is damaged.
-    """
-    if not path.exists():
-        done = fit(
-            CopyObjective(settings),
-            checkpoints_of(path) / "model.safetensors",
-        )
-        looks = [{**own, "step": EVERY * i, **one} for i, one in enumerate(done.scores, 1)]
-        write_table(path, pa.Table.from_pylist(looks, schema=schema))
-    remove(checkpoints_of(path))
-    return read_part(path, schema, **own)
+def looks_at(settings: CopySettings, checkpoints: Path) -> list[Row]:
+    """Train a model to copy and return a row per look at it."""
+    training = fit(CopyObjective(settings), checkpoints / "model.safetensors")
+    return [{"step": EVERY * look, **scores} for look, scores in enumerate(training.scores, 1)]

@@ -24,18 +24,22 @@ MEASURES = {
 }
 
 
-def figures(found: Sequence[Row], settings: CopyingSettings) -> list[Figure]:
+def figures(looks: Sequence[Row], settings: CopyingSettings) -> list[Figure]:
     """Draw accuracy and attention of every training of the published model, step by step; none without."""
-    own = [
+    published_looks = [
         {**row, "series": row["sequences"], "training": f"{row['sequences']} {row['seed']}"}
-        for row in found
+        for row in looks
         if row["model"] == next(iter(VARIANTS))
     ]
     n = f"n = {settings.seeds} trainings of each"
-    return [lines(own, measure, "copying", KINDS, n) for measure in MEASURES if own]
+    return [
+        lines(published_looks, measure, "copying", KINDS, n)
+        for measure in MEASURES
+        if published_looks
+    ]
 
 
-def lines(found: Sequence[Row], measure: str, key: str, series: Sequence[str], n: str) -> Figure:
+def lines(looks: Sequence[Row], measure: str, key: str, series: Sequence[str], n: str) -> Figure:
     """Draw a line per `training` over the steps, in the colour of its `series`."""
     title, axis, caption = MEASURES[measure]
     values = [
@@ -45,7 +49,7 @@ def lines(found: Sequence[Row], measure: str, key: str, series: Sequence[str], n
             "step": row["step"],
             "value": row[measure],
         }
-        for row in found
+        for row in looks
     ]
     chart = (
         alt.Chart(rows(values))

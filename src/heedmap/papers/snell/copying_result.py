@@ -1,21 +1,21 @@
 """How many trainings learn to copy, when, and whether the sequences make the difference."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from heedmap.data.sequences import Kind
 from heedmap.experiments import intervals
-from heedmap.papers.kit.parts import Row
-from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike, with_unlike
+from heedmap.papers.kit.claims import Side, verdict
+from heedmap.papers.kit.reproduction import CellReproduction
+from heedmap.papers.kit.result import Claim, Result, Table, changed_settings
 from heedmap.papers.snell.copy_task import GOOD, SEEN
 from heedmap.papers.snell.copying_figures import figures
 from heedmap.papers.snell.outcomes import (
+    BOSCHLOO,
     FINDS,
     LAST,
     LEVEL,
@@ -23,18 +23,26 @@ from heedmap.papers.snell.outcomes import (
     RULE,
     Training,
     interval,
-    more_often,
+    rarer_or_more_often,
     share,
+    trainings,
 )
 from heedmap.papers.snell.published import FAILURES
 from heedmap.papers.snell.settings import KINDS, VARIANTS, CopyingSettings
 
-OWN = next(iter(VARIANTS))
+PUBLISHED = next(iter(VARIANTS))
 COLUMNS = {
     "sequences": "kind of the sequences",
     "model": "as published, or a variant",
     "seed": "of the training",
     **LOOK,
+}
+WORDS = {
+    "length": "{} symbols in a sequence",
+    "symbols": "{} symbols that subsets are drawn from",
+    "size": "{} units in a state",
+    "batch_size": "{} sequences in a batch",
+    "learning_rate": "{} as learning rate",
 }
 HALF = (0.25, 0.75)  # what may still be called about half
 NAMES = {
@@ -45,88 +53,90 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Copying:
-    """The trainings so far."""
+class Copying(CellReproduction[CopyingSettings]):
+    """The trainings to copy so far."""
 
-    settings: CopyingSettings
-    rows: list[Row]
-    folder: Path
-
-    def trainings(self, kind: str, variant: str = OWN) -> list[Training]:
+    def trainings(self, kind: str, variant: str = PUBLISHED) -> list[Training]:
         """Return the trainings of a model on a kind of sequences."""
-        by_seed: dict[int, list[Row]] = {}
-        for row in self.rows:
-            if (row["sequences"], row["model"]) == (kind, variant):
-                by_seed.setdefault(row["seed"], []).append(row)
-        return [Training(tuple(some)) for some in by_seed.values()]
+        rows = (row for row in self.rows if (row["sequences"], row["model"]) == (kind, variant))
+        return [*trainings(rows, "seed").values()]
 
     @property
     def missing(self) -> int:
         """How many trainings are still to be run."""
-        done = {(r["sequences"], r["model"], r["seed"]) for r in self.rows}
-        settings = self.settings
-        others = len(VARIANTS) - 1
-        return len(KINDS) * (settings.seeds + others * settings.variant_seeds) - len(done)
+        models = self.settings.seeds + (len(VARIANTS) - 1) * self.settings.variant_seeds
+        return len(KINDS) * models - len(trainings(self.rows, "sequences", "model", "seed"))
+
+    @property
+    def differences(self) -> list[str]:
+        """How it differs from the released code; more steps count as no difference."""
+        return changed_settings(self.settings, WORDS)
 
 
-def result(found: Copying) -> Result:
+def result(copying: Copying) -> Result:
     """Make the result that all files of this part show."""
-    table, differs = _table(found), differences(found.settings)
-    return Result(
-        title="Snell et al.: learning to copy",
-        notes=[note for note in (unlike(differs), unfinished(found.missing)) if note],
-        summary=table,
-        sections=[table, _when(found), *_claims(found)],
-        figures=[with_unlike(one, differs) for one in figures(found.rows, found.settings)],
-        rows=pd.DataFrame(found.rows),
-        latex=table,
+    return copying.make_result(
+        "Snell et al.: learning to copy",
+        [_outcomes(copying), _when(copying), *_claims(copying)],
+        figures=figures(copying.rows, copying.settings),
+        rows=pd.DataFrame(copying.rows),
         columns=COLUMNS,
     )
 
 
-def differences(settings: CopyingSettings) -> list[str]:
-    """List in words how a reproduction differs from the released code; more steps count as no difference."""
-    published = CopyingSettings()
-    words = {
-        "length": "symbols in a sequence",
-        "symbols": "symbols that subsets are drawn from",
-        "size": "units in a state",
-        "batch_size": "sequences in a batch",
-        "learning_rate": "as learning rate",
-    }
-    return [
-        f"{getattr(settings, name):g} {text} instead of {getattr(published, name):g}"
-        for name, text in words.items()
-        if getattr(settings, name) != getattr(published, name)
-    ]
+@dataclass(frozen=True)
+class _Group:
+    """The trainings of a model on a kind of sequences."""
+
+    variant: str
+    kind: Kind
+    trainings: list[Training]
+
+    @property
+    def published(self) -> str:
+        """How many fail by the authors, and where they say so."""
+        if self.variant != PUBLISHED:
+            return "–"
+        failures, source = FAILURES[self.kind]
+        return f"{failures} ({source})"
+
+    def count(self, outcome: str) -> int:
+        """Return how many trainings had an outcome."""
+        return sum(training.outcome == outcome for training in self.trainings)
+
+    def mean(self, measure: str) -> str:
+        """Return the mean of a measure at the last look of the released code."""
+        return f"{np.mean([training.last[measure] for training in self.trainings]):.2f}"
 
 
-def _table(found: Copying) -> Table:
-    lines = []
-    for variant in VARIANTS:
-        for kind in KINDS:
-            some = found.trainings(kind, variant)
-            if not some:
-                continue
-            count = Counter(one.outcome for one in some)
-            last = [one.last for one in some]
-            published, source = FAILURES[kind] if variant == OWN else ("–", "")
-            line = [
-                variant, NAMES[kind], str(len(some)),
-                *(str(count[name]) for name in ("learned", "between", "failed")),
-                share(count["failed"], len(some)), f"{published} ({source})" if source else published,
-                str(sum(not one.attends for one in some)),
-            ]  # fmt: skip
-            shown = ("accuracy", "attention", "before", "after")
-            lines.append([*line, *(f"{np.mean([row[at] for row in last]):.2f}" for at in shown)])
-    heads = [
-        "model", "sequences", "trainings", "learned", "between", "failed", "failed, share [95 %]", "published",
-        "without attention", "accuracy", "weight on it", "before it", "after it",
-    ]  # fmt: skip
-    return Table(
+def _outcomes(copying: Copying) -> Table:
+    groups = (
+        _Group(variant, kind, copying.trainings(kind, variant))
+        for variant in VARIANTS
+        for kind in KINDS
+    )
+    return Table.of(
         f"Who has learned to copy after {LAST} steps?",
-        heads,
-        lines,
+        [group for group in groups if group.trainings],
+        {
+            "model": lambda group: group.variant,
+            "sequences": lambda group: NAMES[group.kind],
+            "trainings": lambda group: str(len(group.trainings)),
+            "learned": lambda group: str(group.count("learned")),
+            "between": lambda group: str(group.count("between")),
+            "failed": lambda group: str(group.count("failed")),
+            "failed, share [95 %]": lambda group: share(
+                group.count("failed"), len(group.trainings)
+            ),
+            "published": lambda group: group.published,
+            "without attention": lambda group: str(
+                sum(not training.attends for training in group.trainings)
+            ),
+            "accuracy": lambda group: group.mean("accuracy"),
+            "weight on it": lambda group: group.mean("attention"),
+            "before it": lambda group: group.mean("before"),
+            "after it": lambda group: group.mean("after"),
+        },
         f"{RULE} Accuracy, and how often the largest weight is on the symbol to copy, the one before it or the "
         f"one after it: means at step {LAST}, under teacher forcing, of {SEEN} sequences per look. Without "
         f"attention: trainings in which none of these three is above {FINDS:.0%}; the states remember the "
@@ -135,83 +145,93 @@ def _table(found: Copying) -> Table:
     )
 
 
-def _when(found: Copying) -> Table:
+def _when(copying: Copying) -> Table:
     """Return when sequences are copied: failed, or only slow?"""
-    last = found.settings.steps
-    lines = []
-    for kind in KINDS:
-        some = found.trainings(kind)
-        if some:
-            steps = np.array([one.learned_at for one in some], dtype=np.float64)
-            low, high = intervals.of_median(steps)
-            line = [NAMES[kind], str(len(some)), str(int(np.isfinite(steps).sum()))]
-            inside = "–" if math.isnan(low) else f"{_step(low, last)} to {_step(high, last)}"
-            lines.append([*line, _step(float(np.median(steps)), last), inside])
-    return Table(
-        f"When have they learned to? Failed, or only slow (up to step {last})",
-        ["sequences", "trainings", "learned", "median step", "95 % interval"],
-        lines,
+    end = copying.settings.steps
+    steps = {
+        NAMES[kind]: np.array(
+            [training.learned_at for training in copying.trainings(kind)], dtype=float
+        )
+        for kind in KINDS
+        if copying.trainings(kind)
+    }
+
+    def median_interval(kind: str) -> str:
+        low, high = intervals.of_median(steps[kind])
+        return "–" if math.isnan(low) else f"{_step(low, end)} to {_step(high, end)}"
+
+    return Table.of(
+        f"When have they learned to? Failed, or only slow (up to step {end})",
+        steps,
+        {
+            "sequences": str,
+            "trainings": lambda kind: str(len(steps[kind])),
+            "learned": lambda kind: str(int(np.isfinite(steps[kind]).sum())),
+            "median step": lambda kind: _step(float(np.median(steps[kind])), end),
+            "95 % interval": median_interval,
+        },
         f"The first look at which more than {GOOD:.0%} are right. A training that has not learned by step "
-        f"{last} is censored: it counts as later than all others. The interval of the median is between two of "
+        f"{end} is censored: it counts as later than all others. The interval of the median is between two of "
         "the steps (exact, by the binomial; none for fewer than six trainings).",
     )
 
 
-def _step(step: float, last: int) -> str:
+def _step(step: float, end: int) -> str:
     """Return a step, or that it is after the last one.
 
     >>> _step(80.0, 400), _step(math.inf, 400)
     ('80', '> 400')
     """
-    return f"{step:.0f}" if math.isfinite(step) else f"> {last}"
+    return f"{step:.0f}" if math.isfinite(step) else f"> {end}"
 
 
-def _claims(found: Copying) -> list[Claim]:
+def _claims(copying: Copying) -> list[Claim]:
     """Judge both claims, of the model as published, by the released code's rule and by the attention."""
-    trainings = {kind: found.trainings(kind) for kind in KINDS}
-    if not all(trainings.values()):
+    groups = {kind: copying.trainings(kind) for kind in KINDS}
+    if not all(groups.values()):
         return []
-    failed = {kind: [one.outcome == "failed" for one in some] for kind, some in trainings.items()}
-    lost = {kind: [not one.attends for one in some] for kind, some in trainings.items()}
+    failed = {
+        kind: [training.outcome == "failed" for training in group] for kind, group in groups.items()
+    }
+    inattentive = {
+        kind: [not training.attends for training in group] for kind, group in groups.items()
+    }
     return [
         _half("About half of the trainings on permutations fail to copy.", failed["permutations"]),
         _half(
             "In about half of the trainings on permutations the attention does not find the symbol.",
-            lost["permutations"],
+            inattentive["permutations"],
         ),
         _easier(
             "Permutations fail more often than sequences with other symbols beside each other.",
             failed,
         ),
-        _easier("Of permutations the attention finds the symbol less often than of these.", lost),
+        _easier(
+            "Of permutations the attention finds the symbol less often than of these.", inattentive
+        ),
     ]
 
 
 def _half(text: str, failed: Sequence[bool]) -> Claim:
     low, high = interval(sum(failed), len(failed))
-    verdict = "undecided"
-    if HALF[0] <= low and high <= HALF[1]:
-        verdict = "survives"
-    elif not low <= 0.5 <= high:
-        verdict = "does not"
-    numbers = (
+    side = Side(HALF[0] <= low and high <= HALF[1], not low <= 0.5 <= high)
+    number = (
         f"{sum(failed)} of {len(failed)}, {share(sum(failed), len(failed))}; survives within {HALF[0]} to "
         f"{HALF[1]}, does not without 0.5"
     )
-    return Claim(text, verdict, (numbers,))
+    return Claim(text, verdict([side]), (number,))
 
 
 def _easier(text: str, failed: Mapping[Kind, Sequence[bool]]) -> Claim:
     """Judge whether permutations fail more often than both other kinds; Boschloo's exact tests, one-sided."""
-    own = failed["permutations"]
-    numbers, more, less = [], [], []
+    permutations = failed["permutations"]
+    numbers, sides = [], []
     for kind in KINDS[1:]:
-        other = failed[kind]
-        p, q = more_often(own, other), more_often(other, own)
-        more.append(p < LEVEL)
-        less.append(q < LEVEL / 2)
+        # One comparison that comes out the other way refutes the claim: half of the level for each of the two.
+        side, p = rarer_or_more_often(permutations, failed[kind], LEVEL / 2)
+        sides.append(side)
         numbers.append(
-            f"{NAMES[kind]}: {sum(other)} of {len(other)}, permutations {sum(own)} of {len(own)}, p = {p:.2g}"
+            f"{NAMES[kind]}: {sum(failed[kind])} of {len(failed[kind])}, permutations {sum(permutations)} of "
+            f"{len(permutations)}, p = {p:.2g}"
         )
-    verdict = "survives" if all(more) else "does not" if any(less) else "undecided"
-    return Claim(text, verdict, (*numbers, "p: Boschloo's exact test, one-sided"))
+    return Claim(text, verdict(sides), (*numbers, BOSCHLOO))

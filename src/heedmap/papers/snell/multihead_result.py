@@ -1,16 +1,23 @@
 """Do heads that fail alone learn together, and does one that learns alone help them?"""
 
-from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 
-from heedmap.papers.kit.parts import Row
-from heedmap.papers.kit.result import Claim, Result, Table, unlike, with_unlike
+from heedmap.papers.kit.claims import verdict
+from heedmap.papers.kit.reproduction import CellReproduction
+from heedmap.papers.kit.result import Claim, Result, Table, changed_settings
 from heedmap.papers.snell.copy_task import SEEN
 from heedmap.papers.snell.copying_figures import lines
-from heedmap.papers.snell.outcomes import LEVEL, LOOK, RULE, Training, more_often, share
+from heedmap.papers.snell.outcomes import (
+    BOSCHLOO,
+    LOOK,
+    RULE,
+    Training,
+    rarer_or_more_often,
+    share,
+    trainings,
+)
 from heedmap.papers.snell.settings import MultiheadSettings
 
 SINGLE, BAD_HEADS, ONE_GOOD, MIXED = "one head", "bad heads", "one good head", "any heads"
@@ -23,33 +30,41 @@ COLUMNS = {
 }
 
 
+WORDS = {
+    "length": "{} symbols in a sequence",
+    "size": "{} units in a state",
+    "batch_size": "{} sequences in a batch",
+    "learning_rate": "{} as learning rate",
+    "heads": "{} heads together",
+    "orders": "{} draws of sequences for each head",
+    "wanted": "{} heads of each kind",
+    "combinations": "{} combinations of each kind",
+}
+
+
 @dataclass(frozen=True)
-class Multihead:
-    """The trainings so far."""
+class Multihead(CellReproduction[MultiheadSettings]):
+    """The trainings of single heads and of combinations so far."""
 
-    settings: MultiheadSettings
-    rows: list[Row]
-    folder: Path
+    def trainings(self, group: str) -> list[Training]:
+        """Return the trainings of a group, one for some heads and a draw of sequences."""
+        return [*self._by_heads(group).values()]
 
-    def trainings(self, group: str) -> dict[tuple[str, int], Training]:
-        """Return the trainings of a group by their heads and their draw of sequences."""
-        found: dict[tuple[str, int], list[Row]] = {}
-        for row in self.rows:
-            if row["group"] == group:
-                found.setdefault((row["heads"], row["order"]), []).append(row)
-        return {key: Training(tuple(some)) for key, some in found.items()}
+    def _by_heads(self, group: str) -> dict[tuple[str, int], Training]:
+        rows = (row for row in self.rows if row["group"] == group)
+        return trainings(rows, "heads", "order")
 
     def _alone(self) -> dict[int, list[str]]:
         """Return the outcomes of each head by itself."""
-        found: dict[int, list[str]] = {}
-        for (head, _), training in self.trainings(SINGLE).items():
-            found.setdefault(int(head), []).append(training.outcome)
-        return found
+        outcomes: dict[int, list[str]] = {}
+        for (head, _), training in self._by_heads(SINGLE).items():
+            outcomes.setdefault(int(head), []).append(training.outcome)
+        return outcomes
 
     def _always(self, outcome: str) -> list[int]:
-        needed = self.settings.orders
-        found = [head for head, some in self._alone().items() if some == [outcome] * needed]
-        return found[: self.settings.wanted]
+        expected = [outcome] * self.settings.orders
+        heads = [head for head, outcomes in self._alone().items() if outcomes == expected]
+        return heads[: self.settings.wanted]
 
     @property
     def tried(self) -> int:
@@ -69,112 +84,99 @@ class Multihead:
     @property
     def has_enough(self) -> bool:
         """Whether there are as many good and bad heads as are wanted, and enough bad ones for a model."""
-        wanted = self.settings.wanted
-        return len(self.good) >= wanted and len(self.bad) >= max(wanted, self.settings.heads)
+        needed = self.settings.wanted
+        return len(self.good) >= needed and len(self.bad) >= max(needed, self.settings.heads)
+
+    @property
+    def differences(self) -> list[str]:
+        """How it differs from the paper's settings."""
+        return [
+            *changed_settings(self.settings, WORDS),
+            f"{SEEN} fresh sequences at a look instead of 400 that stay the same",
+        ]
 
 
-def result(found: Multihead) -> Result:
+def result(multihead: Multihead) -> Result:
     """Make the result that all files of this part show."""
-    table, differs = _table(found), differences(found.settings)
-    drawn = [
+    settings = multihead.settings
+    looks = [
         {**row, "series": row["group"], "training": f"heads {row['heads']}, draw {row['order']}"}
-        for row in found.rows
+        for row in multihead.rows
         if row["group"] != SINGLE
     ]
-    n = f"n = {found.settings.combinations} combinations of {found.settings.heads} heads of each kind"
-    figures = [lines(drawn, "accuracy", "multihead", TOGETHER, n)] if drawn else []
-    return Result(
-        title="Snell et al.: several heads that learn to copy",
-        notes=[note for note in (*_heads(found), unlike(differs)) if note],
-        summary=table,
-        sections=[table, *_claims(found)],
-        figures=[with_unlike(one, differs) for one in figures],
-        rows=pd.DataFrame(found.rows),
-        latex=table,
+    n = f"n = {settings.combinations} combinations of {settings.heads} heads of each kind"
+    return multihead.make_result(
+        "Snell et al.: several heads that learn to copy",
+        [_outcomes(multihead), *_claims(multihead)],
+        notes=_notes(multihead),
+        figures=[lines(looks, "accuracy", "multihead", TOGETHER, n)] if looks else [],
+        rows=pd.DataFrame(multihead.rows),
         columns=COLUMNS,
     )
 
 
-def differences(settings: MultiheadSettings) -> list[str]:
-    """List in words how a reproduction differs from the paper's settings."""
-    published = MultiheadSettings()
-    words = {
-        "length": "symbols in a sequence",
-        "size": "units in a state",
-        "batch_size": "sequences in a batch",
-        "learning_rate": "as learning rate",
-        "heads": "heads together",
-        "orders": "draws of sequences for each head",
-        "wanted": "heads of each kind",
-        "combinations": "combinations of each kind",
-    }
+def _notes(multihead: Multihead) -> list[str]:
+    settings, good, bad = multihead.settings, multihead.good, multihead.bad
+    too_few = [
+        *([] if len(bad) >= settings.heads else [BAD_HEADS]),
+        *([] if len(bad) >= settings.heads - 1 and good else [ONE_GOOD]),
+    ]
     return [
-        *(
-            f"{getattr(settings, name):g} {text} instead of {getattr(published, name):g}"
-            for name, text in words.items()
-            if getattr(settings, name) != getattr(published, name)
-        ),
-        f"{SEEN} fresh sequences at a look instead of 400 that stay the same",
+        f"Of {multihead.tried} heads that were tried alone on {settings.orders} draws of sequences each, "
+        f"{len(good)} always learned and {len(bad)} always failed; at most {settings.wanted} of "
+        "each are counted and used.",
+        f"Too few of them for the combinations {' and '.join(too_few)}." if too_few else "",
     ]
 
 
-def _heads(found: Multihead) -> list[str]:
-    settings = found.settings
-    note = (
-        f"Of {found.tried} heads that were tried alone on {settings.orders} draws of sequences each, "
-        f"{len(found.good)} always learned and {len(found.bad)} always failed; at most {settings.wanted} of "
-        "each are counted and used."
-    )
-    few = [
-        *([] if len(found.bad) >= settings.heads else [BAD_HEADS]),
-        *([] if len(found.bad) >= settings.heads - 1 and found.good else [ONE_GOOD]),
-    ]
-    missing = f"Too few of them for the combinations {' and '.join(few)}." if few else ""
-    return [note, missing]
-
-
-def _table(found: Multihead) -> Table:
-    rows = []
-    size = found.settings.heads
+def _outcomes(multihead: Multihead) -> Table:
+    size = multihead.settings.heads
     names = {
         SINGLE: "one head alone",
         BAD_HEADS: f"{size} that fail alone",
         ONE_GOOD: f"{size - 1} that fail alone, one that learns",
         MIXED: f"{size} of the first ones",
     }
-    for group, name in names.items():
-        outcomes = [one.outcome for one in found.trainings(group).values()]
-        if outcomes:
-            count = Counter(outcomes)
-            each = [str(count[outcome]) for outcome in ("learned", "between", "failed")]
-            rows.append([name, str(len(outcomes)), *each, share(count["learned"], len(outcomes))])
-    return Table(
+    outcomes = {
+        name: [training.outcome for training in multihead.trainings(group)]
+        for group, name in names.items()
+        if multihead.trainings(group)
+    }
+    return Table.of(
         "Who learns to copy permutations?",
-        ["heads", "trainings", "learned", "between", "failed", "learned, share [95 %]"],
-        rows,
+        outcomes,
+        {
+            "heads": str,
+            "trainings": lambda name: str(len(outcomes[name])),
+            "learned": lambda name: str(outcomes[name].count("learned")),
+            "between": lambda name: str(outcomes[name].count("between")),
+            "failed": lambda name: str(outcomes[name].count("failed")),
+            "learned, share [95 %]": lambda name: share(
+                outcomes[name].count("learned"), len(outcomes[name])
+            ),
+        },
         RULE,
     )
 
 
-def _claims(found: Multihead) -> list[Claim]:
+def _claims(multihead: Multihead) -> list[Claim]:
     learned = {
-        group: [one.outcome == "learned" for one in found.trainings(group).values()]
+        group: [training.outcome == "learned" for training in multihead.trainings(group)]
         for group in (SINGLE, *TOGETHER)
     }
     return [
-        _claim(
+        _more_often(
             "One head that learns alone makes heads learn that fail alone.",
             learned[ONE_GOOD],
             learned[BAD_HEADS],
         ),
-        _claim("More heads learn more often than one.", learned[MIXED], learned[SINGLE]),
+        _more_often("More heads learn more often than one.", learned[MIXED], learned[SINGLE]),
     ]
 
 
-def _claim(text: str, some: list[bool], others: list[bool]) -> Claim:
-    if not some or not others:
+def _more_often(text: str, learned: list[bool], reference: list[bool]) -> Claim:
+    if not learned or not reference:
         return Claim(text, "undecided", ("too few heads of a kind for these combinations",))
-    p, q = more_often(some, others), more_often(others, some)
-    verdict = "survives" if p < LEVEL else "does not" if q < LEVEL else "undecided"
-    numbers = f"{sum(some)} of {len(some)} learned, and {sum(others)} of {len(others)}; p = {p:.2g}"
-    return Claim(text, verdict, (numbers, "p: Boschloo's exact test, one-sided"))
+    side, p = rarer_or_more_often(learned, reference)
+    number = f"{sum(learned)} of {len(learned)} learned, and {sum(reference)} of {len(reference)}; p = {p:.2g}"
+    return Claim(text, verdict([side]), (number, BOSCHLOO))

@@ -1,11 +1,13 @@
 """What became of trainings to copy (learned, failed, or neither); shares and exact tests of them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from scipy import stats
 
+from heedmap.papers.kit.claims import Side
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.snell.copy_task import BAD, EVERY, GOOD, RELEASED
 
@@ -17,6 +19,7 @@ RULE = (
     "are Clopper and Pearson's."
 )
 FINDS = 0.5  # share of the steps
+BOSCHLOO = "p: Boschloo's exact test, one-sided"
 LOOK = {
     "step": "of the training, at which it is looked at",
     "accuracy": "share of the symbols that are right",
@@ -31,7 +34,7 @@ LOOK = {
 class Training:
     """One training: its row per look, in order."""
 
-    rows: tuple[Row, ...]
+    rows: list[Row]
 
     @property
     def learned_at(self) -> float:
@@ -59,29 +62,46 @@ class Training:
         return any(self.last[name] > FINDS for name in ("attention", "before", "after"))
 
 
-def interval(count: int, of: int) -> tuple[float, float]:
+def trainings(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], Training]:
+    """Return the trainings by the values of the columns that tell them apart."""
+    looks: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        looks.setdefault(tuple(row[column] for column in columns), []).append(row)
+    return {values: Training(training_rows) for values, training_rows in looks.items()}
+
+
+def interval(count: int, total: int) -> tuple[float, float]:
     """Return Clopper and Pearson's 95 % interval of a share."""
-    found = stats.binomtest(count, of).proportion_ci(method="exact")
-    return float(found.low), float(found.high)
+    exact = stats.binomtest(count, total).proportion_ci(method="exact")
+    return float(exact.low), float(exact.high)
 
 
-def share(count: int, of: int) -> str:
+def share(count: int, total: int) -> str:
     """Return a share and its interval.
 
     >>> share(10, 20)
     '0.50 [0.27, 0.73]'
     """
-    low, high = interval(count, of)
-    return f"{count / of:.2f} [{low:.2f}, {high:.2f}]"
+    low, high = interval(count, total)
+    return f"{count / total:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def more_often(some: Sequence[bool], others: Sequence[bool]) -> float:
+def rarer_or_more_often(
+    outcomes: Sequence[bool], reference: Sequence[bool], refuted_below: float = LEVEL
+) -> tuple[Side, float]:
+    """Return whether outcomes come more often, or more rarely, than others, and the p-value of more often."""
+    p = more_often(outcomes, reference)
+    return Side(p < LEVEL, more_often(reference, outcomes) < refuted_below), p
+
+
+def more_often(outcomes: Sequence[bool], reference: Sequence[bool]) -> float:
     """Return the p-value of a larger share in the first: Boschloo's exact test, one-sided; 1 if all are equal.
 
     >>> round(more_often([True] * 10 + [False] * 10, [False] * 20), 5)
     0.0001
     """
-    yes, no = [sum(some), sum(others)], [len(some) - sum(some), len(others) - sum(others)]
+    yes = [sum(outcomes), sum(reference)]
+    no = [len(outcomes) - yes[0], len(reference) - yes[1]]
     if not any(yes) or not any(no):
         return 1.0
     return float(stats.boschloo_exact([yes, no], alternative="greater").pvalue)

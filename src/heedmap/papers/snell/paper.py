@@ -4,19 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from heedmap.papers.kit.registry import Paper
+from heedmap.papers.kit.reproduction import CellReproduction, Experiment
 from heedmap.papers.kit.result import Result
-from heedmap.papers.snell import (
-    classification,
-    classification_result,
-    copying,
-    copying_result,
-    multihead,
-    multihead_result,
-    translation,
-    translation_result,
-)
+from heedmap.papers.snell import classification, copying, multihead, translation
 
-Found = classification_result.Classification | copying_result.Copying | multihead_result.Multihead
 PARTS: dict[str, Any] = {
     "classification": classification,
     "copying": copying,
@@ -25,28 +16,24 @@ PARTS: dict[str, Any] = {
 }
 
 
-def read(folder: Path) -> Found | None:
+def read(folder: Path) -> CellReproduction[Any] | None:
     """Read the part that is in a folder; return None where there is none of this paper.
 
     Raises:
         InputError: it is damaged.
     """
-    for part in PARTS.values():
-        found: Found | None = part.read(folder)
-        if found is not None:
-            return found
-    return None
+    parts = (part.EXPERIMENT.read(folder) for part in PARTS.values())
+    return next((reproduction for reproduction in parts if reproduction is not None), None)
 
 
-def result(found: Found) -> Result:
+def result(reproduction: CellReproduction[Any]) -> Result:
     """Make the result of a part."""
-    if isinstance(found, classification_result.Classification):
-        return classification_result.result(found)
-    if isinstance(found, translation_result.Translation):
-        return translation_result.result(found)
-    if isinstance(found, copying_result.Copying):
-        return copying_result.result(found)
-    return multihead_result.result(found)
+    experiments: list[Experiment[Any, Any]] = [part.EXPERIMENT for part in PARTS.values()]
+    return next(
+        experiment.result(reproduction)
+        for experiment in experiments
+        if isinstance(reproduction, experiment.kind)
+    )
 
 
-PAPER: Paper[Found] = Paper(read, result)
+PAPER: Paper[CellReproduction[Any]] = Paper(read, result)

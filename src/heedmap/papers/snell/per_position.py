@@ -21,30 +21,34 @@ RESTARTS, STEPS = 2, 15
 
 
 def predict(
-    model: EncoderDecoder, one: Sentence, weights: Float[Tensor, "S T I"]
+    model: EncoderDecoder, sentence: Sentence, weights: Float[Tensor, "S T I"]
 ) -> Float[Tensor, "S T V"]:
     """Return the logits of every target position under other weights over the source."""
     count = len(weights)
-    sums = weights.to(one.states.dtype) @ one.states[0]
+    sums = weights.to(sentence.states.dtype) @ sentence.states[0]
     heads = model.settings.heads
-    every = sums.unsqueeze(1).expand(-1, heads, -1, -1)
-    return model.emit(one.decoded.expand(count, -1, -1), every)
+    contexts = sums.unsqueeze(1).expand(-1, heads, -1, -1)
+    return model.emit(sentence.decoded.expand(count, -1, -1), contexts)
 
 
-def permuted(model: EncoderDecoder, one: Sentence, rng: np.random.Generator) -> Float[Tensor, " T"]:
+def permuted(
+    model: EncoderDecoder, sentence: Sentence, rng: np.random.Generator
+) -> Float[Tensor, " T"]:
     """Return the median change of each prediction (TVD) if its weights are shuffled."""
-    steps, size = one.attention.shape
-    before = one.logits.softmax(-1)
+    steps, size = sentence.attention.shape
+    probabilities = sentence.logits.softmax(-1)
     changes = []
     for _ in range(PERMUTATIONS):
         order = torch.from_numpy(rng.permuted(np.tile(np.arange(size), (steps, 1)), axis=1))
-        shuffled = one.attention.gather(1, order)
-        changes.append(total_variation(before, predict(model, one, shuffled[None])[0].softmax(-1)))
+        shuffled = sentence.attention.gather(1, order)
+        changes.append(
+            total_variation(probabilities, predict(model, sentence, shuffled[None])[0].softmax(-1))
+        )
     return torch.stack(changes).median(0).values
 
 
 def leave_one_out(
-    model: EncoderDecoder, pairs: Encoded, row: int, one: Sentence
+    model: EncoderDecoder, pairs: Encoded, row: int, sentence: Sentence
 ) -> Float[Tensor, "T S"]:
     """Return the change of each prediction (TVD) if a source position is removed and the rest read again.
 
@@ -53,35 +57,35 @@ def leave_one_out(
     source, _, inputs, _ = pairs.batch([row])
     size = source.shape[1]
     if size < 2:
-        return torch.full(one.attention.shape, torch.nan)
-    kept = torch.tensor([[i for i in range(size) if i != out] for out in range(size)])
-    logits, _ = model(source[0][kept], inputs.expand(size, -1))
-    return change_without(one.logits, logits.transpose(0, 1), logits.dtype)
+        return torch.full(sentence.attention.shape, torch.nan)
+    remaining = torch.tensor([[i for i in range(size) if i != out] for out in range(size)])
+    logits, _ = model(source[0][remaining], inputs.expand(size, -1))
+    return change_without(sentence.logits, logits.transpose(0, 1), logits.dtype)
 
 
 def adversary(
-    model: EncoderDecoder, one: Sentence, seed: Sequence[int]
+    model: EncoderDecoder, sentence: Sentence, seed: Sequence[int]
 ) -> tuple[Float[Tensor, " T"], Float[Tensor, " T"]]:
     """Return the JSD of the most different weights found that keep each prediction, and a bound on any."""
-    steps, size = one.attention.shape
+    steps, size = sentence.attention.shape
     support = torch.ones(steps, 1, size, dtype=torch.bool)
     generators = []
     for step in range(steps):
         number = np.random.SeedSequence([*seed, step]).generate_state(1)[0]
         generators.append(torch.Generator().manual_seed(int(number)))
-    found = search(
-        lambda weights: predict(model, one, weights[:, :, 0]),
+    adversarial = search(
+        lambda weights: predict(model, sentence, weights[:, :, 0]),
         lambda weights: weights[..., 0, :],
-        one.attention.unsqueeze(1),
+        sentence.attention.unsqueeze(1),
         support,
         support[:, 0],
-        one.logits,
+        sentence.logits,
         epsilon=EPSILON,
         restarts=RESTARTS,
         steps=STEPS,
         generators=generators,
     )
-    return found.jsd, found.upper
+    return adversarial.jsd, adversarial.upper
 
 
 def experiments(model: EncoderDecoder, pairs: Encoded, seed: int) -> dict[str, float]:
@@ -90,27 +94,29 @@ def experiments(model: EncoderDecoder, pairs: Encoded, seed: int) -> dict[str, f
     rows = sorted(
         set(np.linspace(0, count - 1, min(count, SENTENCES)).round().astype(int).tolist())
     )
-    found: dict[str, list[Tensor]] = {}
+    measures: dict[str, list[Tensor]] = {}
     for row in rows:
-        one = read_sentence(model, pairs, row)
-        even = torch.full_like(one.attention, 1 / one.attention.shape[1])
-        everything = torch.ones_like(even, dtype=torch.bool)
-        before = one.logits.softmax(-1)
+        sentence = read_sentence(model, pairs, row)
+        uniform = torch.full_like(sentence.attention, 1 / sentence.attention.shape[1])
+        everything = torch.ones_like(uniform, dtype=torch.bool)
+        probabilities = sentence.logits.softmax(-1)
         with torch.no_grad():
-            removed = leave_one_out(model, pairs, row, one)
-            each = {
-                "permuted, TVD": permuted(model, one, np.random.default_rng([seed, row])),
+            removed = leave_one_out(model, pairs, row, sentence)
+            values_by_measure = {
+                "permuted, TVD": permuted(model, sentence, np.random.default_rng([seed, row])),
                 "uniform, TVD": total_variation(
-                    before, predict(model, one, even[None])[0].softmax(-1)
+                    probabilities, predict(model, sentence, uniform[None])[0].softmax(-1)
                 ),
                 "leave-one-out, τ": tau_against(
-                    levelled(one.attention, everything).unsqueeze(1),
+                    levelled(sentence.attention, everything).unsqueeze(1),
                     removed.unsqueeze(1),
                     everything,
                 ).flatten(),
-                "uniform, JSD": jensen_shannon(one.attention, even),
+                "uniform, JSD": jensen_shannon(sentence.attention, uniform),
             }
-        each["adversary, JSD"], each["adversary, largest JSD"] = adversary(model, one, [seed, row])
-        for name, values in each.items():
-            found.setdefault(name, []).append(values)
-    return {name: float(torch.cat(values).nanmean()) for name, values in found.items()}
+        values_by_measure["adversary, JSD"], values_by_measure["adversary, largest JSD"] = (
+            adversary(model, sentence, [seed, row])
+        )
+        for name, values in values_by_measure.items():
+            measures.setdefault(name, []).append(values)
+    return {name: float(torch.cat(values).nanmean()) for name, values in measures.items()}

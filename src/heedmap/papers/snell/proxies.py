@@ -33,13 +33,13 @@ class Logistic:
                 weights, present = model.coef_, model.classes_
         # Two classes have the weights of the second one.
         rows = weights if len(present) > 2 else np.concatenate([-weights, weights]) / 2
-        each = np.zeros((len(corpus.classes), rows.shape[1]))
-        each[present] = rows
+        class_weights = np.zeros((len(corpus.classes), rows.shape[1]))
+        class_weights[present] = rows
         count = len(corpus.classes)
-        self._towards = each - (each.sum(0) - each) / (count - 1)
+        self._towards = class_weights - (class_weights.sum(0) - class_weights) / (count - 1)
         self._number = bag[0].vocabulary_
 
     def relevance(self, tokens: Sequence[str], label: int) -> Float[np.ndarray, " T"]:
         """Return each token's weight for a class less its mean for the others; 0 for unknown words."""
         towards, number = self._towards[label], self._number
-        return np.array([towards[number[one]] if one in number else 0.0 for one in tokens])
+        return np.array([towards[number[token]] if token in number else 0.0 for token in tokens])

@@ -61,7 +61,7 @@ def record_of(recorded: pa.Table) -> Record:
     dev = recorded.filter(pc.equal(recorded["split"], "dev")).sort_by(keys)
     steps = np.unique(test["step"].to_numpy()).astype(np.int64)
     tokens = test["tokens"].slice(0, len(test) // len(steps)).to_pylist()
-    lengths = torch.tensor([len(one) for one in tokens])
+    lengths = torch.tensor([len(text_tokens) for text_tokens in tokens])
     mask = torch.arange(int(lengths.max())) < lengths[:, None]
     values = {}
     for name in QUANTITIES:
@@ -70,8 +70,8 @@ def record_of(recorded: pa.Table) -> Record:
         values[name][:, mask] = torch.tensor(flat, dtype=torch.float32).view(len(steps), -1)
 
     def right(part: pa.Table) -> NDArray[np.bool_]:
-        same = part["predicted"].to_numpy() == part["label"].to_numpy()
-        return np.asarray(same.reshape(len(steps), -1), dtype=np.bool_)
+        is_right = part["predicted"].to_numpy() == part["label"].to_numpy()
+        return np.asarray(is_right.reshape(len(steps), -1), dtype=np.bool_)
 
     labels = test["label"].to_numpy()[: len(tokens)].astype(np.int64)
     return Record(steps, tokens, labels, mask, values, right(test), right(dev).mean(1))
@@ -81,9 +81,9 @@ def padded(
     values: Sequence[Float[np.ndarray, " _"]], mask: Bool[Tensor, "N T"]
 ) -> Float[Tensor, "N T"]:
     """Return vectors as a matrix, 0 beyond their ends."""
-    found = torch.zeros(mask.shape)
-    found[mask] = torch.from_numpy(np.concatenate(values)).float()
-    return found
+    matrix = torch.zeros(mask.shape)
+    matrix[mask] = torch.from_numpy(np.concatenate(values)).float()
+    return matrix
 
 
 class Agreement(NamedTuple):
@@ -96,24 +96,29 @@ class Agreement(NamedTuple):
 
 
 def agreement(
-    first: Float[Tensor, "N T"], second: Float[Tensor, "N T"], mask: Bool[Tensor, "N T"]
+    chosen_map: Float[Tensor, "N T"], compared_map: Float[Tensor, "N T"], mask: Bool[Tensor, "N T"]
 ) -> Agreement:
     """Compare two maps text by text."""
-    match, chance = top_match(first, second, mask)
-    known = match[~match.isnan()]
-    tau = tau_against(first.unsqueeze(1), second.unsqueeze(1), mask).flatten()
-    error = float(known.std() / len(known) ** 0.5) if len(known) > 1 else np.nan
+    match, chance = top_match(chosen_map, compared_map, mask)
+    defined = match[~match.isnan()]
+    tau = tau_against(chosen_map.unsqueeze(1), compared_map.unsqueeze(1), mask).flatten()
+    error = float(defined.std() / len(defined) ** 0.5) if len(defined) > 1 else np.nan
     return Agreement(
         float(match.nanmean()), float(chance.nanmean()), error, float(tau.nanmean())
     )  # fmt: skip
 
 
 def matches(
-    first: Float[Tensor, "N T"], second: Float[Tensor, "S N T"], mask: Bool[Tensor, "N T"]
+    chosen_map: Float[Tensor, "N T"],
+    compared_maps: Float[Tensor, "S N T"],
+    mask: Bool[Tensor, "N T"],
 ) -> Float[np.ndarray, " S"]:
     """Return A(u, v) at every checkpoint of v."""
-    found = [float(top_match(first, one, mask)[0].nanmean()) for one in second]
-    return np.array(found, dtype=np.float64)
+    agreements = [
+        float(top_match(chosen_map, checkpoint_map, mask)[0].nanmean())
+        for checkpoint_map in compared_maps
+    ]
+    return np.array(agreements, dtype=np.float64)
 
 
 class Crossing(NamedTuple):
@@ -129,7 +134,7 @@ def crossing(
     steps: Int[np.ndarray, " S"],
     curve: Float[np.ndarray, " S"],
     level: float,
-    other: Float[np.ndarray, " S"],
+    second_curve: Float[np.ndarray, " S"],
 ) -> Crossing:
     """Return the first checkpoint at which `curve` exceeds `level`, NaN if there is none.
 
@@ -139,12 +144,15 @@ def crossing(
     above = np.flatnonzero(curve > level)
     if not len(above):
         return Crossing(np.nan, np.nan, np.nan, np.nan)
-    at = int(above[0])
-    step, value = float(steps[at]), float(other[at])
-    if at == 0:
+    index = int(above[0])
+    step, value = float(steps[index]), float(second_curve[index])
+    if index == 0:
         return Crossing(step, value, step, value)
-    share = (level - curve[at - 1]) / (curve[at] - curve[at - 1])
-    between = steps[at - 1] + share * (steps[at] - steps[at - 1])
+    share = (level - curve[index - 1]) / (curve[index] - curve[index - 1])
+    between = steps[index - 1] + share * (steps[index] - steps[index - 1])
     return Crossing(
-        step, value, float(between), float(other[at - 1] + share * (other[at] - other[at - 1]))
+        step,
+        value,
+        float(between),
+        float(second_curve[index - 1] + share * (second_curve[index] - second_curve[index - 1])),
     )

@@ -19,10 +19,10 @@ from heedmap.data.pieces import Pieces
 from heedmap.importance.output_relevance import output_relevance
 from heedmap.measures import levelled, rounding_of
 from heedmap.models.encoder_decoder import EncoderDecoder
+from heedmap.papers.kit.translators import NO_TARGET, padded
 from heedmap.training.dynamics import SCHEMA, Recorder
 from heedmap.training.objective import Objective
 
-NONE = -1  # the target of padding
 RECORDED = 60  # sentences of the test split; each target position is an instance
 AT_ONCE = 4096  # source positions that are read together
 MAX_NORM = 5.0
@@ -50,29 +50,26 @@ class Encoded:
     def of(cls, pairs: Pairs, pieces: Pieces) -> "Encoded":
         """Encode pairs of sentences."""
         sides = [[pieces.encode(words) for words in side] for side in (pairs.source, pairs.target)]
-        (source, at), (target, to) = (([n for n, _ in one], [w for _, w in one]) for one in sides)
-        return cls(source, target, at, to)
+        (source, source_words), (target, target_words) = (
+            ([number for number, _ in side], [word for _, word in side]) for side in sides
+        )
+        return cls(source, target, source_words, target_words)
 
     @property
     def lengths(self) -> Int[np.ndarray, " N"]:
         """Source positions of each pair."""
-        return np.array([len(one) for one in self.source], dtype=np.int64)
+        return np.array([len(sentence) for sentence in self.source], dtype=np.int64)
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Translations:
         """Return some pairs, padded."""
         source, target = [self.source[i] for i in rows], [self.target[i] for i in rows]
-        inputs = [[Pieces.start, *one[:-1]] for one in target]
+        inputs = [[Pieces.start, *sentence[:-1]] for sentence in target]
         return Translations(
-            _padded(source, Pieces.end),
-            torch.tensor([len(one) for one in source]),
-            _padded(inputs, Pieces.end),
-            _padded(target, NONE),
+            padded(source, Pieces.end),
+            torch.tensor([len(sentence) for sentence in source]),
+            padded(inputs, Pieces.end),
+            padded(target, NO_TARGET),
         )
-
-
-def _padded(lists: Sequence[Sequence[int]], value: int) -> Int[Tensor, "B T"]:
-    longest = max(len(one) for one in lists)
-    return torch.tensor([[*one, *[value] * (longest - len(one))] for one in lists])
 
 
 class TranslationObjective(Objective):
@@ -113,14 +110,16 @@ class TranslationObjective(Objective):
         device = self.model.output.weight.device
         source, lengths, inputs, targets = (part.to(device) for part in batch)
         logits, _ = model(source, inputs, lengths)
-        return functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=NONE)
+        return functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET
+        )
 
     def scores(self) -> dict[str, float]:
         """Score the dev split."""
         was_training = self.model.training
-        found = accuracy(self.model.eval(), self.dev)
+        dev_accuracy = accuracy(self.model.eval(), self.dev)
         self.model.train(was_training)
-        return {"accuracy": found}
+        return {"accuracy": dev_accuracy}
 
 
 @torch.no_grad()
@@ -131,7 +130,7 @@ def accuracy(model: EncoderDecoder, pairs: Encoded) -> float:
     for rows in sorted_batches(pairs.lengths, AT_ONCE):
         source, lengths, inputs, targets = (part.to(device) for part in pairs.batch(rows))
         logits, _ = model(source, inputs, lengths)
-        real = targets != NONE
+        real = targets != NO_TARGET
         right += int(((logits.argmax(-1) == targets) & real).sum())
         count += int(real.sum())
     return right / count
@@ -151,8 +150,8 @@ class Sentence(NamedTuple):
 def read_sentence(model: EncoderDecoder, pairs: Encoded, row: int) -> Sentence:
     """Read one pair; with several heads the attention is their mean."""
     source, _, inputs, targets = pairs.batch([row])
-    states, last = model.encode(model.source(source))
-    decoded, _ = model.decode(inputs, last)
+    states, final_state = model.encode(model.source(source))
+    decoded, _ = model.decode(inputs, final_state)
     weights = model.attend(decoded, states)
     logits = model.emit(decoded, weights @ states.unsqueeze(1))
     return Sentence(states, decoded, logits[0], weights[0].mean(0), targets[0])
@@ -167,11 +166,11 @@ def influence(model: EncoderDecoder, pairs: Encoded, row: int) -> Float[Tensor, 
     source, _, inputs, targets = pairs.batch([row])
     steps = targets.shape[1]
     embedded = model.source(source).detach().repeat(steps, 1, 1).requires_grad_()
-    states, last = model.encode(embedded)
-    decoded, _ = model.decode(inputs.expand(steps, -1), last)
-    at = decoded[torch.arange(steps), torch.arange(steps)].unsqueeze(1)
-    weights = model.attend(at, states)
-    logits = model.emit(at, weights @ states.unsqueeze(1))[:, 0]
+    states, final_state = model.encode(embedded)
+    decoded, _ = model.decode(inputs.expand(steps, -1), final_state)
+    decoder_states = decoded[torch.arange(steps), torch.arange(steps)].unsqueeze(1)
+    weights = model.attend(decoder_states, states)
+    logits = model.emit(decoder_states, weights @ states.unsqueeze(1))[:, 0]
     loss = functional.cross_entropy(logits, targets[0], reduction="sum")
     (gradient,) = torch.autograd.grad(loss, embedded)
     parts = gradient * embedded.detach()
@@ -206,41 +205,43 @@ class TranslationRecorder(Recorder):
 
     def _read(self, step: int, name: str) -> pa.Table:
         pairs = self.splits[name]
-        found: list[dict[str, Any]] = []
+        records: list[dict[str, Any]] = []
         for row in self.rows[name]:
-            one = read_sentence(self.model, pairs, row)
-            losses = functional.cross_entropy(one.logits, one.targets, reduction="none")
+            sentence = read_sentence(self.model, pairs, row)
+            losses = functional.cross_entropy(sentence.logits, sentence.targets, reduction="none")
             rows: list[dict[str, Any]] = [
                 {
                     "step": step, "split": name, "label": int(label), "predicted": int(best),
                     "loss": float(loss),
                 }
                 for label, best, loss in zip(
-                    one.targets, one.logits.argmax(-1), losses, strict=True
+                    sentence.targets, sentence.logits.argmax(-1), losses, strict=True
                 )
             ]  # fmt: skip
             if name == "test":
-                everything = torch.ones_like(one.attention, dtype=torch.bool)
+                everything = torch.ones_like(sentence.attention, dtype=torch.bool)
                 relevance = output_relevance(
-                    self.model, one.decoded, one.states, one.targets[None]
+                    self.model, sentence.decoded, sentence.states, sentence.targets[None]
                 )[0]
                 largest = relevance.abs().amax(-1, keepdim=True)
                 maps = {
-                    "attention": levelled(one.attention, everything),
+                    "attention": levelled(sentence.attention, everything),
                     "relevance": levelled(relevance, everything, rounding_of(largest)),
                     "influence": influence(self.model, pairs, row),
                 }
                 for column, values in maps.items():
-                    for target, each in zip(rows, values.detach().half().numpy(), strict=True):
-                        target[column] = each
+                    for target, position_values in zip(
+                        rows, values.detach().half().numpy(), strict=True
+                    ):
+                        target[column] = position_values
                 if step == 0:
                     tokens = [self.pieces.token(number) for number in pairs.source[row]]
                     for target in rows:
                         target["tokens"] = tokens
-            found += rows
-        for index, target in enumerate(found):
+            records += rows
+        for index, target in enumerate(records):
             target["row"] = index
-        return pa.Table.from_pylist(found, schema=SCHEMA)
+        return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
 def sample(pairs: Encoded) -> list[int]:

@@ -30,7 +30,7 @@ def dictionary(train: Encoded, symbols: int) -> Scores:
     weight = np.repeat(1 / train.lengths, train.lengths)
     shape = (len(train.source), symbols)
     source = sparse.csr_matrix((weight, (rows, np.concatenate(train.source))), shape=shape)
-    steps = np.array([len(one) for one in train.target])
+    steps = np.array([len(sentence) for sentence in train.target])
     to = np.repeat(np.arange(len(train.target)), steps)
     target = sparse.csr_matrix((np.ones(len(to)), (to, np.concatenate(train.target))), shape=shape)
     together = (target.T @ source).tocsr()
@@ -38,10 +38,10 @@ def dictionary(train: Encoded, symbols: int) -> Scores:
     expected = np.asarray(source.T @ steps).ravel()  # of each source sub-word: positions beside it
     seen = np.maximum(np.asarray(source.sum(0)).ravel(), 1e-9)
 
-    def scores(of: Sequence[int], to: Sequence[int]) -> Float[Tensor, "T S"]:
-        both = together[list(to)][:, list(of)].toarray()
-        more = both - share[list(to)][:, None] * expected[list(of)]
-        return torch.from_numpy(more / seen[list(of)])
+    def scores(source: Sequence[int], target_symbols: Sequence[int]) -> Float[Tensor, "T S"]:
+        counts = together[list(target_symbols)][:, list(source)].toarray()
+        excess = counts - share[list(target_symbols)][:, None] * expected[list(source)]
+        return torch.from_numpy(excess / seen[list(source)])
 
     return scores
 
@@ -59,9 +59,11 @@ def bag_of_words(train: Encoded, symbols: int, size: int, epochs: int, seed: int
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
             source = [train.source[i] for i in rows]
-            offsets = np.cumsum([0, *(len(one) for one in source[:-1])])
+            offsets = np.cumsum([0, *(len(sentence) for sentence in source[:-1])])
             target = [train.target[i] for i in rows]
-            to = torch.from_numpy(np.repeat(np.arange(len(rows)), [len(one) for one in target]))
+            to = torch.from_numpy(
+                np.repeat(np.arange(len(rows)), [len(sentence) for sentence in target])
+            )
             share = output(
                 embedding(torch.tensor(np.concatenate(source)), torch.from_numpy(offsets))
             ).log_softmax(-1)
@@ -71,9 +73,9 @@ def bag_of_words(train: Encoded, symbols: int, size: int, epochs: int, seed: int
             optimizer.step()
 
     @torch.no_grad()
-    def scores(of: Sequence[int], to: Sequence[int]) -> Float[Tensor, "T S"]:
-        each = output(embedding.weight[torch.tensor(list(of))]).log_softmax(-1)
-        found: Tensor = each[:, list(to)].T
-        return found
+    def scores(source: Sequence[int], target_symbols: Sequence[int]) -> Float[Tensor, "T S"]:
+        log_probabilities = output(embedding.weight[torch.tensor(list(source))]).log_softmax(-1)
+        scored: Tensor = log_probabilities[:, list(target_symbols)].T
+        return scored
 
     return scores

@@ -23,7 +23,7 @@ from heedmap.papers.kit.parts import (
 )
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import write
-from heedmap.papers.wiegreffe_pinter.result import Reproduction, result
+from heedmap.papers.wiegreffe_pinter.result import WiegreffePinter, result
 from heedmap.papers.wiegreffe_pinter.settings import WiegreffePinterSettings
 from heedmap.runs.audit import open_audit
 from heedmap.runs.retrain import retrain
@@ -44,15 +44,13 @@ def reproduce(
     overwrite: bool = False,
     workers: int | None = None,
     **options: Any,
-) -> Reproduction:
+) -> WiegreffePinter:
     """Train the paper's LSTM, its variants and adversaries, and audit it. Resumes a stopped call.
 
     Args:
         corpus: from `heedmap.load(..., dataset=...)`, of single texts of two classes.
-        out: the folder.
         name: of the data in the result: the corpus's own by default.
-        overwrite: replace a reproduction with other settings.
-        workers: how many processes; one per core by default. The numbers do not depend on it.
+        out, overwrite, workers: see `Experiment`.
         options: see `WiegreffePinterSettings`.
 
     Raises:
@@ -71,8 +69,8 @@ def reproduce(
     settings = WiegreffePinterSettings.of(
         fingerprint=corpus.fingerprint(), data=corpus.settings, **options
     )
-    own = (RUN, ABOUT)
-    with one_thread(), reserved(out, settings, overwrite=overwrite, own=own) as folder:
+    files = (RUN, ABOUT)
+    with one_thread(), reserved(out, settings, overwrite=overwrite, files=files) as folder:
         write_about(folder, name or corpus.name, [sizes(corpus), *left_out(corpus)])
         with portion(0.05):
             run = train(
@@ -94,27 +92,27 @@ def reproduce(
                 instances=settings.test_instances,
                 workers=workers,
             )
-        found = read(folder)
-        assert found is not None
-        write(folder, result(found))
-    return found
+        reproduction = read(folder)
+        assert reproduction is not None
+        write(folder, result(reproduction))
+    return reproduction
 
 
-def read(folder: Path) -> Reproduction | None:
+def read(folder: Path) -> WiegreffePinter | None:
     """Read the reproduction in a folder; return None where there is none of this paper.
 
     Raises:
         InputError: its run is damaged.
     """
-    if (about := read_about(folder, WiegreffePinterSettings)) is None:
+    if (data_notes := read_about(folder, WiegreffePinterSettings)) is None:
         return None
-    settings, name, notes = about
+    settings, name, notes = data_notes
     if not (folder / RUN).is_dir():
         return None
     audit = open_audit(folder / RUN)
     if not set(QUESTIONS) <= set(audit.tables):
         return None
-    return Reproduction(name, settings, audit, notes, folder)
+    return WiegreffePinter(name, settings, notes, folder, audit)
 
 
 PAPER = Paper(read, result)

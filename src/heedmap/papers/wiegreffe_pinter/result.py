@@ -1,9 +1,7 @@
 """Tables, claims and figures of a reproduction of Wiegreffe & Pinter, published numbers beside ours."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,8 +14,10 @@ from heedmap.experiments.questions.necessity import paired_p
 from heedmap.experiments.questions.trained_adversary import Trained, adversaries
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.seeds import Seeds, over_seeds, right
+from heedmap.papers.kit.claims import FALLS, SURVIVES, UNDECIDED, Side, above, verdict
 from heedmap.papers.kit.learned import Learned, Score, accuracy
-from heedmap.papers.kit.result import Claim, Result, Table, over_texts, signed, unlike, with_unlike
+from heedmap.papers.kit.reproduction import Reproduction
+from heedmap.papers.kit.result import Claim, Result, Table, changed_settings, over_texts, signed
 from heedmap.papers.wiegreffe_pinter.published import (
     ADVERSARY_EPOCHS,
     F1,
@@ -27,8 +27,7 @@ from heedmap.papers.wiegreffe_pinter.published import (
     SOURCE,
 )
 from heedmap.papers.wiegreffe_pinter.settings import WiegreffePinterSettings
-from heedmap.report import retraining_figures as drawn
-from heedmap.report.wording import plural
+from heedmap.report import retraining_figures
 from heedmap.settings import TrainSettings
 
 F1_HOW = """F1 of class 1 on the test texts; ours: mean and 95 % interval over the seeds. The paper's models \
@@ -54,14 +53,10 @@ FAR = 0.4  # JSD from which the paper reports its adversaries
 
 
 @dataclass(frozen=True)
-class Reproduction:
+class WiegreffePinter(Reproduction[WiegreffePinterSettings]):
     """One data set: the run's audit with its further trainings."""
 
-    name: str
-    settings: WiegreffePinterSettings
     audit: AuditResult
-    notes: list[str]
-    folder: Path
 
     @cached_property
     def label(self) -> NDArray[np.int64]:
@@ -87,7 +82,7 @@ class Reproduction:
         key = self.settings.data.dataset or ""
         ends = np.bincount(self.label, minlength=2) / max(1, len(self.label))
         published = dict(zip(KINDS.values(), F1.get(key, ()), strict=False))
-        found: dict[str, dict[object, list[Score]]] = {}
+        models: dict[str, dict[object, list[Score]]] = {}
         for table, names in (("necessity", KINDS), ("guidance", GUIDED)):
             for name, words in names.items():
                 seeds = self.seeds(table, name)
@@ -95,253 +90,232 @@ class Reproduction:
                     scores = [accuracy(share, float(ends.max()), len(self.label))]
                     if words in published:
                         scores.append(Score("F1", f1, float(ends[1]), published=published[words]))
-                    found.setdefault(words, {})[k] = scores
-        every = self.audit.tables["trained_adversary"].to_pandas()
-        for (strength, direction), part in every.groupby(["strength", "direction"], sort=True):
+                    models.setdefault(words, {})[k] = scores
+        trained = self.audit.tables["trained_adversary"].to_pandas()
+        for (strength, direction), part in trained.groupby(["strength", "direction"], sort=True):
             share = float((part["predicted"].to_numpy() == self.label[part["row"]]).mean())
             name = adversary_name(float(strength), str(direction))
-            found[name] = {1: [accuracy(share, float(ends.max()), len(self.label))]}
-        return Learned(found)
+            models[name] = {1: [accuracy(share, float(ends.max()), len(self.label))]}
+        return Learned(models)
 
     @property
     def long(self) -> NDArray[np.bool_]:
         """Texts of more than one word, whose weights can differ."""
         return np.asarray(self.audit.tables["instances"]["n_tokens"].to_numpy() > 1)
 
+    def stability(self, column: str) -> NDArray[np.float64]:
+        """Return a column of how far the models of other seeds are."""
+        column_values = self.audit.tables["stability"][column]
+        return np.asarray(column_values.to_numpy(zero_copy_only=False), dtype=float)
+
     def interval(self, values: NDArray[np.float64]) -> tuple[float, float]:
         """Return the 95 % interval of a mean over texts."""
         clusters = text_numbers(self.audit.tables["instances"])
         return intervals.of_mean(values, clusters, 0, (-1.0, 1.0))
 
-
-def result(found: Reproduction) -> Result:
-    """Make the result that all files of a reproduction show."""
-    f1, guided, trained = _f1(found), _guided(found), _adversaries(found)
-    differs = differences(found)
-    figures = [
-        with_unlike(one, differs, found.learned.failed)
-        for draw in (
-            drawn.necessity, drawn.stability_violins, drawn.stability_scatter, drawn.guidance,
-            drawn.adversaries,
-        )
-        for one in draw(found.audit)
-    ]  # fmt: skip
-    return Result(
-        title=f"Wiegreffe & Pinter on {found.name}",
-        notes=[note for note in (*found.notes, unlike(differs)) if note],
-        summary=f1,
-        sections=[
-            f1,
-            _judged(found, _needed(found), found.settings.seeds),
-            _stable(found),
-            guided,
-            _judged(found, _helps(found), found.settings.seeds),
-            trained,
-            _judged(found, _elsewhere(found), trainings=1),  # of each adversary
-        ],
-        figures=figures,
-        rows=pd.DataFrame(_rows(found)),
-        latex=f1,
-        columns=COLUMNS,
-        not_learned=found.learned.sentence(),
-        reports=[("the run", [("report", "run/report.html")])],
-    )
-
-
-def differences(found: Reproduction) -> list[str]:
-    """List in words how a reproduction differs from the paper's settings."""
-    train = found.audit.settings.train
-    assert isinstance(train, TrainSettings)
-    settings = found.settings
-    return [
-        *([] if train.vectors else ["no pretrained word vectors"]),
-        *(
-            []
-            if settings.seeds == SEEDS
-            else [f"{plural(settings.seeds, 'seed')} instead of {SEEDS}"]
-        ),
-        *([] if train.epochs == 8 else [f"{plural(train.epochs, 'epoch')} instead of 8"]),
-        *(
-            []
-            if settings.adversary_epochs == ADVERSARY_EPOCHS
-            else [
-                f"adversaries of {plural(settings.adversary_epochs, 'epoch')} instead of {ADVERSARY_EPOCHS}"
-            ]
-        ),
-        *(
-            [f"{settings.data.train_texts} training texts"]
-            if settings.data.train_texts is not None
-            else []
-        ),
-    ]
-
-
-def _f1(found: Reproduction) -> Table:
-    key = found.settings.data.dataset or ""
-    lines = [
-        [
-            "ours",
-            over_seeds(found.seeds("necessity", "learned").f1),
-            over_seeds(found.seeds("necessity", "uniform").f1),
+    @property
+    def differences(self) -> list[str]:
+        """How it differs from the paper's settings."""
+        settings, train = self.settings, self.audit.settings.train
+        assert isinstance(train, TrainSettings)
+        sample = settings.data.train_texts
+        return [
+            *([] if train.vectors else ["no pretrained word vectors"]),
+            *changed_settings(settings, {"seeds": "{seed}"}, {"seeds": SEEDS}),
+            *changed_settings(train, {"epochs": "{epoch}"}, {"epochs": 8}),
+            *changed_settings(
+                settings,
+                {"adversary_epochs": "adversaries of {epoch}"},
+                {"adversary_epochs": ADVERSARY_EPOCHS},
+            ),
+            *([] if sample is None else [f"{sample} training texts"]),
         ]
-    ]
+
+
+def result(reproduction: WiegreffePinter) -> Result:
+    """Make the result that all files of a reproduction show."""
+    figures = retraining_figures
+    return reproduction.make_result(
+        f"Wiegreffe & Pinter on {reproduction.name}",
+        [
+            _f1(reproduction),
+            _needed(reproduction),
+            _stable(reproduction),
+            _guided(reproduction),
+            _helps(reproduction),
+            _adversaries(reproduction),
+            _elsewhere(reproduction),
+        ],
+        figures=[
+            figure
+            for draw in (
+                figures.necessity, figures.stability_violins, figures.stability_scatter,
+                figures.guidance, figures.adversaries,
+            )
+            for figure in draw(reproduction.audit)
+        ],
+        rows=pd.DataFrame(_rows(reproduction)),
+        columns=COLUMNS,
+        reports=[("the run", [("report", "run/report.html")])],
+    )  # fmt: skip
+
+
+def _f1(reproduction: WiegreffePinter) -> Table:
+    key = reproduction.settings.data.dataset or ""
+    ours = [over_seeds(reproduction.seeds("necessity", name).f1) for name in KINDS]
+    lines = [["ours", *ours]]
     for numbers, source in ((F1, SOURCE), (REPLICATED, REPLICATION)):
         if key in numbers:
             lines.append([source, *(f"{value:.3f}" for value in numbers[key])])
-    heads = ["source", *(found.learned.marked(words, words) for words in KINDS.values())]
-    return Table(f"Is attention needed? ({found.name})", heads, lines, F1_HOW)
+    heads = ["source", *(reproduction.learned.marked(words, words) for words in KINDS.values())]
+    return Table(f"Is attention needed? ({reproduction.name})", heads, lines, F1_HOW)
 
 
-def _needed(found: Reproduction) -> Claim:
+def _difference(
+    reproduction: WiegreffePinter, difference: NDArray[np.float64]
+) -> tuple[str, str, Side]:
+    """Return a mean over texts with its interval, a paired test of it, and whether it is above 0."""
+    low, high = interval = reproduction.interval(difference)
+    mean = f"{signed(difference.mean())} [{signed(low)}, {signed(high)}]"
+    return mean, f"paired test p = {paired_p(difference, 0):.2g}", above(interval)
+
+
+def _needed(reproduction: WiegreffePinter) -> Claim:
     """The paper: where uniform weights do as well, attention cannot be tested there."""
-    difference = right(found.audit.tables["necessity"]["learned"], found.label).mean(1)
-    difference -= right(found.audit.tables["necessity"]["uniform"], found.label).mean(1)
-    low, high = found.interval(difference)
-    verdict = "survives" if low > 0 else "does not" if high <= 0 else "undecided"
-    return Claim(
+    table, label = reproduction.audit.tables["necessity"], reproduction.label
+    difference = right(table["learned"], label).mean(1) - right(table["uniform"], label).mean(1)
+    mean, test, side = _difference(reproduction, difference)
+    return _judged(
+        reproduction,
         "A model with attention does better than one with uniform weights.",
-        verdict,
-        (
-            f"accuracy {signed(difference.mean())} [{signed(low)}, {signed(high)}] over texts, paired test "
-            f"p = {paired_p(difference, 0):.2g}",
-        ),
+        verdict([side]),
+        [f"accuracy {mean} over texts, {test}"],
     )
 
 
-def _stable(found: Reproduction) -> Table:
-    table = found.audit.tables["stability"]
-    jsd, shuffled, tau = (
-        np.asarray(table[name].to_numpy(zero_copy_only=False), dtype=float)
-        for name in ("jsd", "shuffled_jsd", "tau")
+def _stable(reproduction: WiegreffePinter) -> Table:
+    jsd, shuffled, tau, change = map(
+        reproduction.stability, ("jsd", "shuffled_jsd", "tau", "change")
     )
-    change = table["change"].to_numpy()
     lines = [
         ["other seeds", f"{np.nanmean(jsd):.3f}", f"{np.nanmean(tau):.2f}", f"{change.mean():.3f}"],
         ["its weights shuffled", f"{np.nanmean(shuffled):.3f}", "0.00", "–"],
     ]
     heads = ["maps compared with", "JSD", "τ of the order", "TVD of the predictions"]
-    how = "Each text's median over the seeds, and the mean of these; shuffled weights for scale."
-    return Table("How different are the maps of other seeds?", heads, lines, how)
+    explanation = (
+        "Each text's median over the seeds, and the mean of these; shuffled weights for scale."
+    )
+    return Table("How different are the maps of other seeds?", heads, lines, explanation)
 
 
-def _guided(found: Reproduction) -> Table:
-    lines = []
-    for name, words in GUIDES.items():
-        seeds = found.seeds("guidance", name)
-        label = found.learned.marked(words, GUIDED[name])
-        lines.append([label, over_seeds(seeds.f1), over_seeds(seeds.accuracy)])
-    return Table(
-        "Which weights help another model?", ["guided by", "F1", "accuracy"], lines, GUIDE_HOW
+def _guided(reproduction: WiegreffePinter) -> Table:
+    return Table.of(
+        "Which weights help another model?",
+        GUIDES,
+        {
+            "guided by": lambda name: reproduction.learned.marked(GUIDES[name], GUIDED[name]),
+            "F1": lambda name: over_seeds(reproduction.seeds("guidance", name).f1),
+            "accuracy": lambda name: over_seeds(reproduction.seeds("guidance", name).accuracy),
+        },
+        GUIDE_HOW,
     )
 
 
-def _helps(found: Reproduction) -> Claim:
-    table = found.audit.tables["guidance"]
-    accuracy = {name: right(table[name], found.label).mean(1) for name in GUIDES}
-    numbers, verdicts = [], []
+def _helps(reproduction: WiegreffePinter) -> Claim:
+    table = reproduction.audit.tables["guidance"]
+    accuracy = {name: right(table[name], reproduction.label).mean(1) for name in GUIDES}
+    numbers, sides = [], []
     for name in ("uniform", "learned", "adversary"):
-        difference = accuracy["base"] - accuracy[name]
-        low, high = found.interval(difference)
-        verdicts.append((low > 0, high <= 0))
-        numbers.append(
-            f"against {GUIDES[name]}: {signed(difference.mean())} [{signed(low)}, {signed(high)}], paired "
-            f"test p = {paired_p(difference, 0):.2g}"
-        )
-    return Claim(
+        mean, test, side = _difference(reproduction, accuracy["base"] - accuracy[name])
+        sides.append(side)
+        numbers.append(f"against {GUIDES[name]}: {mean}, {test}")
+    return _judged(
+        reproduction,
         "The LSTM's weights are the best guide: better than uniform ones, than those the small model learns, "
         "and than an adversary's.",
-        _verdict(verdicts),
-        tuple(numbers),
+        verdict(sides),
+        numbers,
     )
 
 
 def adversary_name(strength: float, direction: str) -> str:
     """Return what an adversary is called: its λ, and the direction of KL."""
-    first = "adversary ‖ base" if direction == "adversary" else "base ‖ adversary"
-    return f"λ {strength:g}, KL({first})" if strength else "λ = 0, the control"
+    order = "adversary ‖ base" if direction == "adversary" else "base ‖ adversary"
+    return f"λ {strength:g}, KL({order})" if strength else "λ = 0, the control"
 
 
-def _adversaries(found: Reproduction) -> Table:
+def _adversaries(reproduction: WiegreffePinter) -> Table:
     lines = []
-    for one in found.adversaries:
-        name = adversary_name(one.strength, one.direction)
+    for adversary in reproduction.adversaries:
+        name = adversary_name(adversary.strength, adversary.direction)
+        distances = adversary.tvd.mean(), adversary.jsd[reproduction.long].mean()
         lines.append(
-            [
-                found.learned.marked(name, name),
-                f"{one.tvd.mean():.3f}",
-                f"{one.jsd[found.long].mean():.3f}",
-            ]
+            [reproduction.learned.marked(name, name), *(f"{mean:.3f}" for mean in distances)]
         )
-    change = found.audit.tables["stability"]["change"].to_numpy()
-    jsd = np.asarray(
-        found.audit.tables["stability"]["jsd"].to_numpy(zero_copy_only=False), dtype=float
-    )
-    lines.append(["another seed", f"{change.mean():.3f}", f"{np.nanmean(jsd):.3f}"])
+    tvd = reproduction.stability("change").mean()
+    lines.append(["another seed", f"{tvd:.3f}", f"{np.nanmean(reproduction.stability('jsd')):.3f}"])
     return Table("Trained to attend elsewhere", ["model", "TVD", "JSD"], lines, ADVERSARY_HOW)
 
 
-def _elsewhere(found: Reproduction) -> Claim:
+def _elsewhere(reproduction: WiegreffePinter) -> Claim:
     """The paper finds them, but with more change of the prediction than adversarial weights of single texts."""
-    seeds = found.audit.tables["stability"]["change"].to_numpy()
-    numbers, verdicts = [], []
-    for one in found.adversaries[1:]:
-        far = one.jsd[found.long].mean()
-        if far < FAR:
+    numbers, sides = [], []
+    for adversary in reproduction.adversaries[1:]:
+        jsd = adversary.jsd[reproduction.long].mean()
+        if jsd < FAR:
             continue
-        difference = one.tvd - seeds
-        low, high = found.interval(difference)
-        verdicts.append((high < 0, low >= 0))
+        difference = adversary.tvd - reproduction.stability("change")
+        low, high = reproduction.interval(difference)
+        sides.append(Side(high < 0, low >= 0))
         numbers.append(
-            f"{one.name}: JSD {far:.2f}, TVD less that of another seed {signed(difference.mean())} "
+            f"{adversary.name}: JSD {jsd:.2f}, TVD less that of another seed {signed(difference.mean())} "
             f"[{signed(low)}, {signed(high)}]"
         )
-    return Claim(
+    # One such model is enough: the claim falls only if an adversary is certainly farther and none is nearer.
+    refuted = FALLS if any(side.fails for side in sides) else UNDECIDED
+    return _judged(
+        reproduction,
         f"A model can be trained whose maps are far from this one's (JSD ≥ {FAR}) and whose answers are no "
         "farther than another seed's.",
-        "survives"
-        if any(yes for yes, _ in verdicts)
-        else _verdict(verdicts)
-        if numbers
-        else "undecided",
-        tuple(numbers) or ("no adversary came that far",),
+        SURVIVES if any(side.holds for side in sides) else refuted,
+        numbers or ["no adversary came that far"],
+        trainings=1,  # of each adversary
     )
 
 
-def _judged(found: Reproduction, claim: Claim, trainings: int) -> Claim:
+def _judged(
+    reproduction: WiegreffePinter,
+    text: str,
+    verdict_word: str,
+    numbers: list[str],
+    trainings: int | None = None,
+) -> Claim:
     """Return a claim with what decides it; undecided if the model with attention has not learned."""
-    based = replace(claim, basis=over_texts(trainings))
-    return found.learned.judged(based, KINDS["learned"])
+    basis = over_texts(reproduction.settings.seeds if trainings is None else trainings)
+    claim = Claim(text, verdict_word, tuple(numbers), basis)
+    return reproduction.learned.judged(claim, KINDS["learned"])
 
 
-def _verdict(each: Sequence[tuple[bool, bool]]) -> str:
-    """Return `survives` where all show it for certain, `does not` where one shows the contrary."""
-    if each and all(yes for yes, _ in each):
-        return "survives"
-    return "does not" if any(no for _, no in each) or not each else "undecided"
-
-
-def _rows(found: Reproduction) -> list[dict[str, object]]:
+def _rows(reproduction: WiegreffePinter) -> list[dict[str, object]]:
     """Return a row per model for CSV."""
     rows: list[dict[str, object]] = []
     for table, names in (("necessity", KINDS), ("guidance", GUIDED)):
         for name, words in names.items():
-            seeds = found.seeds(table, name)
-            for k, (share, f1) in enumerate(zip(seeds.accuracy, seeds.f1, strict=True)):
+            seeds = reproduction.seeds(table, name)
+            for number, (share, f1) in enumerate(zip(seeds.accuracy, seeds.f1, strict=True), 1):
+                learned = reproduction.learned.of(words, number)
                 rows.append(
                     {
-                        "question": table,
-                        "model": name,
-                        "seed": k + 1,
-                        "accuracy": share,
-                        "f1": f1,
-                        "learned": found.learned.of(words, k + 1),
+                        "question": table, "model": name, "seed": number, "accuracy": share, "f1": f1,
+                        "learned": learned,
                     }
-                )
-    for one in found.adversaries:
+                )  # fmt: skip
+    for adversary in reproduction.adversaries:
         rows.append(
             {
-                "question": "trained_adversary", "model": one.direction, "lambda": one.strength,
-                "tvd": float(one.tvd.mean()), "jsd": float(one.jsd[found.long].mean()),
+                "question": "trained_adversary", "model": adversary.direction,
+                "lambda": adversary.strength, "tvd": float(adversary.tvd.mean()),
+                "jsd": float(adversary.jsd[reproduction.long].mean()),
             }
         )  # fmt: skip
     return rows
