@@ -72,7 +72,7 @@ def test_labels_of_every_kind_give_a_run_that_opens_with_the_same_classes(
 def kept(corpus, folder):
     from heedmap.data.in_memory import kept_in
 
-    for name, content in corpus.given.files().items():
+    for name, content in corpus.in_memory.files().items():
         (folder / name).write_bytes(content)
     return kept_in(folder)
 

@@ -58,7 +58,7 @@ def export(
             f"{folder}: audited by an older version, which did not compare with people; run "
             f"`heedmap audit --run {folder}` again"
         )
-    whole = documents(run.settings.data, run.corpus.given)
+    whole = documents(run.settings.data, run.corpus.in_memory)
     kept = TableFolder(
         RunFolder(folder).tables, identity(audit.settings, weights_of(run), run.model.classes)
     )

@@ -261,7 +261,7 @@ def _check_trained(folder: RunFolder, settings: RunSettings) -> None:
 def _corpus(folder: RunFolder, settings: RunSettings) -> Corpus:
     """Load and check the corpus of a run."""
     try:
-        corpus = load_corpus(settings.data, given=folder.kept_texts())
+        corpus = load_corpus(settings.data, in_memory=folder.kept_texts())
     except InputError as error:
         raise InputError(
             f"{error} (so say the settings of {folder.path}: if the texts have moved, write where they are "
@@ -333,7 +333,7 @@ def save_run(run: Run, folder: RunFolder) -> Run:
     if not folder.is_begun():
         folder.manifest.start()
     folder.write_settings(run.settings)
-    folder.keep_texts(run.corpus.given)
+    folder.keep_texts(run.corpus.in_memory)
     if run.training is not None:
         model_identity = _identity(run.settings, weights_of(run), run.model.classes)
         folder.write_training(run.training, model_identity)

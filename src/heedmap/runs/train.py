@@ -208,7 +208,7 @@ def _raw(data: Source | Corpus, **options: Any) -> Corpus:
     if isinstance(data, Corpus):
         return as_written(data)
     name, given = source_of(data)
-    corpus = load_corpus(DataSettings.of(source=name, raw=True, **options), given=given)
+    corpus = load_corpus(DataSettings.of(source=name, raw=True, **options), in_memory=given)
     corpus.warn()
     return corpus
 
@@ -225,7 +225,7 @@ def _find_or_make(
         return make(None)
     with RunFolder.locked(out, settings) as folder:
         run = folder.finished(settings, overwrite, load) or save_run(make(folder), folder)
-        folder.keep_texts(run.corpus.given)  # of a finished run too, which may have lost them
+        folder.keep_texts(run.corpus.in_memory)  # of a finished run too, which may have lost them
         return run
 
 
